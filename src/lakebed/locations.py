@@ -66,6 +66,26 @@ def place_of(uri: str) -> Place:
     )
 
 
+def below(root: str, name: str) -> str | None:
+    """Return the path of a file below a root; None where it does not lie there. Pure."""
+    written = f"{root.rstrip('/')}/"
+    if name.startswith(written):
+        return name.removeprefix(written)
+    above, file = place_of(root), _file(name)
+    if not above.holds(file):
+        return None
+    return "/".join(file.folders[len(above.folders) :])
+
+
+def _file(name: str) -> Place:
+    """Return the place of a file; a link that it is itself is not followed."""
+    if "://" in name:
+        return place_of(name)
+    folder, slash, last = name.rpartition("/")
+    at = place_of(f"{folder}{slash}" or ".")
+    return Place(scheme=at.scheme, folders=(*at.folders, last))
+
+
 def written_out(uri: str) -> str:
     """Return a URI that means the same wherever it is read: a relative path is made a full one."""
     if "://" in uri or uri.startswith(("/", "~")):

@@ -17,7 +17,7 @@ from penguin.events.backlog import (
     FilesUnnamed,
     MetasLeftAlone,
 )
-from penguin.events.commits import FilesHeld, PromotionPassedOver
+from penguin.events.commits import FilesHeld, PromotionPassedOver, RetractionPassedOver
 from penguin.events.foreign_files import (
     FilesLeftOut,
     FilesPassedOver,
@@ -194,10 +194,11 @@ class Announcer:
             )
 
     def not_promoted(self, plan: CommitPlan) -> None:
-        """Announce the promotions that a commit settled without effect."""
+        """Announce the promotions and retractions that a commit settled without effect."""
         for one in plan.not_promoted:
+            event = RetractionPassedOver if one.kind == "retract" else PromotionPassedOver
             self.emit(
-                PromotionPassedOver(
+                event(
                     table=self.table,
                     pipeline=one.entry.pipeline,
                     entry=one.entry.sequence,

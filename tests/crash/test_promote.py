@@ -9,7 +9,7 @@ from decimal import Decimal
 
 import pytest
 
-from blizzard.maintain.promote import PromotionWaits
+from blizzard.maintain.replacing import PromotionWaits
 from lakebed.storage.store import Store
 from tests.support.dying import Died, Fate, dying
 from tests.support.promotions import ID, PRICE, Rescued

@@ -27,33 +27,33 @@ KEYS = {
         blank filtered quarantined rows source_bytes rescued dropped) parquet_files
         parquet_bytes quarantine(waiting replayed discarded) found_columns held_files held_rows
         held[code reasons files rows]
-        discarded_files discarded_rows aside_error lag_secs error
+        discarded_files discarded_rows retracted_rows aside_error lag_secs error
     """,
     "blizzard why a.ndjson": """
         kind state uri pipeline table_uri source path answer reason detail
         stored(size etag modified) read[entry at lines blank filtered quarantined rescued dropped
         rows version committed
         committed_at] failure backlog data_files[path rows bytes entry sources state version
-        removed_version removed_at removed_by code reasons replaced_by] sources inherited
+        removed_version removed_at removed_by code reasons replaced_by] sources retraction inherited
         deleted_from next
     """,
     "blizzard why bad.ndjson": """
         kind state uri pipeline table_uri source path answer reason detail
         stored(size etag modified) read failure(stage code message line field attempts since last
         entry next_try) backlog
-        data_files sources inherited deleted_from next
+        data_files sources retraction inherited deleted_from next
     """,
     "blizzard why c.ndjson": """
         kind state uri pipeline table_uri source path answer reason detail
         stored(size etag modified) read failure backlog(position files counted in_next_batch
         trigger starts_in_secs running)
-        data_files sources inherited deleted_from next
+        data_files sources retraction inherited deleted_from next
     """,
     "blizzard why ID": """
         kind state uri pipeline table_uri source path answer reason detail
         stored(size etag modified) read failure backlog data_files[path rows bytes entry sources
         state version
-        removed_version removed_at removed_by code reasons replaced_by] sources inherited
+        removed_version removed_at removed_by code reasons replaced_by] sources retraction inherited
         deleted_from next
     """,
     "blizzard journal": """
@@ -64,7 +64,7 @@ KEYS = {
         format kind pipeline journal sequence run created previous handoff source_uris
         table_schema partition_columns columns sources[source path size etag lines blank filtered
         quarantined rows skipped complete unread dropped rescued unit failure redo reingested
-        retry gone form] files[filename size record_count partition_values source_file
+        retry gone retracted form] files[filename size record_count partition_values source_file
         source_files runs unit statistics modification_time]
         dlq deleted redone inherits heir moved follows replaced
         quarantine resolved path digest size committed passed_over is_last held_files held_rows
@@ -121,7 +121,7 @@ KEYS = {
         table table_uri version creates_table entries files rows columns_added columns_dropped
         columns_widened pipelines[pipeline journal first last] held[pipeline entry files code
         reasons] released still_held others left_out stopped waiting
-        replaced not_promoted error
+        replaced retracted not_promoted error
     """,
     "penguin discard ID --yes": """
         table id file rows outcome version reasons
@@ -147,12 +147,12 @@ KEYS = {
     "penguin plan # stopped": """
         table table_uri version creates_table entries files rows columns_added columns_dropped
         columns_widened pipelines held released still_held others left_out stopped[pipeline code
-        error] waiting replaced not_promoted error
+        error] waiting replaced retracted not_promoted error
     """,
     "blizzard audit --deep # damaged": """
         table_uri balanced deep version history_since journals entries waiting_entries source_files
         lines blank filtered quarantined bad_lines_waiting replayed discarded rows
-        named(in_table(files rows) replaced(files rows)
+        named(in_table(files rows) replaced(files rows) retracted(files rows)
         removed_by_others(files rows) unknown(files rows) waiting(files rows) held(files rows)
         given_up(files rows) forgotten(files rows) nowhere(files rows)) active(files rows)
         by_others(files rows) adopted(files rows) unknown(files rows) others[version operation

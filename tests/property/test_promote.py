@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blizzard.model.columns import kept_exact
-from blizzard.model.promotion import Target
+from blizzard.model.rewriting import Target
+from blizzard.worker.fill import Filling
 from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.lines import Block
-from blizzard.worker.rewrite import Filling
 from lakebed.schema import Field, Reading, Schema
 from lakebed.types import RESCUED, FieldType, OnMismatch, UnknownFields
 

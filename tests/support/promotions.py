@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 from deltalake import DeltaTable
 
-from blizzard.cli.schema.promote import table_log
+from blizzard.cli.rows.rewriting import table_log
 from blizzard.maintain.promote import Promoted, Wanted, promote
 from lakebed.types import RESCUED
 from tests.support.desk import Desk

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from blizzard.model.bounds import Overseer
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.progress import Done, Instruction, Progress
-from blizzard.model.promotion import ActiveFile, Promotion, RewriteOutcome
+from blizzard.model.rewriting import ActiveFile, RewriteOutcome, Rewriting
 from blizzard.model.settings import SparkSettings
 from blizzard.worker.quarantine.replay import run_replay
 from blizzard.worker.rewrite import rewrite_file
@@ -46,7 +46,7 @@ class InProcessRunner:
 
     stores: Callable[[Work], Stores] = OpenedStores
     parallelism: int = 2
-    sink: Callable[[Promotion], Store] = lambda of: Store(of.sink.uri, of.sink.options)
+    sink: Callable[[Rewriting], Store] = lambda of: Store(of.sink.uri, of.sink.options)
 
     def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
         stores = self.stores(work)
@@ -58,9 +58,9 @@ class InProcessRunner:
             for unit in units
         ]
 
-    def rewrite(self, files: Sequence[ActiveFile], promotion: Promotion) -> list[RewriteOutcome]:
-        store = self.sink(promotion)
-        return [rewrite_file(file, promotion, store) for file in files]
+    def rewrite(self, files: Sequence[ActiveFile], work: Rewriting) -> list[RewriteOutcome]:
+        store = self.sink(work)
+        return [rewrite_file(file, work, store) for file in files]
 
 
 @dataclass

@@ -48,6 +48,8 @@ NEVER_A_STEPS = {
     "nothing_to_replay",  # an order
     "predicate_invalid",  # a command
     "promotion_waits",  # a command
+    "rows_not_told_apart",  # a command
+    "source_not_retractable",  # a command
     "record_not_found",  # a command
     "rows_uncertain",  # an order
     "snapshot_broken",  # mended on the spot

@@ -23,7 +23,8 @@ from penguin import inline
 FEW = 10
 IN_WORDS = {
     Place.IN_TABLE: "in the table as they were written",
-    Place.REPLACED: "replaced by a promotion",
+    Place.REPLACED: "replaced by a promotion or retraction",
+    Place.RETRACTED: "taken back by a retraction",
     Place.REMOVED_BY_OTHERS: "removed or rewritten by other writers",
     Place.UNKNOWN: "removed or rewritten by versions that are no longer in the log",
     Place.WAITING: "waiting for penguin",
@@ -84,6 +85,7 @@ class AmountsRow:
 
     in_table: Amount
     replaced: Amount
+    retracted: Amount
     removed_by_others: Amount
     unknown: Amount
     waiting: Amount

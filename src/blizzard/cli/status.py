@@ -286,6 +286,11 @@ def _aside(found: PipelineStatus) -> list[str]:
             f"{plural(found.discarded_rows, 'row')}, which were discarded; blizzard redo --file "
             "SOURCE reads a source file again"
         )
+    if found.retracted_rows:
+        lines.append(
+            f"NOT in the table: {plural(found.retracted_rows, 'row')} that blizzard retract has "
+            "taken out"
+        )
     if found.quarantine.waiting:
         lines.append(
             f"NOT in the table: {plural(found.quarantine.waiting, 'bad line')} in quarantine; see "

@@ -11,7 +11,7 @@ import typer
 
 from blizzard.cli.output import One, chosen, load, open_reader
 from blizzard.cli.surroundings import Surroundings
-from blizzard.inspect.why.answer import Answer, DataFile, Read
+from blizzard.inspect.why.answer import Answer, DataFile, Read, Retraction
 from blizzard.inspect.why.asked import Asked, KnownFiles
 from blizzard.inspect.why.table_log import LogEntry, LogFile, LogVersion, TableLog
 from blizzard.inspect.why.why import why as answers_to
@@ -117,6 +117,7 @@ def table_log(settings: PipelineSettings) -> TableLog:
             path: _log_file(found) for path, found in search().files(paths).items()
         },
         fates=asks_fates(settings),
+        retention=lambda: inline.retention(sink.table_uri, sink.storage_options),
     )
 
 
@@ -170,8 +171,7 @@ def _facts(answer: Answer) -> Iterator[tuple[str, str]]:
         yield "in store", f"{in_words(one.size)}, written {second(one.modified)} UTC{etag}"
     elif answer.pipeline is not None:
         yield "in store", "no such object"
-    for read in answer.read:
-        yield f"entry {read.entry}", _read(read)
+    yield from _entries(answer)
     failure = answer.failure
     if failure is not None:
         entry = "" if failure.entry is None else f", entry {failure.entry}"
@@ -185,6 +185,14 @@ def _facts(answer: Answer) -> Iterator[tuple[str, str]]:
         yield "source", key
     if len(answer.sources) > FEW:
         yield "source", f"... and {len(answer.sources) - FEW:,} more; --output json has them all"
+
+
+def _entries(answer: Answer) -> Iterator[tuple[str, str]]:
+    for read in answer.read:
+        yield f"entry {read.entry}", _read(read)
+    taken = answer.retraction
+    if taken is not None:
+        yield f"entry {taken.entry}", _retraction(taken)
 
 
 def _read(read: Read) -> str:
@@ -202,6 +210,16 @@ def _read(read: Read) -> str:
         done = "committed" if read.version is None else f"Delta version {read.version}{at}"
     lines, rows = plural(read.lines, "line"), plural(read.rows, "row")
     return f"{second(read.at)} UTC: {lines}{more}, {rows}; {done}"
+
+
+def _retraction(one: Retraction) -> str:
+    rows = f"{second(one.at)} UTC: {plural(one.rows, 'row')} to be taken out of the table"
+    if one.passed_over:
+        return f"{rows}; passed over, they are in the table"
+    if not one.committed:
+        return f"{rows}; not committed yet"
+    version = "" if one.version is None else f", Delta version {one.version}"
+    return f"{rows}; committed{version}"
 
 
 def _data_file(one: DataFile) -> str:

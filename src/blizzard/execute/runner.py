@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
-from blizzard.model.promotion import ActiveFile, Promotion, RewriteOutcome
+from blizzard.model.rewriting import ActiveFile, RewriteOutcome, Rewriting
 from lakebed.errors import LakeError, Whose
 
 
@@ -48,7 +48,7 @@ class ExecutorsUnfit(LakeError):
 class Rewriter(Protocol):
     """Rewrites data files somewhere; exactly one outcome per file comes back."""
 
-    def rewrite(self, files: Sequence[ActiveFile], promotion: Promotion) -> list[RewriteOutcome]:
+    def rewrite(self, files: Sequence[ActiveFile], work: Rewriting) -> list[RewriteOutcome]:
         """Rewrite all files and return the outcomes, in the order of the files.
 
         WorkersDied says that something in them kills the processes that rewrite them; RunFailed

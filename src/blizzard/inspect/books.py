@@ -83,7 +83,7 @@ class Quarantine:
         return Quarantine(
             waiting=self.waiting + new - settled,
             replayed=self.replayed + _replayed(entry),
-            discarded=self.discarded + (settled if entry.kind == "discard" else 0),
+            discarded=self.discarded + (settled if entry.kind in ("discard", "retract") else 0),
         )
 
 
@@ -155,7 +155,7 @@ class Batch:
             run=entry.run,
             files=len(done),
             failed=len(there) - len(done),
-            rows=sum(record.rows for record in done) + _replayed(entry),
+            rows=sum(record.rows for record in done if not record.retracted) + _replayed(entry),
             parquet_files=len(entry.files),
             parquet_bytes=sum(file.size for file in entry.files),
             gone=len(entry.sources) - len(there),
@@ -181,6 +181,8 @@ class Books:
         """Where values without a column stood, by source."""
         self.marks: dict[str, dict[str, str]] = {}
         """The highest name of each folder of each source."""
+        self.retractions: dict[int, tuple[str, int]] = {}
+        """By their entries: the mark of one without effect, and the rows that it takes out."""
         self.last_batch: Batch | None = None
         self.last_written: Batch | None = None
 
@@ -201,6 +203,8 @@ class Books:
                 self.by_source[source] = before.plus(entry, source)
             if entry.redone:
                 self._give_up(journal, entry)
+            if entry.left_out:
+                self.retractions[entry.sequence] = entry.replacement_mark, entry.left_out
             for record in entry.sources:
                 if record.failure is None:
                     self._pass(record.source, record.path)

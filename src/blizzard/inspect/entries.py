@@ -79,7 +79,7 @@ def is_committed(receipt: Receipt | None, entry: Entry) -> bool:
 
 def _with_fates(found: list[Kept], fates: Fates) -> list[Kept]:
     """Say of promotions whether they had an effect; if the log cannot be read, that is shown."""
-    marks = {kept.entry.promotion_mark for kept in found if kept.entry.replaced}
+    marks = {kept.entry.replacement_mark for kept in found if kept.entry.replaced}
     if not marks:
         return found
     try:
@@ -92,7 +92,7 @@ def _with_fates(found: list[Kept], fates: Fates) -> list[Kept]:
             for kept in found
         ]
     return [
-        replace(kept, passed_over=decided.get(kept.entry.promotion_mark) == GONE)
+        replace(kept, passed_over=decided.get(kept.entry.replacement_mark) == GONE)
         if kept.entry.replaced
         else kept
         for kept in found

@@ -7,7 +7,7 @@ Nothing here needs a running blizzard, and none is disturbed by it.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from blizzard.handoff.held_rows import Aside, Fates, Files, by_reason, read_aside
+from blizzard.handoff.held_rows import GONE, Aside, Fates, Files, by_reason, read_aside
 from blizzard.inspect.books import Batch, Books, Quarantine, Totals
 from blizzard.inspect.source_status import SourceStatus, source_status
 from blizzard.journal.lease_record import Machine, WriterStatus, this_machine, writer_status
@@ -17,7 +17,7 @@ from blizzard.model.locations import OpenReader, sink_location
 from blizzard.model.settings import PipelineSettings
 from lakebed.clock import Clock
 from lakebed.documents.entry import Receipt
-from lakebed.errors import ObjectMissing
+from lakebed.errors import LakeError, ObjectMissing
 from lakebed.schema import walk
 from lakebed.types import Handoff
 
@@ -56,6 +56,8 @@ class PipelineStatus:
     discarded_files: int = 0
     discarded_rows: int = 0
     """Journaled, but never to be in the table: they were discarded."""
+    retracted_rows: int = 0
+    """Rows that blizzard retract has taken out of the table."""
     aside_error: str | None = None
     """Why it is not known what is held."""
 
@@ -92,6 +94,7 @@ def pipeline_status(
     history = books.history
     committed, fits = committed_entry(history, books.digests)
     counts = aside.counts()
+    retracted, error = _retracted(books, committed, fates)
     return PipelineStatus(
         pipeline=settings.name,
         table_uri=settings.sink.table_uri,
@@ -118,8 +121,23 @@ def pipeline_status(
         held=by_reason(aside.held),
         discarded_files=counts.discarded_files,
         discarded_rows=counts.discarded_rows,
-        aside_error=aside.error,
+        retracted_rows=retracted,
+        aside_error=aside.error or error,
     )
+
+
+def _retracted(books: Books, committed: int | None, fates: Fates) -> tuple[int, str | None]:
+    """Count the rows that were taken out of the table; return also why that is not known."""
+    done = {
+        mark: rows for entry, (mark, rows) in books.retractions.items() if entry <= (committed or 0)
+    }
+    if not done:
+        return 0, None
+    try:
+        decided = fates(done.keys())
+    except LakeError as trouble:
+        return 0, str(trouble)
+    return sum(rows for mark, rows in done.items() if decided.get(mark) != GONE), None
 
 
 def found_columns(settings: PipelineSettings, history: History) -> dict[str, str]:

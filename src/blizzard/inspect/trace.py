@@ -9,12 +9,11 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from blizzard.inspect.matching import Bounds, matches, may_match
 from blizzard.model.predicate import Predicate, PredicateInvalid, columns_in
+from blizzard.worker.matching import Bounds, Columns, matches, may_match
 from lakebed import layout
 from lakebed.documents.data_file import FinishedFile, Run
 from lakebed.documents.entry import Entry
@@ -26,9 +25,6 @@ from lakebed.storage.store import Reader
 from lakebed.types import Provenance
 
 FILE, LINE = Provenance.FILE.column, Provenance.LINE.column
-
-Column = Any
-"""An array of whatever type the column has; pyarrow's stubs know one type at a time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +132,7 @@ def matching_rows(
                     start += rows
                     continue
                 some = file.read_row_group(group, columns=sorted(asked & there))
-                found = matches(predicate, _Columns(some, rows, partition, kinds))
+                found = matches(predicate, Columns(some, rows, partition, kinds))
                 places: list[Any] = pc.indices_nonzero(found).to_pylist()
                 if places:
                     whole = file.read_row_group(group).take(places).to_pylist()
@@ -166,48 +162,30 @@ class _Bounds:
         return Bounds(self.file.schema_arrow.field(place).type, known.min, known.max)
 
 
-@dataclass(frozen=True, slots=True)
-class _Columns:
-    """The columns of some rows: those of the file, those of its partition, and others as nulls."""
-
-    table: pa.Table
-    rows: int
-    partition: Mapping[str, str | None]
-    kinds: Mapping[str, pa.DataType]
-
-    def __call__(self, path: FieldPath) -> Column:
-        name, *inner = path
-        if name in self.table.column_names:
-            column: Column = self.table[name].combine_chunks()
-            for one in inner:
-                place = column.type.get_field_index(one)
-                if place < 0:
-                    return pa.nulls(self.rows)
-                column = pc.struct_field(column, [place])
-            return column
-        value = self.partition.get(name)
-        if value is None:
-            return pa.nulls(self.rows)
-        constant: Column = pa.scalar(value).cast(self.kinds[name])
-        return pa.repeat(constant, self.rows)
-
-
 def named_by(store: Reader, names: Collection[str]) -> dict[str, Named]:
     """Return the entries that name data files, from all journals of the table.
 
-    A file that takes the place of another one has the rows of that one, in their order.
+    A file that takes the place of another one has the rows of that one, in their order. Where some
+    were left out it says itself which source files the others came from; the entry that has read
+    them is that of the first file all the same.
     """
     found: dict[str, Named] = {}
+    left: dict[str, FinishedFile] = {}
     stands_for = {name: name for name in names}
     while True:
         replaced: dict[str, str] = {}
         for entry in _entries(store):
             for file in entry.files:
-                if file.filename in stands_for:
-                    found[stands_for[file.filename]] = Named(entry=entry, file=file)
+                name = stands_for.get(file.filename)
+                if name is not None:
+                    found[name] = Named(entry=entry, file=left.get(name, file))
             for one in entry.replaced:
-                if one.new.filename in stands_for:
-                    replaced[one.old] = stands_for[one.new.filename]
+                name = None if one.new is None else stands_for.get(one.new.filename)
+                if one.new is None or name is None:
+                    continue
+                replaced[one.old] = name
+                if one.new.source_files:
+                    left.setdefault(name, one.new)
         if not replaced:
             return found
         stands_for = replaced

@@ -12,7 +12,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from blizzard.journal.ingested import SegmentRef
 from lakebed import layout
-from lakebed.documents.entry import FORMATS, SourceRecord
+from lakebed.documents.entry import SourceRecord
+from lakebed.documents.formats import FORMATS
 from lakebed.errors import LakeError
 from lakebed.storage.store import Reader, Store
 

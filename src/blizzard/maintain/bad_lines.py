@@ -109,22 +109,7 @@ def discard(
     meant, unknown = meant_lines(store, found)
     if found.last is None or not meant:
         return Done(unknown=unknown)
-    rest = LeftBehind(
-        pipeline=settings.name,
-        rolling=settings.sink.rolling,
-        clock=clock,
-        marks={"pipeline": settings.name, "journal": found.last.journal},
-    )
-    resolved = []
-    with Uploads(store, settings.sink.upload, pause=clock.sleep) as uploads:
-        for waiting in found.files:
-            table = read_table(store, waiting.file)
-            lines = list(lines_of(table, waiting.file))
-            keep = [not found.meant.takes(line.fault.group, line.key) for line in lines]
-            if not all(keep):
-                left = leave(table, lines, waiting.file, keep, rest, uploads)
-                gone = keep.count(False)
-                resolved.append(Resolved(old=waiting.file.filename, lines=gone, left=left))
+    resolved = without_meant(store, settings, found.files, found.meant, found.last, clock=clock)
 
     def entry(now: Found, last: Entry) -> Entry:
         return last.successor(
@@ -132,11 +117,40 @@ def discard(
             previous=now.history.digest,
             run=str(clock.fresh_id()),
             created=clock.now().isoformat(),
-            resolved=tuple(resolved),
+            resolved=resolved,
         )
 
     number = _append(store, settings.name, found, entry)
     return Done(entry=number, lines=meant, unknown=unknown)
+
+
+def without_meant(
+    store: Store,
+    settings: PipelineSettings,
+    files: tuple[WaitingFile, ...],
+    meant: Meant,
+    last: Entry,
+    *,
+    clock: Clock,
+) -> tuple[Resolved, ...]:
+    """Write quarantine files anew without the lines that are meant; return those with any."""
+    rest = LeftBehind(
+        pipeline=settings.name,
+        rolling=settings.sink.rolling,
+        clock=clock,
+        marks={"pipeline": settings.name, "journal": last.journal},
+    )
+    resolved = []
+    with Uploads(store, settings.sink.upload, pause=clock.sleep) as uploads:
+        for waiting in files:
+            table = read_table(store, waiting.file)
+            lines = list(lines_of(table, waiting.file))
+            keep = [not meant.takes(line.fault.group, line.key) for line in lines]
+            if not all(keep):
+                left = leave(table, lines, waiting.file, keep, rest, uploads)
+                gone = keep.count(False)
+                resolved.append(Resolved(old=waiting.file.filename, lines=gone, left=left))
+    return tuple(resolved)
 
 
 def replay(

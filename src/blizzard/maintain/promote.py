@@ -6,23 +6,29 @@ files are garbage like those of any attempt that died; from then on penguin repl
 files in one version or, where one of them is not in the table any more, none.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from blizzard.config.columns import columns_from, schema_of
 from blizzard.execute.runner import Rewriter
 from blizzard.journal.checks import refuse_closed, refuse_half_begun
-from blizzard.journal.fence import append_what_is_found, refuse_collected
+from blizzard.journal.fence import append_what_is_found
 from blizzard.journal.state import read_history
-from blizzard.maintain.references import entries_in
+from blizzard.maintain.replacing import (
+    TableLog,
+    entries_of_table,
+    refuse_collected_since,
+    refuse_contested,
+    refuse_waiting,
+    rewritten_all,
+)
 from blizzard.model.columns import with_found
 from blizzard.model.json_path import steps
 from blizzard.model.locations import sink_location
-from blizzard.model.promotion import (
+from blizzard.model.rewriting import (
     ActiveFile,
     Promotion,
-    RewriteFailed,
     Rewritten,
     Target,
     find_target,
@@ -37,7 +43,7 @@ from lakebed.config.schema import DeclaredSchema
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
 from lakebed.documents.replacement import Replacement
-from lakebed.errors import FilesCollected, JournalConflict, LakeError, ObjectMissing, Whose
+from lakebed.errors import JournalConflict, LakeError, ObjectMissing, Whose
 from lakebed.journal import JournalReader
 from lakebed.schema import Field, Schema
 from lakebed.storage.store import Reader, Store
@@ -49,44 +55,6 @@ class FieldNotPromotable(LakeError):
 
     code = "field_not_promotable"
     whose = Whose.USER
-
-
-class PromotionWaits(LakeError):
-    """An earlier promotion of the pipeline is not committed yet."""
-
-    code = "promotion_waits"
-    whose = Whose.USER
-    retryable = True
-
-
-class NotRewritten(LakeError):
-    """A data file could not be rewritten, so nothing was changed."""
-
-    code = "file_not_rewritten"
-    whose = Whose.EXTERNAL
-    retryable = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableNow:
-    """The table as its log has it."""
-
-    schema: Mapping[str, Any]
-    """As Delta writes it."""
-    files: Mapping[str, ActiveFile]
-    """Its data files by their names."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableLog:
-    """What is asked of the table's log, which blizzard does not read itself."""
-
-    now: Callable[[], TableNow | None]
-    """Returns the table; None where there is none."""
-    committed: Callable[[str, str], int | None]
-    """Returns the last entry of a pipeline's journal that is committed."""
-    check: Callable[[dict[str, Any], tuple[str, ...]], None] = lambda _schema, _partitions: None
-    """Raises where the table would not take this schema and these partition columns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,13 +113,13 @@ def look(store: Reader, settings: PipelineSettings, wanted: Wanted, log: TableLo
     log.check(table_schema, last.partition_columns)
     committed = log.committed(pipeline, last.journal) or 0
     named, promotions = _named(store, target)
-    _refuse_waiting(store, pipeline, committed)
+    refuse_waiting(store, pipeline, committed)
     files = [
         replace(file, partition_values=named[path].partition_values) if path in named else file
         for path, file in sorted(table.files.items())
         if path not in named or named[path].holds
     ]
-    _refuse_contested([one for one in promotions if one.pipeline != pipeline], files, log)
+    refuse_contested([one for one in promotions if one.pipeline != pipeline], files, log)
     return Found(
         target=target,
         files=tuple(files),
@@ -186,7 +154,7 @@ def promote(
         marks={"pipeline": settings.name, "journal": found.last.journal},
         clock=clock,
     )
-    rewritten = tuple(map(_done, rewriter.rewrite(found.files, work)))
+    rewritten = rewritten_all(rewriter, found.files, work)
     replaced = tuple(
         Replacement(old=one.old.path, old_size=one.old.size, new=one.new)
         for one in rewritten
@@ -298,24 +266,20 @@ class _Named:
 
 
 def _named(store: Reader, target: Target) -> tuple[dict[str, _Named], list[Entry]]:
-    """Return what all journals of the table say of its data files, and the promotions in use."""
+    """Return what all journals say of the data files, and the entries in use that replace some."""
     found: dict[str, _Named] = {}
     promotions: list[Entry] = []
-    for pipeline in layout.pipelines(store.folders(layout.OURS)):
-        below = f"{layout.OURS}/{pipeline}"
-        aside = [one.rstrip("/") for one in store.folders(below) if layout.is_journal_aside(one)]
-        for folder in (*aside, layout.journal_folder(pipeline)):
-            for stored in entries_in(store, pipeline, folder):
-                found |= _in_entry(stored.entry, target)
-                if stored.entry.replaced and folder not in aside:
-                    promotions.append(stored.entry)
+    for entry, in_use in entries_of_table(store):
+        found |= _in_entry(entry, target)
+        if entry.replaced and in_use:
+            promotions.append(entry)
     return found, promotions
 
 
 def _in_entry(entry: Entry, target: Target) -> dict[str, _Named]:
     hold = {record.key for record in entry.sources if _mentions(record.rescued, target)}
     # These have no sources to say what is in `_rescued`.
-    is_unsaid = entry.kind in ("promote", "replay")
+    is_unsaid = entry.kind in ("promote", "replay", "retract")
     return {
         file.filename: _Named(
             file.partition_values,
@@ -334,36 +298,6 @@ def _rescues(file: FinishedFile) -> bool:
     return known is not None and known.null_count < file.record_count
 
 
-def _refuse_waiting(store: Reader, pipeline: str, committed: int) -> None:
-    """Raise while an earlier promotion may still replace the same files."""
-    for entry in JournalReader(store, pipeline).entries(committed):
-        if entry.replaced:
-            raise PromotionWaits(
-                f"the promotion in entry {entry.sequence} is not committed yet; run penguin "
-                "first, then this again",
-                entry=entry.sequence,
-            )
-
-
-def _refuse_contested(
-    promotions: Sequence[Entry], files: Sequence[ActiveFile], log: TableLog
-) -> None:
-    """Raise while a promotion of another pipeline is to replace one of the files.
-
-    penguin would pass over whichever comes second, after all the rewriting.
-    """
-    wanted = {file.path for file in files}
-    for entry in promotions:
-        if wanted.isdisjoint(one.old for one in entry.replaced):
-            continue
-        if entry.sequence > (log.committed(entry.pipeline, entry.journal) or 0):
-            raise PromotionWaits(
-                f"the promotion in entry {entry.sequence} of pipeline {entry.pipeline} replaces "
-                "the same files and is not committed yet; run penguin first, then this again",
-                entry=entry.sequence,
-            )
-
-
 def _refuse_overtaken(store: Reader, before: Found, now: Found, entry: Entry) -> None:
     """Raise where what was rewritten is not what is to be replaced any more."""
     path = store.describe(layout.journal_folder(entry.pipeline))
@@ -378,21 +312,4 @@ def _refuse_overtaken(store: Reader, before: Found, now: Found, entry: Entry) ->
             "again",
             path=path,
         )
-    for first in JournalReader(store, entry.pipeline).entries(before.last.sequence):
-        try:
-            refuse_collected(first, entry)
-        except FilesCollected as collected:
-            raise JournalConflict(
-                f"blizzard gc (entry {first.sequence}) has deleted the rewritten files; nothing "
-                "was done, try again, and give gc a longer --older-than",
-                path=path,
-            ) from collected
-
-
-def _done(outcome: Rewritten | RewriteFailed) -> Rewritten:
-    if isinstance(outcome, RewriteFailed):
-        raise NotRewritten(
-            f"{outcome.message} [{outcome.code}]; nothing was changed, try again",
-            file=outcome.old.path,
-        )
-    return outcome
+    refuse_collected_since(store, before.last.sequence, entry)

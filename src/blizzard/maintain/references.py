@@ -24,7 +24,7 @@ class References:
     A table may be reached by several URIs; a name with a UUID in it is the same in all of them.
     """
     promoted: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """The data files of each promotion, by the name of the one that the log marks if it gave them
+    """The new files of each promotion or retraction, by the name that the log marks if it gave them
     up: they are named, too, unless it did."""
     deleted: frozenset[str] = frozenset()
     """What `gc` entries of this pipeline have named."""
@@ -58,8 +58,9 @@ def read_references(store: Reader, pipeline: str) -> References:
                 entry = stored.entry
                 named |= {file.filename for file in entry.files}
                 if entry.replaced:
-                    files = frozenset(one.new.filename for one in entry.replaced)
-                    promoted[entry.promotion_mark] = files
+                    new = (one.new for one in entry.replaced)
+                    files = frozenset(file.filename for file in new if file is not None)
+                    promoted[entry.replacement_mark] = files
                 named |= {last_part(uri) for uri in entry.dlq}
                 named |= {file.filename for file in entry.quarantine_files}
                 named -= {one.old for one in entry.resolved}

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import TypeAdapter
 
+from lakebed.documents import formats
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.lineage import Lineage
 from lakebed.documents.quarantine_file import QuarantineFile, Resolved
@@ -22,18 +23,6 @@ from lakebed.errors import DocumentUnreadable
 from lakebed.layout import file_name
 from lakebed.schema import Schema
 from lakebed.types import RESCUED, Handoff
-
-FORMAT = 1
-FORMAT_WITH_HOLES = 2
-"""Of an entry that names a file which was read in places. A program that knows format 1 only would
-take those lines for the first ones of the file, so it must not read such an entry at all."""
-FORMAT_WITH_FORMS = 3
-"""Of an entry that counts filtered records, or the records of a document that was read in part, or
-that puts data files in the place of others. A program of before would find books that do not
-balance, take the records for lines, or pass the replaced files over."""
-FORMAT_WITH_QUARANTINE = 4
-"""Of an entry that names quarantine files, which the `gc` of a program of before would delete."""
-FORMATS = (FORMAT, FORMAT_WITH_HOLES, FORMAT_WITH_FORMS, FORMAT_WITH_QUARANTINE)
 
 
 class Stage(StrEnum):
@@ -116,6 +105,8 @@ class SourceRecord:
     """Whether an operator asks for it to be read again at once, though it failed."""
     gone: bool = False
     """Whether a look at the whole source has not found it any more: nothing waits for it."""
+    retracted: bool = False
+    """Whether its rows, so many, are taken out of the table, and its waiting bad lines given up."""
     form: str = ""
     """What is counted in it, if not lines: the records of its documents, and where those are."""
 
@@ -144,13 +135,13 @@ class SourceRecord:
     def needs_format(self) -> int:
         """Return the lowest format whose readers understand it."""
         if self.filtered or (self.form and (self.skipped or not self.complete)):
-            return FORMAT_WITH_FORMS
-        return FORMAT_WITH_HOLES if self.has_holes else FORMAT
+            return formats.FORMAT_WITH_FORMS
+        return formats.FORMAT_WITH_HOLES if self.has_holes else formats.FORMAT
 
 
 Kind = Literal[
     "open", "batch", "gc", "redo", "retry", "inherited", "closed", "moved", "promote", "replay",
-    "discard",
+    "discard", "retract",
 ]  # fmt: skip
 """What an entry is: only a batch and a replay have data files of their own.
 
@@ -160,7 +151,8 @@ be read again at once. `inherited` repeats what an earlier journal knew of sourc
 ends a journal that another pipeline has taken over. `moved` says that the files of a source lie at
 another place now, and which objects they are there. `promote` puts data files in the place of
 others, in which a column is filled from `_rescued`. `replay` has rows of lines that were set aside,
-`discard` gives such lines up.
+`discard` gives such lines up. `retract` takes the rows of source files out of the table: data files
+go, or come anew without them.
 """
 
 
@@ -168,7 +160,7 @@ others, in which a column is filled from `_rescued`. `replay` has rows of lines 
 class Entry:
     """Entry N of a journal. Entry 0 opens the journal: it names it and holds no files."""
 
-    format: int = FORMAT
+    format: int = formats.FORMAT
     kind: Kind
     pipeline: str
     journal: str
@@ -206,7 +198,7 @@ class Entry:
     follows: int = 0
     """How many `inherited` entries go on with what a `moved` entry says, right after it."""
     replaced: tuple[Replacement, ...] = ()
-    """The data files of a `promote` entry: all of them take the place of others, or none does."""
+    """What a `promote` or `retract` entry changes: all of it is done in one commit, or nothing."""
     quarantine: tuple[QuarantineFile, ...] = ()
     """The files with the bad lines of the sources; one that no entry names is none."""
     resolved: tuple[Resolved, ...] = ()
@@ -215,7 +207,7 @@ class Entry:
     @property
     def data_files(self) -> tuple[FinishedFile, ...]:
         """Return every data file that was written for it, whatever is to become of it."""
-        return (*self.files, *(one.new for one in self.replaced))
+        return (*self.files, *(one.new for one in self.replaced if one.new is not None))
 
     @property
     def quarantine_files(self) -> tuple[QuarantineFile, ...]:
@@ -224,9 +216,19 @@ class Entry:
         return (*self.quarantine, *(one for one in left if one is not None))
 
     @property
-    def promotion_mark(self) -> str:
-        """Name the file of a promotion by which the log says that all of them are given up."""
-        return file_name(self.replaced[0].new.filename)
+    def replacement_mark(self) -> str:
+        """Return the name by which the log says that nothing of `replaced` was done.
+
+        It is the name of the first new file: all of them are given up. Where there is none, the
+        command that wrote the entry has a name that is as good.
+        """
+        new = next((one.new for one in self.replaced if one.new is not None), None)
+        return self.run if new is None else file_name(new.filename)
+
+    @property
+    def left_out(self) -> int:
+        """Count the rows that leave the table."""
+        return sum(one.left_out for one in self.replaced)
 
     @property
     def rescues(self) -> bool:
@@ -292,7 +294,7 @@ class Entry:
 class Protocol:
     """The protocol of a table directory, written before any data file."""
 
-    format: int = FORMAT
+    format: int = formats.FORMAT
     handoff: Handoff
 
 
@@ -341,11 +343,13 @@ def encode(document: Entry | Protocol | Receipt | Started) -> bytes:
 
 def _format_of(entry: Entry) -> int:
     """Return the lowest format whose readers understand an entry."""
+    if entry.kind == "retract":
+        return formats.FORMAT_WITH_REMOVAL
     if entry.quarantine or entry.resolved:
-        return FORMAT_WITH_QUARANTINE
+        return formats.FORMAT_WITH_QUARANTINE
     if entry.replaced:
-        return FORMAT_WITH_FORMS
-    return max((each.needs_format for each in entry.sources), default=FORMAT)
+        return formats.FORMAT_WITH_FORMS
+    return max((each.needs_format for each in entry.sources), default=formats.FORMAT)
 
 
 def decode_entry(body: bytes, path: str) -> Entry:
@@ -386,7 +390,7 @@ _STARTED = TypeAdapter(Started)
 
 def _decode(adapter: TypeAdapter[Document], body: bytes, path: str) -> Document:
     document = validated(adapter, body, path, what="document", remedy="; restore it from a backup")
-    known = FORMATS if isinstance(document, Entry) else (FORMAT,)
+    known = formats.FORMATS if isinstance(document, Entry) else (formats.FORMAT,)
     if isinstance(document, Entry | Protocol) and document.format not in known:
         raise DocumentUnreadable(
             f"this document has format {document.format}, but this program reads formats up to "

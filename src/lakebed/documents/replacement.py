@@ -1,6 +1,7 @@
-"""A data file that is written anew, and the one in whose place it comes."""
+"""A data file that goes out of the table, and the one that comes in its place."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from lakebed.documents.data_file import FinishedFile
 from lakebed.layout import TablePath
@@ -8,8 +9,31 @@ from lakebed.layout import TablePath
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replacement:
-    """A data file of the table, and the one with the same rows in their order in its place."""
+    """A data file of the table, and the one with its rows, or the rest of them, in its place.
+
+    The rows that stay are in the order in which they were. Where none is left out the new file has
+    its rows from the sources of the old one; otherwise it says itself where they came from.
+    """
 
     old: TablePath
     old_size: int
-    new: FinishedFile
+    new: FinishedFile | None = None
+    """None where no row is left."""
+    left_out: int = 0
+    """The rows that leave the table."""
+    partition_values: Mapping[str, str | None] = field(default_factory=dict)
+    """Those of the old file; nothing where the new one says them."""
+
+    @property
+    def old_file(self) -> FinishedFile:
+        """Return the old file, as far as its removal must say what it was."""
+        new = self.new
+        return FinishedFile(
+            filename=self.old,
+            size=self.old_size,
+            record_count=self.left_out + (0 if new is None else new.record_count),
+            partition_values=self.partition_values if new is None else new.partition_values,
+            source_file=None,
+            unit="",
+            modification_time=0,
+        )

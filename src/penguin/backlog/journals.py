@@ -287,9 +287,10 @@ class _Journal:
                 "replay does",
                 path=where,
             )
-        if entry.replaced and entry.kind != "promote":
+        if entry.replaced and entry.kind not in ("promote", "retract"):
             raise JournalBroken(
-                f"entry {sequence} ({entry.kind}) replaces data files, which only a promotion does",
+                f"entry {sequence} ({entry.kind}) replaces data files, which only a promotion or "
+                "a retraction does",
                 path=where,
             )
 

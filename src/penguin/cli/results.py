@@ -115,10 +115,11 @@ class WaitingRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotPromotedRow:
-    """A promotion that is settled without effect."""
+    """A promotion or retraction that is settled without effect."""
 
     pipeline: str
     entry: int
+    kind: str
     reasons: tuple[str, ...]
 
 
@@ -145,6 +146,7 @@ class PlanRow:
     stopped: tuple[StoppedRow, ...] = ()
     waiting: tuple[WaitingRow, ...] = ()
     replaced: int = 0
+    retracted: int = 0
     not_promoted: tuple[NotPromotedRow, ...] = ()
     error: str | None = None
 
@@ -193,7 +195,8 @@ def _details(row: PlanRow) -> Iterator[str]:
     if row.released:
         yield f"  release {plural(row.released, 'file that was', 'files that were')} held"
     if row.replaced:
-        yield f"  replace {plural(row.replaced, 'file')}"
+        gone = f", take out {plural(row.retracted, 'row')}" if row.retracted else ""
+        yield f"  replace {plural(row.replaced, 'file')}{gone}"
     for verb, names in (
         ("add", row.columns_added),
         ("drop", row.columns_dropped),
@@ -208,7 +211,8 @@ def _left(row: PlanRow) -> Iterator[str]:
     """Yield what is not part of a plan, and why."""
     for one in row.not_promoted:
         reasons = "; ".join(one.reasons)
-        yield f"  leave   {one.pipeline}: promotion in entry {one.entry}: {reasons}"
+        what = "retraction" if one.kind == "retract" else "promotion"
+        yield f"  leave   {one.pipeline}: {what} in entry {one.entry}: {reasons}"
     for waiting in row.waiting:
         yield f"  wait    {waiting.pipeline}: entry {waiting.entry}: {waiting.reason}"
     if row.still_held:
@@ -252,9 +256,13 @@ def plan_row(table: str, uri: str, found: "Explanation") -> PlanRow:
             for one in proposal.waiting
         ),
         replaced=len(commit.removes) if commit else 0,
+        retracted=commit.left_out if commit else 0,
         not_promoted=tuple(
             NotPromotedRow(
-                pipeline=one.entry.pipeline, entry=one.entry.sequence, reasons=one.reasons
+                pipeline=one.entry.pipeline,
+                entry=one.entry.sequence,
+                kind=one.kind,
+                reasons=one.reasons,
             )
             for one in (commit.not_promoted if commit else ())
         ),

@@ -110,6 +110,29 @@ class PromotionPassedOver(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RetractionPassedOver(Event):
+    """A retraction was settled without effect: the rows are still in the table."""
+
+    level: ClassVar[Level] = Level.WARN
+    table: str
+    pipeline: str
+    entry: int
+    reasons: tuple[str, ...]
+
+    def sentence(self) -> str:
+        """Report why, and what to do."""
+        return (
+            f"{self.table}: the retraction in entry {self.entry} of pipeline {self.pipeline} was "
+            f"not applied: {'; '.join(self.reasons)}; the rows are still in the table, run "
+            "blizzard retract again"
+        )
+
+    def measures(self) -> Iterable[Measure]:
+        """Count it."""
+        yield Count("penguin_retractions_passed_over_total", 1, {"table": self.table})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CommittedByOther(Event):
     """Somebody else committed the entries that were planned."""
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 
 from lakebed.documents.data_file import FinishedFile
+from lakebed.documents.entry import Kind
 from lakebed.documents.pending_meta import EntryName
 from lakebed.layout import (
     SCAN_TRANSACTION,
@@ -115,17 +116,18 @@ class Add:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotPromoted:
-    """A promotion that a commit passes over, and why: all of its files are replaced, or none."""
+    """A promotion or retraction that a commit passes over, and why: all of it is done, or none."""
 
     entry: EntryName
+    kind: Kind
     reasons: tuple[str, ...]
     mark: str
-    """The name of its first new file: the log says of it that it is given up, as are the others."""
+    """The name by which the log says that nothing of it was done."""
     before: int | None = None
-    """What the log says of that file so far."""
+    """What the log says of that name so far."""
 
     def transaction(self) -> TransactionUpdate:
-        """Return the transaction by which the promotion is known to have had no effect."""
+        """Return the transaction by which it is known to have had no effect."""
         return TransactionUpdate(
             app_id=held_transaction(self.mark), before=self.before, after=HeldState.GONE.value
         )
@@ -196,7 +198,9 @@ class CommitPlan:
     removes: tuple[FinishedFile, ...] = ()
     """Files that are taken out of the table again, or that others take the place of."""
     not_promoted: tuple[NotPromoted, ...] = ()
-    """Promotions that are settled by leaving the table as it is."""
+    """Promotions and retractions that are settled by leaving the table as it is."""
+    left_out: int = 0
+    """The rows of removed files that are not in those that take their places: they leave."""
     moved: tuple[TransactionUpdate, ...] = ()
     """What else the commit moves."""
     note: Mapping[str, object] = field(default_factory=dict)
@@ -213,8 +217,10 @@ class CommitPlan:
 
     @property
     def rewritten_rows(self) -> int:
-        """Count the rows of files that others take the place of."""
-        return sum(file.record_count for file in self.removes) if self.adds else 0
+        """Count the rows of removed files that are in others now."""
+        if not self.adds:
+            return 0
+        return sum(file.record_count for file in self.removes) - self.left_out
 
     @property
     def goes_by_paths(self) -> bool:
@@ -274,6 +280,8 @@ class CommitPlan:
             told["discarded"] = list(self.discarded)
         if self.rewritten_rows:
             told["rewritten"] = {"files": len(self.removes), "rows": self.rewritten_rows}
+        if self.left_out:
+            told["retracted"] = {"rows": self.left_out}
         if self.not_promoted:
             told["not_promoted"] = {
                 f"{one.entry.pipeline}/{one.entry.sequence}": list(one.reasons)

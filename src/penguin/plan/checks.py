@@ -32,8 +32,8 @@ def check_configured_partitions(configured: tuple[str, ...] | None, ready: Ready
 def check_books(ready: ReadyEntry) -> None:
     """Refuse an entry whose files do not hold as many rows as its source files gave."""
     for source in ready.entry.sources:
-        told = source.blank + source.filtered + source.quarantined + source.rows
-        if (source.rows if source.failure else source.lines - told) != 0:
+        counted = source.blank + source.filtered + source.quarantined + source.rows
+        if (source.rows if source.failure else source.lines - counted) != 0:
             raise EntryInvalid(
                 f"the row counts of entry {ready.entry.sequence} do not add up: {source.key} has "
                 f"{source.lines} lines, of which {source.blank} blank, {source.filtered} "
@@ -44,11 +44,13 @@ def check_books(ready: ReadyEntry) -> None:
     given = sum(source.rows for source in ready.entry.sources)
     if ready.entry.kind == "replay":
         given += sum(one.lines for one in ready.entry.resolved)
-    held = sum(file.record_count for file in ready.entry.files)
+    held, told = sum(file.record_count for file in ready.entry.files), "hold"
+    if ready.entry.kind == "retract":
+        held, told = ready.entry.left_out, "lose"
     if given != held:
         raise EntryInvalid(
             f"the row counts of entry {ready.entry.sequence} do not add up: its source files "
-            f"gave {given} rows, but its data files hold {held}",
+            f"gave {given} rows, but its data files {told} {held}",
             path=ready.path,
         )
 
@@ -69,11 +71,13 @@ def check_names(ready: ReadyEntry, others: Mapping[str, Add]) -> None:
 
 
 def check_replaced(ready: ReadyEntry) -> None:
-    """Refuse a promotion that replaces a file twice."""
+    """Refuse an entry that replaces a file twice, or by nothing though no row goes."""
     seen: set[str] = set()
     for one in ready.entry.replaced:
         if one.old in seen:
-            raise invalid(ready, f"{one.old} is replaced twice", one.new)
+            raise invalid(ready, f"{one.old} is replaced twice", one.old_file)
+        if one.old_size <= 0 or one.left_out < 0 or (one.new is None and not one.left_out):
+            raise invalid(ready, f"{one.old} goes with {one.left_out} rows", one.old_file)
         seen.add(one.old)
 
 

@@ -119,6 +119,7 @@ class _Draft:
         self.taken: dict[str, list[ReadyEntry]] = {}
         self.replaces = False
         self.removes: dict[str, FinishedFile] = {}
+        self.left_out = 0
         self.not_promoted: list[NotPromoted] = []
 
     def is_full_for(self, ready: ReadyEntry) -> bool:
@@ -148,7 +149,7 @@ class _Draft:
         check_names(ready, self.adds)
         given_up = _given_up(ready, self.rules.held_state)
         if entry.replaced:
-            self._promote(ready, table, after)
+            self._replace(ready, table, after)
             return
         decision = self.rules.decide(after, entry)
         replacement = self._replacement(decision, after, entry)
@@ -190,49 +191,54 @@ class _Draft:
         self.holds += _hold(ready, broken, HoldCode.FILE_MISSING, told)
         self.taken.setdefault(entry.pipeline, []).append(ready)
 
-    def _promote(self, ready: ReadyEntry, table: TableFacts, after: TableFacts) -> None:
-        """Put all files of a promotion in the places of others, or leave the table as it is.
+    def _replace(self, ready: ReadyEntry, table: TableFacts, after: TableFacts) -> None:
+        """Do all that an entry says of files that go or are replaced, or leave the table as it is.
 
-        Its rows are in the table either way: nothing waits for it, and it can be run again.
+        The rows of those files are in the table then: nothing waits for it, and it can be run
+        again. A file is never added without the one being removed in whose place it comes.
         """
         entry = ready.entry
         check_replaced(ready)
-        decision = self.rules.decide(after, _with_all_columns(entry, after))
+        # What is left of a file fits as the file did: only a promotion asks for a column.
+        decision: Decision = Fits()
+        if entry.kind == "promote":
+            decision = self.rules.decide(after, _with_all_columns(entry, after))
         reasons = self._reasons_against(entry, decision)
         if not reasons:
             changes = Changes()
             if isinstance(decision, Evolves):
                 after, changes = decision.table, decision.changes
             columns = partition_fields(after, ready)
-            for one in entry.replaced:
-                check_file(one.new, columns, ready)
-            for one in entry.replaced:
-                stats = self.rules.statistics(one.new, entry, after)
+            for file in entry.data_files:
+                check_file(file, columns, ready)
+            for file in entry.data_files:
+                stats = self.rules.statistics(file, entry, after)
                 # It has its final name from the start, whatever the hand-off is.
-                self.adds[one.new.filename] = replace(Add.of(one.new, ready, stats), outbox=None)
-                self.removes[one.old] = replace(one.new, filename=one.old, size=one.old_size)
+                self.adds[file.filename] = replace(Add.of(file, ready, stats), outbox=None)
+            self.removes |= {one.old: one.old_file for one in entry.replaced}
+            self.left_out += entry.left_out
             self.after, self.changes = after, self.changes.then(changes)
         else:
             name = EntryName(entry.pipeline, entry.journal, entry.sequence)
-            mark = entry.promotion_mark
+            mark = entry.replacement_mark
             before = self.rules.held_state(mark)
             self.not_promoted.append(
-                NotPromoted(entry=name, reasons=reasons, mark=mark, before=before)
+                NotPromoted(entry=name, kind=entry.kind, reasons=reasons, mark=mark, before=before)
             )
             self.after = after
         self.table = table
         self.taken.setdefault(entry.pipeline, []).append(ready)
 
     def _reasons_against(self, entry: Entry, decision: Decision) -> tuple[str, ...]:
-        """Return why the files of a promotion cannot take their places."""
+        """Return why the files of an entry cannot go, or be replaced."""
         if isinstance(decision, Refused):
             return decision.reasons
-        lacking = [one.new for one in entry.replaced if one.new.filename in self.lacking]
+        lacking = [file for file in entry.data_files if file.filename in self.lacking]
         if lacking:
             return tuple(f"{file.filename}: {self.lacking[file.filename]}" for file in lacking)
         old = frozenset(one.old for one in entry.replaced)
         if not old.isdisjoint(self.removes):
-            return ("another promotion in the same commit replaces the same files",)
+            return ("another entry in the same commit replaces the same files",)
         why = self.rules.why_not_replaced(frozenset(map(str, old)))
         return () if why is None else (why,)
 
@@ -299,6 +305,7 @@ class _Draft:
             discarded=dict(self.discarded),
             replaces=self.replaces,
             removes=tuple(self.removes.values()),
+            left_out=self.left_out,
             not_promoted=tuple(self.not_promoted),
             advances=tuple(
                 Advance(before=backlog.position, entries=tuple(self.taken[backlog.pipeline]))

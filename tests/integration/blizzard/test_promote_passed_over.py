@@ -36,7 +36,7 @@ def passed_over(desk):
 
 def new_files(desk):
     *_others, last = entries(desk.table, "default")
-    return {one.new.filename for one in last.replaced}
+    return {file.filename for file in last.data_files}
 
 
 def garbage(desk, older_than=AT_ONCE):

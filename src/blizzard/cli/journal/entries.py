@@ -12,6 +12,7 @@ from blizzard.inspect.entries import Kept
 from blizzard.model.source.unread import bytes_in_words
 from lakebed.console import INLINED, add, columns, console, plural, say, say_first, say_more, second
 from lakebed.documents.entry import Entry, SourceRecord
+from lakebed.documents.replacement import Replacement
 from lakebed.units import in_words
 
 PASSED_OVER = "passed over"
@@ -112,7 +113,7 @@ def show_list(pipeline: str, found: list[Kept]) -> None:
     if any(_state(kept) in ("held", "discarded") for kept in found):
         say(to, "  held, discarded: committed without some of its rows; see journal show N")
     if any(_state(kept) == PASSED_OVER for kept in found):
-        say(to, "  passed over: a promotion that changed nothing, since its files had changed")
+        say(to, "  passed over: it changed nothing in the table, since its files had changed")
     if any(_state(kept) == "waits" for kept in found):
         say(to, "  waits: penguin has not committed it yet, by its receipt")
     if not all(kept.follows for kept in found):
@@ -146,7 +147,7 @@ def show(kept: Kept) -> None:
     say_first(to, [f"deleted {path}" for path in entry.deleted], FEW)
     for one in entry.replaced[:FEW]:
         say(to, f"  {one.old}")
-        say(to, f"    -> {one.new.filename}")
+        say(to, f"    -> {_in_place(one)}")
     say_more(to, len(entry.replaced) - FEW)
 
 
@@ -179,7 +180,8 @@ def _facts(kept: Kept) -> list[tuple[str, str]]:
 
 def _committed(kept: Kept) -> str:
     if kept.passed_over:
-        return "passed over: nothing in the table was changed; run blizzard schema promote again"
+        again = "retract" if kept.entry.kind == "retract" else "schema promote"
+        return f"passed over: nothing in the table was changed; run blizzard {again} again"
     return "yes" if kept.committed else "not yet, by the receipt"
 
 
@@ -212,8 +214,19 @@ def _upkeep(entry: Entry) -> Iterator[tuple[str, str]]:
         lines = plural(sum(one.lines for one in entry.resolved), "bad line")
         yield "resolves", f"{lines} of {plural(len(entry.resolved), 'quarantine file')}"
     if entry.replaced:
-        size = in_words(sum(one.new.size for one in entry.replaced))
+        size = in_words(sum(file.size for file in entry.data_files))
         yield "replaces", f"{plural(len(entry.replaced), 'data file')} ({size})"
+    if entry.left_out:
+        files = plural(sum(one.retracted for one in entry.sources), "source file")
+        yield "takes out", f"{plural(entry.left_out, 'row')} of {files}"
+
+
+def _in_place(one: Replacement) -> str:
+    """Return what comes in the place of a data file, in words."""
+    gone = f", {plural(one.left_out, 'row')} fewer" if one.left_out else ""
+    if one.new is None:
+        return f"nothing: all of its {plural(one.left_out, 'row')} go"
+    return f"{one.new.filename}{gone}"
 
 
 def _show_sources(to: Console, entry: Entry) -> None:
@@ -239,6 +252,8 @@ def _show_sources(to: Console, entry: Entry) -> None:
 
 
 def _outcome(record: SourceRecord) -> str:
+    if record.retracted:
+        return "rows taken out of the table"
     if record.gone:
         return "gone from its source"
     if record.failure is not None:

@@ -6,20 +6,15 @@ from typing import Annotated
 import typer
 
 from blizzard.cli.output import One, load, open_reader, tables_of, the_one
+from blizzard.cli.rows.rewriting import commit, rewriter, table_log
 from blizzard.cli.surroundings import Surroundings
-from blizzard.events import SparkStarting
-from blizzard.maintain.promote import (
-    Promoted,
-    TableLog,
-    TableNow,
-    Wanted,
-    look,
-)
+from blizzard.maintain.promote import Promoted, Wanted, look
 from blizzard.maintain.promote import promote as append_promotion
+from blizzard.maintain.replacing import TableLog
 from blizzard.model.locations import sink_location
-from blizzard.model.promotion import ActiveFile
+from blizzard.model.rewriting import ActiveFile
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
-from blizzard.service import SPARK_SAID, asks_last_committed, table_entry, table_rules
+from blizzard.service import table_entry
 from lakebed.arguments import (
     DONE,
     FAILED,
@@ -32,13 +27,9 @@ from lakebed.arguments import (
     exit_code_of,
 )
 from lakebed.console import console, plural, print_line, say, say_first
-from lakebed.layout import TablePath
 from lakebed.storage.store import Store
-from lakebed.telemetry.logs import LogFormat, LogLevel, log_events
 from lakebed.types import Commit
 from lakebed.units import in_words
-from penguin import inline
-from penguin.model.settings import TableSettings
 
 FEW = 10
 
@@ -73,7 +64,7 @@ def promote(
         if yes:
             done = _promote(settings, wanted, log, loaded, around)
             if done.entry is not None and settings.sink.commit is Commit.INLINE:
-                _commit(settings, table, around)
+                commit(settings, table, around)
         else:
             reader = open_reader(sink_location(settings))
             done = Promoted(found=look(reader, settings, wanted, log))
@@ -91,62 +82,10 @@ def _promote(
     loaded: BlizzardSettings,
     around: Surroundings,
 ) -> Promoted:
-    place, emit = sink_location(settings), log_events(LogLevel.INFO, LogFormat.TEXT)
-    runner = around.make_runner(
-        loaded.spark,
-        starting=lambda: emit(SparkStarting(master=loaded.spark.master)),
-        stop_requested=lambda: around.stop.requested,
-        heard=lambda _report: None,
-        unreached=lambda _host, _port: None,
-        said=lambda line, severity: emit(SPARK_SAID[severity](line=line)),
-    )
-    try:
+    place = sink_location(settings)
+    with rewriter(loaded, around) as runner:
         store = Store(place.uri, place.options)
         return append_promotion(store, settings, wanted, log, runner, clock=around.clock)
-    finally:
-        runner.stop()
-
-
-def _commit(settings: PipelineSettings, table: TableSettings | None, around: Surroundings) -> None:
-    """Commit the entry, as a batch of this pipeline would: no penguin is expected to."""
-    inline.committer(
-        table,
-        settings.sink.table_uri,
-        settings.sink.storage_options,
-        emit=log_events(LogLevel.WARN, LogFormat.TEXT),
-        clock=around.clock,
-        pipeline=settings.name,
-    )()
-
-
-def table_log(settings: PipelineSettings, table: TableSettings | None = None) -> TableLog:
-    """Return what is asked of the table's log; `table` says how penguin changes its schema."""
-    sink = settings.sink
-    rules, mode_is_known = table_rules(settings, table)
-
-    def now() -> TableNow | None:
-        found = inline.table_files(sink.table_uri, sink.storage_options)
-        if found is None:
-            return None
-        files = {
-            path: ActiveFile(
-                path=TablePath(path),
-                size=facts.size,
-                rows=facts.rows,
-                partition_values=facts.partition_values,
-            )
-            for path, facts in found.files.items()
-        }
-        return TableNow(schema=found.schema, files=files)
-
-    def check(schema: dict[str, object], partition_columns: tuple[str, ...]) -> None:
-        inline.check_schema(rules, schema, partition_columns, mode_is_known=mode_is_known)
-
-    return TableLog(
-        now=now,
-        committed=asks_last_committed(sink),
-        check=check,
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

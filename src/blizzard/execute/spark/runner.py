@@ -43,7 +43,7 @@ from blizzard.execute.spark.session import (
 from blizzard.model.bounds import Overseer
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.progress import Instruction, Progress, Report
-from blizzard.model.promotion import ActiveFile, Promotion, RewriteOutcome
+from blizzard.model.rewriting import ActiveFile, RewriteOutcome, Rewriting
 from blizzard.model.settings import SparkSettings
 from blizzard.worker.progress import ProgressClient, ProgressServer
 from blizzard.worker.quarantine.replay import run_replay
@@ -143,7 +143,7 @@ class SparkRunner:
         by_unit = {row.unit: pickle.loads(row.outcome) for row in answers}  # noqa: S301 - our own workers wrote it
         return [by_unit[index] for index in range(count)]
 
-    def rewrite(self, files: Sequence[ActiveFile], promotion: Promotion) -> list[RewriteOutcome]:
+    def rewrite(self, files: Sequence[ActiveFile], work: Rewriting) -> list[RewriteOutcome]:
         """Rewrite every file as a task of one job; return the outcomes in the order of the files.
 
         What an attempt wrote means nothing until an entry names it, as with units.
@@ -151,10 +151,10 @@ class SparkRunner:
         session, _server = self._started()
         count = len(files)
         try:
-            session.sparkContext.setLocalProperty(POOL, promotion.marks["pipeline"])
+            session.sparkContext.setLocalProperty(POOL, work.marks["pipeline"])
             answers = (
                 session.range(0, count, 1, count)
-                .mapInArrow(rewriting(tuple(files), promotion), "file bigint, outcome binary")
+                .mapInArrow(rewriting(tuple(files), work), "file bigint, outcome binary")
                 .collect()
             )
         except TROUBLE as cause:
@@ -336,17 +336,17 @@ def task(
 
 
 def rewriting(
-    files: tuple[ActiveFile, ...], promotion: Promotion
+    files: tuple[ActiveFile, ...], work: Rewriting
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Return the function that a Python worker of Spark runs to rewrite data files."""
     packed = [pickle.dumps(file) for file in files]
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        store = Store(promotion.sink.uri, promotion.sink.options)
+        store = Store(work.sink.uri, work.sink.options)
         for batch in batches:
             for index in batch.column(0).to_numpy().tolist():
                 file: ActiveFile = pickle.loads(packed[index])  # noqa: S301 - our own driver wrote it
-                outcome = rewrite_file(file, promotion, store)
+                outcome = rewrite_file(file, work, store)
                 yield pa.RecordBatch.from_arrays(
                     [pa.array([index], pa.int64()), pa.array([pickle.dumps(outcome)], pa.binary())],
                     names=["file", "outcome"],

@@ -51,7 +51,7 @@ class FileBooks:
             yield from self._name(file, entry)
             yield from self._look_up(file, entry, journal)
         if entry.replaced:
-            yield from self._promotion(entry, journal)
+            yield from self._replaced(entry, journal)
         for path in entry.deleted:
             if path in self.log.active:
                 yield self._differs(
@@ -256,15 +256,16 @@ class FileBooks:
                 path,
             )
 
-    def _promotion(self, entry: Entry, journal: JournalBooks) -> Iterator[Difference]:
-        """Look up the files of a promotion: all have taken their places, or none has."""
-        done = [one for one in entry.replaced if self._is_known(one.new.filename)]
+    def _replaced(self, entry: Entry, journal: JournalBooks) -> Iterator[Difference]:
+        """Look up what an entry does to other files: all of it was done, or nothing."""
+        done = [one for one in entry.replaced if self._is_done(one, entry, journal)]
         for one in done:
-            yield from self._name(one.new, entry)
+            if one.new is not None:
+                yield from self._name(one.new, entry)
         if not journal.is_committed(entry):
-            self.waiting += [(entry.pipeline, entry.sequence, one.new) for one in entry.replaced]
+            self.waiting += [(entry.pipeline, entry.sequence, file) for file in entry.data_files]
             for one in done:
-                yield from self._no_transaction(entry, one.new.filename)
+                yield from self._no_transaction(entry, _named(one))
             return
         for one in done:
             yield from self._in_place(one, entry, journal)
@@ -273,27 +274,47 @@ class FileBooks:
             yield self._differs(
                 Kind.PROMOTION_HALF,
                 f"{len(done)} of the {len(entry.replaced)} files of entry {entry.sequence} took "
-                f"their places; {first.new.filename} did not",
+                f"their places; {_named(first)} did not",
                 entry,
-                first.new.filename,
+                _named(first),
             )
+
+    def _is_done(self, one: Replacement, entry: Entry, journal: JournalBooks) -> bool:
+        """Whether a file was put in its place or, where none is, the old one was taken out."""
+        if one.new is not None:
+            return self._is_known(one.new.filename)
+        mark = held_transaction(entry.replacement_mark)
+        return journal.is_committed(entry) and self.log.transactions.get(mark) != GONE
 
     def _in_place(
         self, one: Replacement, entry: Entry, journal: JournalBooks
     ) -> Iterator[Difference]:
-        """Look up a file that has taken the place of another."""
+        """Look up a file that has gone, and the one that has taken its place."""
         if one.old in self.log.active:
-            yield self._differs(
-                Kind.FILE_COMMITTED_TWICE,
-                f"entry {entry.sequence} puts {one.new.filename} in the place of {one.old}, and "
-                "both are in the table",
-                entry,
-                one.old,
-            )
+            if one.left_out:
+                yield self._differs(
+                    Kind.ROWS_BACK,
+                    f"entry {entry.sequence} took {plural(one.left_out, 'row')} of {one.old} out "
+                    "of the table, and that file is in it again",
+                    entry,
+                    one.old,
+                )
+            else:
+                yield self._differs(
+                    Kind.FILE_COMMITTED_TWICE,
+                    f"entry {entry.sequence} puts {_named(one)} in the place of {one.old}, and "
+                    "both are in the table",
+                    entry,
+                    one.old,
+                )
         taken_out = self._taken_out.pop(one.old, None) is not None
-        if self._missing.pop(one.old, None) is not None or taken_out:
+        explained = self._missing.pop(one.old, None) is not None or taken_out
+        if explained and one.new is not None:
             self.places.put(Place.REPLACED, one.new.record_count)
-        yield from self._look_up(one.new, entry, journal)
+        if one.left_out:
+            self.places.put(Place.RETRACTED, one.left_out)
+        if one.new is not None:
+            yield from self._look_up(one.new, entry, journal)
 
     def _is_known(self, path: str) -> bool:
         return path in self.log.active or path in self.log.removed
@@ -335,3 +356,7 @@ class FileBooks:
 
 def _shown(values: tuple[tuple[str, str | None], ...]) -> str:
     return ", ".join(f"{name}={'null' if v is None else v}" for name, v in values) or "no partition"
+
+
+def _named(one: Replacement) -> str:
+    return one.old if one.new is None else one.new.filename

@@ -163,6 +163,14 @@ class JournalBooks:
         given = sum(record.rows for record in entry.sources if entry.kind == "batch")
         given += sum(one.lines for one in entry.resolved if is_replay)
         held = sum(file.record_count for file in entry.files)
+        taken = sum(record.rows for record in entry.sources if record.retracted)
+        if taken != entry.left_out:
+            yield self._differs(
+                Kind.BOOKS_DIFFER,
+                f"entry {number} takes {plural(taken, 'row')} of source files out of the table, "
+                f"but {entry.left_out} out of data files",
+                number,
+            )
         if given != held:
             what = "bad lines" if is_replay else "source files"
             yield self._differs(

@@ -43,7 +43,7 @@ class QuarantineBooks:
             self.waiting[one.filename] = entry.sequence, one
         lines = sum(one.lines for one in entry.resolved)
         self.totals.replayed += lines if entry.kind == "replay" else 0
-        self.totals.discarded += lines if entry.kind == "discard" else 0
+        self.totals.discarded += lines if entry.kind in ("discard", "retract") else 0
 
     def _check_sources(self, entry: Entry) -> Iterator[Difference]:
         """Check that the lines in the files are those that the source files have too few."""

@@ -36,6 +36,8 @@ class State(StrEnum):
     DISCARDED = "discarded"
     GIVEN_UP = "given_up"
     """Of a data file: its sources were read again, so it never goes in."""
+    RETRACTED = "retracted"
+    """Its rows were taken out of the table by blizzard retract; it is not read again by itself."""
     REMOVED = "removed"
     """Somebody has removed it, or all of its rows, from the table."""
     REWRITTEN = "rewritten"
@@ -135,7 +137,29 @@ class DataFile:
     reasons: tuple[str, ...] = ()
     """Why penguin holds it."""
     replaced_by: str | None = None
-    """The file that has its rows since a column was filled from `_rescued`."""
+    """The file that has its rows, or those that are left, since a promotion or retraction."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retraction:
+    """The entry that takes the rows of a source file out of the table."""
+
+    entry: int
+    at: datetime
+    rows: int
+    committed: bool
+    passed_over: bool
+    """Whether penguin has settled it without effect: the rows are in the table."""
+    version: int | None = None
+    """The Delta version without the rows; None where it is not known any more."""
+    committed_at: datetime | None = None
+    deleted_from: datetime | None = None
+    """Before then no VACUUM deletes the files with the rows, by the table's retention."""
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the rows were taken out."""
+        return self.committed and not self.passed_over
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,6 +196,7 @@ class Answer:
     data_files: tuple[DataFile, ...] = ()
     sources: tuple[str, ...] = ()
     """Of a data file: the source files with rows in it."""
+    retraction: Retraction | None = None
     inherited: Inherited | None = None
     """The earlier journal that knew it."""
     deleted_from: datetime | None = None

@@ -85,6 +85,18 @@ def reading(journal: JournalReader, key: str, path: str, last: int) -> Entry | N
     return next(mentioning(journal, path, last, has_read), None)
 
 
+def retracting(journal: JournalReader, key: str, path: str, last: int) -> Entry | None:
+    """Return the retraction of a source file, up to an entry; None where it was read since."""
+
+    def names(entry: Entry) -> bool:
+        return entry.kind in ("batch", "retract") and any(
+            record.key == key and record.failure is None for record in entry.sources
+        )
+
+    newest = next(mentioning(journal, path, last, names), None)
+    return newest if newest is not None and newest.kind == "retract" else None
+
+
 def earlier_parts(journal: JournalReader, key: str, entry: Entry) -> tuple[Entry, ...]:
     """Return the batches that read the lines of a file before those of an entry, in their order.
 

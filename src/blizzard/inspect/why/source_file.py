@@ -9,17 +9,19 @@ from blizzard.discover.finding import Finding
 from blizzard.discover.lister import source_listers
 from blizzard.discover.retry import next_try
 from blizzard.discover.skip_reason import Reason, SkippedFile
+from blizzard.handoff.held_rows import GONE
 from blizzard.inspect.why.answer import (
     Answer,
     DataFile,
     FailedAt,
     Inherited,
     Read,
+    Retraction,
     State,
     StoredObject,
 )
 from blizzard.inspect.why.asked import Asked
-from blizzard.inspect.why.entries import earlier_parts, reading
+from blizzard.inspect.why.entries import earlier_parts, reading, retracting
 from blizzard.inspect.why.standing import Table
 from blizzard.inspect.why.table_log import LogEntry
 from blizzard.inspect.why.waiting import backlog_of
@@ -173,6 +175,10 @@ def _finished(
     else:
         parts = (*earlier_parts(table.journal, done.key, entry), entry)
         answer = _with_parts(asked, bare, parts, done.key)
+    retraction = _retraction(asked, table, done)
+    if retraction is not None:
+        state = State.RETRACTED if retraction.is_done else answer.state
+        answer = replace(answer, state=state, retraction=retraction)
     if facts is not None and not is_same(done, facts):
         state = State.WAITING if found.take else State.CHANGED
         return replace(answer, state=state, reason=Reason.CHANGED.value)
@@ -191,6 +197,30 @@ def _entry_of(table: Table, done: IngestedFile) -> Entry | None:
     path = done.key.partition(":")[2]
     last = table.last if done.entry is None else done.entry
     return reading(table.journal, done.key, path, last) or entry
+
+
+def _retraction(asked: Asked, table: Table, done: IngestedFile) -> Retraction | None:
+    """Return what was asked last to take the rows of a file out of the table."""
+    entry = None if done.entry is None else table.journal.entry(done.entry)
+    if entry is None or entry.kind != "retract":
+        if entry is not None and entry.kind == "batch":
+            return None
+        last = table.last if done.entry is None else done.entry
+        entry = retracting(table.journal, done.key, done.key.partition(":")[2], last)
+    if entry is None:
+        return None
+    told, mark = table.committed(entry), entry.replacement_mark
+    at = None if told.version is None else told.version.at
+    return Retraction(
+        entry=entry.sequence,
+        at=datetime.fromisoformat(entry.created),
+        rows=sum(record.rows for record in entry.sources if record.key == done.key),
+        committed=told.committed,
+        passed_over=table.log.fates([mark]).get(mark) == GONE,
+        version=None if told.version is None else told.version.version,
+        committed_at=at,
+        deleted_from=None if at is None else at + asked.log.retention(),
+    )
 
 
 def _inherited(table: Table, bare: Answer) -> Answer:

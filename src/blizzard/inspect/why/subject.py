@@ -10,7 +10,7 @@ from blizzard.model.locations import source_location
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed import layout
 from lakebed.errors import LakeError, ObjectMissing, Whose
-from lakebed.locations import Place, place_of
+from lakebed.locations import below, place_of
 
 FEW = 10
 """How many names are given where a part of a name means several."""
@@ -70,26 +70,6 @@ def _by_place(name: str, pipelines: Sequence[PipelineSettings], ask: Ask) -> Ite
             path = below(source.uri, name)
             if path:
                 yield Subject(ask(settings), source, path)
-
-
-def below(root: str, name: str) -> str | None:
-    """Return the path of a file below a root; None where it does not lie there. Pure."""
-    written = f"{root.rstrip('/')}/"
-    if name.startswith(written):
-        return name.removeprefix(written)
-    above, file = place_of(root), _file(name)
-    if not above.holds(file):
-        return None
-    return "/".join(file.folders[len(above.folders) :])
-
-
-def _file(name: str) -> Place:
-    """Return the place of a file; a link that it is itself is not followed."""
-    if "://" in name:
-        return place_of(name)
-    folder, slash, last = name.rpartition("/")
-    at = place_of(f"{folder}{slash}" or ".")
-    return Place(scheme=at.scheme, folders=(*at.folders, last))
 
 
 def _data_files(name: str, pipelines: Sequence[PipelineSettings], ask: Ask) -> Iterator[Subject]:

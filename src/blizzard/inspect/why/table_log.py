@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from blizzard.handoff.held_rows import Fates
 
@@ -59,3 +59,5 @@ class TableLog:
     files: Callable[[Iterable[str]], Mapping[str, LogFile]]
     """Asks for data files, by their paths below the table."""
     fates: Fates
+    retention: Callable[[], timedelta] = lambda: timedelta(days=7)
+    """Returns how long the table keeps files that were removed, before VACUUM may delete them."""

@@ -276,6 +276,27 @@ def _removed(case: Case) -> Told:
     )
 
 
+def _retracted(case: Case) -> Told:
+    taken = case.answer.retraction
+    if taken is None:
+        raise AssertionError("no entry says that a file was retracted")
+    where = "" if taken.version is None else f"; Delta version {taken.version}"
+    rows = plural(taken.rows, "row was", "rows were")
+    sentence = f"Its {rows} taken back in entry {taken.entry} on {_at(taken.at)}{where}."
+    if taken.deleted_from is not None:
+        sentence += (
+            " They are still readable by time travel until VACUUM, which deletes the files after "
+            f"the table's deletedFileRetentionDuration: not before {_at(taken.deleted_from)}."
+        )
+    return Told(
+        f"{sentence} It is known, so it is not read again by itself.",
+        (
+            "to have it in the table again, put it into the source under another name",
+            f"blizzard journal show {taken.entry} names the data files",
+        ),
+    )
+
+
 def _committed(case: Case) -> Told:
     answer = case.answer
     versions = sorted({one.version for one in answer.data_files if one.version is not None})
@@ -291,7 +312,14 @@ def _committed(case: Case) -> Told:
         sentence += f" {files} been rewritten since: {_removals(moved)}."
     if lost:
         sentence += f" Some of its rows have been removed since: {_removals(lost)}."
-    return Told(sentence)
+    taken = answer.retraction
+    if taken is None:
+        return Told(sentence)
+    if taken.passed_over:
+        sentence += f" The retraction in entry {taken.entry} had no effect."
+        return Told(sentence, ("run blizzard retract again to take its rows back",))
+    sentence += f" Entry {taken.entry} takes its rows back, and is not committed yet."
+    return Told(sentence, ("run penguin",))
 
 
 SAYS: Mapping[State, Callable[[Case], Told]] = {
@@ -311,6 +339,7 @@ SAYS: Mapping[State, Callable[[Case], Told]] = {
     State.DISCARDED: _discarded,
     State.GIVEN_UP: _discarded,
     State.REMOVED: _removed,
+    State.RETRACTED: _retracted,
 }
 """The states that a source file can be in."""
 

@@ -173,3 +173,58 @@ def _together(last: Stretch | None, one: Stretch | None, *, anyway: bool) -> Str
     if not (is_next or is_vague or anyway):
         return None
     return Stretch(last.first, last.rows + one.rows, max(last.end, one.end) - last.first)
+
+
+def runs_without(
+    names: Sequence[str], runs: Sequence[Run], gone: Sequence[tuple[int, int]]
+) -> tuple[tuple[str, ...], tuple[Run, ...]]:
+    """Return the source files and the origins of the rows that are left of a data file.
+
+    `gone` are the places of the others, in their order. Where the origins are unknown, so are those
+    of the rows that are left, and each of the source files may still have some.
+    """
+    if not runs:
+        return tuple(names), ()
+    left: list[Run] = []
+    at, holes = 0, iter([*gone, (sum(run.rows for run in runs), None)])
+    first, last = next(holes)
+    for run in runs:
+        start, end = at, at + run.rows
+        while at < end:
+            if at < first:
+                _append(left, _part(run, at - start, min(first, end) - at))
+                at = min(first, end)
+            elif last is None or last > end:
+                at = end
+            else:
+                at = last
+                first, last = next(holes)
+    places = {place: new for new, place in enumerate(dict.fromkeys(run.source for run in left))}
+    return (
+        tuple(names[place] for place in places),
+        tuple(run._replace(source=places[run.source]) for run in left),
+    )
+
+
+def _part(run: Run, offset: int, rows: int) -> Run:
+    """Return some of the rows of a run."""
+    if not run.is_exact:
+        return run._replace(rows=rows)  # Each may be of any of the records.
+    if run.first is not None:
+        return run._replace(first=run.first + offset, rows=rows, records=rows)
+    nth = None if run.nth is None else run.nth + offset
+    return run._replace(nth=nth, rows=rows, records=rows)
+
+
+def _append(left: list[Run], run: Run) -> None:
+    """Add a run; where a source file has very many, they become one that says less."""
+    others = left[-MOST_STRETCHES:]
+    if len(others) < MOST_STRETCHES or any(one.source != run.source for one in others):
+        left.append(run)
+        return
+    last = left.pop()
+    rows = last.rows + run.rows
+    if last.first is not None and run.first is not None and run.first >= last.first:
+        left.append(last._replace(rows=rows, records=run.first + run.records - last.first))
+    else:
+        left.append(Run(run.source, None, rows, rows))

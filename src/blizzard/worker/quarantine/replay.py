@@ -31,7 +31,7 @@ from blizzard.worker.stores import Stores
 from blizzard.worker.unit import run_unit
 from lakebed import layout
 from lakebed.clock import Clock
-from lakebed.documents.data_file import FinishedFile
+from lakebed.documents.data_file import FinishedFile, Run
 from lakebed.documents.entry import SourceRecord
 from lakebed.documents.quarantine_file import BadLines, QuarantineFile, Resolved
 from lakebed.schema import Schema
@@ -156,9 +156,12 @@ def _source(
 
 
 def _told_exactly(file: FinishedFile) -> FinishedFile:
-    """Keep the origins of rows only where they are exact: between these lines, others are rows."""
-    exact = all(run.is_exact for run in file.runs)
-    return file if exact else replace(file, runs=())
+    """Say of rows which records they are only where that is exact: between them, others are rows.
+
+    Which source file they came from is known all the same.
+    """
+    runs = (run if run.is_exact else Run(run.source, None, run.rows, run.rows) for run in file.runs)
+    return replace(file, runs=tuple(runs))
 
 
 def leave(

@@ -107,7 +107,7 @@ def test_of_two_pipelines_that_replace_the_same_file_one_is_passed_over():
     assert [add.path for add in commit.adds] == [file("new").filename]
     (one,) = commit.not_promoted
     assert one.entry.pipeline == "q"
-    assert "another promotion in the same commit" in one.reasons[0]
+    assert "another entry in the same commit" in one.reasons[0]
 
 
 def test_the_log_marks_one_file_of_a_promotion_that_is_passed_over():

@@ -1,6 +1,6 @@
 """Which rows of a data file a condition holds for. Pure."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -49,6 +49,33 @@ def matches(predicate: Predicate, column_of: ColumnOf) -> Column:
             return pc.is_valid(column) if negated else pc.is_null(column)
         case Comparison(column=path, operator=operator, value=value):
             return _compared(column_of(path), operator, value, format_path(path))
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The columns of some rows: those of the file, those of its partition, and others as nulls."""
+
+    table: pa.Table
+    rows: int
+    partition: Mapping[str, str | None]
+    kinds: Mapping[str, pa.DataType]
+
+    def __call__(self, path: FieldPath) -> Column:
+        """Return the values of a column, or of a field inside one."""
+        name, *inner = path
+        if name in self.table.column_names:
+            column: Column = self.table[name].combine_chunks()
+            for one in inner:
+                place = column.type.get_field_index(one)
+                if place < 0:
+                    return pa.nulls(self.rows)
+                column = pc.struct_field(column, [place])
+            return column
+        value = self.partition.get(name)
+        if value is None:
+            return pa.nulls(self.rows)
+        constant: Column = pa.scalar(value).cast(self.kinds[name])
+        return pa.repeat(constant, self.rows)
 
 
 @dataclass(frozen=True, slots=True)

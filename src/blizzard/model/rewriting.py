@@ -1,17 +1,20 @@
-"""A column that is filled from `_rescued`: which one, in which files, and what came of each. Pure.
+"""Data files that are written anew: which ones, what changes in them, and what came of each. Pure.
+
+A promotion fills a column from `_rescued`, a removal leaves rows out.
 
 These values cross from the driver to Spark's executors and back, so they are frozen and pickle.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from blizzard.model.files import Location
 from blizzard.model.json_path import member_path, steps
+from blizzard.model.predicate import Predicate
 from blizzard.model.settings import UploadSettings
 from lakebed.clock import Clock
-from lakebed.documents.data_file import FinishedFile
+from lakebed.documents.data_file import FinishedFile, Run
 from lakebed.layout import TablePath
 from lakebed.schema import Field, Schema
 from lakebed.types import FieldType, ParquetCodec
@@ -106,6 +109,29 @@ def _with(schema: Mapping[str, Any], chain: Sequence[Field]) -> dict[str, Any]:
     return {**schema, "fields": fields}
 
 
+@dataclass(frozen=True, slots=True)
+class RowRanges:
+    """Rows of a data file by their places: from the first of each range up to its end, from 0."""
+
+    ranges: tuple[tuple[int, int], ...]
+    """In their order; none overlaps another."""
+
+    @property
+    def rows(self) -> int:
+        """Count the rows."""
+        return sum(end - start for start, end in self.ranges)
+
+
+@dataclass(frozen=True, slots=True)
+class RowsWhere:
+    """Rows of a data file for which a condition holds; one that depends on a null does not."""
+
+    predicate: Predicate
+
+
+Rows = RowRanges | RowsWhere
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActiveFile:
     """A data file of the table as its log has it."""
@@ -114,13 +140,17 @@ class ActiveFile:
     size: int
     rows: int | None
     partition_values: Mapping[str, str | None]
+    without: Rows | None = None
+    """The rows that a removal leaves out of it."""
+    source_files: tuple[str, ...] = ()
+    runs: tuple[Run, ...] = ()
+    """Which of its rows came from which records, as the journal has it; nothing where unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Promotion:
+class Rewriting:
     """What the rewriting of all files shares."""
 
-    target: Target
     sink: Location
     codec: ParquetCodec
     upload: UploadSettings
@@ -130,12 +160,31 @@ class Promotion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Promotion(Rewriting):
+    """One field is filled from `_rescued`; all rows stay, in their order."""
+
+    target: Target
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Removal(Rewriting):
+    """Rows are left out, of each file its own; the others stay as they are, in their order."""
+
+    columns: Schema
+    """The columns of the table: those of its partitions are in no file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rewritten:
     """What came of one file."""
 
     old: ActiveFile
     new: FinishedFile | None
-    """None where nothing in it fits the field."""
+    """None where no file takes its place: nothing in it changes, or no row is left."""
+    removed: int = 0
+    """Rows that a removal has left out."""
+    removed_from: Mapping[str, int] = field(default_factory=dict)
+    """How many of them came from which source file, by its URI, where the rows say so."""
     taken: int = 0
     """Rows whose value is in the column now."""
     left: int = 0

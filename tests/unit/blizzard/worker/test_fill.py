@@ -5,8 +5,8 @@ from datetime import date
 import pyarrow as pa
 import pytest
 
-from blizzard.model.promotion import Target
-from blizzard.worker.rewrite import MOST_ROWS, Filling
+from blizzard.model.rewriting import Target
+from blizzard.worker.fill import MOST_ROWS, Filling
 from lakebed.schema import Field, Reading
 from lakebed.types import RESCUED, FieldType
 

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blizzard.inspect.matching import Bounds, matches, may_match
 from blizzard.model.predicate import (
     Combined,
     Comparison,
@@ -18,6 +17,7 @@ from blizzard.model.predicate import (
     PredicateInvalid,
     parse,
 )
+from blizzard.worker.matching import Bounds, matches, may_match
 
 COLUMNS: dict[tuple[str, ...], Any] = {
     ("text",): pa.array(["x", "it's", None]),

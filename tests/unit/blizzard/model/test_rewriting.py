@@ -2,7 +2,7 @@
 
 import pytest
 
-from blizzard.model.promotion import Target, find_target, with_target
+from blizzard.model.rewriting import Target, find_target, with_target
 from lakebed.schema import Field, Reading, Schema
 from lakebed.types import FieldType
 

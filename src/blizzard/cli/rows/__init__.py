@@ -1,0 +1,1 @@
+"""Commands that rewrite rows which are in the table."""

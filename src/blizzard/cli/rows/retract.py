@@ -1,0 +1,181 @@
+"""`blizzard retract`: take the rows of source files out of the table."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from blizzard.cli.output import One, load, open_reader, tables_of, the_one
+from blizzard.cli.rows.rewriting import commit, rewriter, table_log
+from blizzard.cli.surroundings import Surroundings
+from blizzard.maintain.retract import Retracted, look
+from blizzard.maintain.retract import retract as append_retraction
+from blizzard.model.locations import sink_location
+from blizzard.model.rewriting import ActiveFile
+from blizzard.model.settings import PipelineSettings
+from blizzard.service import table_entry
+from lakebed.arguments import (
+    DONE,
+    FAILED,
+    Files,
+    Folders,
+    Output,
+    Shape,
+    Sure,
+    ends_on_error,
+    exit_code_of,
+)
+from lakebed.console import console, plural, print_line, say, say_first
+from lakebed.storage.store import Store
+from lakebed.types import Commit
+from lakebed.units import in_words
+from penguin import inline
+
+FEW = 10
+
+
+def retract(
+    context: typer.Context,
+    sources: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SOURCE",
+            help="Source files: a URI, a path below the source, or source:path.",
+        ),
+    ],
+    files: Files = None,
+    folders: Folders = None,
+    pipeline: One = None,
+    yes: Sure = False,
+    output: Shape = Output.TEXT,
+) -> None:
+    """Take the rows of source files out of the table.
+
+    Data files with other rows, too, are rewritten on Spark; penguin does it all in one commit.
+    """
+    loaded = load(files, folders)
+    settings = the_one(loaded, pipeline)
+    around = Surroundings.of(context)
+    with ends_on_error(settings.name, exit_code_of):
+        table = table_entry(settings, tables_of(loaded, files, folders))
+        log, place = table_log(settings, table), sink_location(settings)
+        if yes:
+            with rewriter(loaded, around) as runner:
+                store = Store(place.uri, place.options)
+                done = append_retraction(store, settings, sources, log, runner, clock=around.clock)
+            if done.entry is not None and settings.sink.commit is Commit.INLINE:
+                commit(settings, table, around)
+        else:
+            done = Retracted(found=look(open_reader(place), settings, sources, log))
+    if output is Output.JSON:
+        print_line(retraction_row(settings, done))
+    else:
+        _show(settings, done, sure=yes)
+    raise typer.Exit(FAILED if done.found.rows.files and not yes else DONE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceRow:
+    """One source file; the rows are those that leave the table, as far as they are known."""
+
+    source: str
+    path: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataFileRow:
+    """One data file with rows that leave; `rows` are all that are in it."""
+
+    path: str
+    rows: int | None
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetractionRow:
+    """What a retraction takes out; `entry` is None where nothing was written."""
+
+    pipeline: str
+    table_uri: str
+    entry: int | None
+    sources: tuple[SourceRow, ...]
+    rows: int
+    bad_lines: int
+    removed: tuple[DataFileRow, ...]
+    rewritten: tuple[DataFileRow, ...]
+    searched: tuple[DataFileRow, ...]
+
+
+def retraction_row(settings: PipelineSettings, done: Retracted) -> RetractionRow:
+    """Return what was taken out or, where nothing was done, what would be."""
+    found, rows = done.found, _rows(done)
+    return RetractionRow(
+        pipeline=settings.name,
+        table_uri=settings.sink.table_uri,
+        entry=done.entry,
+        sources=tuple(
+            SourceRow(source=one.source, path=one.path, rows=rows.get(one.key, 0))
+            for one in found.sources
+        ),
+        rows=sum(rows.values()),
+        bad_lines=found.waiting_lines,
+        removed=_files(found.rows.whole),
+        rewritten=_files(found.rows.mixed),
+        searched=_files(found.rows.unnamed),
+    )
+
+
+def _rows(done: Retracted) -> dict[str, int]:
+    return dict(done.rows if done.entry is not None else done.found.rows.rows)
+
+
+def _files(files: tuple[ActiveFile, ...]) -> tuple[DataFileRow, ...]:
+    return tuple(DataFileRow(path=one.path, rows=one.rows, bytes=one.size) for one in files)
+
+
+def _show(settings: PipelineSettings, done: Retracted, *, sure: bool) -> None:
+    to, found, rows = console(), done.found, _rows(done)
+    count = plural(len(found.sources), "source file")
+    say(to, f"pipeline {settings.name}: {plural(sum(rows.values()), 'row')} of {count}")
+    say_first(
+        to, [f"{one.key}: {plural(rows.get(one.key, 0), 'row')}" for one in found.sources], 10
+    )
+    if not found.rows.files or (sure and done.entry is None):
+        say(to, "  none of their rows is in the table; nothing was changed")
+        if found.waiting_lines:
+            lines = plural(found.waiting_lines, "bad line")
+            say(to, f"  {lines} of them in quarantine: blizzard dlq discard gives those up")
+        return
+    is_are = "were" if sure else "to be"
+    for what, files in (
+        (f"{is_are} removed, with no other rows", found.rows.whole),
+        (f"{is_are} rewritten without them", found.rows.mixed),
+        ("of other writers, looked into for their rows", found.rows.unnamed),
+    ):
+        if files:
+            size = in_words(sum(one.size for one in files))
+            say(to, f"  {plural(len(files), 'data file')} ({size}) {what}:")
+            say_first(to, [one.path for one in files], FEW, indent="    ")
+    if found.waiting_lines:
+        verb = "given up" if sure else "to be given up"
+        say(to, f"  {plural(found.waiting_lines, 'bad line')} in quarantine {verb}")
+    if sure:
+        _show_next(settings, done)
+    else:
+        say(to, "add --yes to do it; the source files stay known and are not read again")
+
+
+def _show_next(settings: PipelineSettings, done: Retracted) -> None:
+    to, sink = console(), settings.sink
+    inlined = sink.commit is Commit.INLINE
+    when = "is committed" if inlined else "takes the rows out once penguin has committed it"
+    say(to, f"  entry {done.entry} {when}")
+    if not inlined:
+        say(to, "  -> run penguin")
+    days = inline.retention(sink.table_uri, sink.storage_options).total_seconds() / 86_400
+    say(
+        to,
+        f"  time travel still reads them until VACUUM deletes the files, {days:g} days after the "
+        "commit at the earliest",
+    )

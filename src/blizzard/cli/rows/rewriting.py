@@ -1,0 +1,77 @@
+"""What the commands share that rewrite data files: the table's log, Spark, and the commit."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from blizzard.cli.surroundings import Surroundings
+from blizzard.events import SparkStarting
+from blizzard.execute.runner import Rewriter
+from blizzard.maintain.replacing import TableLog, TableNow
+from blizzard.model.rewriting import ActiveFile
+from blizzard.model.settings import BlizzardSettings, PipelineSettings
+from blizzard.service import SPARK_SAID, asks_fates, asks_last_committed, table_rules
+from lakebed.layout import TablePath
+from lakebed.telemetry.logs import LogFormat, LogLevel, log_events
+from penguin import inline
+from penguin.model.settings import TableSettings
+
+
+@contextmanager
+def rewriter(loaded: BlizzardSettings, around: Surroundings) -> Iterator[Rewriter]:
+    """Yield what rewrites files; Spark starts with the first of them, and is stopped at the end."""
+    emit = log_events(LogLevel.INFO, LogFormat.TEXT)
+    runner = around.make_runner(
+        loaded.spark,
+        starting=lambda: emit(SparkStarting(master=loaded.spark.master)),
+        stop_requested=lambda: around.stop.requested,
+        heard=lambda _report: None,
+        unreached=lambda _host, _port: None,
+        said=lambda line, severity: emit(SPARK_SAID[severity](line=line)),
+    )
+    try:
+        yield runner
+    finally:
+        runner.stop()
+
+
+def commit(settings: PipelineSettings, table: TableSettings | None, around: Surroundings) -> None:
+    """Commit the entry, as a batch of this pipeline would: no penguin is expected to."""
+    inline.committer(
+        table,
+        settings.sink.table_uri,
+        settings.sink.storage_options,
+        emit=log_events(LogLevel.WARN, LogFormat.TEXT),
+        clock=around.clock,
+        pipeline=settings.name,
+    )()
+
+
+def table_log(settings: PipelineSettings, table: TableSettings | None = None) -> TableLog:
+    """Return what is asked of the table's log; `table` says how penguin changes its schema."""
+    sink = settings.sink
+    rules, mode_is_known = table_rules(settings, table)
+
+    def now() -> TableNow | None:
+        found = inline.table_files(sink.table_uri, sink.storage_options)
+        if found is None:
+            return None
+        files = {
+            path: ActiveFile(
+                path=TablePath(path),
+                size=facts.size,
+                rows=facts.rows,
+                partition_values=facts.partition_values,
+            )
+            for path, facts in found.files.items()
+        }
+        return TableNow(schema=found.schema, files=files)
+
+    def check(schema: dict[str, object], partition_columns: tuple[str, ...]) -> None:
+        inline.check_schema(rules, schema, partition_columns, mode_is_known=mode_is_known)
+
+    return TableLog(
+        now=now,
+        committed=asks_last_committed(sink),
+        check=check,
+        fates=asks_fates(settings),
+    )

@@ -1,0 +1,136 @@
+"""What the commands share that put data files in the place of others, or take them out.
+
+Files are written anew first, under fresh names; one entry then says which of them come in the place
+of which. Until it is appended nothing has happened, and what was written is garbage like that of
+any attempt that died; from then on penguin does all of it in one version or, where a file is not in
+the table any more, nothing.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from blizzard.execute.runner import Rewriter
+from blizzard.handoff.held_rows import Fates
+from blizzard.journal.fence import refuse_collected
+from blizzard.maintain.references import entries_in
+from blizzard.model.rewriting import ActiveFile, RewriteFailed, Rewriting, Rewritten
+from lakebed import layout
+from lakebed.documents.entry import Entry
+from lakebed.errors import FilesCollected, JournalConflict, LakeError, Whose
+from lakebed.journal import JournalReader
+from lakebed.storage.store import Reader
+
+NOUNS = {"promote": "promotion", "retract": "retraction"}
+
+
+class PromotionWaits(LakeError):
+    """An earlier promotion or retraction is not committed yet."""
+
+    code = "promotion_waits"
+    whose = Whose.USER
+    retryable = True
+
+
+class NotRewritten(LakeError):
+    """A data file could not be rewritten, so nothing was changed."""
+
+    code = "file_not_rewritten"
+    whose = Whose.EXTERNAL
+    retryable = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableNow:
+    """The table as its log has it."""
+
+    schema: Mapping[str, Any]
+    """As Delta writes it."""
+    files: Mapping[str, ActiveFile]
+    """Its data files by their names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableLog:
+    """What is asked of the table's log, which blizzard does not read itself."""
+
+    now: Callable[[], TableNow | None]
+    """Returns the table; None where there is none."""
+    committed: Callable[[str, str], int | None]
+    """Returns the last entry of a pipeline's journal that is committed."""
+    check: Callable[[dict[str, Any], tuple[str, ...]], None] = lambda _schema, _partitions: None
+    """Raises where the table would not take this schema and these partition columns."""
+    fates: Fates = lambda _names: {}
+    """Returns what the log has decided of files that were held, and of entries without effect."""
+
+
+def entries_of_table(store: Reader, first: str = "") -> Iterator[tuple[Entry, bool]]:
+    """Yield every entry of every journal of a table, and whether its journal is in use.
+
+    Those of the journal in use of one pipeline come first.
+    """
+    pipelines = layout.pipelines(store.folders(layout.OURS))
+    for pipeline in sorted(pipelines, key=lambda name: (name != first, name)):
+        below = f"{layout.OURS}/{pipeline}"
+        aside = [one.rstrip("/") for one in store.folders(below) if layout.is_journal_aside(one)]
+        for folder in (layout.journal_folder(pipeline), *aside):
+            for stored in entries_in(store, pipeline, folder):
+                yield stored.entry, folder not in aside
+
+
+def rewritten_all(
+    rewriter: Rewriter, files: Sequence[ActiveFile], work: Rewriting
+) -> tuple[Rewritten, ...]:
+    """Rewrite files; raise where one of them could not be, since nothing is changed then."""
+    return tuple(map(_done, rewriter.rewrite(files, work))) if files else ()
+
+
+def _done(outcome: Rewritten | RewriteFailed) -> Rewritten:
+    if isinstance(outcome, RewriteFailed):
+        raise NotRewritten(
+            f"{outcome.message} [{outcome.code}]; nothing was changed, try again",
+            file=outcome.old.path,
+        )
+    return outcome
+
+
+def refuse_waiting(store: Reader, pipeline: str, committed: int) -> None:
+    """Raise while an earlier entry may still replace the same files."""
+    for entry in JournalReader(store, pipeline).entries(committed):
+        if entry.replaced:
+            raise PromotionWaits(
+                f"the {NOUNS[entry.kind]} in entry {entry.sequence} is not committed yet; run "
+                "penguin first, then this again",
+                entry=entry.sequence,
+            )
+
+
+def refuse_contested(entries: Sequence[Entry], files: Sequence[ActiveFile], log: TableLog) -> None:
+    """Raise while an entry of another pipeline is to replace one of the files.
+
+    penguin would pass over whichever comes second, after all the rewriting.
+    """
+    wanted = {file.path for file in files}
+    for entry in entries:
+        if wanted.isdisjoint(one.old for one in entry.replaced):
+            continue
+        if entry.sequence > (log.committed(entry.pipeline, entry.journal) or 0):
+            raise PromotionWaits(
+                f"the {NOUNS[entry.kind]} in entry {entry.sequence} of pipeline {entry.pipeline} "
+                "replaces the same files and is not committed yet; run penguin first, then this "
+                "again",
+                entry=entry.sequence,
+            )
+
+
+def refuse_collected_since(store: Reader, last: int, entry: Entry) -> None:
+    """Raise where a clean-up has deleted what was written for an entry, after an earlier one."""
+    for first in JournalReader(store, entry.pipeline).entries(last):
+        try:
+            refuse_collected(first, entry)
+        except FilesCollected as collected:
+            raise JournalConflict(
+                f"blizzard gc (entry {first.sequence}) has deleted the rewritten files; nothing "
+                "was done, try again, and give gc a longer --older-than",
+                path=store.describe(layout.journal_folder(entry.pipeline)),
+            ) from collected

@@ -1,0 +1,387 @@
+"""Rows of source files taken out of the table, and their waiting bad lines given up.
+
+Data files with no other rows go; those with others are written anew without them. One `retract`
+entry names the source files and what becomes of each data file, and penguin does all of it in one
+version or, where a file is not in the table any more, nothing. The source files stay known: they
+are not read again by themselves.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+
+from blizzard.config.columns import columns_from
+from blizzard.execute.runner import Rewriter
+from blizzard.handoff.held_rows import GONE, HELD
+from blizzard.journal.checks import refuse_closed, refuse_half_begun
+from blizzard.journal.fence import append_what_is_found
+from blizzard.journal.ingested import SegmentBroken
+from blizzard.journal.quarantine import WaitingFile, may_have, waiting_files
+from blizzard.journal.state import Before, History, read_history, rebuild
+from blizzard.maintain.bad_lines import without_meant
+from blizzard.maintain.replacing import (
+    TableLog,
+    TableNow,
+    entries_of_table,
+    refuse_collected_since,
+    refuse_contested,
+    refuse_waiting,
+    rewritten_all,
+)
+from blizzard.maintain.retracted_sources import Named, keys_of, uris_of, why_not
+from blizzard.maintain.source_rows import Journals, Meant, RowsFound, find_rows
+from blizzard.model.bad_lines import Meant as MeantLines
+from blizzard.model.locations import sink_location
+from blizzard.model.rewriting import Removal, Rewritten
+from blizzard.model.settings import PipelineSettings
+from lakebed import layout
+from lakebed.clock import Clock
+from lakebed.documents.entry import Entry, SourceRecord
+from lakebed.documents.replacement import Replacement
+from lakebed.errors import JournalConflict, LakeError, ObjectMissing, Whose
+from lakebed.journal import JournalReader
+from lakebed.layout import file_name
+from lakebed.schema import Schema
+from lakebed.storage.store import Reader, Store
+
+
+class SourceNotRetractable(LakeError):
+    """The rows of a source file cannot be taken back as things are; nothing was changed."""
+
+    code = "source_not_retractable"
+    whose = Whose.USER
+
+
+class RowsNotToldApart(LakeError):
+    """Another program has rewritten rows, and nothing says any more which came from where."""
+
+    code = "rows_not_told_apart"
+    whose = Whose.USER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """The rows of source files in the table, and where the journal stands."""
+
+    sources: tuple[Named, ...]
+    """The source files that are meant, as the journal knows them."""
+    meant: Meant
+    rows: RowsFound
+    bad_lines: tuple[WaitingFile, ...]
+    """The quarantine files with lines of them that wait."""
+    last: Entry
+    history: History
+    table: TableNow
+
+    @property
+    def waiting_lines(self) -> int:
+        """Count the bad lines of the source files that wait."""
+        return sum(_bad_lines(self.bad_lines, self.meant.keys).values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retracted:
+    """What was rewritten, and the entry that takes the rows out."""
+
+    found: Found
+    rewritten: tuple[Rewritten, ...] = ()
+    replaced: tuple[Replacement, ...] = ()
+    rows: Mapping[str, int] = field(default_factory=dict)
+    """How many rows of each source file leave the table."""
+    entry: int | None = None
+    """None where no row of them is in the table."""
+
+
+def look(store: Reader, settings: PipelineSettings, names: Sequence[str], log: TableLog) -> Found:
+    """Find the rows of source files in the table; raise where they cannot be taken out of it."""
+    pipeline = settings.name
+    history = read_history(store, pipeline)
+    tail = JournalReader(store, pipeline).entries(history.sequence - 1)
+    last = next(tail, None) if history.sequence >= 0 else None
+    table = log.now()
+    if last is None or table is None:
+        raise ObjectMissing("there is no table yet: nothing was committed", path=store.uri)
+    refuse_closed(store, pipeline, heir=history.heir)
+    refuse_half_begun(store, pipeline, sequence=history.sequence, awaits=history.awaits)
+    sources = _named(store, settings, history, names)
+    meant = Meant(
+        journal=last.journal,
+        keys=frozenset(one.key for one in sources),
+        uris={uri: one.key for one in sources for uri in uris_of(one.key, settings, history)},
+    )
+    committed = cache(lambda *journal: log.committed(*journal) or 0)
+    refuse_waiting(store, pipeline, committed(pipeline, last.journal))
+    journals, own = _journals(store, pipeline, meant, history)
+    fates = log.fates(
+        [
+            *map(file_name, journals.written),
+            *(entry.replacement_mark for entry in journals.replacing),
+        ]
+    )
+    rows = find_rows(
+        journals,
+        table.files,
+        in_effect=lambda entry: (
+            entry.sequence <= committed(entry.pipeline, entry.journal)
+            and fates.get(entry.replacement_mark) != GONE
+        ),
+        aside=_aside(journals, last, committed, fates),
+    )
+    _refuse_untold(rows)
+    others = [entry for entry in journals.replacing if entry.pipeline != pipeline]
+    refuse_contested(others, rows.files, log)
+    lines = MeantLines(sources=meant.keys)
+    return Found(
+        sources=sources,
+        meant=meant,
+        rows=rows,
+        bad_lines=tuple(one for one in waiting_files(own) if may_have(one, lines)),
+        last=last,
+        history=history,
+        table=table,
+    )
+
+
+def retract(
+    store: Store,
+    settings: PipelineSettings,
+    names: Sequence[str],
+    log: TableLog,
+    rewriter: Rewriter,
+    *,
+    clock: Clock,
+) -> Retracted:
+    """Rewrite the files with other rows, and append the entry that takes the rows out."""
+    found = look(store, settings, names, log)
+    work = Removal(
+        sink=sink_location(settings),
+        codec=settings.sink.rolling.codec,
+        upload=settings.sink.upload,
+        marks={"pipeline": settings.name, "journal": found.last.journal},
+        clock=clock,
+        columns=columns_from(found.table.schema) or Schema(()),
+    )
+    rewritten = rewritten_all(rewriter, (*found.rows.mixed, *found.rows.unnamed), work)
+    replaced = replacements(found.rows, rewritten)
+    rows = rows_by_source(found, rewritten)
+    if not replaced:
+        return Retracted(found=found, rewritten=rewritten)
+    resolved = without_meant(
+        store,
+        settings,
+        found.bad_lines,
+        MeantLines(sources=found.meant.keys),
+        found.last,
+        clock=clock,
+    )
+
+    def look_again() -> tuple[Found, Entry]:
+        now = look(store, settings, names, log)
+        entry = now.last.successor(
+            "retract",
+            previous=now.history.digest,
+            run=str(clock.fresh_id()),
+            created=clock.now().isoformat(),
+            sources=records(now, rows),
+            replaced=replaced,
+            resolved=resolved,
+            table_schema=dict(now.table.schema),
+            columns=now.history.columns,
+        )
+        _refuse_overtaken(store, found, now, entry)
+        return now, entry
+
+    now, entry = append_what_is_found(store, settings.name, look_again)
+    return Retracted(
+        found=now,
+        rewritten=rewritten,
+        replaced=replaced,
+        rows=rows,
+        entry=None if entry is None else entry.sequence,
+    )
+
+
+def replacements(rows: RowsFound, rewritten: Sequence[Rewritten]) -> tuple[Replacement, ...]:
+    """Return what becomes of each data file that has rows which are taken out. Pure."""
+    gone = [
+        Replacement(
+            old=one.path,
+            old_size=one.size,
+            left_out=one.rows or 0,
+            partition_values=one.partition_values,
+        )
+        for one in rows.whole
+    ]
+    return (
+        *gone,
+        *(
+            Replacement(
+                old=one.old.path,
+                old_size=one.old.size,
+                new=one.new,
+                left_out=one.removed,
+                partition_values={} if one.new else one.old.partition_values,
+            )
+            for one in rewritten
+            if one.removed
+        ),
+    )
+
+
+def rows_by_source(found: Found, rewritten: Sequence[Rewritten]) -> Counter[str]:
+    """Count the rows of each source file that leave the table. Pure."""
+    rows = Counter(found.rows.rows)
+    for one in rewritten:
+        if one.old.runs:
+            continue  # Its rows are counted by the journal.
+        left = one.removed
+        for uri, count in one.removed_from.items():
+            rows[found.meant.uris[uri]] += count
+            left -= count
+        if left:
+            raise AssertionError("rows without a source file were left out")
+    return rows
+
+
+def records(found: Found, rows: Mapping[str, int]) -> tuple[SourceRecord, ...]:
+    """Return the source files as the entry names them: those with rows, or bad lines. Pure."""
+    bad = _bad_lines(found.bad_lines, found.meant.keys)
+    return tuple(
+        SourceRecord(
+            source=one.source,
+            path=one.path,
+            size=one.size,
+            etag=one.etag,
+            lines=rows.get(one.key, 0) + bad[one.key],
+            quarantined=bad[one.key],
+            rows=rows.get(one.key, 0),
+            retracted=True,
+        )
+        for one in found.sources
+        if rows.get(one.key) or bad[one.key]
+    )
+
+
+def _named(
+    store: Reader, settings: PipelineSettings, history: History, names: Sequence[str]
+) -> tuple[Named, ...]:
+    """Return the source files that names stand for; raise where one cannot be taken back."""
+    known = _Known(store, settings.name, history)
+    found: dict[str, Named] = {}
+    for name in names:
+        befores = {key: known(key) for key in keys_of(name, settings, history.source_uris)}
+        ours = [one for key, before in befores.items() if (one := Named.of(key, before))]
+        if not ours:
+            raise SourceNotRetractable(
+                f"the journal knows no source file {name}; name it by its URI, by its path below "
+                "the source, or as source:path (blizzard why NAME searches for it)",
+                file=name,
+            )
+        if len(ours) > 1:
+            keys = ", ".join(one.key for one in ours)
+            raise SourceNotRetractable(f"{name} may be each of {keys}; name one of them", file=name)
+        (one,) = ours
+        why = why_not(befores[one.key])
+        if why is not None:
+            raise SourceNotRetractable(f"{one.key} {why}; nothing was changed", file=one.key)
+        found[one.key] = one
+    return tuple(found.values())
+
+
+class _Known:
+    """What the journal says of source files; names that turn out damaged are not believed."""
+
+    def __init__(self, store: Reader, pipeline: str, history: History) -> None:
+        self._store = store
+        self._pipeline = pipeline
+        self._lookup = history.lookup(store, pipeline)
+
+    def __call__(self, key: str) -> Before:
+        try:
+            return self._lookup(key)
+        except SegmentBroken as broken:
+            whole = rebuild(self._store, self._pipeline, receipt=None, why=str(broken))
+            self._lookup = whole.lookup(self._store, self._pipeline)
+            return self._lookup(key)
+
+
+def _journals(
+    store: Reader, pipeline: str, meant: Meant, history: History
+) -> tuple[Journals, list[Entry]]:
+    """Read what all journals say, and the entries with bad lines of the one in use."""
+    journals, own = Journals(meant=meant), []
+    for entry, in_use in entries_of_table(store, first=pipeline):
+        ours = in_use and entry.pipeline == pipeline
+        if ours and entry.sequence > history.sequence:
+            continue  # It was appended since the history was read: the next try sees both.
+        journals.take(entry)
+        if ours and (entry.quarantine or entry.resolved):
+            own.append(entry)
+    journals.finish()
+    return journals, own
+
+
+def _aside(
+    journals: Journals,
+    last: Entry,
+    committed: Callable[[str, str], int],
+    fates: Mapping[str, int | None],
+) -> frozenset[str]:
+    """Return the files that never were in the table; raise where they may still come."""
+    aside: set[str] = set()
+    for path, one in journals.written.items():
+        name, key = file_name(path), next(filter(None, one.meant))
+        waits = one.sequence > committed(one.pipeline, one.journal)
+        if waits and (one.pipeline, one.journal) == (last.pipeline, last.journal):
+            raise SourceNotRetractable(
+                f"rows of {key} are in entry {one.sequence}, which is not committed yet; run "
+                "penguin first, then this again; nothing was changed",
+                file=key,
+            )
+        if fates.get(name) == HELD:
+            raise SourceNotRetractable(
+                f"penguin holds {path} with rows of {key}; run penguin release {name} or penguin "
+                f"discard {name} first, then this again; nothing was changed",
+                file=key,
+            )
+        if waits or fates.get(name) == GONE:
+            aside.add(name)
+    return frozenset(aside)
+
+
+def _refuse_untold(rows: RowsFound) -> None:
+    if not rows.untold:
+        return
+    keys = sorted(frozenset().union(*rows.untold.values()))
+    some = ", ".join(keys[:3]) + (", ..." if len(keys) > 3 else "")
+    raise RowsNotToldApart(
+        f"rows of {some} can no longer be told apart from others: {min(rows.untold)} was rewritten "
+        "by another program, such as OPTIMIZE, or by an early version, and its rows do not say "
+        "which file they came from. Nothing was changed. Delete the rows by their values with the "
+        "program that rewrote them, or restore the table to a version before that; rows that are "
+        "written with schema.provenance: [file] stay apart",
+        files=len(rows.untold),
+    )
+
+
+def _bad_lines(files: Sequence[WaitingFile], keys: frozenset[str]) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for waiting in files:
+        for one in waiting.file.sources:
+            if one.source in keys:
+                found[one.source] += one.lines
+    return found
+
+
+def _refuse_overtaken(store: Reader, before: Found, now: Found, entry: Entry) -> None:
+    """Raise where what was rewritten is not what is to be replaced any more."""
+    path = store.describe(layout.journal_folder(entry.pipeline))
+    same = (now.last.journal, now.sources) == (before.last.journal, before.sources)
+    if not same or now.rows != before.rows or now.bad_lines != before.bad_lines:
+        raise JournalConflict(
+            "the rows of these source files were changed by somebody else meanwhile; nothing was "
+            "done, try again",
+            path=path,
+        )
+    refuse_collected_since(store, before.last.sequence, entry)

@@ -1,0 +1,81 @@
+"""Which source files are named to have their rows taken back, and whether they can be. Pure.
+
+A file is known by its place; what the journal says last of it decides.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from blizzard.journal.state import Before, History
+from blizzard.model.settings import PipelineSettings
+from lakebed.locations import below, written_out
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named:
+    """A source file whose rows are to be taken back, as the object that it was."""
+
+    key: str
+    size: int
+    etag: str | None
+
+    @property
+    def source(self) -> str:
+        """Return the name of its source."""
+        return self.key.partition(":")[0]
+
+    @property
+    def path(self) -> str:
+        """Return its path below the source."""
+        return self.key.partition(":")[2]
+
+    @classmethod
+    def of(cls, key: str, before: Before) -> "Named | None":
+        """Return a file as the journal knows it; None where it does not."""
+        done = before.finished
+        if done is not None:
+            return cls(key=key, size=done.size, etag=done.etag)
+        left = before.unfinished
+        return None if left is None else cls(key=key, size=left.record.size, etag=left.record.etag)
+
+
+def keys_of(name: str, settings: PipelineSettings, source_uris: Mapping[str, str]) -> list[str]:
+    """Return the source files that a name may stand for: a URI, a path, or source:path."""
+    roots = dict(source_uris) | {one.name: one.uri for one in settings.sources}
+    is_place = "://" in name or name.startswith(("/", "~"))
+    found = [f"{source}:{path}" for source, uri in roots.items() if (path := below(uri, name))]
+    if is_place:
+        return found
+    source, colon, _path = name.partition(":")
+    if colon and source in roots:
+        return [name]
+    return [f"{source}:{name}" for source in roots] + found
+
+
+def uris_of(key: str, settings: PipelineSettings, history: History) -> frozenset[str]:
+    """Return every URI by which rows, or entries of other journals, may name a source file."""
+    source, _, path = key.partition(":")
+    roots = {uri for uri, name in history.source_names.items() if name == source}
+    roots |= {one.uri for one in settings.sources if one.name == source}
+    roots |= {uri for name, uri in history.source_uris.items() if name == source}
+    # A line of a source that is not configured any more was replayed under this one.
+    roots |= {written_out(uri) for uri in roots} | {f"{source}:"}
+    return frozenset(f"{root.rstrip('/')}/{path}" for root in roots)
+
+
+def why_not(before: Before) -> str | None:
+    """Return why the rows of a file cannot be taken back, by what the journal knows of it."""
+    left = before.unfinished
+    if left is None:
+        return None
+    record = left.record
+    if record.redo:
+        return "is to be read again, as blizzard redo asked; run blizzard and penguin first"
+    if record.failure is None:
+        return (
+            f"is read up to line {record.records_read} only; let blizzard read it to its end, and "
+            "run penguin, first"
+        )
+    if not record.records_read and before.finished is None:
+        return "failed, and no row of it is in the table"
+    return None

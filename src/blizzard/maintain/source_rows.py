@@ -1,0 +1,305 @@
+"""Which rows of which data files came from source files, by all journals of a table. Pure.
+
+A data file that takes the place of another has the rows of that one in their order, or says itself
+where its rows came from. What another writer has rewritten no journal names: where rows of the
+source files were in such a file, only a column of the rows themselves tells them apart.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+
+from blizzard.model.predicate import Combined, Comparison, Operator
+from blizzard.model.rewriting import ActiveFile, RowRanges, RowsWhere
+from lakebed.documents.data_file import FinishedFile
+from lakebed.documents.entry import Entry
+from lakebed.layout import TablePath, file_name
+from lakebed.types import Provenance
+
+FILE = Provenance.FILE.column
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meant:
+    """The source files that are meant, by how journals and rows name them."""
+
+    journal: str
+    """The journal in use, whose keys mean what they mean now."""
+    keys: frozenset[str]
+    uris: dict[str, str]
+    """The key of each URI by which rows, and entries of other journals, may name one of them."""
+
+    def learn(self, entry: Entry) -> None:
+        """Note where an entry of the journal in use says that they are: a source may have moved."""
+        if entry.journal == self.journal:
+            for key in self.keys:
+                source, _, path = key.partition(":")
+                root = entry.source_uris.get(source)
+                if root is not None:
+                    self.uris[f"{root.rstrip('/')}/{path}"] = key
+
+    def key_of(self, entry: Entry, name: str) -> str | None:
+        """Return the key of a source file that a data file of an entry names; None if another."""
+        if entry.journal == self.journal:
+            return name if name in self.keys else None
+        source, _, path = name.partition(":")
+        return self.uris.get(f"{entry.source_uris.get(source, '').rstrip('/')}/{path}")
+
+    def condition(self) -> RowsWhere:
+        """Return the rows that say themselves that they came from one of them."""
+        parts = tuple(Comparison((FILE,), Operator.EQUAL, uri) for uri in sorted(self.uris))
+        return RowsWhere(Combined("or", parts))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """A data file with rows of source files that are meant, as a journal has it."""
+
+    file: FinishedFile
+    meant: tuple[str | None, ...]
+    """The key of each of its source files, None where that one is not meant."""
+    pipeline: str
+    journal: str
+    sequence: int
+
+    def has(self, key: str) -> bool:
+        """Whether rows of a source file are in it."""
+        return key in self.meant
+
+    @property
+    def tells(self) -> bool:
+        """Whether each of its rows says which source file it came from."""
+        known = self.file.statistics.get(FILE)
+        return known is not None and known.null_count == 0
+
+
+@dataclass(slots=True, kw_only=True)
+class Journals:
+    """What all journals say of the data files of some source files; taken entry by entry."""
+
+    meant: Meant
+    written: dict[str, Written] = field(default_factory=dict)
+    """The files of batches and replays."""
+    known: set[str] = field(default_factory=set)
+    """Every data file of which an entry says where its rows came from."""
+    replacing: list[Entry] = field(default_factory=list)
+    """The entries that put files in the place of others."""
+
+    def take(self, entry: Entry) -> None:
+        """Go on by one entry; those of the journal in use come first."""
+        self.meant.learn(entry)
+        self.known |= {file.filename for file in entry.files}
+        self.known |= {file.filename for file in entry.data_files if file.source_files}
+        for file in entry.files:
+            found = self._written(file, entry)
+            if found is not None:
+                self.written[file.filename] = found
+        if entry.replaced:
+            self.replacing.append(entry)
+
+    def _written(self, file: FinishedFile, entry: Entry) -> Written | None:
+        names = file.source_files or tuple(
+            # An early version does not say it of a file, but of the unit that wrote it.
+            record.key
+            for record in entry.sources
+            if record.unit == file.unit and record.rows
+        )
+        meant = tuple(self.meant.key_of(entry, name) for name in names)
+        if not any(meant):
+            return None
+        return Written(
+            file=replace(file, source_files=names),
+            meant=meant,
+            pipeline=entry.pipeline,
+            journal=entry.journal,
+            sequence=entry.sequence,
+        )
+
+    def finish(self) -> None:
+        """Know of files in the place of others what is known of those, once all entries are in.
+
+        What took the place of another writer's file is as unknown as that.
+        """
+        pairs = [one for entry in self.replacing for one in entry.replaced if one.new is not None]
+        before = -1
+        while len(self.known) > before:
+            before = len(self.known)
+            self.known |= {one.new.filename for one in pairs if one.new and one.old in self.known}
+
+    def with_heirs(self) -> dict[str, Written]:
+        """Return the files, those that took the place of others included."""
+        found = dict(self.written)
+        left = [(entry, one) for entry in self.replacing for one in entry.replaced]
+        while left:
+            later = []
+            for entry, one in left:
+                if one.new is None or one.new.filename in found:
+                    continue
+                if one.new.source_files:
+                    new = self._written(one.new, entry)
+                else:
+                    before = found.get(one.old)
+                    new = None if before is None else _in_place_of(before, one.new)
+                if new is None:
+                    later.append((entry, one))
+                else:
+                    found[one.new.filename] = new
+            if len(later) == len(left):
+                break
+            left = later
+        return found
+
+
+def _in_place_of(before: Written, new: FinishedFile) -> Written:
+    """Return a file that has the rows of another in their order."""
+    file = replace(new, source_files=before.file.source_files, runs=before.file.runs)
+    return replace(before, file=file)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowsFound:
+    """The rows of source files in a table: in which files, and how they are told apart."""
+
+    whole: tuple[ActiveFile, ...] = ()
+    """Files with no other rows."""
+    mixed: tuple[ActiveFile, ...] = ()
+    """Files with others, too, each with the rows that are meant."""
+    unnamed: tuple[ActiveFile, ...] = ()
+    """Files of other writers, in which the rows say themselves where they came from."""
+    rows: Mapping[str, int] = field(default_factory=dict)
+    """How many rows each source file has in files that journals name."""
+    untold: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Files in which rows of source files cannot be told apart from others, with those."""
+
+    @property
+    def files(self) -> tuple[ActiveFile, ...]:
+        """Return all files."""
+        return (*self.whole, *self.mixed, *self.unnamed)
+
+
+def find_rows(
+    journals: Journals,
+    active: Mapping[str, ActiveFile],
+    *,
+    in_effect: Callable[[Entry], bool],
+    aside: Collection[str] = (),
+) -> RowsFound:
+    """Find the rows of source files in the files that are in the table.
+
+    `aside` are the names of files that were never added; `in_effect` says whether what an entry
+    says of other files was done.
+    """
+    written = journals.with_heirs()
+    whole: list[ActiveFile] = []
+    mixed: list[ActiveFile] = []
+    rows: Counter[str] = Counter()
+    untold: dict[str, frozenset[str]] = {}
+    for path, one in sorted(written.items()):
+        if path not in active:
+            continue
+        names = one.file.source_files
+        file = replace(
+            active[path],
+            rows=one.file.record_count,
+            partition_values=one.file.partition_values,
+            source_files=names,
+            runs=one.file.runs,
+        )
+        keys = [key for key in one.meant if key is not None]
+        if len(keys) == len(names):
+            whole.append(file)
+            rows.update(_counted(one, keys))
+        elif one.file.runs:
+            mixed.append(replace(file, without=_ranges(one)))
+            rows.update(_counted(one, keys))
+        elif one.tells:
+            mixed.append(replace(file, without=journals.meant.condition()))
+        else:
+            untold[path] = frozenset(keys)
+    lost = _lost(journals, active, in_effect, aside)
+    unnamed = _unnamed(journals, active, lost) if lost else []
+    blind = {path: one for path, one in lost.items() if not one.tells}
+    if unnamed and blind:
+        untold |= {path: frozenset(filter(None, one.meant)) for path, one in blind.items()}
+    condition = journals.meant.condition()
+    return RowsFound(
+        whole=tuple(whole),
+        mixed=tuple(mixed),
+        unnamed=tuple(replace(file, without=condition) for file in unnamed),
+        rows=dict(rows),
+        untold=untold,
+    )
+
+
+def _counted(one: Written, keys: list[str]) -> Counter[str]:
+    """Count the rows of each source file that is meant."""
+    if not one.file.runs:
+        # A journal of an early version does not tell them apart: together they have all rows.
+        return Counter({keys[0]: one.file.record_count})
+    found: Counter[str] = Counter()
+    for run in one.file.runs:
+        key = one.meant[run.source]
+        if key is not None:
+            found[key] += run.rows
+    return found
+
+
+def _ranges(one: Written) -> RowRanges:
+    found: list[tuple[int, int]] = []
+    start = 0
+    for run in one.file.runs:
+        end = start + run.rows
+        if one.meant[run.source] is not None:
+            goes_on = found and found[-1][1] == start
+            found.append((found.pop()[0] if goes_on else start, end))
+        start = end
+    return RowRanges(tuple(found))
+
+
+def _lost(
+    journals: Journals,
+    active: Mapping[str, ActiveFile],
+    in_effect: Callable[[Entry], bool],
+    aside: Collection[str],
+) -> dict[str, Written]:
+    """Return the files whose rows somebody else has removed from the table, or rewritten."""
+    heirs: dict[str, list[TablePath | None]] = {}
+    for entry in journals.replacing:
+        if in_effect(entry):
+            for pair in entry.replaced:
+                new = None if pair.new is None else pair.new.filename
+                heirs.setdefault(pair.old, []).append(new)
+
+    def is_there(path: str) -> bool:
+        left: list[str] = [path]
+        while left:
+            one = left.pop()
+            if one in active:
+                return True
+            for heir in heirs.get(one, ()):
+                if heir is None:
+                    return True  # All of its rows were taken out on purpose.
+                left.append(heir)
+        return False
+
+    return {
+        path: one
+        for path, one in journals.written.items()
+        if file_name(path) not in aside and not is_there(path)
+    }
+
+
+def _unnamed(
+    journals: Journals, active: Mapping[str, ActiveFile], lost: Mapping[str, Written]
+) -> list[ActiveFile]:
+    """Return the files of other writers in whose partitions rows were: they may have them now."""
+    where = {_partition(one.file.partition_values) for one in lost.values()}
+    return [
+        file
+        for path, file in sorted(active.items())
+        if path not in journals.known and _partition(file.partition_values) in where
+    ]
+
+
+def _partition(values: Mapping[str, str | None]) -> frozenset[tuple[str, str | None]]:
+    return frozenset((name, value or None) for name, value in values.items())

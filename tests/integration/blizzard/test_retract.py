@@ -1,0 +1,316 @@
+"""Rows of source files taken out of the table, in one process with the real programs."""
+
+import json
+import shutil
+
+import pytest
+from deltalake import DeltaTable
+from typer.testing import CliRunner
+
+from blizzard.maintain.replacing import PromotionWaits
+from blizzard.maintain.retract import RowsNotToldApart, SourceNotRetractable
+from lakebed.documents.entry import encode
+from penguin.cli.app import app as penguin_app
+from tests.support.builders import entries
+from tests.support.landing import Landing
+from tests.support.promotions import ID, PRICE
+from tests.support.retractions import Taken
+
+QUARANTINE = {"error_handling": {"on_bad_record": "quarantine"}}
+
+
+def landed(tmp_path, *given, **more):
+    desk = Taken(tmp_path, *given, **more)
+    desk.land("a.ndjson", {"id": 1}, {"id": 2})
+    desk.land("b.ndjson", {"id": 3}, {"id": 4})
+    desk.land("c.ndjson", {"id": 5})
+    desk.ingest()
+    return desk
+
+
+@pytest.fixture
+def desk(tmp_path):
+    return landed(tmp_path)
+
+
+def amounts(desk):
+    places = desk.audited().places.amounts
+    return {place.value: amount.rows for place, amount in places.items() if amount.rows}
+
+
+def test_the_rows_of_one_of_several_files_in_a_data_file_go(desk):
+    done = desk.take_back("b.ndjson")
+    assert dict(done.rows) == {"in:b.ndjson": 2}
+    assert desk.ids() == [1, 2, 5]
+    audit = desk.audited()
+    assert audit.is_balanced, audit.differences
+    assert audit.totals.rows == 5
+    assert amounts(desk) == {"in_table": 3, "replaced": 3, "retracted": 2}
+
+
+def test_a_data_file_with_no_other_rows_goes_without_a_new_one(tmp_path):
+    desk = Taken(tmp_path)
+    desk.land("a.ndjson", {"id": 1})
+    desk.ingest()
+    desk.land("b.ndjson", {"id": 2})
+    desk.ingest()
+    done = desk.take_back("a.ndjson")
+    assert [one.new for one in done.replaced] == [None]
+    assert desk.ids() == [2]
+    assert amounts(desk) == {"in_table": 1, "retracted": 1}
+
+
+def test_readers_of_an_earlier_version_still_see_the_rows(desk):
+    before = desk.version
+    desk.take_back("b.ndjson")
+    assert desk.ids(before) == [1, 2, 3, 4, 5]
+
+
+def test_the_version_says_that_data_changes_and_moves_the_transaction(desk):
+    desk.take_back("b.ndjson")
+    (told, *_others) = DeltaTable(str(desk.table)).history(1)
+    assert told["penguin"]["retracted"] == {"rows": 2}
+    log = (desk.table / "_delta_log" / f"{desk.version:020}.json").read_text()
+    assert log.count('"dataChange":true') == 2
+    assert '"txn"' in log
+
+
+def test_a_file_is_named_by_its_path_its_key_or_its_uri(desk):
+    desk.take_back("in:a.ndjson", f"{desk.landing.folder}/c.ndjson")
+    assert desk.ids() == [3, 4]
+
+
+def test_all_files_of_a_data_file_leave_an_empty_table(desk):
+    desk.take_back("a.ndjson", "b.ndjson", "c.ndjson")
+    assert desk.ids() == []
+
+
+def test_it_is_not_read_again_and_twice_is_as_once(desk):
+    desk.take_back("b.ndjson")
+    desk.ingest()
+    assert desk.ids() == [1, 2, 5]
+    again = desk.take_back("b.ndjson")
+    assert again.entry is None
+    desk.take_back("a.ndjson")
+    assert desk.ids() == [5]
+    assert desk.audited().totals.rows == 5
+
+
+def test_a_snapshot_knows_it_and_what_a_snapshot_knows_can_be_taken_back(desk):
+    desk.writes_a_snapshot()
+    desk.take_back("b.ndjson")
+    assert [(one.kind, one.format) for one in entries(desk.table)][-1] == ("retract", 5)
+    desk.writes_a_snapshot()
+    desk.land("d.ndjson", {"id": 6})
+    desk.ingest()
+    assert desk.ids() == [1, 2, 5, 6]
+    assert (
+        json.loads(desk.cli("why", "b.ndjson", "--output", "json").stdout)["state"] == "retracted"
+    )
+
+
+def test_what_the_journal_of_a_renamed_pipeline_has_read_can_be_taken_back(desk):
+    desk.ends_well()
+    desk.pipeline = "renamed"
+    desk.configure({"fields": [ID]})
+    begun = desk.cli("journal", "new", "--from", "default", "--yes")
+    assert begun.exit_code == 0, begun.output
+    desk.land("d.ndjson", {"id": 6})
+    desk.ingest()
+    desk.take_back("b.ndjson")
+    assert desk.ids() == [1, 2, 5, 6]
+
+
+def test_rows_in_each_partition_go(tmp_path):
+    desk = Taken(tmp_path, partition_by={"prefix_template": "date=%Y-%m-%d"})
+    for day in ("2024-01-01", "2024-01-02"):
+        desk.land(f"date={day}/a.ndjson", {"id": int(day[-1])})
+        desk.land(f"date={day}/b.ndjson", {"id": int(day[-1]) + 10})
+    desk.ingest()
+    desk.take_back("date=2024-01-02/a.ndjson", "date=2024-01-01/b.ndjson")
+    assert [(row["id"], str(row["date"])) for row in desk.rows()] == [
+        (1, "2024-01-01"),
+        (12, "2024-01-02"),
+    ]
+
+
+def test_after_optimize_rows_are_told_apart_by_their_file_column(tmp_path):
+    desk = landed(tmp_path, {"fields": [ID], "provenance": ["file"]})
+    desk.land("d.ndjson", {"id": 6})
+    desk.ingest()
+    desk.optimize()
+    done = desk.take_back("b.ndjson", "d.ndjson")
+    assert dict(done.rows) == {"in:b.ndjson": 2, "in:d.ndjson": 1}
+    assert desk.ids() == [1, 2, 5]
+    desk.take_back("a.ndjson")
+    assert desk.ids() == [5]
+
+
+def test_after_optimize_without_that_column_it_is_refused(desk):
+    desk.land("d.ndjson", {"id": 6})
+    desk.ingest()
+    desk.optimize()
+    before = desk.version
+    with pytest.raises(RowsNotToldApart, match=r"in:b\.ndjson .*Nothing was changed"):
+        desk.retract("b.ndjson")
+    assert desk.version == before
+    assert [one.kind for one in entries(desk.table)][-1] == "batch"
+
+
+def test_rows_that_somebody_else_has_deleted_need_not_be_told_apart(tmp_path):
+    desk = Taken(tmp_path)
+    desk.land("a.ndjson", {"id": 1})
+    desk.ingest()
+    desk.land("b.ndjson", {"id": 2})
+    desk.ingest()
+    version = desk.version
+    DeltaTable(str(desk.table)).delete("id = 1")
+    assert desk.retract("a.ndjson").entry is None
+    DeltaTable(str(desk.table)).restore(version)
+    assert desk.take_back("a.ndjson").entry is not None
+    assert desk.ids() == [2]
+
+
+def test_the_rows_of_another_pipeline_stay(tmp_path):
+    desk = landed(tmp_path)
+    other = Taken(tmp_path, pipeline="other")
+    other.land("b.ndjson", {"id": 30})
+    other.ingest()
+    desk.take_back("b.ndjson")
+    assert desk.ids() == [1, 2, 5, 30]
+    other.take_back("b.ndjson")
+    assert desk.ids() == [1, 2, 5]
+
+
+def test_after_a_promotion_and_before_one(tmp_path):
+    desk = Taken(tmp_path)
+    for number, name in enumerate(("a", "b", "c"), start=1):
+        desk.land(f"{name}.ndjson", f'{{"id":{number},"price":{number}.25}}')
+    desk.ingest()
+    desk.configure({"fields": [ID, PRICE]})
+    desk.promote("price")
+    with pytest.raises(PromotionWaits, match="promotion in entry 2"):
+        desk.retract("b.ndjson")
+    desk.penguin()
+    desk.take_back("b.ndjson")
+    assert [(row["id"], str(row["price"])) for row in desk.rows()] == [(1, "1.25"), (3, "3.25")]
+
+
+def test_a_promotion_of_what_is_left(tmp_path):
+    desk = Taken(tmp_path)
+    for number, name in enumerate(("a", "b", "c"), start=1):
+        desk.land(f"{name}.ndjson", f'{{"id":{number},"price":{number}.25}}')
+    desk.ingest()
+    desk.retract("b.ndjson")
+    desk.configure({"fields": [ID, PRICE]})
+    with pytest.raises(PromotionWaits, match="retraction in entry 2"):
+        desk.promote("price")
+    desk.penguin()
+    desk.promote("price")
+    desk.penguin()
+    desk.take_back("c.ndjson")
+    assert [(row["id"], str(row["price"])) for row in desk.rows()] == [(1, "1.25")]
+
+
+def test_what_is_not_committed_yet_is_refused(desk):
+    desk.land("d.ndjson", {"id": 6})
+    desk.blizzard()
+    with pytest.raises(SourceNotRetractable, match="run penguin first"):
+        desk.retract("d.ndjson")
+    with pytest.raises(SourceNotRetractable, match="knows no source file"):
+        desk.retract("e.ndjson")
+    desk.take_back("b.ndjson")
+    assert desk.ids() == [1, 2, 5, 6]
+
+
+def test_bad_lines_that_wait_are_given_up_and_rows_of_replayed_ones_go(tmp_path):
+    desk = Taken(tmp_path, more=QUARANTINE)
+    desk.land("a.ndjson", {"id": 1}, {"id": "2"}, {"id": "x"})
+    desk.land("b.ndjson", {"id": 3}, {"id": "4"}, {"id": "y"})
+    desk.ingest()
+    desk.configure({"fields": [ID], "coerce": True})
+    assert desk.cli("dlq", "replay", "--all", "--yes").exit_code == 0
+    desk.penguin()
+    assert desk.ids() == [1, 2, 3, 4]
+    done = desk.take_back("a.ndjson")
+    assert (dict(done.rows), done.found.waiting_lines) == ({"in:a.ndjson": 2}, 1)
+    assert desk.ids() == [3, 4]
+    totals = desk.audited().totals
+    assert (totals.discarded, totals.bad_lines_waiting, totals.replayed) == (1, 1, 2)
+
+
+def test_both_objects_of_a_file_that_was_read_twice_go(tmp_path):
+    desk = landed(tmp_path)
+    text = desk.file.read_text()
+    desk.file.write_text(text.replace("in:\n", "in:\n        on_change: reingest\n", 1))
+    desk.land("b.ndjson", {"id": 7}, {"id": 8}, {"id": 9})
+    desk.ingest()
+    assert desk.ids() == [1, 2, 3, 4, 5, 7, 8, 9]
+    desk.take_back("b.ndjson")
+    assert desk.ids() == [1, 2, 5]
+    desk.land("b.ndjson", {"id": 10})
+    desk.ingest()
+    assert desk.ids() == [1, 2, 5, 10]
+
+
+@pytest.mark.unbalanced("rows_back")
+def test_an_audit_finds_rows_that_have_come_back(desk):
+    before = desk.version
+    desk.take_back("b.ndjson")
+    DeltaTable(str(desk.table)).restore(before)
+    (found,) = [one for one in desk.audited().differences if one.kind == "rows_back"]
+    assert "took 2 rows" in found.message
+
+
+def test_an_entry_whose_rows_do_not_add_up_is_not_committed(desk):
+    desk.retract("b.ndjson")
+    entry = entries(desk.table)[-1]
+    assert b'"format":5' in encode(entry)
+    assert sum(one.rows for one in entry.sources) == entry.left_out == 2
+
+
+def test_replayed_lines_that_are_too_scattered_to_list_are_told_apart_by_their_file(tmp_path):
+    desk = Taken(tmp_path, more=QUARANTINE)
+    for place, name in enumerate(("a", "b")):
+        ids = (1000 * place + number for number in range(160))
+        desk.land(f"{name}.ndjson", *({"id": str(one) if one % 2 else one} for one in ids))
+    desk.ingest()
+    desk.configure({"fields": [ID], "coerce": True})
+    assert desk.cli("dlq", "replay", "--all", "--yes").exit_code == 0
+    desk.penguin()
+    desk.take_back("a.ndjson")
+    assert desk.ids() == list(range(1000, 1160))
+
+
+def test_a_source_that_has_moved_since_is_found_in_the_rows_of_an_optimize(tmp_path):
+    desk = landed(tmp_path, {"fields": [ID], "provenance": ["file"]})
+    desk.land("d.ndjson", {"id": 6})
+    desk.ingest()
+    before = desk.landing.folder
+    desk.landing = Landing(tmp_path / "moved")
+    before.rename(desk.landing.folder)
+    desk.configure({"fields": [ID], "provenance": ["file"]})
+    desk.ends_well()
+    moved = desk.cli("source", "set", "in", "--same-files", "--yes")
+    assert moved.exit_code == 0, moved.output
+    desk.ingest()
+    desk.optimize()
+    desk.take_back("b.ndjson")
+    assert desk.ids() == [1, 2, 5, 6]
+
+
+def test_a_file_that_failed_has_nothing_to_take_back(desk):
+    desk.land("d.ndjson", "{nope")
+    desk.ingest()
+    with pytest.raises(SourceNotRetractable, match="failed, and no row of it is in the table"):
+        desk.retract("d.ndjson")
+
+
+def test_a_log_that_was_lost_and_is_replayed_has_the_rows_no_more(desk):
+    desk.take_back("b.ndjson")
+    shutil.rmtree(desk.table / "_delta_log")
+    replayed = CliRunner().invoke(penguin_app, ["replay", "--yes", "-c", str(desk.file)])
+    assert replayed.exit_code == 0, replayed.output
+    desk.penguin()
+    desk.penguin()
+    assert desk.ids() == [1, 2, 5]

@@ -1,0 +1,217 @@
+"""What is told of a retraction: by the command, why, status, the journal, trace and penguin."""
+
+import json
+
+import pytest
+import yaml
+from deltalake import DeltaTable
+
+from blizzard.maintain.retract import RowsNotToldApart, SourceNotRetractable
+from lakebed.errors import JournalConflict
+from tests.support.builders import entries
+from tests.support.pipelines import pipeline_of
+from tests.support.promotions import ID
+from tests.support.retractions import Taken
+from tests.support.runner import InProcessRunner
+
+
+@pytest.fixture
+def desk(tmp_path):
+    desk = Taken(tmp_path)
+    desk.land("a.ndjson", {"id": 1}, {"id": 2})
+    desk.land("b.ndjson", {"id": 3}, {"id": 4})
+    desk.ingest()
+    return desk
+
+
+def told(desk, *arguments):
+    shown = desk.cli(*arguments, "--output", "json")
+    assert shown.exit_code == 0, shown.output
+    return json.loads(shown.stdout)
+
+
+def why(desk, name):
+    return told(desk, "why", name)
+
+
+def test_without_yes_it_only_shows_what_would_be_done(desk):
+    shown = desk.cli("retract", "b.ndjson")
+    assert shown.exit_code == 1
+    assert "pipeline default: 2 rows of 1 source file" in shown.stdout
+    assert "to be rewritten without them" in shown.stdout
+    assert "add --yes to do it" in shown.stdout
+    assert all(len(line) <= 80 for line in shown.stdout.splitlines())
+    assert [one.kind for one in entries(desk.table)][-1] == "batch"
+
+
+def test_with_yes_it_says_the_entry_and_what_comes_next(desk):
+    shown = desk.cli("retract", "b.ndjson", "--yes")
+    assert shown.exit_code == 0, shown.output
+    assert "entry 2 takes the rows out once penguin has committed it" in shown.stdout
+    assert "-> run penguin" in shown.stdout
+    assert "time travel still reads them until VACUUM" in shown.stdout
+    desk.penguin()
+    assert desk.ids() == [1, 2]
+    again = desk.cli("retract", "b.ndjson", "--yes")
+    assert again.exit_code == 0
+    assert "none of their rows is in the table; nothing was changed" in again.stdout
+
+
+def test_its_json_has_these_keys(desk):
+    row = told(desk, "retract", "b.ndjson", "--yes")
+    assert list(row) == [
+        *("pipeline", "table_uri", "entry", "sources", "rows", "bad_lines"),
+        *("removed", "rewritten", "searched"),
+    ]
+    assert (row["entry"], row["rows"]) == (2, 2)
+    assert row["sources"] == [{"source": "in", "path": "b.ndjson", "rows": 2}]
+
+
+def test_a_pipeline_that_commits_itself_commits_it(tmp_path):
+    desk = Taken(tmp_path, commit="inline")
+    desk.land("a.ndjson", {"id": 1})
+    desk.land("b.ndjson", {"id": 2})
+    desk.ingest()
+    shown = desk.cli("retract", "a.ndjson", "--yes")
+    assert "entry 2 is committed" in shown.stdout, shown.output
+    assert desk.ids() == [2]
+
+
+@pytest.mark.parametrize("handoff", ["journal", "staging", "direct"])
+def test_every_hand_off_takes_rows_out(tmp_path, handoff):
+    desk = Taken(tmp_path, handoff=handoff)
+    desk.land("a.ndjson", {"id": 1})
+    desk.land("b.ndjson", {"id": 2})
+    desk.ingest()
+    desk.take_back("a.ndjson")
+    assert desk.ids() == [2]
+
+
+def test_why_says_when_the_rows_were_taken_back_and_how_long_they_can_be_read(desk):
+    desk.retract("b.ndjson")
+    waiting = why(desk, "b.ndjson")
+    assert waiting["state"] == "committed"
+    assert "Entry 2 takes its rows back, and is not committed yet" in waiting["answer"]
+    desk.penguin()
+    answer = why(desk, "b.ndjson")
+    assert answer["state"] == "retracted"
+    assert "2 rows were taken back in entry 2 on " in answer["answer"]
+    assert f"Delta version {desk.version}" in answer["answer"]
+    assert "still readable by time travel until VACUUM" in answer["answer"]
+    assert answer["retraction"]["deleted_from"] > answer["retraction"]["committed_at"]
+    assert why(desk, "a.ndjson")["state"] == "committed"
+    shown = desk.cli("why", "b.ndjson")
+    assert "2 rows to be taken out of the table; committed" in shown.stdout
+
+
+def test_status_and_the_journal_count_the_rows(desk):
+    desk.take_back("b.ndjson")
+    assert told(desk, "status")["retracted_rows"] == 2
+    assert "2 rows that blizzard retract has taken out" in desk.cli("status").stdout
+    shown = desk.cli("journal", "show", "2").stdout
+    assert "2 rows of 1 source file" in shown
+    assert "rows taken out of the table" in shown
+
+
+def test_rows_that_are_left_still_lead_to_their_records(desk):
+    desk.take_back("a.ndjson")
+    row = told(desk, "trace", "--where", "id = 4")
+    assert row["source"].endswith("b.ndjson")
+    assert (row["line"], row["entry"]) == (2, 1)
+    raw = told(desk, "trace", "--where", "id = 4", "--raw")
+    assert json.loads(raw["raw"]) == {"id": 4}
+    desk.land("b.ndjson", {"id": 7})
+    assert "changed since" in told(desk, "trace", "--where", "id = 4", "--raw")["why"]
+
+
+def test_one_that_somebody_overtook_has_no_effect_and_can_be_run_again(tmp_path):
+    desk = Taken(tmp_path)
+    desk.land("a.ndjson", {"id": 1})
+    desk.ingest()
+    desk.land("b.ndjson", {"id": 2})
+    desk.ingest()
+    version = desk.version
+    desk.retract("b.ndjson")
+    desk.optimize()
+    desk.penguin()
+    assert desk.ids() == [1, 2]
+    answer = why(desk, "b.ndjson")
+    assert "The retraction in entry 3 had no effect" in answer["answer"]
+    assert told(desk, "status")["retracted_rows"] == 0
+    assert "run blizzard retract again" in desk.cli("journal", "show", "3").stdout
+    DeltaTable(str(desk.table)).restore(version)
+    desk.take_back("b.ndjson")
+    assert desk.ids() == [1]
+
+
+def test_an_optimize_while_files_are_rewritten_is_noticed(desk):
+    class Overtaken(InProcessRunner):
+        def rewrite(self, files, work):
+            desk.land("d.ndjson", {"id": 9})
+            desk.ingest()
+            desk.optimize()
+            return super().rewrite(files, work)
+
+    with pytest.raises(RowsNotToldApart, match="Nothing was changed"):
+        desk.retract("b.ndjson", runner=Overtaken())
+    assert desk.ids() == [1, 2, 3, 4, 9]
+
+
+def test_files_that_somebody_rewrote_meanwhile_are_not_replaced(tmp_path):
+    desk = Taken(tmp_path, {"fields": [ID], "provenance": ["file"]})
+    desk.land("a.ndjson", {"id": 1})
+    desk.land("b.ndjson", {"id": 2})
+    desk.ingest()
+    desk.land("c.ndjson", {"id": 3})
+    desk.ingest()
+
+    class Overtaken(InProcessRunner):
+        def rewrite(self, files, work):
+            found = super().rewrite(files, work)
+            desk.optimize()
+            return found
+
+    with pytest.raises(JournalConflict, match="changed by somebody else meanwhile"):
+        desk.retract("b.ndjson", runner=Overtaken())
+    assert desk.ids() == [1, 2, 3]
+    desk.take_back("b.ndjson")
+    assert desk.ids() == [1, 3]
+
+
+def test_a_batch_that_was_running_is_journaled_after_it(desk):
+    class Meanwhile(InProcessRunner):
+        def run(self, units, work):
+            desk.retract("b.ndjson")
+            return super().run(units, work)
+
+    desk.land("d.ndjson", {"id": 9})
+    desk.ends_well()
+    pipeline_of(desk.settings, Meanwhile()).step()
+    assert [one.kind for one in entries(desk.table)] == ["open", "batch", "retract", "batch"]
+    desk.penguin()
+    assert desk.ids() == [1, 2, 9]
+
+
+def test_a_batch_that_runs_meanwhile_goes_on(desk):
+    class Beside(InProcessRunner):
+        def rewrite(self, files, work):
+            desk.land("d.ndjson", {"id": 9})
+            desk.blizzard()
+            return super().rewrite(files, work)
+
+    assert desk.retract("b.ndjson", runner=Beside()).entry == 3
+    desk.land("e.ndjson", {"id": 10})
+    desk.ingest()
+    assert desk.ids() == [1, 2, 9, 10]
+
+
+def test_rows_that_penguin_holds_are_to_be_settled_first(desk):
+    document = yaml.safe_load(desk.file.read_text())
+    document["pipelines"]["default"]["schema"] = {"fields": [{"name": "id", "type": "string"}]}
+    desk.file.write_text(yaml.safe_dump(document))
+    desk.land("d.ndjson", {"id": "9"})
+    desk.ingest()
+    with pytest.raises(SourceNotRetractable, match=r"penguin holds .* penguin release .* first"):
+        desk.retract("d.ndjson")
+    desk.take_back("b.ndjson")
+    assert desk.ids() == [1, 2]

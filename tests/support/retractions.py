@@ -1,0 +1,73 @@
+"""A table, and source files whose rows are taken back."""
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+from deltalake import DeltaTable
+
+from blizzard.cli.audit import audit_of
+from blizzard.cli.rows.rewriting import table_log
+from blizzard.inspect.audit.findings import Audit
+from blizzard.journal.compaction import SnapshotWriter
+from blizzard.journal.state import read_history
+from blizzard.maintain.retract import Found, Retracted, look, retract
+from blizzard.model.locations import sink_location
+from tests.support.promotions import Rescued
+from tests.support.runner import InProcessRunner
+
+
+class Taken(Rescued):
+    """A table from which rows are taken back; `more` is set for its pipeline, by section."""
+
+    def __init__(self, folder: Path, *given: Any, more: dict[str, Any] | None = None, **sink: Any):
+        self.more = more or {}
+        super().__init__(folder, *given, **sink)
+
+    def configure(self, schema: dict[str, Any], **table: Any) -> None:
+        """Write the configuration of both programs anew."""
+        super().configure(schema, **table)
+        document = yaml.safe_load(self.file.read_text())
+        pipeline = document["pipelines"][self.pipeline]
+        for section, settings in self.more.items():
+            pipeline[section] = {**pipeline.get(section, {}), **settings}
+        self.file.write_text(yaml.safe_dump(document))
+
+    def retract(self, *names: str, **around: Any) -> Retracted:
+        """Rewrite files and append the entry, in this process."""
+        settings = self.settings
+        return retract(
+            around.get("store", self.store),
+            settings,
+            names,
+            table_log(settings),
+            around.get("runner", InProcessRunner()),
+            clock=self.clock,
+        )
+
+    def look(self, *names: str) -> Found:
+        """Find what a retraction would take out."""
+        return look(self.store, self.settings, names, table_log(self.settings))
+
+    def take_back(self, *names: str) -> Retracted:
+        """Retract, and let penguin commit it."""
+        done = self.retract(*names)
+        self.penguin()
+        return done
+
+    def audited(self) -> Audit:
+        """Audit the table, footers included."""
+        return audit_of(sink_location(self.settings), deep=True)
+
+    def ids(self, version: int | None = None) -> list[Any]:
+        """Return the ids of all rows, in their order."""
+        return [row["id"] for row in self.rows(version)]
+
+    def writes_a_snapshot(self) -> None:
+        """Write the names that the journal knows to a segment, as a long journal does."""
+        writer = SnapshotWriter(store=self.store, pipeline=self.pipeline, clock=self.clock)
+        writer.write(read_history(self.store, self.pipeline))
+
+    def optimize(self) -> None:
+        """Rewrite the files of the table, as another program does."""
+        DeltaTable(str(self.table)).optimize.compact()

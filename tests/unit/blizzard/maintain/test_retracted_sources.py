@@ -1,0 +1,57 @@
+"""Which source files are named, and which of them can be taken back."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from blizzard.journal.state import Before
+from blizzard.maintain.retracted_sources import Named, keys_of, why_not
+from blizzard.model.files import IngestedFile, UnfinishedFile
+from tests.support.builders import NOON, failure, pipeline_settings, record, source_settings
+
+DONE = IngestedFile(key="in:a", size=3, etag="e")
+
+
+def left(**changes):
+    return UnfinishedFile(record=replace(record("a"), **changes), at=NOON)
+
+
+@pytest.mark.parametrize(
+    ("before", "why"),
+    [
+        (Before(finished=DONE), None),
+        (Before(unfinished=left(complete=False, lines=4)), "read up to line 4 only"),
+        (Before(unfinished=left(redo=True, failure=failure())), "to be read again"),
+        (Before(unfinished=left(lines=0, failure=failure())), "no row of it is in the table"),
+        (Before(unfinished=left(lines=0, skipped=4, failure=failure())), None),
+        (Before(unfinished=left(lines=0, failure=failure()), finished=DONE), None),
+    ],
+    ids=["done", "part", "redo", "failed", "failed after a part", "failed as another object"],
+)
+def test_only_what_is_settled_can_be_taken_back(before, why):
+    found = why_not(before)
+    assert found is None if why is None else why in (found or "")
+
+
+def test_what_the_journal_does_not_know_cannot_be_named():
+    assert Named.of("in:a", Before()) is None
+    named = Named.of("in:x/a:b", Before(finished=DONE))
+    assert named is not None
+    assert (named.source, named.path, named.size, named.etag) == ("in", "x/a:b", 3, "e")
+
+
+@pytest.mark.parametrize(
+    ("name", "keys"),
+    [
+        ("/one/x/a", ["one:x/a"]),
+        ("s3://bucket/two/a", ["two:a"]),
+        ("two:a", ["two:a"]),
+        ("x/a", ["two:x/a", "one:x/a"]),
+        ("/else/a", []),
+    ],
+)
+def test_a_file_is_named_by_its_uri_its_path_or_its_key(name, keys):
+    sources = [source_settings("/one", name="one")]
+    settings = replace(pipeline_settings(Path("/one"), Path("/table")), sources=tuple(sources))
+    assert sorted(keys_of(name, settings, {"two": "s3://bucket/two/"})) == sorted(keys)

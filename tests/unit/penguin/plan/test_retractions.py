@@ -1,0 +1,61 @@
+"""A retraction in the plan of a commit: all of its files go, or none does."""
+
+import pytest
+
+from lakebed.documents.entry import SourceRecord
+from lakebed.documents.replacement import Replacement
+from lakebed.layout import held_transaction
+from penguin.model.commit import HeldState
+from tests.unit.penguin.plan.test_commit import backlog, file, ready
+from tests.unit.penguin.plan.test_promotions import OLD, planned
+
+WHOLE = file("whole").filename
+
+
+def retraction(sequence=1, *, rows=5, taken=5):
+    source = SourceRecord(
+        source="in", path="a", size=1, etag=None, lines=taken, rows=taken, retracted=True
+    )
+    replaced = (
+        Replacement(old=OLD, old_size=7, new=file("new", rows=3), left_out=rows - 4),
+        Replacement(
+            old=WHOLE,
+            old_size=9,
+            left_out=4,
+            partition_values=file("whole").partition_values,
+        ),
+    )
+    return ready(sequence, kind="retract", sources=(source,), replaced=replaced)
+
+
+def test_it_removes_and_adds_in_one_commit_and_counts_what_leaves():
+    commit = planned(backlog(retraction()), active=(OLD, WHOLE)).commit
+    assert [add.path for add in commit.adds] == [file("new").filename]
+    assert [(one.filename, one.size, one.record_count) for one in commit.removes] == [
+        (OLD, 7, 4),
+        (WHOLE, 9, 4),
+    ]
+    assert (commit.left_out, commit.rewritten_rows, commit.rows) == (5, 3, 0)
+    assert commit.metadata()["retracted"] == {"rows": 5}
+    assert not commit.changes.added
+
+
+def test_rows_of_other_entries_in_the_commit_are_counted_as_they_are():
+    commit = planned(backlog(retraction(), ready(2, file("b", rows=6))), active=(OLD, WHOLE)).commit
+    assert commit.rows == 6
+
+
+def test_where_one_of_its_files_is_gone_nothing_is_done():
+    commit = planned(backlog(retraction()), active=(OLD,)).commit
+    assert (commit.adds, commit.removes, commit.left_out) == ((), (), 0)
+    (passed,) = commit.not_promoted
+    assert (passed.kind, passed.reasons) == ("retract", ("one is gone",))
+    mark = held_transaction(passed.mark)
+    assert (mark, HeldState.GONE.value) in commit.transactions()
+
+
+@pytest.mark.parametrize("taken", [4, 6])
+def test_one_whose_rows_do_not_add_up_stops_its_pipeline(taken):
+    found = planned(backlog(retraction(taken=taken)), active=(OLD, WHOLE))
+    assert found.commit is None
+    assert "do not add up" in str(found.stopped[0].error)
