@@ -37,8 +37,11 @@ class Before:
 UNKNOWN = Before()
 
 
+_UNFINISHED = TypeAdapter(tuple[str, UnfinishedFile | None])
+
+
 def _unfinished_files() -> Shelf[UnfinishedFile]:
-    return Shelf(TypeAdapter(tuple[str, UnfinishedFile | None]))
+    return Shelf(_UNFINISHED)
 
 
 def _step(peak: datetime | None, at: datetime) -> timedelta:

@@ -52,16 +52,21 @@ class KeptLedger:
     waiting: Kept[WaitingFile] = field(default_factory=Kept)
 
 
+_COUNT = TypeAdapter(tuple[str, int | None])
+_NAME = TypeAdapter(tuple[str, str | None])
+_FILE = TypeAdapter(tuple[str, WaitingFile | None])
+
+
 def _counts() -> Shelf[int]:
-    return Shelf(TypeAdapter(tuple[str, int | None]))
+    return Shelf(_COUNT)
 
 
 def _names() -> Shelf[str]:
-    return Shelf(TypeAdapter(tuple[str, str | None]))
+    return Shelf(_NAME)
 
 
 def _files() -> Shelf[WaitingFile]:
-    return Shelf(TypeAdapter(tuple[str, WaitingFile | None]))
+    return Shelf(_FILE)
 
 
 @dataclass(slots=True)
