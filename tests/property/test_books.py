@@ -63,10 +63,7 @@ def told(table: Bucket) -> dict[str, Any]:
         "retry": or_error(lambda: retry.look(table, "default", None)),
         "unfinished": dict(history.unfinished),
         "known": {key: lookup(key) for key in keys},
-        "first read": [
-            history.first_read(table, "default", source, now=HANDS.clock.now())
-            for source in SOURCES
-        ],
+        "since": history.since,
         "has files": [history.has_files(source) for source in (*SOURCES, "third")],
     }
 
@@ -85,6 +82,8 @@ def or_error(ask: Callable[[], object]) -> object:
 )
 @example([step for step in EVERYTHING if step[0] != "closed"], 2)
 @example(EVERYTHING, 3)
+@example([("bad batch", 0), ("retry", 0)], 1)
+@example([("batch", 0), ("clock back", 8), ("batch", 1), ("clock back", 5), ("gc", 0)], 1)
 def test_a_snapshot_and_a_tail_tell_what_all_entries_tell(steps, restarts):
     story = Story().tell(steps)
     expected = told(story.table())
@@ -92,6 +91,7 @@ def test_a_snapshot_and_a_tail_tell_what_all_entries_tell(steps, restarts):
     assert expected["letters"].current == letters.current
     assert expected["letters"].unread + len(expected["letters"].letters) == len(letters.letters)
     check_against_plain_sums(story, expected["status"])
+    assert [each.file.filename for each in expected["quarantine"]] == list(story.waiting)
     store, history = story.table(0), History()
     writer = SnapshotWriter(store=store, pipeline="default", clock=HANDS.clock, limits=SMALL)
     for number, (entry, body) in enumerate(story.entries):

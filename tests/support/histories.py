@@ -75,7 +75,7 @@ class Story:
         """Write an entry that says nothing of what was read."""
         match step:
             case "clock back":
-                self.back += timedelta(minutes=choice * 7)
+                self.back += timedelta(minutes=choice * 40)
                 self._append("gc", deleted=("x.parquet",))
             case "moved":
                 self._append("moved", moved="other", source_uris={**SOURCES, "other": "s3://b/o"})
@@ -214,4 +214,5 @@ class Story:
 
 
 def _uuid(number: int) -> UUID:
-    return uuid7(number, number.to_bytes(10, "big"))
+    # Names do not come in the order of the entries.
+    return uuid7(1000 - number, number.to_bytes(10, "big"))
