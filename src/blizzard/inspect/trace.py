@@ -203,9 +203,10 @@ def named_by(store: Reader, names: Collection[str]) -> dict[str, Named]:
     do not lead to its entry, every entry is read.
     """
     likely = _Likely(store)
-    found = {name: named for name in sorted(names) if (named := likely(name)) is not None}
-    # Who writes files without such a name is not blizzard.
-    unsure = [name for name in names if name not in found and layout.file_id(name) is not None]
+    # Whoever writes files without such a name is not blizzard.
+    ours = sorted(name for name in names if layout.file_id(name) is not None)
+    found = {name: named for name in ours if (named := likely(name)) is not None}
+    unsure = [name for name in ours if name not in found]
     return found | _search(store, unsure) if unsure else found
 
 
