@@ -45,6 +45,7 @@ class SnapshotWriter:
         self._write_values(history)
         before = history.kept
         fresh = snapshot.Snapshot(
+            format=snapshot.FORMAT,
             journal=history.journal,
             sequence=history.sequence,
             digest=history.digest,

@@ -36,7 +36,7 @@ class SnapshotBroken(LakeError):
 class Snapshot:
     """The state after entry N."""
 
-    format: int = FORMAT
+    format: int
     journal: str
     sequence: int
     digest: str
@@ -115,11 +115,14 @@ def read_latest(store: Reader, pipeline: str) -> Snapshot | None:
 
 def write(store: Store, pipeline: str, found: Snapshot) -> None:
     """Put a snapshot in place, and then the note that it is the newest."""
-    bare = _SNAPSHOT.dump_json(replace(found, check=""))
-    whole = replace(found, check=_check(bare))
-    store.replace(layout.snapshot(pipeline, found.sequence), _SNAPSHOT.dump_json(whole) + b"\n")
+    whole = replace(found, check=_check(_encoded(replace(found, check="none yet"))))
+    store.replace(layout.snapshot(pipeline, found.sequence), _encoded(whole) + b"\n")
     latest = Latest(sequence=found.sequence)
     store.replace(layout.latest_snapshot(pipeline), _LATEST.dump_json(latest) + b"\n")
+
+
+def _encoded(found: Snapshot) -> bytes:
+    return _SNAPSHOT.dump_json(found, exclude_defaults=True)
 
 
 def _check(body: bytes) -> str:

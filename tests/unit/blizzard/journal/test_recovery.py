@@ -128,6 +128,7 @@ def hundred_thousand(tail: int) -> tuple[Bucket, int]:
         store,
         "default",
         snapshot.Snapshot(
+            format=snapshot.FORMAT,
             journal="j",
             sequence=number,
             digest=digest(body),
