@@ -38,7 +38,7 @@ def _journal(count: int) -> Bucket:
     keeps = SnapshotWriter(store=store, pipeline="default", clock=Clock())
     last = _entries(store, None, range(count - TAIL))
     keeps.write(read_history(store, "default", spill=keeps.spill))
-    _entries(store, last, range(count - TAIL, count + 1))
+    _entries(store, last, range(count - TAIL, count))
     return store
 
 
@@ -140,7 +140,7 @@ def _entries(
     """
     for number in numbers:
         letter = f"{dead_letter_folder('default')}/{dead_letters(NOON, Clock().fresh_id())}"
-        before, fails = _failed_file(number - 1), number > 0 and number % 100 == 0
+        before, fails = _failed_file(number - 1), number % 100 == 99
         read = replace(before, path=f"{number:08d}.ndjson", failure=None, lines=1, rows=1)
         mended = replace(before, failure=None, lines=1, rows=1)
         if fails:
@@ -154,7 +154,11 @@ def _entries(
             store.replace(letter, encode_letters(found))
         last = _after(
             last,
-            (_failed_file(number),) if fails else (read, mended) if number % 100 == 1 else (read,),
+            (_failed_file(number),)
+            if fails
+            else (read, mended)
+            if number and number % 100 == 0
+            else (read,),
             dlq=(store.describe(letter),) if fails else (),
         )
         path = journal_entry("default", number)

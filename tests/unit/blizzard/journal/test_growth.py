@@ -10,13 +10,17 @@ from blizzard.handoff.dead_letters import dead_letter_queue
 from blizzard.inspect.bad_lines import quarantine_of
 from blizzard.inspect.books import Books
 from blizzard.inspect.status import PipelineStatus, pipeline_status
+from blizzard.journal import snapshot
 from blizzard.journal.books.ledger import Ledger
+from blizzard.journal.compaction import SnapshotWriter
 from blizzard.journal.journal import Journal
 from blizzard.journal.state import read_history
 from blizzard.maintain import bad_lines, retry
 from blizzard.model.files import Location
 from blizzard.model.settings import PipelineSettings, SinkSettings
 from lakebed import layout
+from lakebed.clock import Clock
+from lakebed.errors import StoreUnavailable
 from lakebed.journal import JournalReader
 from lakebed.storage.store import Reader
 from tests.support.bucket import Bucket
@@ -28,7 +32,7 @@ from tests.support.builders import (
     source_settings,
 )
 from tests.support.histories import TABLE, Story
-from tests.support.recovery import grow, opened
+from tests.support.recovery import OFTEN, grow, opened, state
 
 SETTINGS = PipelineSettings(
     sources=(source_settings("/in"),),
@@ -137,6 +141,7 @@ def test_a_file_that_is_mended_leaves_the_segments():
 
 
 def test_a_snapshot_of_an_earlier_version_is_not_believed_and_nothing_is_told_otherwise():
+    """D05: every entry is read, until there is a snapshot of this version."""
     store = Bucket(uri=TABLE)
     grow(opened(store), 25)
     expected = status(store)
@@ -163,7 +168,7 @@ def test_a_snapshot_that_needs_entries_of_another_format_to_be_known_is_not_beli
 
 
 def test_names_that_are_damaged_are_no_trouble_of_a_source():
-    """The entries say the same."""
+    """D05: the entries say the same."""
     store, source = Bucket(uri=TABLE), Bucket(["000003-0.ndjson", "new.ndjson"], uri="/in")
     grow(opened(store), 25)
     expected = status(store, source)
@@ -229,3 +234,59 @@ def test_what_a_redo_gives_up_is_looked_for_from_the_newest_entry_on():
     assert books.sums.totals.files == 19
     books.settle(JournalReader(store, "default"))
     assert books.sums.totals.files == 19
+
+
+class Dies(Bucket):
+    """A table whose writer dies with a write or a deletion."""
+
+    lives = 1_000_000
+
+    def replace(self, path: str, body: bytes) -> None:
+        self._live()
+        super().replace(path, body)
+
+    def delete(self, path: str) -> None:
+        self._live()
+        super().delete(path)
+
+    def _live(self) -> None:
+        self.lives -= 1
+        if self.lives < 0:
+            raise StoreUnavailable("the process is dead", path=self.uri)
+
+
+def test_death_at_any_write_of_a_snapshot_leaves_what_the_entries_say():
+    """D05: and the next snapshot removes what the dead one left behind."""
+    lives = 0
+    while True:
+        store = Dies(uri=TABLE)
+        journal = opened(store)
+        fail(journal, 3, batches=10)
+        grow(journal, 3)
+        journal.write_snapshot()
+        bad = [record(f"more-{n}.ndjson", failure=failure()) for n in range(30)]
+        journal.append((*bad, *(record(f"done-{n}.ndjson") for n in range(9))), ())
+        expected = state(journal.history, store)
+        store.lives = lives
+        try:
+            journal.write_snapshot()
+        except StoreUnavailable:
+            died = True
+        else:
+            died = False
+        store.lives = 1_000_000
+        history = read_history(store, "default")
+        assert history.rebuilt is None
+        assert state(history, store) == expected
+        writer = SnapshotWriter(store=store, pipeline="default", clock=Clock(), limits=OFTEN)
+        writer.write(history)
+        assert state(read_history(store, "default"), store) == expected
+        latest = snapshot.read_latest(store, "default")
+        assert latest is not None
+        known = {layout.known_segment("default", name) for name in store.names} - {None}
+        assert known == latest.segment_ids
+        if not died:
+            break
+        lives += 1
+    # Names, index and changes, each again when merged; snapshot, note, and what they replace.
+    assert lives >= 12
