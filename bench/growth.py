@@ -1,13 +1,14 @@
-"""What discovery, planning, a start and penguin's commit cost as the history grows.
+"""What discovery, planning, a start, the books and penguin's commit cost as the history grows.
 
 Each measure runs in a process of its own, over a store in memory that counts its requests as S3
 would be asked (a page of 1,000 names a listing), or over a local disk for penguin. CPU seconds and
 memory are of that process. Run it from the root of the checkout:
 
-    .venv/bin/python -m bench.growth [--most 1000000] [--write | --draw]
+    .venv/bin/python -m bench.growth [--most 1000000] [--only MEASURE ...] [--write | --draw]
 
 `--write` puts the table into docs/performance.md, the figures into bench/growth.json and the plot
-into docs/images/growth.svg. `--draw` measures nothing: it makes table and plot from the figures.
+into docs/images/growth.svg; with `--only` the figures of the other measures stay as they are.
+`--draw` measures nothing: it makes table and plot from the figures.
 """
 
 import argparse
@@ -18,25 +19,23 @@ import resource
 import subprocess
 import sys
 import tempfile
-import time
-import tracemalloc
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
 
-from bench import plots
+from bench import journals, plots
+from bench.figures import Figures
+from bench.measuring import measured, peak_of
 from blizzard.discover.lister import SourceLister
-from blizzard.journal import compaction, ingested
-from blizzard.journal.state import History, read_history
+from blizzard.journal import ingested
+from blizzard.journal.state import History
 from blizzard.model.files import IngestedFile, SourceFile
 from blizzard.model.settings import RollingPolicy
 from blizzard.plan.units import plan
 from lakebed.clock import Clock
-from lakebed.documents.entry import Entry, SourceRecord, digest, encode
-from lakebed.layout import data_file, journal_entry
-from lakebed.types import Codec, Handoff
+from lakebed.documents.entry import SourceRecord
+from lakebed.layout import data_file
+from lakebed.types import Codec
 from tests.support.bucket import LONG_AGO, Bucket
 from tests.support.builders import NOON, source_settings
 from tests.support.tables import Penguin, TableDirectory, rows_of
@@ -49,9 +48,6 @@ SIZES = (1_000, 10_000, 100_000, 1_000_000)
 FILES_PER_ENTRY = 100
 LEAST_SECONDS = 0.001
 """Less was not measured, and stands in the plot as this."""
-TAIL = 50
-
-Figures = dict[str, Any]
 
 
 def names(count: int) -> list[str]:
@@ -100,24 +96,6 @@ class Source:
         self.bucket.requests.clear()
         self.table.requests.clear()
         return asked
-
-
-@contextmanager
-def measured(into: Figures) -> Iterator[None]:
-    """Take the CPU seconds of what is done inside, without tracing memory, which would slow it."""
-    began = time.process_time()
-    yield
-    into["cpu_seconds"] = round(time.process_time() - began, 3)
-
-
-def peak_of(act: Callable[[], object]) -> int:
-    """Return the most memory that an act has allocated at a time, in bytes."""
-    tracemalloc.start()
-    try:
-        act()
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
 
 
 def idle_poll(count: int) -> Figures:
@@ -181,56 +159,6 @@ def planning(count: int) -> Figures:
     return found
 
 
-def start(count: int) -> Figures:
-    """Measure a start with so many entries of one file each: a snapshot, and fifty after it."""
-    store = Bucket(uri="s3://bucket/table")
-    keeps = compaction.SnapshotWriter(store=store, pipeline="default", clock=Clock())
-    entry, body = _entries(store, "open", None, 0, 1)
-    entry, body = _entries(store, "batch", (entry, body), 1, count - TAIL)
-    keeps.write(read_history(store, "default", spill=keeps.spill))
-    _entries(store, "batch", (entry, body), count - TAIL, count)
-    store.requests.clear()
-    found: Figures = {}
-    with measured(found):
-        read_history(store, "default")
-    found["requests"] = sum(store.requests.values())
-    found["bytes"] = peak_of(lambda: read_history(store, "default"))
-    return found
-
-
-def _entries(
-    store: Bucket, kind: Literal["open", "batch"], last: tuple[Entry, bytes] | None, a: int, b: int
-) -> tuple[Entry, bytes]:
-    """Put entries a up to b into a store, each after the one before."""
-    entry, body = last or (None, b"")
-    for number in range(a, b):
-        record = SourceRecord(
-            source="default", path=f"{number:08d}.ndjson", size=1, etag=None, lines=1, rows=1
-        )
-        entry = Entry(
-            kind=kind,
-            pipeline="default",
-            journal="j",
-            sequence=number,
-            run="r",
-            created=NOON.isoformat(),
-            previous=None if entry is None else digest(body),
-            handoff=Handoff.JOURNAL,
-            source_uris={"default": "s3://bucket/in"},
-            table_schema={"type": "struct", "fields": []},
-            partition_columns=(),
-            sources=() if kind == "open" else (record,),
-        )
-        body = encode(entry)
-        path = journal_entry("default", number)
-        store.names.append(path)
-        store.bodies[path] = body
-    if entry is None:
-        raise AssertionError("there is at least one entry")
-    store.names.sort()
-    return entry, body
-
-
 def commit(count: int) -> Figures:
     """Measure penguin's commits of so many files that wait, on a local disk."""
     with tempfile.TemporaryDirectory() as folder:
@@ -265,7 +193,10 @@ MEASURES: dict[str, tuple[Callable[[int], Figures], int, str]] = {
     "first_look": (first_look, SIZES[3], "the first look at n new files"),
     "sweep": (sweep, SIZES[3], "a sweep over n ingested files"),
     "planning": (planning, SIZES[2], "the plan of a batch of n files"),
-    "start": (start, SIZES[2], "a start after n entries"),
+    "start": (journals.start, SIZES[2], "a start after n entries"),
+    "status": (journals.status, SIZES[2], "`status` after n entries; the sources are empty"),
+    "dlq_list": (journals.dlq_list, SIZES[2], "`dlq list` after n entries"),
+    "failed": (journals.failed, SIZES[2], "a snapshot; n files failed and nobody mends them"),
     "commit": (commit, SIZES[2], "penguin commits n waiting files"),
 }
 
@@ -274,6 +205,7 @@ def main() -> None:
     """Measure everything up to a size, each in a process of its own, and show it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--most", type=int, default=SIZES[2])
+    parser.add_argument("--only", nargs="+", choices=MEASURES, default=tuple(MEASURES))
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--draw", action="store_true")
     parser.add_argument("--one", nargs=2, metavar=("MEASURE", "SIZE"))
@@ -285,8 +217,12 @@ def main() -> None:
     if given.draw:
         show(json.loads(FIGURES.read_text())["figures"])
         return
+    known = json.loads(FIGURES.read_text())["figures"]
     found = []
     for name, (_act, most, _words) in MEASURES.items():
+        if name not in given.only:
+            found += [one for one in known if one["measure"] == name]
+            continue
         for size in (size for size in SIZES if size <= min(most, given.most)):
             command = [sys.executable, "-m", "bench.growth", "--one", name, str(size)]
             told = subprocess.run(command, check=True, capture_output=True, text=True)
@@ -323,19 +259,28 @@ def panels_of(found: list[Figures]) -> list[plots.Panel]:
         asked = [(one["n"], one["requests"]) for one in of_it if one["requests"]]
         if asked:
             lines["requests"] = asked
+        if any("written" in one for one in of_it):
+            lines["KiB written"] = [(one["n"], one["written"] / 1024) for one in of_it]
         # A poll is of so many files, whatever it finds: the long words stand in the table.
-        panels.append(plots.Panel(title=words.partition(";")[0], lines=lines))
+        panels.append(plots.Panel(title=words.partition(";")[0].replace("`", ""), lines=lines))
     return panels
 
 
 def table_of(found: list[Figures]) -> str:
     """Write the figures as a table."""
-    lines = ["| what | n | requests | CPU s | memory MiB |", "|---|---:|---:|---:|---:|"]
+    lines = [
+        "| what | n | requests | CPU s | memory MiB | written KiB |",
+        "|---|---:|---:|---:|---:|---:|",
+    ]
     for one in found:
         memory = "" if one["bytes"] is None else f"{one['bytes'] / 2**20:.1f}"
         asked = "" if one["requests"] is None else f"{one['requests']:,}"
+        written = f"{one['written'] / 1024:.0f}" if "written" in one else ""
         words = MEASURES[one["measure"]][2]
-        lines.append(f"| {words} | {one['n']:,} | {asked} | {one['cpu_seconds']:.2f} | {memory} |")
+        lines.append(
+            f"| {words} | {one['n']:,} | {asked} | {one['cpu_seconds']:.2f} | {memory} "
+            f"| {written} |"
+        )
     return "\n".join(lines)
 
 

@@ -188,12 +188,12 @@ def latest_snapshot(pipeline: str) -> TablePath:
 
 
 def known_folder(pipeline: str) -> str:
-    """Name the folder of the names that a pipeline has ingested."""
+    """Name the folder of what is derived from a journal: ingested names, and its books."""
     return f"{OURS}/{pipeline}/known"
 
 
 def known_segment(pipeline: str, path: str) -> str | None:
-    """Return the segment of ingested names that an object is a part of; None for anything else."""
+    """Return the segment that an object is a part of; None for anything else."""
     folder, _, name = path.rpartition("/")
     return name.partition(".")[0] if folder == known_folder(pipeline) else None
 
@@ -206,6 +206,11 @@ def known_names(pipeline: str, segment: str) -> TablePath:
 def known_index(pipeline: str, segment: str) -> TablePath:
     """Name the index of a segment of ingested names."""
     return TablePath(f"{known_folder(pipeline)}/{segment}.index.json")
+
+
+def known_values(pipeline: str, segment: str) -> TablePath:
+    """Name a segment of what a journal's books know by key."""
+    return TablePath(f"{known_folder(pipeline)}/{segment}.values.ndjson")
 
 
 def entry_sequence(path: str) -> int | None:

@@ -12,8 +12,8 @@ from lakebed.storage.store import Store
 from tests.support.bucket import Bucket
 from tests.support.builders import Hands, failure, finished_file, identity, record
 
-OFTEN = SnapshotLimits(entries=10, names=20)
-"""A snapshot is due after ten entries or twenty names."""
+OFTEN = SnapshotLimits(entries=10, names=20, changes=2)
+"""A snapshot is due after ten entries or twenty names, and carries two changes of a kind."""
 
 
 def opened(store: Store, *, run: str = "run-1", **given: Any) -> Journal:
@@ -50,6 +50,8 @@ def state(history: History, store: Store) -> dict[str, Any]:
         "since": history.since,
         "last": history.last,
         "unfinished": history.unfinished,
+        "sums": history.books.sums,
+        "watermarks": history.books.watermarks("default"),
         "finished": {key: lookup(key).finished for key in every},
     }
 

@@ -30,7 +30,7 @@ NAMES = {
     Kind.QUARANTINE: "quarantine files that no entry names, or whose lines no longer wait",
     Kind.STARTED_NOTE: "notes of batches that are journaled",
     Kind.UNFINISHED: "files that were never finished",
-    Kind.REPLACED: "snapshots and lists of names that newer ones replace",
+    Kind.REPLACED: "snapshots and segments of names or books that newer ones replace",
 }
 FEW = 10
 

@@ -54,10 +54,10 @@ def dead_letters(queue: Queue, output: Output, *, every: bool = True) -> None:
         print_lines(letters)
         return
     to = console()
-    if not queue.letters:
+    if not queue.letters and not queue.unread:
         say(to, f"pipeline {queue.pipeline}: no failures")
         return
-    over = len(queue.letters) - len(letters)
+    over = len(queue.letters) - len(letters) + queue.unread
     more = f"; {over:,} more {is_are(over)} over, --all shows them" if over else ""
     if not letters:
         say(to, f"pipeline {queue.pipeline}: no file is in a failed state now{more}")

@@ -8,12 +8,14 @@ never a failure without its record. If it cannot be written, the batch is not jo
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
 from pydantic import TypeAdapter, ValidationError
 
+from blizzard.journal.books.ledger import dead_letters_of
+from blizzard.journal.state import read_history
 from blizzard.model.files import Location
 from blizzard.model.locations import OpenReader, sink_location
 from blizzard.model.settings import PipelineSettings
@@ -190,6 +192,8 @@ class Queue:
     """Objects that entries name and that are not there any more."""
     now: tuple[Now, ...] = ()
     """What has become of the file of each letter."""
+    unread: int = 0
+    """Letters in objects that were not read, because none is of a file that is failed now."""
 
     @property
     def current(self) -> tuple[DeadLetter, ...]:
@@ -198,15 +202,21 @@ class Queue:
         return tuple(letter for letter, now in together if now is Now.FAILED)
 
 
-def read(entries: Sequence[Entry], *, pipeline: str, open_folder: Callable[[str], Reader]) -> Queue:
+def read(
+    entries: Sequence[Entry],
+    states: Mapping[str, "int | Now"],
+    *,
+    pipeline: str,
+    open_folder: Callable[[str], Reader],
+) -> Queue:
     """Read the objects that journal entries name; no other object belongs to the queue.
 
-    The objects may be in several places, since `dlq_path` may have been another one before.
+    `states` says by key what became of a file, or which entry says how it failed. The objects may
+    be in several places, since `dlq_path` may have been another one before.
     """
     found: list[DeadLetter] = []
     now: list[Now] = []
     gone: list[str] = []
-    states = _states(entries)
     named = [(uri, entry) for entry in entries for uri in entry.dlq]
     for uri, entry in reversed(named):
         folder, _slash, name = uri.rpartition("/")
@@ -266,15 +276,37 @@ def dlq_location_of(settings: PipelineSettings) -> DlqLocation:
     return dlq_location(settings.name, sink=sink_location(settings), configured=settings.dlq_path)
 
 
-def dead_letter_queue(settings: PipelineSettings, open_reader: OpenReader) -> Queue:
-    """Read a pipeline's dead letter queue. It is handed readers only, so it cannot write."""
+def dead_letter_queue(
+    settings: PipelineSettings, open_reader: OpenReader, *, every: bool = True
+) -> Queue:
+    """Read a pipeline's dead letter queue. It is handed readers only, so it cannot write.
+
+    Without `every` only objects with letters of files that are failed now: the newest snapshot and
+    the entries after it say which entries name those. With it, every entry is read.
+    """
     sink = sink_location(settings)
+
+    def open_folder(uri: str) -> Reader:
+        return open_reader(beside(sink, uri))
+
     try:
-        entries = list(JournalReader(open_reader(sink), settings.name).entries())
+        store = open_reader(sink)
     except ObjectMissing:
-        entries = []  # The table's folder does not exist yet.
-    return read(
-        entries,
-        pipeline=settings.name,
-        open_folder=lambda uri: open_reader(beside(sink, uri)),
-    )
+        # The table's folder does not exist yet.
+        return Queue(pipeline=settings.name, letters=(), gone=())
+    journal = JournalReader(store, settings.name)
+    if every:
+        entries = list(journal.entries())
+        return read(entries, _states(entries), pipeline=settings.name, open_folder=open_folder)
+    history = read_history(store, settings.name)
+    failed_in = {
+        key: known.failed_in
+        for key, known in history.unfinished.items()
+        if known.record.failure is not None
+        and not known.record.gone
+        and known.failed_in is not None
+    }
+    named = [journal.listed(number).entry for number in sorted(set(failed_in.values()))]
+    queue = read(named, failed_in, pipeline=settings.name, open_folder=open_folder)
+    there = sum(dead_letters_of(entry) for entry in named)
+    return replace(queue, unread=history.books.sums.dead_letters - there)

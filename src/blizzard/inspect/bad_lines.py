@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from blizzard.inspect.line_fixes import MOST_LINES, Rules
-from blizzard.journal.quarantine import WaitingFile, may_have, waiting_files
+from blizzard.journal.quarantine import WaitingFile, may_have
+from blizzard.journal.state import read_history
 from blizzard.model.bad_lines import Fault, Meant
 from blizzard.model.columns import with_found
 from blizzard.model.event_time import row_partitions_of
@@ -12,7 +13,6 @@ from blizzard.model.locations import OpenReader, sink_location
 from blizzard.model.settings import PipelineSettings
 from blizzard.worker.quarantine.reader import QuarantinedLine, lines_of, read_table
 from lakebed.errors import ObjectMissing
-from lakebed.journal import JournalReader
 from lakebed.schema import Schema
 from lakebed.storage.store import Reader
 
@@ -46,15 +46,18 @@ def quarantine_of(settings: PipelineSettings, open_reader: OpenReader) -> Quaran
         store = open_reader(sink_location(settings))
     except ObjectMissing:
         return Quarantine(store=None, rules=rules)  # The table's folder does not exist yet.
-    entries = list(JournalReader(store, settings.name).entries())
-    shaping = next((one for one in reversed(entries) if one.data_files), None)
-    known = with_found(settings.schema, None if shaping is None else shaping.columns)
+    history = read_history(store, settings.name)
+    shaping = history.shaping
+    is_shaped = shaping is not None and bool(shaping.data_files)
+    known = with_found(settings.schema, history.columns if is_shaped else None)
     by, template = row_partitions_of(settings), settings.sink.template
     # What the paths of source files give is not in their lines.
     inside = known.without(frozenset(template.keys if template else ())).fields
     schema = Schema(inside + (by.read if by else ()))
     return Quarantine(
-        store=store, rules=replace(rules, schema=schema, by=by), files=waiting_files(entries)
+        store=store,
+        rules=replace(rules, schema=schema, by=by),
+        files=history.books.waiting_files(),
     )
 
 

@@ -6,9 +6,10 @@ from datetime import datetime
 
 from blizzard.discover.retry import next_try
 from blizzard.discover.skip_reason import Reason, SkipSummary
-from blizzard.inspect.books import Books, Paths, Totals, ValuesAt, Watermark, most_frequent
 from blizzard.inspect.explain import look_at
+from blizzard.journal.books.totals import Totals, ValuesAt, Watermark, most_frequent
 from blizzard.journal.checks import redirected, refuse_moved
+from blizzard.journal.ingested import SegmentBroken
 from blizzard.journal.state import History
 from blizzard.model.failure_basis import bases_of
 from blizzard.model.files import UnfinishedFile
@@ -84,14 +85,14 @@ def source_status(
     store: Reader | None,
     *,
     clock: Clock,
-    books: Books,
+    history: History,
 ) -> SourceStatus:
     """Return how a source stands; a listing that fails is told and hides nothing else."""
     bases = bases_of(settings, source)
-    failed = sorted(
-        _failed(source, books.history, bases), key=lambda one: one.failed_at, reverse=True
-    )
-    paths = books.paths.get(source.name, Paths())
+    failed = sorted(_failed(source, history, bases), key=lambda one: one.path)
+    failed.sort(key=lambda one: one.failed_at, reverse=True)
+    books, name = history.books, source.name
+    watermarks = books.watermarks(name)
     told = SourceStatus(
         source=source.name,
         uri=source.uri,
@@ -99,25 +100,27 @@ def source_status(
         failed_for_good=sum(one.next_try is None for one in failed),
         next_try=min((one.next_try for one in failed if one.next_try), default=None),
         failures=tuple(failed[:FEW]),
-        watermarks=books.watermarks(source.name)[:FEW],
-        folders=len(books.marks.get(source.name, {})),
-        totals=books.by_source.get(source.name, Totals()),
-        rescued=most_frequent(paths.rescued, FEW),
-        dropped=most_frequent(paths.dropped, FEW),
+        watermarks=watermarks[:FEW],
+        folders=len(watermarks),
+        totals=books.sums.by_source.get(name, Totals()),
+        rescued=most_frequent(books.placed(name, "rescued"), FEW),
+        dropped=most_frequent(books.placed(name, "dropped"), FEW),
     )
     try:
         if store is not None:
             at = {source.name: written_out(source.uri)}
-            if not redirected(at, books.history):
-                refuse_moved(store, settings.name, at, books.history.source_uris)
+            if not redirected(at, history):
+                refuse_moved(store, settings.name, at, history.source_uris)
         found = look_at(
             settings,
             source,
             open_reader,
-            books.history,
+            history,
             store,
             clock=clock,
         )
+    except SegmentBroken:
+        raise  # Nothing is wrong with the source: the entries say the same.
     except LakeError as trouble:
         return replace(told, error=str(trouble))
     oldest = min((file.modified for file in found.take), default=None)

@@ -4,21 +4,25 @@ The journal says what was done, the sources say what waits, the receipt says how
 Nothing here needs a running blizzard, and none is disturbed by it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from blizzard.handoff.held_rows import GONE, Aside, Fates, Files, by_reason, read_aside
-from blizzard.inspect.books import Batch, Books, Quarantine, Totals
+from blizzard.inspect.books import Books
 from blizzard.inspect.source_status import SourceStatus, source_status
+from blizzard.journal.books.ledger import Ledger
+from blizzard.journal.books.totals import Batch, Quarantine, Totals
+from blizzard.journal.checks import has
+from blizzard.journal.ingested import SegmentBroken
 from blizzard.journal.lease_record import Machine, WriterStatus, this_machine, writer_status
 from blizzard.journal.protocol import latest_protocol
 from blizzard.journal.state import History
 from blizzard.model.locations import OpenReader, sink_location
 from blizzard.model.settings import PipelineSettings
 from lakebed.clock import Clock
-from lakebed.documents.entry import Receipt
 from lakebed.errors import LakeError, ObjectMissing
 from lakebed.schema import walk
+from lakebed.storage.store import Reader
 from lakebed.types import Handoff
 
 
@@ -91,10 +95,11 @@ def pipeline_status(
         books.read(store, settings.name)
         writer = writer_status(store, settings.name, machine or this_machine())
         aside = read_aside(store, settings.name, fates)
-    history = books.history
-    committed, fits = committed_entry(history, books.digests)
+    sources = _sources(settings, open_reader, store, clock=clock, books=books)
+    history, sums = books.history, books.history.books.sums
+    committed, fits = committed_entry(store, settings.name, history)
     counts = aside.counts()
-    retracted, error = _retracted(books, committed, fates)
+    retracted, error = _retracted(history.books, committed, fates)
     return PipelineStatus(
         pipeline=settings.name,
         table_uri=settings.sink.table_uri,
@@ -104,17 +109,14 @@ def pipeline_status(
         committed_entry=committed,
         uncommitted_entries=max(history.sequence, 0) - (committed or 0) if fits else 0,
         receipt_fits=fits,
-        last_batch=books.last_batch,
-        last_written=books.last_written,
+        last_batch=sums.last_batch,
+        last_written=sums.last_written,
         writer=writer,
-        sources=tuple(
-            source_status(settings, source, open_reader, store, clock=clock, books=books)
-            for source in settings.sources
-        ),
-        totals=books.totals,
-        parquet_files=books.parquet_files,
-        parquet_bytes=books.parquet_bytes,
-        quarantine=books.quarantine,
+        sources=sources,
+        totals=sums.totals,
+        parquet_files=sums.parquet_files,
+        parquet_bytes=sums.parquet_bytes,
+        quarantine=sums.quarantine,
         found_columns=found_columns(settings, history),
         held_files=counts.held_files,
         held_rows=counts.held_rows,
@@ -126,10 +128,12 @@ def pipeline_status(
     )
 
 
-def _retracted(books: Books, committed: int | None, fates: Fates) -> tuple[int, str | None]:
+def _retracted(books: Ledger, committed: int | None, fates: Fates) -> tuple[int, str | None]:
     """Count the rows that were taken out of the table; return also why that is not known."""
     done = {
-        mark: rows for entry, (mark, rows) in books.retractions.items() if entry <= (committed or 0)
+        one.mark: one.rows
+        for entry, one in books.retractions.items()
+        if int(entry) <= (committed or 0)
     }
     if not done:
         return 0, None
@@ -140,6 +144,32 @@ def _retracted(books: Books, committed: int | None, fates: Fates) -> tuple[int, 
     return sum(rows for mark, rows in done.items() if decided.get(mark) != GONE), None
 
 
+def _sources(
+    settings: PipelineSettings,
+    open_reader: OpenReader,
+    store: Reader | None,
+    *,
+    clock: Clock,
+    books: Books,
+) -> tuple[SourceStatus, ...]:
+    """Look at every source; names that turn out damaged, or were replaced, are not believed."""
+
+    def look() -> tuple[SourceStatus, ...]:
+        return tuple(
+            source_status(settings, source, open_reader, store, clock=clock, history=books.history)
+            for source in settings.sources
+        )
+
+    for _try in range(2):
+        try:
+            return look()
+        except SegmentBroken as broken:
+            if store is None:
+                raise
+            books.read_again(store, settings.name, broken)
+    return look()
+
+
 def found_columns(settings: PipelineSettings, history: History) -> dict[str, str]:
     """Return the columns, and fields inside of columns, that nobody has declared. Pure."""
     known = None if history.last is None else history.last.columns
@@ -148,14 +178,11 @@ def found_columns(settings: PipelineSettings, history: History) -> dict[str, str
     return {path: one.shown for path, one in walk(fields) if path not in declared}
 
 
-def committed_entry(history: History, digests: Sequence[str]) -> tuple[int | None, bool]:
-    """Return the entry that the receipt names, and whether the journal has it. Pure."""
-    receipt: Receipt | None = history.receipt
-    if receipt is None:
+def committed_entry(
+    store: Reader | None, pipeline: str, history: History
+) -> tuple[int | None, bool]:
+    """Return the entry that the receipt names, and whether the journal has it."""
+    receipt = history.receipt
+    if receipt is None or store is None:
         return None, True
-    fits = (
-        receipt.journal == history.journal
-        and receipt.sequence < len(digests)
-        and digests[receipt.sequence] == receipt.digest
-    )
-    return receipt.sequence, fits
+    return receipt.sequence, has(store, pipeline, history, receipt)

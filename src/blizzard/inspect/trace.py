@@ -12,6 +12,9 @@ from typing import Any
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from blizzard.inspect.why.entries import likely_naming
+from blizzard.journal.file_mark import mark_of
+from blizzard.journal.state import read_history
 from blizzard.model.predicate import Predicate, PredicateInvalid, columns_in
 from blizzard.worker.matching import Bounds, Columns, matches, may_match
 from lakebed import layout
@@ -168,7 +171,65 @@ def named_by(store: Reader, names: Collection[str]) -> dict[str, Named]:
     A file that takes the place of another one has the rows of that one, in their order. Where some
     were left out it says itself which source files the others came from; the entry that has read
     them is that of the first file all the same.
+
+    The footer of a file says which journal it is of, and its name says when it was written: only
+    where these do not lead to its entry, every entry is read.
     """
+    likely = _Likely(store)
+    # Whoever writes files without such a name is not blizzard.
+    ours = sorted(name for name in names if layout.file_id(name) is not None)
+    found = {name: named for name in ours if (named := likely(name)) is not None}
+    unsure = [name for name in ours if name not in found]
+    return found | _search(store, unsure) if unsure else found
+
+
+class _Likely:
+    """Finds the entry of a data file by what the file says of itself."""
+
+    def __init__(self, store: Reader) -> None:
+        self._store = store
+        self._journals: dict[tuple[str, str], tuple[JournalReader, int]] = {}
+
+    def __call__(self, path: str) -> Named | None:
+        """Return the entry that has the rows of a data file; None where that is not found."""
+        mark: tuple[str, str] | None = None
+        left: FinishedFile | None = None
+        while True:
+            facts = self._store.head(path)
+            # One that was replaced may be deleted by now: it was of the same journal.
+            mark = mark if facts is None else mark_of(self._store, facts)
+            if mark is None:
+                return None
+            journal, last = self._journal(*mark)
+            entry = likely_naming(journal, layout.file_name(path), last)
+            if entry is None:
+                return None
+            file = next((one for one in entry.files if one.filename == path), None)
+            if file is not None:
+                return Named(entry=entry, file=left or file)
+            place = next((one for one in entry.replaced if one.is_taken_by(path)), None)
+            if place is None:
+                return None
+            if left is None and place.new is not None and place.new.source_files:
+                left = place.new
+            path = place.old
+
+    def _journal(self, pipeline: str, journal: str) -> tuple[JournalReader, int]:
+        """Return a journal, in use or kept aside, and its last entry."""
+        mark = pipeline, journal
+        if mark not in self._journals:
+            history = read_history(self._store, pipeline)
+            if history.journal == journal:
+                self._journals[mark] = JournalReader(self._store, pipeline), history.sequence
+            else:
+                aside = layout.journal_aside(pipeline, journal)
+                reader = JournalReader(self._store, pipeline, folder=aside)
+                self._journals[mark] = reader, max(reader.numbers(), default=-1)
+        return self._journals[mark]
+
+
+def _search(store: Reader, names: Collection[str]) -> dict[str, Named]:
+    """Look for the entries that name data files in all entries of all journals."""
     found: dict[str, Named] = {}
     left: dict[str, FinishedFile] = {}
     stands_for = {name: name for name in names}

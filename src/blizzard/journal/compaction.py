@@ -13,6 +13,7 @@ from blizzard.model.files import IngestedFile
 from blizzard.model.limits import SnapshotLimits
 from lakebed import layout
 from lakebed.clock import Clock
+from lakebed.journal import JournalReader
 from lakebed.storage.store import Store
 
 
@@ -39,44 +40,37 @@ class SnapshotWriter:
         self._not_before = history.sequence + self.limits.entries // 10
         if history.journal is None or history.digest is None or history.last is None:
             return
+        history.books.settle(JournalReader(self.store, self.pipeline))
         self._write_names(history)
+        self._write_values(history)
         before = history.kept
-        snapshot.write(
-            self.store,
-            self.pipeline,
-            snapshot.Snapshot(
-                format=snapshot.FORMAT_2 if history.marks_empty else snapshot.FORMAT,
-                journal=history.journal,
-                sequence=history.sequence,
-                digest=history.digest,
-                last=history.last.sequence,
-                shaping=None if history.shaping is None else history.shaping.sequence,
-                source_names=history.source_names,
-                source_uris=history.source_uris,
-                since={name: at.isoformat() for name, at in history.since.items()},
-                awaits=history.awaits,
-                heir=history.heir,
-                unfinished=tuple(
-                    snapshot.Remembered(
-                        record=known.record,
-                        at=known.at.isoformat(),
-                        entry=known.entry,
-                        since=None if known.since is None else known.since.isoformat(),
-                    )
-                    for known in history.unfinished.values()
-                ),
-                bad_lines=history.bad_lines,
-                segments=tuple(
-                    SegmentRef(id=each.id, names=each.names, digest=each.digest)
-                    for each in history.segments
-                ),
+        fresh = snapshot.Snapshot(
+            format=snapshot.FORMAT,
+            journal=history.journal,
+            sequence=history.sequence,
+            digest=history.digest,
+            last=history.last.sequence,
+            shaping=None if history.shaping is None else history.shaping.sequence,
+            source_names=history.source_names,
+            source_uris=history.source_uris,
+            since={name: at.isoformat() for name, at in history.since.items()},
+            awaits=history.awaits,
+            heir=history.heir,
+            peak=None if history.peak is None else history.peak.isoformat(),
+            stepped_back=history.stepped_back.total_seconds(),
+            unfinished=history.unfinished.kept,
+            books=history.books.kept,
+            segments=tuple(
+                SegmentRef(id=each.id, names=each.names, digest=each.digest)
+                for each in history.segments
             ),
         )
+        snapshot.write(self.store, self.pipeline, fresh)
         history.kept = history.sequence
         self._not_before = 0
         if before is not None and before != history.sequence:
             self.store.delete(layout.snapshot(self.pipeline, before))
-        self._remove_stale(history)
+        self._remove_stale(fresh.segment_ids)
 
     def spill(self, history: History) -> None:
         """Move names out of memory while a long journal is read."""
@@ -102,10 +96,14 @@ class SnapshotWriter:
             self.store, self.pipeline, names, self.clock.fresh_id(), block=self.limits.block
         )
 
-    def _remove_stale(self, history: History) -> None:
+    def _write_values(self, history: History) -> None:
+        """Write to segments what has changed in the books, where it is much."""
+        for shelf in (history.unfinished, *history.books.shelves):
+            shelf.spill(self.store, self.pipeline, self.clock.fresh_id, most=self.limits.changes)
+
+    def _remove_stale(self, used: frozenset[str]) -> None:
         """Remove what the new snapshot does not name, also what a dead process left behind."""
-        ours = {each.id for each in history.segments}
         listed = self.store.objects(layout.known_folder(self.pipeline))
         for path in [facts.path for facts in listed]:
-            if path.rpartition("/")[2].partition(".")[0] not in ours:
+            if layout.known_segment(self.pipeline, path) not in used:
                 self.store.delete(path)

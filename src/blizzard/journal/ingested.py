@@ -124,7 +124,7 @@ def open_segment(store: Reader, pipeline: str, ref: SegmentRef) -> Segment:
     return Segment(id=ref.id, names=ref.names, blocks=blocks, digest=ref.digest)
 
 
-def to_merge(segments: Sequence[Segment]) -> int:
+def to_merge(segments: Sequence[Segment | SegmentRef]) -> int:
     """Return how many of the newest segments to merge into one, so that the ladder holds."""
     total, count = segments[-1].names, 1
     for segment in reversed(segments[:-1]):

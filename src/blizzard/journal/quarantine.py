@@ -1,6 +1,6 @@
 """Which quarantine files of a journal have lines that wait: named, and not resolved since."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, field
 
 from blizzard.model.bad_lines import Meant
@@ -17,28 +17,26 @@ class WaitingFile:
     entry: int
     source_uris: Mapping[str, str] = field(default_factory=dict)
     """Where the sources were then, by their names."""
+    place: tuple[int, int] = (0, 0)
+    """The entry that names the file, and which of its quarantine files it is: their order."""
 
 
-def with_entry(waiting: dict[str, WaitingFile], entry: Entry) -> None:
+def with_entry(waiting: MutableMapping[str, WaitingFile], entry: Entry) -> None:
     """Learn what an entry says of quarantine files."""
-    for file in entry.quarantine:
+    number = entry.sequence
+    for place, file in enumerate(entry.quarantine):
         waiting[file.filename] = WaitingFile(
-            file=file, entry=entry.sequence, source_uris=entry.source_uris
+            file=file, entry=number, source_uris=entry.source_uris, place=(number, place)
         )
-    for one in entry.resolved:
+    for place, one in enumerate(entry.resolved, start=len(entry.quarantine)):
         before = waiting.pop(one.old, None)
         if one.left is not None and before is not None:
             waiting[one.left.filename] = WaitingFile(
-                file=one.left, entry=before.entry, source_uris=before.source_uris
+                file=one.left,
+                entry=before.entry,
+                source_uris=before.source_uris,
+                place=(number, place),
             )
-
-
-def waiting_files(entries: Iterable[Entry]) -> tuple[WaitingFile, ...]:
-    """Return the quarantine files with lines that wait, the oldest first."""
-    waiting: dict[str, WaitingFile] = {}
-    for entry in entries:
-        with_entry(waiting, entry)
-    return tuple(waiting.values())
 
 
 def may_have(waiting: WaitingFile, meant: Meant) -> bool:

@@ -10,18 +10,19 @@ from dataclasses import dataclass, field, replace
 
 from pydantic import TypeAdapter, ValidationError
 
+from blizzard.journal.books.ledger import KeptLedger
+from blizzard.journal.books.shelf import Kept
 from blizzard.journal.ingested import SegmentRef
+from blizzard.model.files import UnfinishedFile
 from lakebed import layout
-from lakebed.documents.entry import SourceRecord
 from lakebed.documents.formats import FORMATS
 from lakebed.errors import LakeError
 from lakebed.storage.store import Reader, Store
 
-FORMAT = 1
-FORMAT_2 = 2
-"""Of a snapshot that remembers a file which was read in places, or whose segments mark names that
-gave no row, or name the entry of each. A program that knows format 1 only would misread them.
-Whatever needs a higher format in an entry needs it here, too."""
+FORMAT = 10
+"""Of a snapshot with the books. Those of before have the formats of entries, which are lower, and
+no books: they are not read, and a program of before does not read these. Each reads the entries
+once instead. What a program must know of entries to understand a snapshot, the books say."""
 CHECK = b'"check":"'
 
 
@@ -32,20 +33,10 @@ class SnapshotBroken(LakeError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Remembered:
-    """A file that is not done, and when an entry said so."""
-
-    record: SourceRecord
-    at: str
-    entry: int | None = None
-    since: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
     """The state after entry N."""
 
-    format: int = FORMAT
+    format: int
     journal: str
     sequence: int
     digest: str
@@ -59,11 +50,32 @@ class Snapshot:
     since: Mapping[str, str] = field(default_factory=dict)
     awaits: int = 0
     heir: str | None = None
-    unfinished: tuple[Remembered, ...] = ()
-    bad_lines: int = 0
+    peak: str | None = None
+    """The latest time that an entry tells; None for that of entry N."""
+    stepped_back: float = 0.0
+    """By how many seconds a later entry had an earlier time."""
+    unfinished: Kept[UnfinishedFile] = field(default_factory=Kept)
+    """Files that failed, or of which a part is unread."""
+    books: KeptLedger = field(default_factory=KeptLedger)
     segments: tuple[SegmentRef, ...] = ()
     check: str = ""
     """The SHA-256 of this document with nothing in this place."""
+
+    @property
+    def segment_ids(self) -> frozenset[str]:
+        """Return the ids of all segments that it names, of whatever they are."""
+        books = self.books
+        values = (self.unfinished, books.places, books.marks, books.waiting)
+        return frozenset(
+            ref.id for refs in (self.segments, *(each.segments for each in values)) for ref in refs
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stamp:
+    """What every version of a snapshot has."""
+
+    format: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +87,7 @@ class Latest:
 
 _SNAPSHOT = TypeAdapter(Snapshot)
 _LATEST = TypeAdapter(Latest)
+_STAMP = TypeAdapter(Stamp)
 
 
 def read_latest(store: Reader, pipeline: str) -> Snapshot | None:
@@ -89,10 +102,12 @@ def read_latest(store: Reader, pipeline: str) -> Snapshot | None:
         body = store.get(path)
         if body is None:
             raise SnapshotBroken("the newest snapshot is missing", path=path)
+        if _STAMP.validate_json(body).format != FORMAT:
+            raise SnapshotBroken("a snapshot of another version of blizzard", path=path)
         found = _SNAPSHOT.validate_json(body)
     except ValidationError as invalid:
         raise SnapshotBroken("this document cannot be read", path=path) from invalid
-    fits = found.format in FORMATS and found.sequence == latest.sequence
+    fits = found.books.sums.needs in FORMATS and found.sequence == latest.sequence
     if not fits or _check(body) != found.check:
         raise SnapshotBroken("this snapshot is damaged", path=path)
     return found
@@ -100,12 +115,14 @@ def read_latest(store: Reader, pipeline: str) -> Snapshot | None:
 
 def write(store: Store, pipeline: str, found: Snapshot) -> None:
     """Put a snapshot in place, and then the note that it is the newest."""
-    needed = max((each.record.needs_format for each in found.unfinished), default=FORMAT)
-    whole = replace(found, format=max(found.format, needed), check="")
-    whole = replace(whole, check=_check(_SNAPSHOT.dump_json(whole)))
-    store.replace(layout.snapshot(pipeline, found.sequence), _SNAPSHOT.dump_json(whole) + b"\n")
+    whole = replace(found, check=_check(_encoded(replace(found, check="none yet"))))
+    store.replace(layout.snapshot(pipeline, found.sequence), _encoded(whole) + b"\n")
     latest = Latest(sequence=found.sequence)
     store.replace(layout.latest_snapshot(pipeline), _LATEST.dump_json(latest) + b"\n")
+
+
+def _encoded(found: Snapshot) -> bytes:
+    return _SNAPSHOT.dump_json(found, exclude_defaults=True)
 
 
 def _check(body: bytes) -> str:

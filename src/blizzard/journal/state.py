@@ -9,15 +9,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from pydantic import TypeAdapter
+
 from blizzard.journal import snapshot
-from blizzard.journal.ingested import (
-    Blocks,
-    Cursor,
-    Segment,
-    SegmentBroken,
-    needs_mark,
-    open_segment,
-)
+from blizzard.journal.books.ledger import Ledger, open_ledger
+from blizzard.journal.books.shelf import Shelf
+from blizzard.journal.ingested import Blocks, Cursor, Segment, SegmentBroken, open_segment
 from blizzard.model.files import IngestedFile, UnfinishedFile
 from lakebed import layout
 from lakebed.documents.entry import Entry, Receipt, SourceRecord, digest
@@ -38,6 +35,13 @@ class Before:
 
 
 UNKNOWN = Before()
+
+
+_UNFINISHED = TypeAdapter(tuple[str, UnfinishedFile | None])
+
+
+def _unfinished_files() -> Shelf[UnfinishedFile]:
+    return Shelf(_UNFINISHED)
 
 
 def _step(peak: datetime | None, at: datetime) -> timedelta:
@@ -78,16 +82,14 @@ class History:
     """The source that was moved last, as far as entries since the snapshot tell."""
     heir: str | None = None
     """The pipeline that has taken this journal over."""
-    unfinished: dict[str, UnfinishedFile] = field(default_factory=dict)
+    unfinished: Shelf[UnfinishedFile] = field(default_factory=_unfinished_files)
     """Files that failed, or of which a part is unread."""
-    bad_lines: int = 0
-    """Lines in quarantine that were neither replayed nor discarded."""
+    books: Ledger = field(default_factory=Ledger)
+    """What the entries add up to."""
     recent: dict[str, IngestedFile] = field(default_factory=dict)
     """Files that are done since the segments were written."""
     segments: list[Segment] = field(default_factory=list)
     """Files that are done, the oldest segment first."""
-    marks_empty: bool = False
-    """Whether the lines of some names say more than a program of format 1 reads."""
     kept: int | None = None
     """The entry of the snapshot that this was read from, or that was written last."""
     rebuilt: str | None = None
@@ -124,8 +126,7 @@ class History:
             self.last = entry
         if entry.data_files or self.shaping is None:
             self.shaping = entry
-        self.bad_lines += sum(file.record_count for file in entry.quarantine)
-        self.bad_lines -= sum(one.lines for one in entry.resolved)
+        self.books.learn(entry)
         for record in entry.sources:
             if record.gone:
                 self._forget(record.key, at)
@@ -133,10 +134,27 @@ class History:
                 self._finish(record, entry.sequence)
                 self.unfinished.pop(record.key, None)
             else:
-                since = self._failing_since(record, at)
                 self.unfinished[record.key] = UnfinishedFile(
-                    record=record, at=at, entry=entry.sequence, since=since
+                    record=record,
+                    at=at,
+                    entry=entry.sequence,
+                    since=self._failing_since(record, at),
+                    failed_in=self._failed_in(record, entry.sequence),
                 )
+
+    @property
+    def bad_lines(self) -> int:
+        """Count the lines in quarantine that were neither replayed nor discarded."""
+        return self.books.sums.quarantine.waiting
+
+    def _failed_in(self, record: SourceRecord, entry: int) -> int | None:
+        """Return the entry that says how a file failed: to be asked for again is no failure."""
+        if record.failure is None:
+            return None
+        before = self.unfinished.get(record.key)
+        if not record.retry:
+            return entry
+        return None if before is None else before.failed_in
 
     def _failing_since(self, record: SourceRecord, at: datetime) -> datetime | None:
         """Return when a file failed that has not been read without a failure since."""
@@ -187,15 +205,13 @@ class History:
         return at
 
     def _finish(self, record: SourceRecord, entry: int) -> None:
-        name = IngestedFile(
+        self.recent[record.key] = IngestedFile(
             key=record.key,
             size=record.size,
             etag=record.etag,
             empty=record.gave_no_row,
             entry=entry,
         )
-        self.recent[record.key] = name
-        self.marks_empty = self.marks_empty or needs_mark(name)
 
     def _forget(self, key: str, at: datetime) -> None:
         """Stop waiting for a file that is gone; if it comes back, it is a new one.
@@ -208,11 +224,10 @@ class History:
             self.unfinished[key] = replace(known, record=left, at=at)
 
     def has_files(self, source: str) -> bool:
-        """Whether a file of a source may be known; where names lie in segments, one may be."""
-        return bool(self.segments) or any(
-            key.startswith(f"{source}:")
-            for known in (self.recent, self.unfinished)
-            for key in known
+        """Whether a file of a source is known."""
+        start = f"{source}:"
+        return source in self.books.sums.finished or any(
+            key.startswith(start) for key in self.unfinished
         )
 
     def lookup(self, store: Reader, pipeline: str) -> "Lookup":
@@ -277,11 +292,11 @@ def read_history(store: Reader, pipeline: str, *, spill: Spill | None = None) ->
     # The receipt first: the journal only grows, so what is in the receipt must be in it.
     receipt = JournalReader(store, pipeline).receipt()
     try:
-        history = _from_snapshot(store, pipeline)
+        history = _from_newest(store, pipeline)
     except (snapshot.SnapshotBroken, SegmentBroken) as broken:
         return rebuild(store, pipeline, receipt=receipt, why=str(broken), spill=spill)
     history.receipt = receipt
-    _read_on(store, pipeline, history, spill)
+    read_on(store, pipeline, history, spill=spill)
     return history
 
 
@@ -295,15 +310,24 @@ def rebuild(
 ) -> History:
     """Read every entry of a journal, because what was derived from them is of no use."""
     history = History(receipt=receipt, rebuilt=why)
-    _read_on(store, pipeline, history, spill)
+    read_on(store, pipeline, history, spill=spill)
     return history
 
 
-def _read_on(store: Reader, pipeline: str, history: History, spill: Spill | None) -> None:
+def read_on(store: Reader, pipeline: str, history: History, *, spill: Spill | None = None) -> None:
+    """Learn the entries that have come since; a gap or an unreadable entry stops the run."""
     for stored in JournalReader(store, pipeline).stored_entries(history.sequence):
         history.learn(stored.entry, stored.body)
         if spill is not None:
             spill(history)
+
+
+def _from_newest(store: Reader, pipeline: str) -> History:
+    """Start from the newest snapshot; from the next one, where that took its place meanwhile."""
+    try:
+        return _from_snapshot(store, pipeline)
+    except (snapshot.SnapshotBroken, SegmentBroken):
+        return _from_snapshot(store, pipeline)
 
 
 def _from_snapshot(store: Reader, pipeline: str) -> History:
@@ -320,6 +344,8 @@ def _from_snapshot(store: Reader, pipeline: str) -> History:
     entry = stored.entry
     last = entry if found.last == found.sequence else _present(journal, found.last)
     shaping = last if found.shaping in (None, found.last) else _present(journal, found.shaping)
+    unfinished = _unfinished_files()
+    unfinished.load(store, pipeline, found.unfinished)
     return History(
         journal=found.journal,
         sequence=found.sequence,
@@ -333,15 +359,15 @@ def _from_snapshot(store: Reader, pipeline: str) -> History:
             **entry.source_uris,
         },
         since={name: datetime.fromisoformat(at) for name, at in found.since.items()},
-        peak=datetime.fromisoformat(entry.created),
+        peak=datetime.fromisoformat(found.peak or entry.created),
+        stepped_back=timedelta(seconds=found.stepped_back),
         last=last,
         shaping=shaping,
         awaits=found.awaits,
         heir=found.heir,
-        unfinished=_by_key(found),
-        bad_lines=found.bad_lines,
+        unfinished=unfinished,
+        books=open_ledger(store, pipeline, found.books),
         segments=[open_segment(store, pipeline, ref) for ref in found.segments],
-        marks_empty=found.format >= snapshot.FORMAT_2,
         kept=found.sequence,
     )
 
@@ -353,15 +379,3 @@ def _present(journal: JournalReader, sequence: int) -> Entry:
             "this entry is missing; restore it from a backup", path=journal.where(sequence)
         )
     return entry
-
-
-def _by_key(found: snapshot.Snapshot) -> dict[str, UnfinishedFile]:
-    return {
-        each.record.key: UnfinishedFile(
-            record=each.record,
-            at=datetime.fromisoformat(each.at),
-            entry=each.entry,
-            since=None if each.since is None else datetime.fromisoformat(each.since),
-        )
-        for each in found.unfinished
-    }

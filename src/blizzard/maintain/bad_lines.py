@@ -15,7 +15,7 @@ from blizzard.execute.runner import Runner
 from blizzard.found_columns import BatchColumns, TableColumns
 from blizzard.journal.checks import refuse_closed, refuse_half_begun
 from blizzard.journal.fence import append_what_is_found, refuse_collected
-from blizzard.journal.quarantine import WaitingFile, may_have, meant_by, waiting_files
+from blizzard.journal.quarantine import WaitingFile, may_have, meant_by
 from blizzard.journal.state import History, read_history
 from blizzard.model.bad_lines import Meant, Replay
 from blizzard.model.bounds import Bounds
@@ -74,19 +74,18 @@ class Done:
 def look(store: Reader, pipeline: str, names: list[str] | None) -> Found:
     """Find the quarantine files that may have lines which are meant; without names all are."""
     history = read_history(store, pipeline)
-    entries = list(JournalReader(store, pipeline).entries()) if history.sequence >= 0 else []
-    # What was appended since the history was read is left to the next look.
-    entries = entries[: history.sequence + 1]
-    if entries:
+    last = None
+    if history.sequence >= 0:
+        last = JournalReader(store, pipeline).listed(history.sequence).entry
         refuse_closed(store, pipeline, heir=history.heir)
         refuse_half_begun(store, pipeline, sequence=history.sequence, awaits=history.awaits)
-    waiting = waiting_files(entries)
+    waiting = history.books.waiting_files()
     meant = meant_by(names, waiting)
     return Found(
         meant=meant,
         files=tuple(one for one in waiting if may_have(one, meant)),
         history=history,
-        last=entries[-1] if entries else None,
+        last=last,
     )
 
 

@@ -221,7 +221,7 @@ def _is_replaced(path: str, pipeline: str, newest: Snapshot | None) -> bool:
     number, segment = layout.snapshot_sequence(pipeline, path), layout.known_segment(pipeline, path)
     if number is not None:
         return number != newest.sequence
-    return segment is not None and segment not in {each.id for each in newest.segments}
+    return segment is not None and segment not in newest.segment_ids
 
 
 def _is_done(facts: ObjectFacts, kind: Kind, last: Entry) -> bool:

@@ -17,7 +17,7 @@ from blizzard.handoff.held_rows import GONE, HELD
 from blizzard.journal.checks import refuse_closed, refuse_half_begun
 from blizzard.journal.fence import append_what_is_found
 from blizzard.journal.ingested import SegmentBroken
-from blizzard.journal.quarantine import WaitingFile, may_have, waiting_files
+from blizzard.journal.quarantine import WaitingFile, may_have
 from blizzard.journal.state import Before, History, read_history, rebuild
 from blizzard.maintain.bad_lines import without_meant
 from blizzard.maintain.replacing import (
@@ -112,7 +112,7 @@ def look(store: Reader, settings: PipelineSettings, names: Sequence[str], log: T
     )
     committed = cache(lambda *journal: log.committed(*journal) or 0)
     refuse_waiting(store, pipeline, committed(pipeline, last.journal))
-    journals, own = _journals(store, pipeline, meant, history)
+    journals = _journals(store, pipeline, meant, history)
     fates = log.fates(
         [
             *map(file_name, journals.written),
@@ -136,7 +136,7 @@ def look(store: Reader, settings: PipelineSettings, names: Sequence[str], log: T
         sources=sources,
         meant=meant,
         rows=rows,
-        bad_lines=tuple(one for one in waiting_files(own) if may_have(one, lines)),
+        bad_lines=tuple(one for one in history.books.waiting_files() if may_have(one, lines)),
         last=last,
         history=history,
         table=table,
@@ -306,20 +306,16 @@ class _Known:
             return self._lookup(key)
 
 
-def _journals(
-    store: Reader, pipeline: str, meant: Meant, history: History
-) -> tuple[Journals, list[Entry]]:
-    """Read what all journals say, and the entries with bad lines of the one in use."""
-    journals, own = Journals(meant=meant), []
+def _journals(store: Reader, pipeline: str, meant: Meant, history: History) -> Journals:
+    """Read what all journals say."""
+    journals = Journals(meant=meant)
     for entry, in_use in entries_of_table(store, first=pipeline):
         ours = in_use and entry.pipeline == pipeline
         if ours and entry.sequence > history.sequence:
             continue  # It was appended since the history was read: the next try sees both.
         journals.take(entry)
-        if ours and (entry.quarantine or entry.resolved):
-            own.append(entry)
     journals.finish()
-    return journals, own
+    return journals
 
 
 def _aside(

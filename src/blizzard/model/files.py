@@ -99,6 +99,8 @@ class UnfinishedFile:
     """The entry that says so; None where a snapshot of an earlier version does not tell."""
     since: datetime | None = None
     """When it failed first, if it has failed ever since; None where it did not, or is not known."""
+    failed_in: int | None = None
+    """The entry that says how it failed: a later one may only ask for it to be read again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

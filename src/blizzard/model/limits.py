@@ -59,5 +59,7 @@ class SnapshotLimits:
     """Entries after which a snapshot is written."""
     names: int = 5000
     """Names of ingested files that are held in memory before they are written to a segment."""
+    changes: int = 100
+    """Changes of one kind that a snapshot carries before they are written to a segment."""
     block: int = 1000
     """Names in a block of a segment."""

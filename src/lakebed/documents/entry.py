@@ -332,7 +332,7 @@ def encode(document: Entry | Protocol | Receipt | Started) -> bytes:
     """Write a document, a line of JSON that ends in a newline."""
     match document:
         case Entry():
-            return _ENTRY.dump_json(replace(document, format=_format_of(document))) + b"\n"
+            return _ENTRY.dump_json(replace(document, format=format_of(document))) + b"\n"
         case Protocol():
             return _PROTOCOL.dump_json(document) + b"\n"
         case Receipt():
@@ -341,7 +341,7 @@ def encode(document: Entry | Protocol | Receipt | Started) -> bytes:
             return _STARTED.dump_json(document) + b"\n"
 
 
-def _format_of(entry: Entry) -> int:
+def format_of(entry: Entry) -> int:
     """Return the lowest format whose readers understand an entry."""
     if entry.kind == "retract":
         return formats.FORMAT_WITH_REMOVAL

@@ -24,6 +24,10 @@ class Replacement:
     partition_values: Mapping[str, str | None] = field(default_factory=dict)
     """Those of the old file; nothing where the new one says them."""
 
+    def is_taken_by(self, path: str) -> bool:
+        """Whether this is the file that comes in its place."""
+        return self.new is not None and self.new.filename == path
+
     @property
     def old_file(self) -> FinishedFile:
         """Return the old file, as far as its removal must say what it was."""

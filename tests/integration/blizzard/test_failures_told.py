@@ -117,7 +117,9 @@ def test_a_snapshot_of_another_version_is_believed(bench, desk):
     path.write_text(bare.replace('"check":""', f'"check":"{check}"') + "\n")
     found = snapshot.read_latest(store, "default")
     assert found is not None
-    assert found.unfinished[0].record.gone is False
+    (known,) = found.unfinished.changes.values()
+    assert known is not None
+    assert known.record.gone is False
     path.write_text(path.read_text().replace("wrong_type", "wrong_typo"))
     with pytest.raises(snapshot.SnapshotBroken):
         snapshot.read_latest(store, "default")

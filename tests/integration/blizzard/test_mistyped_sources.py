@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from blizzard.journal.compaction import SnapshotWriter
 from blizzard.journal.state import read_history
 from blizzard.model.settings import PipelineSettings
 from lakebed.clock import Clock
 from lakebed.errors import LakeError, ObjectMissing, SourceMoved
-from lakebed.storage.store import Reader
+from lakebed.storage.store import Reader, Store
 from tests.support.builders import (
     Bench,
     entries,
@@ -82,13 +83,19 @@ def test_a_file_that_failed_there_keeps_the_source_where_it_is(desk):
         ingest(desk.settings())
 
 
-def test_names_in_segments_may_be_those_of_any_source(desk):
-    """HOLES L26: they are not read for this, so the source stays where it is."""
+def test_a_snapshot_says_of_which_sources_files_are_known(desk):
+    """HOLES L26: the names themselves are not read for this."""
     mistyped(desk)
+    store = Store(str(desk.table), no_options())
+    writer = SnapshotWriter(store=store, pipeline="default", clock=Clock())
+    writer.write(history(desk))
+    assert not history(desk).has_files("default")
+    put(desk.root / "typo", "a.ndjson", ndjson(rows(1)))
+    assert ingest(at(desk, default=desk.root / "typo"))
+    writer.write(history(desk))
     found = history(desk)
-    assert not found.has_files("default")
-    found.segments = [object()]
-    assert found.has_files("default")
+    assert (found.segments and found.kept, found.has_files("default")) == (found.sequence, True)
+    assert not found.has_files("other")
 
 
 def test_the_corrected_folder_must_not_be_another_pipelines(desk):

@@ -65,7 +65,7 @@ def dlq_list(
     outcome = Outcome()
     for settings in chosen(load(files, folders), pipeline):
         with outcome.of(settings.name):
-            queue = dead_letter_queue(settings, open_reader)
+            queue = dead_letter_queue(settings, open_reader, every=every)
             results.dead_letters(queue, output, every=every)
             for uri in queue.gone:
                 sys.stderr.write(f"warning: {settings.name}: {uri} is not there any more\n")

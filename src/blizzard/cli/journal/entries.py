@@ -7,8 +7,8 @@ from rich.console import Console
 
 from blizzard.cli.output import place
 from blizzard.handoff.held_rows import Aside, Counts, by_reason
-from blizzard.inspect.books import Batch
 from blizzard.inspect.entries import Kept
+from blizzard.journal.books.totals import Batch
 from blizzard.model.source.unread import bytes_in_words
 from lakebed.console import INLINED, add, columns, console, plural, say, say_first, say_more, second
 from lakebed.documents.entry import Entry, SourceRecord

@@ -26,20 +26,29 @@ def naming_data_file(journal: JournalReader, name: str, last: int) -> Entry | No
     The UUID in its name says when it was begun, and the entries when they were written. Only where
     that does not lead to it, every entry is looked through: nothing less shows that none names it.
     """
+    entry = likely_naming(journal, name, last)
+    if entry is not None:
+        return entry
 
-    def names(entry: Entry) -> bool:
-        return data_file_of(entry, name) is not None
+    def mentions(entry: Entry) -> bool:
+        return data_file_of(entry, name) is not None or deletes(entry, name)
 
+    return next(mentioning(journal, name, last, mentions), None)
+
+
+def likely_naming(journal: JournalReader, name: str, last: int) -> Entry | None:
+    """Return the entry that a data file was written for, by the time in its name; None if unsure.
+
+    A few entries are read, however many there are.
+    """
     at = named_at(f"{name}.parquet")
-    if at is not None and last > 0:
-        sought = seek(at, 0, last, lambda numbers: _created(journal, numbers))
-        middle = last if sought.number is None else sought.number
-        near = range(max(0, middle - AROUND), min(middle + AROUND, last) + 1)
-        for entry in filter(None, map(journal.entry, near)):
-            if names(entry):
-                return entry
-    either = mentioning(journal, name, last, lambda entry: names(entry) or deletes(entry, name))
-    return next(either, None)
+    if at is None or last <= 0:
+        return None
+    sought = seek(at, 0, last, lambda numbers: _created(journal, numbers))
+    middle = last if sought.number is None else sought.number
+    near = range(max(0, middle - AROUND), min(middle + AROUND, last) + 1)
+    entries = filter(None, map(journal.entry, near))
+    return next((entry for entry in entries if data_file_of(entry, name) is not None), None)
 
 
 def data_file_of(entry: Entry, name: str) -> FinishedFile | None:

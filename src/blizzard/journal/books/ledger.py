@@ -1,0 +1,284 @@
+"""The books of a journal: what its entries add up to, and what is still open in them.
+
+There is one place where an entry is entered, so that whoever reads every entry and whoever goes on
+from a snapshot come to the same. A kind of entry that it does not know is an error of types.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import assert_never
+
+from pydantic import TypeAdapter
+
+from blizzard.journal.books.shelf import Kept, Shelf
+from blizzard.journal.books.totals import Batch, Quarantine, Totals, Watermark
+from blizzard.journal.quarantine import WaitingFile, with_entry
+from lakebed.documents.entry import Entry, SourceRecord, format_of
+from lakebed.documents.formats import FORMAT
+from lakebed.journal import JournalReader
+from lakebed.layout import file_name
+from lakebed.storage.store import Reader
+
+MOST_PLACES = 10_000
+"""Of how many places of each source values without a column are counted one by one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sums:
+    """The numbers of the books: as many of them after a year as after a day."""
+
+    needs: int = FORMAT
+    """The highest format of an entry so far. Whoever does not know it must not go by the books."""
+    totals: Totals = field(default_factory=Totals)
+    by_source: Mapping[str, Totals] = field(default_factory=dict)
+    quarantine: Quarantine = field(default_factory=Quarantine)
+    parquet_files: int = 0
+    parquet_bytes: int = 0
+    dead_letters: int = 0
+    """Lines that were written to the dead letter queue."""
+    finished: tuple[str, ...] = ()
+    """The sources with files that are done."""
+    last_batch: Batch | None = None
+    last_written: Batch | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retraction:
+    """Rows that an entry takes out of the table, if it has an effect."""
+
+    mark: str
+    """By this the log says that it has none."""
+    rows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptLedger:
+    """The books as a snapshot has them."""
+
+    sums: Sums = field(default_factory=Sums)
+    places: Kept[int] = field(default_factory=Kept)
+    marks: Kept[str] = field(default_factory=Kept)
+    waiting: Kept[WaitingFile] = field(default_factory=Kept)
+    retractions: Kept[Retraction] = field(default_factory=Kept)
+
+
+_COUNT = TypeAdapter(tuple[str, int | None])
+_NAME = TypeAdapter(tuple[str, str | None])
+_FILE = TypeAdapter(tuple[str, WaitingFile | None])
+_RETRACTION = TypeAdapter(tuple[str, Retraction | None])
+
+
+def _counts() -> Shelf[int]:
+    return Shelf(_COUNT)
+
+
+def _names() -> Shelf[str]:
+    return Shelf(_NAME)
+
+
+def _files() -> Shelf[WaitingFile]:
+    return Shelf(_FILE)
+
+
+def _retractions() -> Shelf[Retraction]:
+    return Shelf(_RETRACTION)
+
+
+@dataclass(slots=True)
+class Ledger:
+    """The books up to an entry."""
+
+    sums: Sums = field(default_factory=Sums)
+    places: Shelf[int] = field(default_factory=_counts)
+    """How many values without a column stood in each place, by `source:rescued|dropped:path`."""
+    marks: Shelf[str] = field(default_factory=_names)
+    """The highest name that was read in each folder, by `source:folder`."""
+    waiting: Shelf[WaitingFile] = field(default_factory=_files)
+    """Quarantine files with lines that wait, by their paths."""
+    retractions: Shelf[Retraction] = field(default_factory=_retractions)
+    """By the numbers of their entries."""
+    most_places: int = MOST_PLACES
+    _given_up: list[Entry] = field(default_factory=list)
+    """Entries whose given up files are still in the sums."""
+    sizes: Counter[str] = field(default_factory=Counter)
+    """How many places are counted, by `source:rescued|dropped`."""
+
+    def learn(self, entry: Entry) -> None:
+        """Enter an entry."""
+        sums = self.sums
+        match entry.kind:
+            case "batch":
+                self._count(entry)
+            case "redo":
+                self._given_up.append(entry)
+            case "retract":
+                if entry.left_out:
+                    taken = Retraction(mark=entry.replacement_mark, rows=entry.left_out)
+                    self.retractions[str(entry.sequence)] = taken
+            case (
+                # What they say of source files is no reading of them.
+                "open" | "gc" | "retry" | "inherited" | "closed" | "moved"
+                # What becomes of lines in quarantine, and of columns, is said for every kind.
+                | "promote" | "replay" | "discard"
+            ):  # fmt: skip
+                pass
+            case _:
+                assert_never(entry.kind)
+        written = Batch.of(entry)
+        self.sums = replace(
+            self.sums,
+            needs=max(sums.needs, format_of(entry)),
+            quarantine=sums.quarantine.plus(entry),
+            parquet_files=sums.parquet_files + len(entry.files),
+            parquet_bytes=sums.parquet_bytes + sum(file.size for file in entry.files),
+            finished=_with_finished(sums.finished, entry.sources),
+            last_batch=written if entry.kind == "batch" else sums.last_batch,
+            last_written=written,
+        )
+        with_entry(self.waiting, entry)
+        for record in entry.sources:
+            if record.failure is None:
+                self._pass(record)
+
+    def _count(self, entry: Entry) -> None:
+        """Count what a batch has read."""
+        sums = self.sums
+        sources = {record.source for record in entry.sources}
+        self.sums = replace(
+            sums,
+            totals=sums.totals.plus(entry),
+            by_source={
+                **sums.by_source,
+                **{name: self._of(name).plus(entry, name) for name in sorted(sources)},
+            },
+            dead_letters=sums.dead_letters + dead_letters_of(entry),
+        )
+        for record in entry.sources:
+            if record.failure is None:
+                self._add_places(record, 1)
+
+    def _of(self, source: str) -> Totals:
+        return self.sums.by_source.get(source, Totals())
+
+    def _add_places(self, record: SourceRecord, sign: int) -> None:
+        for kind, counts in (("rescued", record.rescued), ("dropped", record.dropped)):
+            of = f"{record.source}:{kind}"
+            for path, count in counts.items():
+                key = f"{of}:{path}"
+                if key not in self.places:
+                    if sign < 0 or self.sizes[of] >= self.most_places:
+                        continue
+                    self.sizes[of] += 1
+                self.places[key] = self.places.get(key, 0) + sign * count
+
+    def _pass(self, record: SourceRecord) -> None:
+        folder, _, name = record.path.rpartition("/")
+        key = f"{record.source}:{folder}"
+        if name > self.marks.get(key, ""):
+            self.marks[key] = name
+
+    def settle(self, journal: JournalReader) -> None:
+        """Take out what the units wrote whose files were given up: it is read and counted again.
+
+        An entry says only how the files are called, so the entries before it are read, the newest
+        first, until all of them were met.
+        """
+        while self._given_up:
+            redo = self._given_up[0]
+            names, number = set(redo.redone), redo.sequence
+            found: list[Entry] = []
+            while names and number > 0:
+                number -= 1
+                entry = journal.listed(number).entry
+                met = names & {file_name(file.filename) for file in entry.files}
+                names -= met
+                found += [entry] if met else []
+            for entry in found:
+                self._take_out(entry, frozenset(redo.redone))
+            self._given_up = self._given_up[1:]
+
+    def _take_out(self, entry: Entry, names: frozenset[str]) -> None:
+        sums = self.sums
+        units = {file.unit for file in entry.files if file_name(file.filename) in names}
+        files = [file for file in entry.files if file.unit in units]
+        records = [each for each in entry.sources if each.unit in units and not each.failure]
+        own = {
+            name: [record for record in records if record.source == name]
+            for name in {record.source for record in records}
+        }
+        self.sums = replace(
+            sums,
+            totals=sums.totals.minus(records),
+            by_source={
+                **sums.by_source,
+                **{name: self._of(name).minus(given_up) for name, given_up in own.items()},
+            },
+            parquet_files=sums.parquet_files - len(files),
+            parquet_bytes=sums.parquet_bytes - sum(file.size for file in files),
+        )
+        for record in records:
+            self._add_places(record, -1)
+
+    def placed(self, source: str, kind: str) -> dict[str, int]:
+        """Return where values of a source stood that were `rescued` or `dropped`; how many."""
+        start = f"{source}:{kind}:"
+        return {
+            key.removeprefix(start): count
+            for key, count in self.places.items()
+            if key.startswith(start)
+        }
+
+    def watermarks(self, source: str) -> tuple[Watermark, ...]:
+        """Return how far the folders of a source are read, the last one first."""
+        start = f"{source}:"
+        marks = {
+            key.removeprefix(start): name
+            for key, name in self.marks.items()
+            if key.startswith(start)
+        }
+        return tuple(
+            Watermark(folder=folder, name=marks[folder]) for folder in sorted(marks, reverse=True)
+        )
+
+    def waiting_files(self) -> tuple[WaitingFile, ...]:
+        """Return the quarantine files with lines that wait, the oldest first."""
+        return tuple(sorted(self.waiting.values(), key=lambda one: one.place))
+
+    @property
+    def shelves(self) -> tuple[Shelf[int], Shelf[str], Shelf[WaitingFile], Shelf[Retraction]]:
+        """Return what is written to segments where it is much."""
+        return self.places, self.marks, self.waiting, self.retractions
+
+    @property
+    def kept(self) -> KeptLedger:
+        """Return how a snapshot is to have the books; they must be settled."""
+        return KeptLedger(
+            sums=self.sums,
+            places=self.places.kept,
+            marks=self.marks.kept,
+            waiting=self.waiting.kept,
+            retractions=self.retractions.kept,
+        )
+
+
+def open_ledger(store: Reader, pipeline: str, kept: KeptLedger) -> Ledger:
+    """Return the books that a snapshot has."""
+    books = Ledger(sums=kept.sums)
+    books.places.load(store, pipeline, kept.places)
+    books.marks.load(store, pipeline, kept.marks)
+    books.waiting.load(store, pipeline, kept.waiting)
+    books.retractions.load(store, pipeline, kept.retractions)
+    books.sizes.update(":".join(key.split(":", 2)[:2]) for key in books.places)
+    return books
+
+
+def dead_letters_of(entry: Entry) -> int:
+    """Return how many lines of the dead letter queue an entry stands for. Pure."""
+    failed = sum(each.failure is not None and not each.gone for each in entry.sources)
+    return failed if entry.dlq else 0
+
+
+def _with_finished(before: tuple[str, ...], records: Iterable[SourceRecord]) -> tuple[str, ...]:
+    found = {each.source for each in records if each.complete and not (each.gone or each.failure)}
+    return before if found <= {*before} else tuple(sorted({*before, *found}))

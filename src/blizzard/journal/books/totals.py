@@ -1,0 +1,145 @@
+"""The numbers of which the books of a journal are made, and how an entry changes them. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from lakebed.documents.entry import Entry, SourceRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """What the entries of a journal add up to."""
+
+    batches: int = 0
+    files: int = 0
+    """Source files that were read to their end."""
+    lines: int = 0
+    blank: int = 0
+    filtered: int = 0
+    quarantined: int = 0
+    rows: int = 0
+    source_bytes: int = 0
+    rescued: int = 0
+    """Values that no column takes; they are in `_rescued`."""
+    dropped: int = 0
+    """Values of undeclared fields that were left out."""
+
+    def plus(self, entry: Entry, source: str | None = None) -> "Totals":
+        """Add what an entry says, or what it says of one source. Pure."""
+        # What is inherited was counted by the journal that it comes from.
+        records = [
+            record
+            for record in entry.sources
+            if entry.kind == "batch" and record.failure is None and source in (None, record.source)
+        ]
+        return Totals(
+            batches=self.batches + (entry.kind == "batch" and (source is None or bool(records))),
+            files=self.files + sum(record.complete for record in records),
+            lines=self.lines + sum(record.lines for record in records),
+            blank=self.blank + sum(record.blank for record in records),
+            filtered=self.filtered + sum(record.filtered for record in records),
+            quarantined=self.quarantined + sum(record.quarantined for record in records),
+            rows=self.rows + sum(record.rows for record in records),
+            source_bytes=self.source_bytes + sum(each.size for each in records if each.complete),
+            rescued=self.rescued + sum(sum(each.rescued.values()) for each in records),
+            dropped=self.dropped + sum(sum(each.dropped.values()) for each in records),
+        )
+
+    def minus(self, given_up: Sequence[SourceRecord]) -> "Totals":
+        """Take out what was read and then given up: it is read again, and counted then. Pure."""
+        return replace(
+            self,
+            files=self.files - sum(record.complete for record in given_up),
+            lines=self.lines - sum(record.lines for record in given_up),
+            blank=self.blank - sum(record.blank for record in given_up),
+            filtered=self.filtered - sum(record.filtered for record in given_up),
+            quarantined=self.quarantined - sum(record.quarantined for record in given_up),
+            rows=self.rows - sum(record.rows for record in given_up),
+            source_bytes=self.source_bytes - sum(each.size for each in given_up if each.complete),
+            rescued=self.rescued - sum(sum(each.rescued.values()) for each in given_up),
+            dropped=self.dropped - sum(sum(each.dropped.values()) for each in given_up),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quarantine:
+    """What has become of the lines in quarantine; together they are all that ever were in it."""
+
+    waiting: int = 0
+    replayed: int = 0
+    """They are rows by now."""
+    discarded: int = 0
+
+    def plus(self, entry: Entry) -> "Quarantine":
+        """Add what an entry says. Pure."""
+        settled = sum(one.lines for one in entry.resolved)
+        new = sum(file.record_count for file in entry.quarantine)
+        return Quarantine(
+            waiting=self.waiting + new - settled,
+            replayed=self.replayed + replayed_lines(entry),
+            discarded=self.discarded + (settled if entry.kind in ("discard", "retract") else 0),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValuesAt:
+    """How many values stood in one place of the records."""
+
+    path: str
+    values: int
+
+
+def most_frequent(counts: Mapping[str, int], most: int) -> tuple[ValuesAt, ...]:
+    """Return the places with the most values, of several with as many the first by name. Pure."""
+    found = sorted((-count, path) for path, count in counts.items() if count)
+    return tuple(ValuesAt(path=path, values=-count) for count, path in found[:most])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watermark:
+    """The highest name in a folder that was read. Lower ones may still come, and are found."""
+
+    folder: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """An entry in a few numbers."""
+
+    entry: int
+    kind: str
+    at: datetime
+    run: str
+    files: int
+    failed: int
+    rows: int
+    parquet_files: int
+    parquet_bytes: int
+    gone: int = 0
+    """Files that were not done, and are not in their source any more."""
+
+    @classmethod
+    def of(cls, entry: Entry) -> "Batch":
+        """Sum up an entry. Pure."""
+        there = [record for record in entry.sources if not record.gone]
+        done = [record for record in there if record.failure is None]
+        return cls(
+            entry=entry.sequence,
+            kind=entry.kind,
+            at=datetime.fromisoformat(entry.created),
+            run=entry.run,
+            files=len(done),
+            failed=len(there) - len(done),
+            rows=sum(record.rows for record in done if not record.retracted)
+            + replayed_lines(entry),
+            parquet_files=len(entry.files),
+            parquet_bytes=sum(file.size for file in entry.files),
+            gone=len(entry.sources) - len(there),
+        )
+
+
+def replayed_lines(entry: Entry) -> int:
+    """Return how many lines in quarantine an entry has made rows of. Pure."""
+    return sum(one.lines for one in entry.resolved) if entry.kind == "replay" else 0

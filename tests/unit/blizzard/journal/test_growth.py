@@ -1,0 +1,292 @@
+"""What is derived from a journal, and what asks for it, costs no more the longer the journal is."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from blizzard.handoff.dead_letters import dead_letter_queue
+from blizzard.inspect.bad_lines import quarantine_of
+from blizzard.inspect.books import Books
+from blizzard.inspect.status import PipelineStatus, pipeline_status
+from blizzard.journal import snapshot
+from blizzard.journal.books.ledger import Ledger
+from blizzard.journal.compaction import SnapshotWriter
+from blizzard.journal.journal import Journal
+from blizzard.journal.state import read_history
+from blizzard.maintain import bad_lines, retry
+from blizzard.model.files import Location
+from blizzard.model.settings import PipelineSettings, SinkSettings
+from lakebed import layout
+from lakebed.clock import Clock
+from lakebed.errors import StoreUnavailable
+from lakebed.journal import JournalReader
+from lakebed.storage.store import Reader
+from tests.support.bucket import Bucket
+from tests.support.builders import (
+    ID_AND_NAME,
+    Hands,
+    failure,
+    record,
+    source_settings,
+)
+from tests.support.histories import TABLE, Story
+from tests.support.recovery import OFTEN, grow, opened, state
+
+SETTINGS = PipelineSettings(
+    sources=(source_settings("/in"),),
+    sink=SinkSettings(table_uri=TABLE),
+    schema=ID_AND_NAME,
+)
+
+
+class Weighed(Bucket):
+    """Counts the bytes that are written of what is derived."""
+
+    def __init__(self) -> None:
+        super().__init__(uri=TABLE)
+        self.written = 0
+
+    def replace(self, path: str, body: bytes) -> None:
+        self.written += len(body) if "snapshot" in path or "/known/" in path else 0
+        super().replace(path, body)
+
+
+def status(table: Bucket, source: Bucket | None = None) -> PipelineStatus:
+    def open_reader(place: Location) -> Reader:
+        return table if place.uri == TABLE else source or Bucket(uri="/in")
+
+    return pipeline_status(SETTINGS, open_reader, clock=Hands().clock, books=Books())
+
+
+def bare(store: Bucket) -> Bucket:
+    """Return the same table without anything that is derived."""
+    copy = Bucket(uri=TABLE)
+    for name, body in store.bodies.items():
+        if "snapshot" not in name and "/known/" not in name:
+            copy.replace(name, body)
+    return copy
+
+
+ASKED: dict[str, Callable[[Bucket], object]] = {
+    "status": status,
+    "dlq list": lambda store: dead_letter_queue(SETTINGS, lambda _place: store, every=False),
+    "dlq show": lambda store: quarantine_of(SETTINGS, lambda _place: store).files,
+    "dlq replay": lambda store: bad_lines.look(store, "default", None).files,
+    "dlq retry": lambda store: retry.look(store, "default", frozenset({"bad-000007.ndjson"})),
+}
+
+
+@pytest.mark.parametrize("command", ASKED)
+def test_a_command_asks_for_no_more_after_many_entries_than_after_few(command):
+    store = Bucket(uri=TABLE)
+    journal = opened(store)
+    asked = []
+    for batches in (35, 300):
+        grow(journal, batches)
+        for known in list(journal.unfinished.values()):
+            journal.append((replace(known.record, failure=None, lines=1, rows=1),), ())
+        grow(journal, 10 - journal.sequence % 10 + 5)
+        store.requests.clear()
+        shown = ASKED[command](store)
+        asked.append(store.requests.total())
+        assert shown == ASKED[command](bare(store))
+    # The tail is at most ten entries; segments are as many as the ladder has rungs.
+    assert asked[1] <= asked[0] + 8, asked
+    assert asked[1] < 45
+
+
+def fail(journal: Journal, files: int, *, batches: int) -> None:
+    """Append batches of files that fail and are never mended, and snapshots."""
+    for _ in range(batches):
+        number = journal.sequence + 1
+        bad = [record(f"{number:06d}-{n}.ndjson", failure=failure()) for n in range(files)]
+        journal.append(tuple(bad), ())
+        if journal.snapshot_is_due:
+            journal.write_snapshot()
+
+
+def test_files_that_failed_and_are_never_mended_are_not_written_with_every_snapshot():
+    store = Weighed()
+    journal = opened(store)
+    sizes: list[int] = []
+    written: list[float] = []
+    for _ in range(4):
+        store.written = 0
+        fail(journal, 3, batches=10 * 2 ** len(sizes))
+        sizes.append(len(store.bodies[layout.snapshot("default", journal.history.kept or 0)]))
+        written.append(store.written / len(journal.unfinished))
+    assert len(journal.unfinished) == 450
+    # A snapshot has a few changes and the names of some segments.
+    assert max(sizes) < sizes[0] + 2_000, sizes
+    # Each file is written once for each rung of the ladder, not once for each snapshot.
+    assert written[-1] < 3 * written[0], written
+    again = read_history(store, "default")
+    assert (again.rebuilt, again.unfinished) == (None, journal.unfinished)
+
+
+def test_a_file_that_is_mended_leaves_the_segments():
+    store = Bucket(uri=TABLE)
+    journal = opened(store)
+    fail(journal, 5, batches=20)
+    for known in list(journal.unfinished.values()):
+        journal.append((replace(known.record, failure=None, lines=1, rows=1),), ())
+    for _ in range(2):
+        journal.write_snapshot()
+    again = read_history(store, "default")
+    assert again.kept == again.sequence
+    assert not again.unfinished
+    assert sum(ref.names for ref in again.unfinished.segments) == 0
+
+
+def test_a_snapshot_of_an_earlier_version_is_not_believed_and_nothing_is_told_otherwise():
+    """D05: every entry is read, until there is a snapshot of this version."""
+    store = Bucket(uri=TABLE)
+    grow(opened(store), 25)
+    expected = status(store)
+    path = layout.snapshot("default", read_history(store, "default").kept or 0)
+    older = json.loads(store.bodies[path])
+    del older["books"]
+    store.bodies[path] = json.dumps({**older, "format": 2, "unfinished": []}).encode()
+    assert "another version" in (read_history(store, "default").rebuilt or "")
+    assert status(store) == expected
+    opened(store, run="run-2").write_snapshot()
+    assert read_history(store, "default").rebuilt is None
+
+
+def test_a_snapshot_that_needs_entries_of_another_format_to_be_known_is_not_believed():
+    store = Bucket(uri=TABLE)
+    journal = opened(store)
+    grow(journal, 3)
+    sums = journal.history.books.sums
+    journal.history.books.sums = replace(sums, needs=99)
+    journal.write_snapshot()
+    again = read_history(store, "default")
+    assert again.rebuilt
+    assert again.books.sums == sums
+
+
+def test_names_that_are_damaged_are_no_trouble_of_a_source():
+    """D05: the entries say the same."""
+    store, source = Bucket(uri=TABLE), Bucket(["000003-0.ndjson", "new.ndjson"], uri="/in")
+    grow(opened(store), 25)
+    expected = status(store, source)
+    for name in [name for name in store.names if name.endswith(".names")]:
+        store.bodies[name] = b"\0" * len(store.bodies[name])
+    assert status(store, source) == expected
+    assert [one.error for one in expected.sources] == [None]
+
+
+class Compacted(Bucket):
+    """A table whose snapshot is replaced while it is read."""
+
+    journal: Journal | None = None
+
+    def get(self, path: str) -> bytes | None:
+        found = super().get(path)
+        if layout.snapshot_sequence("default", path) is not None and self.journal is not None:
+            journal, self.journal = self.journal, None
+            fail(journal, 9, batches=30)
+        return found
+
+
+def test_a_snapshot_that_is_replaced_while_it_is_read_is_no_reason_to_read_every_entry():
+    store = Compacted(uri=TABLE)
+    journal = opened(store)
+    fail(journal, 3, batches=30)
+    store.journal = journal
+    history = read_history(store, "default")
+    assert (history.sequence, history.rebuilt) == (60, None)
+
+
+def test_only_so_many_places_of_values_are_told_apart():
+    books = Ledger(most_places=2)
+    story = Story().tell([("batch", choice) for choice in (0, 1, 2, 3, 0)])
+    for entry, _body in story.entries:
+        books.learn(entry)
+    assert books.placed("default", "dropped") == {"y0": 2, "y1": 2}
+    assert books.sums.totals.dropped == 1 + 2 + 3 + 4 + 1
+
+
+class CountsEntries(Bucket):
+    """Tells which entries were read."""
+
+    def __init__(self) -> None:
+        super().__init__(uri=TABLE)
+        self.read: list[int] = []
+
+    def get(self, path: str) -> bytes | None:
+        number = layout.entry_sequence(path)
+        self.read += [] if number is None else [number]
+        return super().get(path)
+
+
+def test_what_a_redo_gives_up_is_looked_for_from_the_newest_entry_on():
+    story = Story().tell([("batch", 0)] * 20 + [("redo", 18)])
+    store, books = CountsEntries(), Ledger()
+    for entry, body in story.entries:
+        store.replace(layout.journal_entry("default", entry.sequence), body)
+        books.learn(entry)
+    (name,) = story.entries[-1][0].redone
+    books.settle(JournalReader(store, "default"))
+    assert store.read == list(range(20, int(name) - 1, -1))
+    assert books.sums.totals.files == 19
+    books.settle(JournalReader(store, "default"))
+    assert books.sums.totals.files == 19
+
+
+class Dies(Bucket):
+    """A table whose writer dies with a write or a deletion."""
+
+    lives = 1_000_000
+
+    def replace(self, path: str, body: bytes) -> None:
+        self._live()
+        super().replace(path, body)
+
+    def delete(self, path: str) -> None:
+        self._live()
+        super().delete(path)
+
+    def _live(self) -> None:
+        self.lives -= 1
+        if self.lives < 0:
+            raise StoreUnavailable("the process is dead", path=self.uri)
+
+
+def test_death_at_any_write_of_a_snapshot_leaves_what_the_entries_say():
+    """D05: and the next snapshot removes what the dead one left behind."""
+    lives = 0
+    while True:
+        store = Dies(uri=TABLE)
+        journal = opened(store)
+        fail(journal, 3, batches=10)
+        grow(journal, 3)
+        journal.write_snapshot()
+        bad = [record(f"more-{n}.ndjson", failure=failure()) for n in range(30)]
+        journal.append((*bad, *(record(f"done-{n}.ndjson") for n in range(9))), ())
+        expected = state(journal.history, store)
+        store.lives = lives
+        try:
+            journal.write_snapshot()
+        except StoreUnavailable:
+            died = True
+        else:
+            died = False
+        store.lives = 1_000_000
+        history = read_history(store, "default")
+        assert history.rebuilt is None
+        assert state(history, store) == expected
+        writer = SnapshotWriter(store=store, pipeline="default", clock=Clock(), limits=OFTEN)
+        writer.write(history)
+        assert state(read_history(store, "default"), store) == expected
+        latest = snapshot.read_latest(store, "default")
+        assert latest is not None
+        known = {layout.known_segment("default", name) for name in store.names} - {None}
+        assert known == latest.segment_ids
+        if not died:
+            break
+        lives += 1
+    # Names, index and changes, each again when merged; snapshot, note, and what they replace.
+    assert lives >= 12
