@@ -185,7 +185,7 @@ METRICS = (
         series=each(QUEUE_FAILURES),
     ),
     _seconds(
-        "blizzard_notice_lag_seconds",
+        "blizzard_notice_duration_seconds",
         "Time from the creation of a file to when it was found by notice.",
         buckets=QUICK,
     ),

@@ -152,7 +152,7 @@ class HintedLook:
         """List the part of a folder that hints are in, where that is cheaper than one by one."""
         if len(paths) <= MOST_HEADS:
             return {}
-        part = Range(prefix=folder, after=paths[0][:-1], until=paths[-1], direct=True)
+        part = Range(prefix=folder, after=paths[0][:-1], until=paths[-1])
         return self.lister.lister.attempt(lambda: self._listed(scan, part, paths))
 
     def _listed(self, scan: Scan, part: Range, paths: list[str]) -> dict[str, ObjectFacts | None]:

@@ -31,7 +31,9 @@ class FilesNoticed(Event):
     def measures(self) -> Iterable[Measure]:
         """Observe how soon."""
         labels = {"pipeline": self.pipeline}
-        yield from (Observe("blizzard_notice_lag_seconds", lag, labels) for lag in self.lag_secs)
+        yield from (
+            Observe("blizzard_notice_duration_seconds", lag, labels) for lag in self.lag_secs
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

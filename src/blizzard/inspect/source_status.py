@@ -8,12 +8,14 @@ from blizzard.discover.retry import next_try
 from blizzard.discover.skip_reason import Reason, SkipSummary
 from blizzard.inspect.books import Books, Paths, Totals, ValuesAt, Watermark, most_frequent
 from blizzard.inspect.explain import look_at
+from blizzard.inspect.queue_status import QueueStatus, queue_status
 from blizzard.journal.checks import redirected, refuse_moved
 from blizzard.journal.state import History
 from blizzard.model.failure_basis import bases_of
 from blizzard.model.files import UnfinishedFile
 from blizzard.model.locations import OpenReader
 from blizzard.model.settings import PipelineSettings, SourceSettings
+from blizzard.notices.subscription import OpenQueue
 from lakebed.clock import Clock
 from lakebed.documents.entry import Stage
 from lakebed.errors import LakeError
@@ -75,6 +77,8 @@ class SourceStatus:
     dropped: tuple[ValuesAt, ...] = ()
     """Likewise of values that were left out."""
     error: str | None = None
+    notifications: QueueStatus | None = None
+    """The queue that tells of its new files."""
 
 
 def source_status(
@@ -85,6 +89,7 @@ def source_status(
     *,
     clock: Clock,
     books: Books,
+    open_queue: OpenQueue | None = None,
 ) -> SourceStatus:
     """Return how a source stands; a listing that fails is told and hides nothing else."""
     bases = bases_of(settings, source)
@@ -104,6 +109,11 @@ def source_status(
         totals=books.by_source.get(source.name, Totals()),
         rescued=most_frequent(paths.rescued, FEW),
         dropped=most_frequent(paths.dropped, FEW),
+        notifications=(
+            queue_status(source.notifications, open_queue)
+            if source.notifications is not None and open_queue is not None
+            else None
+        ),
     )
     try:
         if store is not None:

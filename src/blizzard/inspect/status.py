@@ -15,6 +15,7 @@ from blizzard.journal.protocol import latest_protocol
 from blizzard.journal.state import History
 from blizzard.model.locations import OpenReader, sink_location
 from blizzard.model.settings import PipelineSettings
+from blizzard.notices.subscription import OpenQueue
 from lakebed.clock import Clock
 from lakebed.documents.entry import Receipt
 from lakebed.errors import ObjectMissing
@@ -73,6 +74,7 @@ def pipeline_status(
     books: Books,
     machine: Machine | None = None,
     fates: Fates = lambda _names: {},
+    open_queue: OpenQueue | None = None,
 ) -> PipelineStatus:
     """Return the status of a pipeline. It is handed readers only, so it cannot write."""
     aside = Aside()
@@ -105,7 +107,15 @@ def pipeline_status(
         last_written=books.last_written,
         writer=writer,
         sources=tuple(
-            source_status(settings, source, open_reader, store, clock=clock, books=books)
+            source_status(
+                settings,
+                source,
+                open_reader,
+                store,
+                clock=clock,
+                books=books,
+                open_queue=open_queue,
+            )
             for source in settings.sources
         ),
         totals=books.totals,
