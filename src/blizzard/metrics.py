@@ -61,9 +61,8 @@ STEP_FAILURES = tuple(
 )
 """How a step can fail. penguin's are those of inline commits."""
 
-QUEUE_FAILURES = tuple(
-    sorted({*(error.code for error in QUEUE_ERRORS), "internal_error", "machine_trouble"})
-)
+QUEUE_FAILURES = tuple(sorted({*(error.code for error in QUEUE_ERRORS), "internal_error"}))
+"""How a queue of notices can fail, which fails no step."""
 
 
 def _counter(name: str, text: str, *more: str, series: tuple[tuple[str, ...], ...] = ((),)) -> Spec:

@@ -16,8 +16,10 @@ from blizzard.notices.inbox import Inbox
 from blizzard.notices.messages import contents_of
 from blizzard.notices.queue import Message, Queue
 from blizzard.notices.routes import Route, hint_for
+from lakebed.errors import LakeError
 from lakebed.retry import Backoff
-from lakebed.telemetry.events import Emit, code_of
+from lakebed.telemetry.events import Emit
+from lakebed.telemetry.health import UNFORESEEN
 
 EMPTY_SECS = 0.05
 """The pause after no message came: a queue that does not wait itself is not asked all the time."""
@@ -88,7 +90,7 @@ class Listener:
         if self._threads[1].is_alive():
             self._threads[1].join(self._limits.end_secs)
 
-    def _loop(self, work: Callable[[Queue], None]) -> None:
+    def _loop(self, work: Callable[[], None]) -> None:
         try:
             self._repeat(work)
         finally:
@@ -97,12 +99,12 @@ class Listener:
                 if not self._running and self._queue is not None:
                     self._queue.close()
 
-    def _repeat(self, work: Callable[[Queue], None]) -> None:
+    def _repeat(self, work: Callable[[], None]) -> None:
         failures = 0
         while True:
             last = self._ended.is_set()
             try:
-                work(self._connected())
+                work()
                 if failures:
                     self._emit(QueueAnswers(pipeline=self._pipeline, queue=self._name))
                 failures = 0
@@ -115,8 +117,9 @@ class Listener:
                     QueueFailed(
                         pipeline=self._pipeline,
                         queue=self._name,
-                        code=code_of(error),
-                        error=str(error),
+                        code=error.code if isinstance(error, LakeError) else UNFORESEEN,
+                        # What nobody foresaw may hold anything.
+                        error=str(error) if isinstance(error, LakeError) else type(error).__name__,
                         next_try_secs=pause,
                     )
                 )
@@ -124,15 +127,10 @@ class Listener:
             if last:
                 return
 
-    def _connected(self) -> Queue:
-        with self._opened:
-            if self._queue is None:
-                self._queue = self._open_queue()
-            return self._queue
-
-    def _receive(self, queue: Queue) -> None:
+    def _receive(self) -> None:
         if self._ended.is_set():
             return
+        queue = self._connected()
         if self._inbox.messages >= self._limits.most_open:
             self._ended.wait(self._limits.tidy_secs)
             return
@@ -142,8 +140,19 @@ class Listener:
         if not messages:
             self._ended.wait(EMPTY_SECS)
 
-    def _tidy(self, queue: Queue) -> None:
+    def _connected(self) -> Queue:
+        if self._queue is None:
+            queue = self._open_queue()
+            with self._opened:
+                self._queue = queue
+        return self._queue
+
+    def _tidy(self) -> None:
         self._ended.wait(self._limits.tidy_secs)
+        with self._opened:
+            queue = self._queue
+        if queue is None:
+            return  # Whoever receives tells what is wrong with it.
         settled = self._inbox.take_settled(self._name)
         try:
             queue.delete(settled)

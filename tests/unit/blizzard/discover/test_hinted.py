@@ -179,23 +179,23 @@ def test_a_file_that_waits_for_its_batch_survives_looks_that_do_not_list_it(tmp_
         late_window=1.0,
         sweep_interval=1000 * HOUR,
     )
-    site.list_pages_of(1)
-    site.land("date=1/b.ndjson", "date=2/b.ndjson", "date=3/b.ndjson")
+    site.list_pages_of(1)  # So the next sweep is due in 59 hours.
+    site.land(*(f"date={number // 20}/b{number:02d}.ndjson" for number in range(60)))
     site.pipeline = site.start()
-    assert len(site.ingested()) == 3
+    assert len(site.ingested()) == 60
     for _ in range(2):
         site.bench.hands.at += HOUR
         assert not site.step()
-    site.land("date=1/a.ndjson")
-    os.utime(site.root / "date=1/a.ndjson", (site.bench.hands.at, site.bench.hands.at))
-    site.hint("date=1/a.ndjson")
+    site.land("date=0/a.ndjson")
+    os.utime(site.root / "date=0/a.ndjson", (site.bench.hands.at, site.bench.hands.at))
+    site.hint("date=0/a.ndjson")
     for _ in range(3):
         assert not site.step()
         site.bench.hands.at += HOUR
     assert site.deleted() == 0
     site.bench.hands.at += 9 * HOUR
     assert site.step()
-    assert site.ingested()[3:] == ["date=1/a.ndjson"]
+    assert site.ingested()[60:] == ["date=0/a.ndjson"]
     assert site.deleted() == 1
     assert len(site.bench.said(FilesNoticed)) == 1
 
@@ -256,6 +256,19 @@ def test_a_file_that_is_too_young_is_taken_as_soon_as_it_is_not(tmp_path: Path):
     assert not site.step()
     assert site.pipeline.until_next_look() == pytest.approx(20)
     site.bench.hands.at += 21
+    assert site.step()
+    assert site.ingested() == ["a.ndjson"]
+
+
+def test_a_store_whose_clock_is_ahead_keeps_no_hinted_file_waiting(tmp_path: Path):
+    site = Site(tmp_path, min_age=30.0)
+    site.land("a.ndjson")
+    at = site.bench.hands.at + HOUR
+    os.utime(site.root / "a.ndjson", (at, at))
+    site.hint("a.ndjson")
+    assert not site.step()
+    assert site.pipeline.until_next_look() == pytest.approx(30)
+    site.bench.hands.at += 31
     assert site.step()
     assert site.ingested() == ["a.ndjson"]
 
