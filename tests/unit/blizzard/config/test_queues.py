@@ -1,6 +1,8 @@
 """Queues in YAML: what they become, and what is refused, in words."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -124,3 +126,20 @@ def test_two_sources_of_one_pipeline_may(tmp_path: Path):
     given["sources"] = {"a": one, "b": {**one, "path": "s3://lake/other"}}
     settings = settings_of(tmp_path, {"pipelines": {"p": given}})
     assert {each.notifications.url for each in settings.pipelines[0].sources} == {URL}
+
+
+def test_without_its_package_a_queue_is_refused_with_the_way_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setitem(sys.modules, "botocore", None)
+    (found,) = faults_of(tmp_path, document())
+    assert found == (
+        "source.notifications: needs the package botocore: pip install 'blizzard-penguin[sqs]'"
+    )
+    assert source(settings_of(tmp_path, minimal())).notifications is None
+
+
+def test_the_programs_run_without_that_package():
+    """It is imported when a queue is opened, and not before."""
+    code = "import sys; sys.modules['botocore'] = None; import blizzard.cli.app, penguin.cli.app"
+    subprocess.run([sys.executable, "-c", code], check=True)
