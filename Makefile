@@ -97,7 +97,7 @@ format: setup ## format the code and mend what ruff can mend
 	$(BIN)/ruff check --fix
 
 lock: ## resolve the dependencies anew into requirements.lock
-	$(UV) pip compile --quiet --upgrade pyproject.toml --group dev --universal \
+	$(UV) pip compile --quiet --upgrade pyproject.toml --extra sqs --group dev --universal \
 	  --generate-hashes --python-version 3.11 --no-header -o requirements.lock
 
 clean: ## remove what make made

@@ -86,6 +86,7 @@ def journaled(
     settings: PipelineSettings,
     *,
     late: Collection[str],
+    noticed: Collection[str] = frozenset(),
     effort: Effort,
     seconds: float,
 ) -> Iterator[Event]:
@@ -111,6 +112,11 @@ def journaled(
     too_late = [record.path for record in entry.sources if record.key in late]
     if too_late:
         yield events.LateFiles(pipeline=name, files=len(too_late), example=too_late[0])
+    done = [each for each in entry.sources if each.failure is None and each.complete]
+    done = [each for each in done if not each.gone]
+    if done:
+        by_notice = sum(record.key in noticed for record in done)
+        yield events.FilesFoundBy(pipeline=name, notice=by_notice, sweep=len(done) - by_notice)
     failed = [each for each in entry.sources if each.failure is not None and not each.gone]
     work = in_journal(entry, settings)
     yield events.BatchJournaled(

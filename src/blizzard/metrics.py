@@ -6,6 +6,8 @@ import lakebed.errors
 import penguin.model.errors
 from blizzard.discover.skip_reason import AMISS
 from blizzard.events import Retried, Step
+from blizzard.model.notices import NoticeKind
+from blizzard.notices.queue import QUEUE_ERRORS
 from lakebed.documents.entry import Stage
 from lakebed.errors import codes_in
 from lakebed.telemetry.measures import LONG, QUICK, Kind, Spec, each
@@ -58,6 +60,9 @@ STEP_FAILURES = tuple(
     )
 )
 """How a step can fail. penguin's are those of inline commits."""
+
+QUEUE_FAILURES = tuple(sorted({*(error.code for error in QUEUE_ERRORS), "internal_error"}))
+"""How a queue of notices can fail, which fails no step."""
 
 
 def _counter(name: str, text: str, *more: str, series: tuple[tuple[str, ...], ...] = ((),)) -> Spec:
@@ -160,6 +165,29 @@ METRICS = (
         "Source files that changed after being ingested.",
     ),
     _counter("blizzard_late_files_total", "Files that a bare watermark would have missed."),
+    _counter(
+        "blizzard_source_files_found_total",
+        "Ingested source files, by what found them.",
+        "found_by",
+        series=each(("notice", "sweep")),
+    ),
+    _counter(
+        "blizzard_notices_total",
+        "Notices of new files that are settled.",
+        "kind",
+        series=each(NoticeKind),
+    ),
+    _counter(
+        "blizzard_queue_failures_total",
+        "Requests to a queue of notices that failed.",
+        "code",
+        series=each(QUEUE_FAILURES),
+    ),
+    _seconds(
+        "blizzard_notice_duration_seconds",
+        "Time from the creation of a file to when it was found by notice.",
+        buckets=QUICK,
+    ),
     _counter("blizzard_history_rebuilt_total", "Times every journal entry was read again."),
     _counter("blizzard_snapshot_failures_total", "Snapshots that could not be written."),
     _counter("blizzard_jobs_split_total", "Spark jobs run again in halves because workers died."),

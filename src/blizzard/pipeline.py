@@ -25,6 +25,7 @@ from blizzard.journal.state import read_history
 from blizzard.model.failure_basis import bases_of, with_basis
 from blizzard.model.files import Location, SourceFile
 from blizzard.model.locations import OpenReader, sink_location
+from blizzard.model.notices import Hints, NoHints
 from blizzard.model.settings import PipelineSettings
 from blizzard.plan.trigger import Arrivals, should_start
 from blizzard.plan.work import work_of
@@ -89,6 +90,8 @@ class Pipeline:
     """The most downloads, and uploads, at a time in all running tasks of all pipelines."""
     attempts: Attempts | None = None
     """What running units report; None where they cannot."""
+    hints: Hints = field(default_factory=NoHints)
+    """What messages say of new files."""
     _journal: Journal | None = None
     _arrivals: Arrivals = field(default_factory=Arrivals)
     _last: Batch = field(default_factory=lambda: Batch(handed_off=False))
@@ -110,6 +113,7 @@ class Pipeline:
             pace=self.pace,
             pause=self.pause,
             ahead=self.lease.ahead if self.lease is not None else timedelta,
+            hints=self.hints,
         )
 
     @property

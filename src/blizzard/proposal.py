@@ -89,6 +89,11 @@ class Proposal:
         return frozenset(key for finding in self.findings.values() for key in finding.late)
 
     @property
+    def noticed(self) -> frozenset[str]:
+        """Return the keys of files that were found because a message named them."""
+        return frozenset(key for finding in self.findings.values() for key in finding.noticed)
+
+    @property
     def again(self) -> frozenset[str]:
         """Return the keys of files that were ingested before, as other objects."""
         return frozenset(key for finding in self.findings.values() for key in finding.again)

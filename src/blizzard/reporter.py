@@ -87,6 +87,7 @@ class Reporter:
                 entry,
                 self.settings,
                 late=batch.proposal.late,
+                noticed=batch.proposal.noticed,
                 effort=batch.effort,
                 seconds=self.clock.seconds() - batch.proposal.began,
             )

@@ -6,7 +6,7 @@ thread, a journal and a lease of its own, so the trouble of one is none of anoth
 
 import random
 from collections.abc import Callable, Mapping
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
@@ -34,13 +34,17 @@ from blizzard.journal.lease import Lease, renewed
 from blizzard.journal.lease_record import this_machine
 from blizzard.live import Running
 from blizzard.model.files import Location
+from blizzard.model.notices import NoHints
 from blizzard.model.progress import Report
 from blizzard.model.settings import (
     BlizzardSettings,
     PipelineSettings,
+    QueueSettings,
     SinkSettings,
     SparkSettings,
 )
+from blizzard.notices.queue import Queue
+from blizzard.notices.subscription import OpenQueue, Subscription, has_queue
 from blizzard.pipeline import DeltaLog, Pipeline
 from blizzard.run_summary import Statistics
 from lakebed.clock import Clock
@@ -106,6 +110,13 @@ def on_spark(settings: SparkSettings, **told: Any) -> ServiceRunner:  # noqa: AN
     return SparkRunner(settings, **told)
 
 
+def open_queue(settings: QueueSettings) -> Queue:
+    """Open a queue that tells of new files."""
+    from blizzard.notices.sqs import SqsQueue  # noqa: PLC0415 - botocore is optional
+
+    return SqsQueue(settings)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
     """What a run needs from outside. `run` is the whole of it."""
@@ -118,6 +129,7 @@ class Service:
     clock: Clock = field(default_factory=Clock)
     chance: Callable[[], float] = random.random
     make_runner: MakeRunner = on_spark
+    open_queue: OpenQueue = open_queue
 
     def run(self) -> list[Result]:
         """Run all pipelines until they are done or stopped; if one ends, the others continue."""
@@ -152,24 +164,40 @@ class Service:
     ) -> list[Result]:
         """Run all pipelines on a runner that the caller starts and stops."""
         run_id = str(self.clock.fresh_id())
+        told = {each.name: self._subscription(each, emit) for each in self.settings.pipelines}
         pipelines = {
-            each.name: self._pipeline(each, runner, emit, run_id, (attempts or {}).get(each.name))
+            each.name: self._pipeline(
+                each, runner, emit, run_id, (attempts or {}).get(each.name), told[each.name]
+            )
             for each in self.settings.pipelines
         }
         errors = run_together(
-            {name: partial(self._poll, each, emit) for name, each in pipelines.items()}, emit
+            {name: partial(self._poll, each, told[name], emit) for name, each in pipelines.items()},
+            emit,
         )
         return [
             Result(settings=each.settings, statistics=each.statistics, error=errors.get(name))
             for name, each in pipelines.items()
         ]
 
-    def _poll(self, pipeline: Pipeline, emit: Emit) -> BaseException | None:
+    def _subscription(self, settings: PipelineSettings, emit: Emit) -> Subscription | None:
+        """Return what tells a pipeline of files; to drain its sources, it sees for itself."""
+        if self.once or not has_queue(settings):
+            return None
+        return Subscription(settings, self.open_queue, stop=self.stop, clock=self.clock, emit=emit)
+
+    def _poll(
+        self, pipeline: Pipeline, told: Subscription | None, emit: Emit
+    ) -> BaseException | None:
         """Let one pipeline take steps, and its lease beat, until it is done or stopped."""
         lease = pipeline.lease
         if lease is None:
             raise AssertionError("every pipeline of a service has a lease")
-        with renewed(lease, keep=lambda: pipeline.opened), closing(pipeline):
+        with (
+            renewed(lease, keep=lambda: pipeline.opened),
+            closing(pipeline),
+            told or nullcontext(),
+        ):
             return run_step(
                 pipeline.step,
                 who=pipeline.settings.name,
@@ -178,6 +206,7 @@ class Service:
                 once=self.once,
                 interval=pipeline.until_next_look,
                 delay=self._pace().first(),
+                wait=told.wait if told else None,
             )
 
     def _pace(self) -> Pace:
@@ -190,6 +219,7 @@ class Service:
         emit: Emit,
         run_id: str,
         attempts: Attempts | None = None,
+        told: Subscription | None = None,
     ) -> Pipeline:
         return Pipeline(
             settings=settings,
@@ -218,6 +248,7 @@ class Service:
             pause=self.stop.wait,
             total_concurrency=self.settings.total_concurrency,
             attempts=attempts,
+            hints=told.hints if told else NoHints(),
         )
 
     def _publisher(self, settings: PipelineSettings, emit: Emit) -> Publisher:

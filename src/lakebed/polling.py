@@ -79,10 +79,12 @@ def run_step(
     delay: float = 0.0,
     backoff: Backoff | None = None,
     max_tries: int = 5,
+    wait: Callable[[float], object] | None = None,
 ) -> BaseException | None:
     """Repeat a step until it is asked to stop or, with `once`, until it has nothing left to do.
 
-    The first step comes after `delay` seconds, so that many loops need not start at once. The step
+    The first step comes after `delay` seconds, so that many loops need not start at once. Between
+    steps `wait` sleeps, which may end sooner, and must when a stop is requested. The step
     returns whether it found work. When polling, an error that time or an operator may fix is
     retried forever, with backoff. With `once`, only an error that time may fix is retried,
     `max_tries` times in a row. Any other error ends the loop and is returned.
@@ -114,7 +116,7 @@ def run_step(
             continue
         if once:
             break
-        stop.wait(interval())
+        (wait or stop.wait)(interval())
     emit(LastStepTaken(kind=kind, who=who))
     return None
 

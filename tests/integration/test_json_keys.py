@@ -23,8 +23,8 @@ KEYS = {
         oldest_pending lag_secs failed_files failed_for_good next_try failures[path stage code
         message line field attempts failed_at next_try lines_in_table] changed_files passed_over
         watermarks[folder name] folders totals(batches files lines blank filtered quarantined
-        rows source_bytes rescued dropped) rescued dropped error] totals(batches files lines
-        blank filtered quarantined rows source_bytes rescued dropped) parquet_files
+        rows source_bytes rescued dropped) rescued dropped error notifications] totals(batches
+        files lines blank filtered quarantined rows source_bytes rescued dropped) parquet_files
         parquet_bytes quarantine(waiting replayed discarded) found_columns held_files held_rows
         held[code reasons files rows]
         discarded_files discarded_rows retracted_rows aside_error lag_secs error
@@ -74,7 +74,7 @@ KEYS = {
         pipeline table_uri entry files bytes units[unit partition_values files[path size bytes
         format]]
         not_taken[source reason files bytes some detail until] left_out[source path size reason
-        detail until] refusal looks_at
+        detail until] refusal looks_at notifications
     """,
     "blizzard dlq list": """
         path error stage timestamp retry_count code line field pipeline source batch size etag

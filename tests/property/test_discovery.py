@@ -8,6 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from blizzard.discover import cursor
+from blizzard.discover.finding import Finding
+from blizzard.discover.hinted import HintedLook
 from blizzard.discover.lister import SourceLister
 from blizzard.journal.compaction import SnapshotWriter
 from blizzard.journal.ingested import Blocks
@@ -15,6 +17,7 @@ from blizzard.journal.journal import Journal
 from blizzard.journal.state import History, read_history
 from blizzard.model.files import IngestedFile, SourceFile
 from blizzard.model.limits import LookLimits, SnapshotLimits
+from blizzard.model.notices import Hint, NoticeKind
 from blizzard.model.settings import SourceSettings
 from lakebed.clock import Clock
 from lakebed.documents.entry import SourceRecord, decode_entry
@@ -33,6 +36,7 @@ STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("arrive"), st.lists(NAMES, max_size=6)),
         st.tuples(st.just("look"), st.sampled_from(["all", "none", "half", "fail some"])),
+        st.tuples(st.just("hints"), st.lists(NAMES, max_size=20)),
         st.tuples(st.just("broken look"), st.integers(0, 5)),
         st.tuples(st.just("wait"), st.sampled_from([1, 10, 300, 4000, -3600])),
         st.tuples(st.just("restart"), st.none()),
@@ -86,6 +90,28 @@ class World:
             now=self.hands.clock.now(),
         )
         self.waiting |= {file.path for file in finding.take}
+        self.check_marks()
+        return finding.take
+
+    def follow(self, names: list[str]) -> tuple[SourceFile, ...]:
+        """Look at files that messages name, some of which may never have been there."""
+        look = HintedLook(
+            lister=self.lister,
+            store=self.source,
+            lookup=self.journal.lookup(),
+            unfinished=self.journal.unfinished,
+            since=self.journal.since("default"),
+            tried=frozenset(),
+            now=self.hands.clock.now(),
+            ahead=timedelta(0),
+        )
+        hints = [Hint(source="default", path=name) for name in set(names)]
+        finding, followed = look.follow(hints, Finding())
+        assert {file.path for file in finding.take} <= self.arrived
+        known = {hint.path for hint, kind in followed.settled.items() if kind is NoticeKind.KNOWN}
+        resting = {each.record.path for each in self.journal.unfinished.values()}
+        assert known <= {*self.ingested(), *resting}, "a message would go before its file is in"
+        assert {hint.path for hint in followed.missing}.isdisjoint(self.arrived)
         self.check_marks()
         return finding.take
 
@@ -147,6 +173,8 @@ def test_every_file_is_ingested_once_after_a_sweep_and_no_mark_passes_one_that_w
                 world.arrive(given_)
             case "look":
                 world.ingest(world.look(), given_)
+            case "hints":
+                world.ingest(world.follow(given_), "all")
             case "broken look":
                 world.source.breaks_after = given_
                 before = world.lister._cursor

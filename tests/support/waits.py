@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from lakebed.clock import Clock
@@ -10,6 +11,14 @@ from lakebed.polling import Stop
 
 def at_once(_seconds: float) -> None:
     """Be over."""
+
+
+def until(holds: Callable[[], object]) -> None:
+    """Wait until something holds; fail after a minute."""
+    end = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.01)
 
 
 def hurried(*, hours: float = 0.0) -> Clock:

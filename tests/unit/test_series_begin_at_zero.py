@@ -46,6 +46,9 @@ NEVER_A_STEPS = {
     "nothing_to_look_at",  # a command
     "nothing_to_move",  # a command
     "nothing_to_replay",  # an order
+    "queue_denied",  # files are found without a queue
+    "queue_missing",  # likewise
+    "queue_unavailable",  # likewise
     "predicate_invalid",  # a command
     "promotion_waits",  # a command
     "rows_not_told_apart",  # a command

@@ -9,11 +9,12 @@ from rich.console import Console
 from blizzard.cli.output import open_reader
 from blizzard.discover.skip_reason import IN_WORDS, SkippedFile, SkipSummary
 from blizzard.inspect.explain import Explanation, explain
+from blizzard.inspect.queue_status import QueueStatus, queues_of
 from blizzard.model.files import SourceFile, WorkUnit
 from blizzard.model.locations import source_uris_of
 from blizzard.model.settings import PipelineSettings
 from blizzard.plan.units import weight
-from blizzard.service import TableOf, asks_retention, asks_the_log, checks_schema
+from blizzard.service import TableOf, asks_retention, asks_the_log, checks_schema, open_queue
 from lakebed.arguments import Outcome, Output, exit_code_of
 from lakebed.clock import Clock
 from lakebed.config.models import same_place
@@ -54,18 +55,20 @@ def dry_run(
                 check_schema=checks_schema(pipeline, table_of),
                 retention=asks_retention(pipeline),
             )
-            explanation(found, output)
+            explanation(found, output, queues_of(pipeline, open_queue))
             if found.refusal is not None:
                 raise found.refusal
     return outcome.code
 
 
-def explanation(found: Explanation, output: Output) -> None:
+def explanation(found: Explanation, output: Output, queues: tuple[QueueStatus, ...] = ()) -> None:
     """Print what a batch would do, and why some files are not in it."""
     if output is Output.JSON:
-        print_line(plan_row(found))
+        print_line(plan_row(found, queues))
         return
     to = console()
+    for queue in queues:
+        say(to, f"pipeline {found.pipeline}: {queue.sentence()}")
     if found.refusal is not None:
         # A run waits for what can end by itself; anything else keeps it from starting.
         what = "a run would read nothing" if found.refusal.retryable else "a start would be refused"
@@ -148,9 +151,11 @@ class PlanRow:
     refusal: RefusalRow | None
     looks_at: int
     """Bytes that are looked at first, to find the columns."""
+    notifications: tuple[QueueStatus, ...]
+    """The queues that tell of new files; no message is taken from them."""
 
 
-def plan_row(found: Explanation) -> PlanRow:
+def plan_row(found: Explanation, queues: tuple[QueueStatus, ...] = ()) -> PlanRow:
     """Return everything that is known of the next batch."""
     files, refusal = _files(found), found.refusal
     return PlanRow(
@@ -174,6 +179,7 @@ def plan_row(found: Explanation) -> PlanRow:
             None if refusal is None else RefusalRow(code=code_of(refusal), error=str(refusal))
         ),
         looks_at=found.looks_at,
+        notifications=queues,
     )
 
 

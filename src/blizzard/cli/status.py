@@ -15,7 +15,7 @@ from blizzard.inspect.status import PipelineStatus, pipeline_status
 from blizzard.inspect.ways_out import way_out
 from blizzard.journal.lease_record import Life
 from blizzard.model.settings import PipelineSettings
-from blizzard.service import asks_fates
+from blizzard.service import asks_fates, open_queue
 from lakebed.arguments import DONE, FAILED, Files, Folders, Output, Shape, exit_code_of
 from lakebed.clock import Clock
 from lakebed.console import (
@@ -103,7 +103,12 @@ class Look:
         books = self.books.pop(settings.name, None) or Books()
         try:
             found = pipeline_status(
-                settings, open_reader, clock=self.clock, books=books, fates=asks_fates(settings)
+                settings,
+                open_reader,
+                clock=self.clock,
+                books=books,
+                fates=asks_fates(settings),
+                open_queue=open_queue,
             )
         except StoreUnavailable:
             if tries <= 1:
@@ -181,6 +186,8 @@ def show(found: PipelineStatus, clock: Clock) -> None:
             )
         if one.folders > SHOWN:
             say(to, f"  {one.source}: and in {plural(one.folders - SHOWN, 'earlier folder')}")
+        if one.notifications is not None:
+            say(to, f"  {one.source}: {one.notifications.sentence()}")
         _show_values(to, one)
         _show_trouble(to, one, clock)
     to.print()

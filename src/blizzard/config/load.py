@@ -5,7 +5,7 @@ from itertools import permutations
 from pathlib import Path
 from typing import TypeVar
 
-from blizzard.config import forms, overlaps, partitions, provenance, reachability
+from blizzard.config import forms, overlaps, partitions, provenance, queues, reachability
 from blizzard.config.columns import format_faults, id_faults, schema_of
 from blizzard.model.quarantine import QuarantineLimits
 from blizzard.model.settings import (
@@ -97,6 +97,7 @@ def _check(document: Document) -> Iterator[Fault]:
             yield from _check_name((*path, *name_path), source_name)
             yield from _check_source((*path, *name_path), source, pipeline.sink)
             yield from forms.faults((*path, *name_path), source)
+            yield from queues.faults((*path, *name_path), source)
         yield from _check_overlap(path, pipeline)
         if pipeline.sink:
             yield from _check_parts(path, pipeline.sink)
@@ -107,6 +108,7 @@ def _check(document: Document) -> Iterator[Fault]:
             yield from _check_schema(path, pipeline.schema_)
             yield from provenance.faults(path, pipeline.schema_, pipeline.sink)
         yield from _check_quarantine(path, pipeline.error_handling)
+    yield from queues.shared_faults(document)
     yield from reachability.faults(document)
     yield from overlaps.faults(document, place)
 
@@ -279,6 +281,7 @@ def _source(name: str, source: Source, sink: Sink) -> SourceSettings:
         sweep_interval=source.sweep_interval_secs,
         horizon=Window.parse(template, horizon) if template and horizon else None,
         lookback=Window.parse(by.prefix_template, by.lookback) if by else None,
+        notifications=queues.queue_of(source),
     )
 
 

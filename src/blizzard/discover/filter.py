@@ -109,6 +109,15 @@ class FileFilter:
             return Decision.DONE  # No range waits for it: it is looked at by itself when it is due.
         return self._enter(key, facts, known, is_other=is_other)
 
+    def begin_with(self, taken: Collection[SourceFile]) -> None:
+        """Take files that an earlier look has found: a batch holds them and what follows."""
+        self._take = {file.key: file for file in taken}
+        self._bytes = sum(file.to_read for file in taken)
+
+    def fails(self, key: str) -> bool:
+        """Whether a file fails without being read."""
+        return any(record.key == key for record in self._misplaced)
+
     def _may_be_tried(self, known: UnfinishedFile) -> bool:
         """Whether a file may be read again as it is: it is due, or is there again."""
         back = known.record.gone or lacks_its_object(known.record)
@@ -117,7 +126,7 @@ class FileFilter:
     def _lose_rest(self, facts: ObjectFacts, record: SourceRecord) -> Decision:
         """Enter once that the rest of an object which was begun is not there any more."""
         is_new = not is_told(record, ChangedPartWay)
-        if is_new and self._is_full:
+        if is_new and self.is_full:
             return self._leave_over(facts)
         told = (read_otherwise if same_object(record, facts) else changed_part_way)(record)
         self.leave(Reason.CHANGED_PART_WAY, facts, told.failure.message if told.failure else None)
@@ -213,7 +222,8 @@ class FileFilter:
         return now - at < enough
 
     @property
-    def _is_full(self) -> bool:
+    def is_full(self) -> bool:
+        """Whether a batch may hold no more files."""
         return len(self._take) + len(self._misplaced) >= self.source.max_files_per_batch
 
     def _leave_over(self, facts: ObjectFacts) -> Decision:
@@ -229,7 +239,7 @@ class FileFilter:
             self.leave(Reason.TOO_YOUNG, facts)
             return Decision.WAIT
         source = self.source
-        if self._is_full or (self._take and self._bytes + facts.size > source.max_bytes_per_batch):
+        if self.is_full or (self._take and self._bytes + facts.size > source.max_bytes_per_batch):
             return self._leave_over(facts)
         if not facts.size and not self.exists(facts.path):
             self.pass_over(f"{facts.path}/", Reason.FOLDER_MARKER)

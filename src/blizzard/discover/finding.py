@@ -24,6 +24,8 @@ class Finding:
     """New files beyond the limits of one batch."""
     late: frozenset[str] = frozenset()
     """Keys of those that a bare watermark would have missed."""
+    noticed: frozenset[str] = frozenset()
+    """Keys of those that were found because a message named them."""
     again: frozenset[str] = frozenset()
     """Keys of those that were ingested before, as other objects."""
     changed: tuple[ObjectFacts, ...] = ()

@@ -98,7 +98,7 @@ class SourceLister:
         now: datetime,
         ahead: timedelta,
     ) -> Finding:
-        began = min(at for at in (since, self._began, now) if at is not None)
+        began = self.began(since, now)
         due = self._due(unfinished, tried, now)
         sweep = (
             self._cursor.sweep_is_due(
@@ -174,6 +174,14 @@ class SourceLister:
             now=now,
             sought=set(),
         )
+
+    def began(self, since: datetime | None, now: datetime) -> datetime:
+        """Return when the source was first looked at."""
+        return min(at for at in (since, self._began, now) if at is not None)
+
+    def remember_young(self, young: Mapping[str, tuple[ObjectFacts, datetime]]) -> None:
+        """Remember since when files are as they are that were looked at between two looks."""
+        self._young = {**self._young, **young}
 
     def seen(self, path: str) -> tuple[IngestedFile, float] | None:
         """Return a name that is done as the last look saw it, and when it arrived."""
@@ -251,6 +259,13 @@ class Scan:
             facts = self.store.head(path)
             if facts is not None and self.file_filter.is_ours(facts):
                 self.file_filter.consider(facts, self.lookup(self._key(path)))
+
+    def consider_hinted(self, facts: ObjectFacts, before: Before) -> Decision:
+        """Return what becomes of a file that is looked at by itself; no position moves by it."""
+        decision = self.file_filter.consider(facts, before)
+        if decision is Decision.TAKE:
+            self.cursor_builder.waits(facts.path, is_new=before == Before())
+        return decision
 
     def guide(self) -> Guide:
         """Return what the listing need not go into; whatever it leaves out is counted."""

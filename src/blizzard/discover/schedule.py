@@ -17,10 +17,12 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from blizzard.discover.finding import Finding
+from blizzard.discover.hinted import HintedLook
 from blizzard.discover.lister import JournalLookup, SourceLister, source_listers
 from blizzard.journal.state import Before
 from blizzard.model.files import IngestedFile, SourceFile, UnfinishedFile
 from blizzard.model.locations import OpenReader, source_location
+from blizzard.model.notices import Hints, NoHints
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed.clock import Clock
 from lakebed.documents.entry import SourceRecord
@@ -96,7 +98,9 @@ class Schedule:
         pace: Pace,
         pause: Callable[[float], object],
         ahead: Callable[[], timedelta] = timedelta,
+        hints: Hints | None = None,
     ) -> None:
+        self._hints = hints or NoHints()
         self._settings = settings
         self._open_source = open_source
         self._clock = clock
@@ -122,11 +126,12 @@ class Schedule:
         if due:
             self._saw(self._look(due, journal, journal.lookup, journal.unfinished, tried), now)
             self._part_way.clear()
+        self._follow_hints(journal, tried)
         return {name: seen.finding for name, seen in self._seen.items()}
 
     def wait(self) -> float:
         """Return how many seconds to wait before the next step has anything to do."""
-        until_due = self._until_due()
+        until_due = min(self._until_due(), self._hints.until_due(self._clock.seconds()))
         if any(seen.finding.take for seen in self._seen.values()):
             return min(until_due, THINK_AGAIN_SECS)
         return until_due
@@ -184,6 +189,7 @@ class Schedule:
         if self._ahead is not None:
             self._ahead.journaled |= set(keys)
         self._seen = {name: _without(seen, keys) for name, seen in self._seen.items()}
+        self._hints.journaled(keys)
 
     def drop_ahead(self) -> None:
         """Drop a look ahead: its batch, or the next one, does not come."""
@@ -252,10 +258,31 @@ class Schedule:
             looked[source.name] = _Looked(finding=finding, lister=lister)
         return looked
 
+    def _follow_hints(self, journal: JournalView, tried: frozenset[str]) -> None:
+        """Look at the files that messages name; what is new joins what the last look has found."""
+        for source in self._settings.sources:
+            seen = self._seen.get(source.name)
+            hints = self._hints.due(source.name, self._clock.seconds())
+            if not hints or seen is None:
+                continue
+            look = HintedLook(
+                lister=self._listers[source.name],
+                store=self._open_source(source_location(source)),
+                lookup=journal.lookup(),
+                unfinished=journal.unfinished,
+                since=None if source.lookback is None else journal.since(source.name),
+                tried=tried,
+                now=self._clock.now(),
+                ahead=self._ahead_of_store() if source.min_age else timedelta(0),
+            )
+            finding, followed = look.follow(hints, seen.finding)
+            self._seen[source.name] = replace(seen, finding=finding)
+            self._hints.followed(followed)
+
     def _saw(self, looks: Mapping[str, _Looked], at: float) -> None:
         for source in self._settings.sources:
             if source.name in looks:
-                looked = looks[source.name]
+                looked = _with_noticed(looks[source.name], self._seen.get(source.name))
                 self._listers[source.name] = looked.lister
                 self._seen[source.name] = _Seen(
                     finding=looked.finding, at=at, holds=self._pace.between(source)
@@ -328,6 +355,14 @@ def _without_changed(name: str, looked: _Looked, taken: Collection[str]) -> _Loo
         facts for facts in looked.finding.changed if f"{name}:{facts.path}" not in taken
     )
     return replace(looked, finding=replace(looked.finding, changed=changed))
+
+
+def _with_noticed(looked: _Looked, before: _Seen | None) -> _Looked:
+    """Keep in mind which files a message brought first, though a listing has them by now."""
+    if before is None or not before.finding.noticed:
+        return looked
+    noticed = before.finding.noticed & {file.key for file in looked.finding.take}
+    return replace(looked, finding=replace(looked.finding, noticed=noticed))
 
 
 def _without(seen: _Seen, keys: Collection[str]) -> _Seen:

@@ -2,6 +2,7 @@
 
 from blizzard.events.batch import *  # noqa: F403
 from blizzard.events.journal import *  # noqa: F403
+from blizzard.events.notices import *  # noqa: F403
 from blizzard.events.source import *  # noqa: F403
 from blizzard.events.spark import *  # noqa: F403
 from blizzard.events.units import *  # noqa: F403

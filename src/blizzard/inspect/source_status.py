@@ -7,6 +7,7 @@ from datetime import datetime
 from blizzard.discover.retry import next_try
 from blizzard.discover.skip_reason import Reason, SkipSummary
 from blizzard.inspect.explain import look_at
+from blizzard.inspect.queue_status import QueueStatus, queue_status
 from blizzard.journal.books.totals import Totals, ValuesAt, Watermark, most_frequent
 from blizzard.journal.checks import redirected, refuse_moved
 from blizzard.journal.ingested import SegmentBroken
@@ -15,6 +16,7 @@ from blizzard.model.failure_basis import bases_of
 from blizzard.model.files import UnfinishedFile
 from blizzard.model.locations import OpenReader
 from blizzard.model.settings import PipelineSettings, SourceSettings
+from blizzard.notices.subscription import OpenQueue
 from lakebed.clock import Clock
 from lakebed.documents.entry import Stage
 from lakebed.errors import LakeError
@@ -76,6 +78,8 @@ class SourceStatus:
     dropped: tuple[ValuesAt, ...] = ()
     """Likewise of values that were left out."""
     error: str | None = None
+    notifications: QueueStatus | None = None
+    """The queue that tells of its new files."""
 
 
 def source_status(
@@ -86,6 +90,7 @@ def source_status(
     *,
     clock: Clock,
     history: History,
+    open_queue: OpenQueue | None = None,
 ) -> SourceStatus:
     """Return how a source stands; a listing that fails is told and hides nothing else."""
     bases = bases_of(settings, source)
@@ -105,6 +110,11 @@ def source_status(
         totals=books.sums.by_source.get(name, Totals()),
         rescued=most_frequent(books.placed(name, "rescued"), FEW),
         dropped=most_frequent(books.placed(name, "dropped"), FEW),
+        notifications=(
+            queue_status(source.notifications, open_queue)
+            if source.notifications is not None and open_queue is not None
+            else None
+        ),
     )
     try:
         if store is not None:

@@ -19,6 +19,7 @@ from blizzard.journal.protocol import latest_protocol
 from blizzard.journal.state import History
 from blizzard.model.locations import OpenReader, sink_location
 from blizzard.model.settings import PipelineSettings
+from blizzard.notices.subscription import OpenQueue
 from lakebed.clock import Clock
 from lakebed.errors import LakeError, ObjectMissing
 from lakebed.schema import walk
@@ -79,6 +80,7 @@ def pipeline_status(
     books: Books,
     machine: Machine | None = None,
     fates: Fates = lambda _names: {},
+    open_queue: OpenQueue | None = None,
 ) -> PipelineStatus:
     """Return the status of a pipeline. It is handed readers only, so it cannot write."""
     aside = Aside()
@@ -95,7 +97,9 @@ def pipeline_status(
         books.read(store, settings.name)
         writer = writer_status(store, settings.name, machine or this_machine())
         aside = read_aside(store, settings.name, fates)
-    sources = _sources(settings, open_reader, store, clock=clock, books=books)
+    sources = _sources(
+        settings, open_reader, store, clock=clock, books=books, open_queue=open_queue
+    )
     history, sums = books.history, books.history.books.sums
     committed, fits = committed_entry(store, settings.name, history)
     counts = aside.counts()
@@ -151,12 +155,21 @@ def _sources(
     *,
     clock: Clock,
     books: Books,
+    open_queue: OpenQueue | None,
 ) -> tuple[SourceStatus, ...]:
     """Look at every source; names that turn out damaged, or were replaced, are not believed."""
 
     def look() -> tuple[SourceStatus, ...]:
         return tuple(
-            source_status(settings, source, open_reader, store, clock=clock, history=books.history)
+            source_status(
+                settings,
+                source,
+                open_reader,
+                store,
+                clock=clock,
+                history=books.history,
+                open_queue=open_queue,
+            )
             for source in settings.sources
         )
 

@@ -28,6 +28,18 @@ from lakebed.units import mebibytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class QueueSettings:
+    """A queue that tells of new files of a source; what is not given, the environment says."""
+
+    url: str
+    endpoint: str
+    """The address of the service, which is the beginning of the URL."""
+    region: str | None = None
+    options: StorageOptions = field(default_factory=StorageOptions)
+    """By the names `access_key_id`, `secret_access_key`, `session_token` and `profile`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SourceSettings:
     """One place where files land, what they are, and how much of it is taken at once."""
 
@@ -56,6 +68,8 @@ class SourceSettings:
     """The folders that a look at the whole source compares; None where it compares all."""
     lookback: Window | None = None
     """The folders that the first look takes; None where it takes all."""
+    notifications: QueueSettings | None = None
+    """The queue that tells of new files; None where they are found by looking alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

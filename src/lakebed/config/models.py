@@ -205,6 +205,13 @@ class SkipRecords(Section):
     without_key: list[Text] = []
 
 
+class Notifications(Section):
+    """A queue in which an object store tells of new objects."""
+
+    queue: Text
+    storage_options: dict[str, SecretStr] = {}
+
+
 class Source(Discovering):
     """One place where files of records land."""
 
@@ -221,6 +228,7 @@ class Source(Discovering):
     max_bytes_per_batch: Count = 16 * 1024**3
     min_age_secs: SecondsOrZero = 0
     on_change: OnChange = OnChange.ERROR
+    notifications: Notifications | None = None
 
 
 class Sink(Section):

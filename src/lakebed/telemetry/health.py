@@ -2,7 +2,8 @@
 
 A part is unhealthy when its last step failed, when it ended with an error, when penguin has stopped
 one of its pipelines, or when it is stuck: no step of it came to an end for a long time, and no
-batch is running. After a good step it is healthy again.
+batch is running. After a good step it is healthy again. What only makes it slower, such as a queue
+that does not answer, is told and leaves it healthy.
 """
 
 import threading
@@ -83,7 +84,25 @@ class Resumed:
     pipeline: str
 
 
-Sign = Working | Well | Over | Ailing | Halted | Resumed
+@dataclass(frozen=True, slots=True)
+class Degraded:
+    """Something is not available without which the part works, and works less well."""
+
+    part: Part
+    what: str
+    code: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mended:
+    """It is available again."""
+
+    part: Part
+    what: str
+
+
+Sign = Working | Well | Over | Ailing | Halted | Resumed | Degraded | Mended
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +134,7 @@ class _State:
     over: bool = False
     trouble: _Trouble | None = None
     halted: dict[str, _Trouble] = field(default_factory=dict)
+    degraded: dict[str, _Trouble] = field(default_factory=dict)
 
 
 class Health:
@@ -151,6 +171,11 @@ class Health:
                     state.halted[sign.pipeline] = _Trouble(sign.code, _public(sign), now)
                 case Resumed():
                     state.halted.pop(sign.pipeline, None)
+                case Degraded():
+                    since = state.degraded[sign.what].since if sign.what in state.degraded else now
+                    state.degraded[sign.what] = _Trouble(sign.code, _public(sign), since)
+                case Mended():
+                    state.degraded.pop(sign.what, None)
                 case _:
                     assert_never(sign)
 
@@ -181,6 +206,8 @@ def _told(state: _State, now: float) -> dict[str, Any]:
         document |= {"reason": "no step has finished", "since": _at(state.last)}
     if state.halted:
         document["stopped"] = {name: why.told() for name, why in state.halted.items()}
+    if state.degraded:
+        document["degraded"] = {what: why.told() for what, why in state.degraded.items()}
     return document
 
 
@@ -198,7 +225,7 @@ def _status(state: _State, now: float) -> str:
     return "ok" if state.stepped or state.interval is None else "starting"
 
 
-def _public(sign: Ailing | Halted) -> str:
+def _public(sign: Ailing | Halted | Degraded) -> str:
     """Return the reason; that of an error nobody foresaw may hold anything, so it is not shown."""
     return "see the log" if sign.code == UNFORESEEN else sign.reason
 

@@ -165,6 +165,7 @@ READ: dict[str, tuple[Any, Any, Any]] = {
 """Each key that is acted on: a value, where it arrives, and as what."""
 INSIDE = {
     "source.records",
+    "source.notifications",
     "sink.partition_by.prefix_template",
     "schema.fields.name",
     "schema.fields.type",

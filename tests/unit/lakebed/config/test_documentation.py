@@ -15,6 +15,7 @@ PAGE = (Path(__file__).parents[4] / "docs" / "configuration.md").read_text()
 
 SECTIONS: dict[str, type[Section]] = {
     "source": models.Source,
+    "source.notifications": models.Notifications,
     "sink": models.Sink,
     "partition_by": models.PartitionBy,
     "partition_filter": models.PartitionFilter,

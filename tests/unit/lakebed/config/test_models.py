@@ -47,7 +47,12 @@ def whole() -> dict[str, Any]:
     by = {"prefix_template": "date=%Y-%m-%d"}
     only = {"prefix_template": "date=%Y-%m-%d", "lookback": "7"}
     return {
-        "source": {"path": "/in", "partition_filter": dict(only), "skip_records": {}},
+        "source": {
+            "path": "/in",
+            "partition_filter": dict(only),
+            "skip_records": {},
+            "notifications": {"queue": "https://sqs.eu-west-1.amazonaws.com/1/q"},
+        },
         "sink": {"path": "/table", "partition_by": dict(by)},
         "schema": {"fields": [{"name": "id", "type": "string"}]},
         "error_handling": {},

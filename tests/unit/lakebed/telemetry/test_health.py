@@ -8,8 +8,10 @@ from lakebed.telemetry.events import LastStepTaken, StepFailed, StepFinished
 from lakebed.telemetry.health import (
     STUCK_AFTER_POLLS,
     STUCK_AFTER_SECS,
+    Degraded,
     Halted,
     Health,
+    Mended,
     Part,
     PartKind,
     Resumed,
@@ -129,3 +131,22 @@ def test_a_stopped_pipeline_of_a_table_makes_the_table_unwell_until_it_goes_on()
 def test_the_text_of_an_error_that_nobody_foresaw_is_not_shown():
     health = Watched().hears(failed(code="internal_error", error="https://user:hunter2@host"))
     assert "hunter2" not in str(health.report().document)
+
+
+def test_what_only_makes_a_pipeline_slower_is_told_and_leaves_it_healthy():
+    health = Watched().hears(WELL)
+    health.note(Degraded(EVENTS, "notifications", "queue_denied", "refused"))
+    health.after(60).note(Degraded(EVENTS, "notifications", "queue_unavailable", "no answer"))
+    assert health.report().well
+    assert health.events()["status"] == "ok"
+    assert health.events()["degraded"] == {
+        "notifications": {
+            "code": "queue_unavailable",
+            "reason": "no answer",
+            "since": "2024-01-01T12:00:00+00:00",
+        }
+    }
+    health.hears(WELL)
+    assert "degraded" in health.events(), "a good step says nothing of it"
+    health.note(Mended(EVENTS, "notifications"))
+    assert "degraded" not in health.events()

@@ -25,7 +25,7 @@ from lakebed.telemetry.prometheus import Metrics
 from penguin.metrics import METRICS as PENGUIN
 
 ALL = (*BLIZZARD, *PENGUIN)
-LABELS = {"pipeline", "source", "table", "stage", "code", "outcome", "reason", "kind"}
+LABELS = {"pipeline", "source", "table", "stage", "code", "outcome", "reason", "kind", "found_by"}
 EVENTS = (lakebed.telemetry.events, blizzard.events, penguin.events)
 ROOMS = (
     *EVENTS,

@@ -1,0 +1,144 @@
+"""What the body of a message says: which objects of which buckets were created. Pure.
+
+S3 sends its notifications straight to a queue, through SNS (wrapped, unless raw delivery is on) or
+through EventBridge. Whatever a body is, reading it ends in one of these kinds and never in an
+error: anybody may be allowed to send to a queue.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import unquote_plus
+
+from blizzard.model.notices import NoticeKind
+
+DEEPEST = 3
+"""How often a message may be wrapped in another: EventBridge to SNS to a queue is once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Created:
+    """An object of a bucket was created."""
+
+    bucket: str
+    key: str
+    at: datetime | None = None
+    size: int | None = None
+    etag: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contents:
+    """What a message holds."""
+
+    created: tuple[Created, ...] = ()
+    others: tuple[NoticeKind, ...] = ()
+    """What else was in it, one by one."""
+
+    @property
+    def is_unreadable(self) -> bool:
+        """Whether nothing in it could be understood."""
+        return not self.created and set(self.others) == {NoticeKind.UNREADABLE}
+
+
+def contents_of(body: str) -> Contents:
+    """Return what a message says."""
+    found = list(_read(body, DEEPEST))
+    return Contents(
+        created=tuple(each for each in found if isinstance(each, Created)),
+        others=tuple(each for each in found if isinstance(each, NoticeKind)),
+    )
+
+
+def _read(body: object, wraps: int) -> Iterator[Created | NoticeKind]:
+    document = _parsed(body)
+    if not isinstance(document, dict) or not wraps:
+        yield NoticeKind.UNREADABLE
+    elif document.get("Event") == "s3:TestEvent":
+        yield NoticeKind.TEST
+    elif isinstance(records := document.get("Records"), list) and records:
+        for record in records:
+            yield _of_s3(record)
+    elif document.get("source") == "aws.s3" and "detail-type" in document:
+        yield _of_event_bridge(document)
+    elif "Type" in document and "TopicArn" in document:
+        if document["Type"] == "Notification":
+            yield from _read(document.get("Message"), wraps - 1)
+        else:
+            yield NoticeKind.OTHER_EVENT  # SNS tells of a subscription.
+    else:
+        yield NoticeKind.UNREADABLE
+
+
+def _parsed(body: object) -> object:
+    if not isinstance(body, str):
+        return None
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _of_s3(record: object) -> Created | NoticeKind:
+    """Read a record as S3 sends it: the key is encoded like a form, with + for a space."""
+    name = _at(record, "eventName")
+    if not isinstance(name, str) or not isinstance(_at(record, "s3"), dict):
+        return NoticeKind.UNREADABLE
+    if not name.removeprefix("s3:").startswith("ObjectCreated:"):
+        return NoticeKind.OTHER_EVENT
+    key = _at(record, "s3", "object", "key")
+    return _created(
+        _at(record, "s3", "bucket", "name"),
+        unquote_plus(key) if isinstance(key, str) else None,
+        at=_at(record, "eventTime"),
+        size=_at(record, "s3", "object", "size"),
+        etag=_at(record, "s3", "object", "eTag"),
+    )
+
+
+def _of_event_bridge(document: dict[str, Any]) -> Created | NoticeKind:
+    """Read an event of EventBridge: its key is written as it is."""
+    if document["detail-type"] != "Object Created":
+        return NoticeKind.OTHER_EVENT
+    return _created(
+        _at(document, "detail", "bucket", "name"),
+        _at(document, "detail", "object", "key"),
+        at=document.get("time"),
+        size=_at(document, "detail", "object", "size"),
+        etag=_at(document, "detail", "object", "etag"),
+    )
+
+
+def _created(
+    bucket: object, key: object, *, at: object, size: object, etag: object
+) -> Created | NoticeKind:
+    if not (isinstance(bucket, str) and isinstance(key, str) and bucket and key):
+        return NoticeKind.UNREADABLE
+    return Created(
+        bucket=bucket,
+        key=key,
+        at=_time(at),
+        size=size if isinstance(size, int) and not isinstance(size, bool) else None,
+        etag=etag.strip('"') if isinstance(etag, str) and etag else None,
+    )
+
+
+def _at(value: object, *path: str) -> object:
+    for name in path:
+        if not isinstance(value, dict):
+            return None
+        value = value.get(name)
+    return value
+
+
+def _time(value: object) -> datetime | None:
+    """Return when something happened; None where that cannot be told, since nothing needs it."""
+    if not isinstance(value, str):
+        return None
+    try:
+        found = datetime.fromisoformat(value)
+    except ValueError:
+        return None
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)

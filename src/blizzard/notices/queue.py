@@ -1,0 +1,82 @@
+"""What is asked of a queue, and how it can fail."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from lakebed.errors import LakeError, Whose
+
+
+class QueueUnavailable(LakeError):
+    """The queue did not answer, or answered that it cannot now."""
+
+    code = "queue_unavailable"
+    whose = Whose.EXTERNAL
+    retryable = True
+
+
+class QueueMissing(LakeError):
+    """There is no such queue."""
+
+    code = "queue_missing"
+    whose = Whose.USER
+
+
+class QueueDenied(LakeError):
+    """The queue refused us: credentials or permissions."""
+
+    code = "queue_denied"
+    whose = Whose.EXTERNAL
+
+
+QUEUE_ERRORS: tuple[type[LakeError], ...] = (QueueUnavailable, QueueMissing, QueueDenied)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One delivery of a message."""
+
+    id: str
+    receipt: str
+    """What this delivery is deleted by; another delivery of the message has another."""
+    body: str
+    deliveries: int = 1
+    """How often the message was delivered so far, about."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Depth:
+    """How many messages are in a queue, about."""
+
+    waiting: int
+    in_flight: int
+    """Delivered and not deleted."""
+
+
+class Queue(Protocol):
+    """A queue of messages. A message that is delivered is hidden for a while, then comes again."""
+
+    @property
+    def name(self) -> str:
+        """Return what a person knows the queue by."""
+        ...
+
+    def receive(self, *, hide_secs: int) -> Sequence[Message]:
+        """Wait for messages, some seconds at most, and hide those that are returned."""
+        ...
+
+    def delete(self, receipts: Sequence[str]) -> None:
+        """Delete messages; those that are gone or were delivered anew are passed over."""
+        ...
+
+    def hide(self, receipts: Sequence[str], *, secs: int) -> None:
+        """Hide delivered messages for so many seconds from now."""
+        ...
+
+    def depth(self) -> Depth:
+        """Count the messages, and take none of them."""
+        ...
+
+    def close(self) -> None:
+        """Let go of connections."""
+        ...

@@ -1,0 +1,45 @@
+"""Which source an object belongs to, by its bucket and its key. Pure."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from blizzard.model.notices import Hint
+from blizzard.model.settings import SourceSettings
+from blizzard.notices.messages import Created
+from lakebed.locations import place_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """A source, and where its objects are."""
+
+    source: str
+    bucket: str
+    prefix: str
+    """What their keys begin with: nothing, or folders and a slash."""
+
+    @classmethod
+    def to(cls, source: SourceSettings) -> "Route":
+        """Return the route to a source."""
+        place = place_of(source.uri)
+        prefix = "".join(f"{folder}/" for folder in place.folders)
+        return cls(source=source.name, bucket=place.bucket, prefix=prefix)
+
+
+def hint_for(created: Created, routes: Iterable[Route]) -> Hint | None:
+    """Return which file of which source an object is; None where it is in none of their folders.
+
+    No two sources of a pipeline lie in each other's folders, so there is one at most.
+    """
+    for route in routes:
+        path = created.key.removeprefix(route.prefix)
+        inside = created.key.startswith(route.prefix) and path
+        if inside and created.bucket == route.bucket:
+            return Hint(
+                source=route.source,
+                path=path,
+                at=created.at,
+                size=created.size,
+                etag=created.etag,
+            )
+    return None

@@ -1,0 +1,167 @@
+"""Messages are received, told apart, and deleted when they are settled; a queue may be away."""
+
+import threading
+import time
+from dataclasses import replace
+from typing import Self
+
+import pytest
+
+from blizzard.events import NoticeUnreadable, QueueAnswers, QueueFailed
+from blizzard.model.notices import Hint, HintsFollowed, NoticeKind
+from blizzard.notices.bell import Bell
+from blizzard.notices.inbox import Inbox
+from blizzard.notices.listener import Limits, Listener
+from blizzard.notices.queue import QueueUnavailable
+from blizzard.notices.routes import Route
+from lakebed.clock import Clock
+from lakebed.polling import Stop
+from lakebed.retry import Backoff
+from lakebed.telemetry.events import Event
+from tests.support.queues import MemoryQueue, counted, s3_body
+from tests.support.waits import until
+from tests.unit.blizzard.notices.test_messages import TEST
+
+QUICK = Limits(tidy_secs=0.001, backoff=Backoff(first_secs=0.001, limit_secs=0.002))
+ROUTES = [Route(source="s", bucket="lake", prefix="in/")]
+
+
+class Ear:
+    """A listener to a queue in memory."""
+
+    def __init__(self, limits: Limits = QUICK) -> None:
+        self.events: list[Event] = []
+        self.queue = MemoryQueue()
+        self.inbox = Inbox("p", clock=Clock(), emit=self.events.append)
+        self.listener = Listener(
+            lambda: self.queue,
+            self.queue.name,
+            self.inbox,
+            ROUTES,
+            pipeline="p",
+            emit=self.events.append,
+            limits=limits,
+        )
+
+    def said(self, kind: type[Event]) -> list[Event]:
+        return [each for each in self.events if isinstance(each, kind)]
+
+    def counted(self) -> dict[str, int]:
+        return counted(self.events)
+
+    def __enter__(self) -> Self:
+        self.listener.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.listener.close()
+
+
+def test_a_message_that_names_a_file_is_ours_until_it_is_settled():
+    with Ear() as ear:
+        sent = ear.queue.send(s3_body("in/a.ndjson"))
+        until(lambda: ear.inbox.messages)
+        (hint,) = ear.inbox.due("s", time.time() + 1)
+        assert (hint.source, hint.path) == ("s", "a.ndjson")
+        assert ear.queue.deleted == []
+        ear.inbox.followed(HintsFollowed(settled={hint: NoticeKind.KNOWN}))
+        until(lambda: ear.queue.deleted == [sent.receipt])
+
+
+def test_messages_that_name_nothing_of_ours_are_counted_and_deleted():
+    with Ear() as ear:
+        sent = [
+            ear.queue.send(TEST),
+            ear.queue.send(s3_body("other/a.ndjson")),
+            ear.queue.send(s3_body("in/a.ndjson", bucket="other")),
+            ear.queue.send(s3_body("in/a.ndjson", event="ObjectRemoved:Delete")),
+        ]
+        until(lambda: sorted(ear.queue.deleted) == sorted(each.receipt for each in sent))
+    assert ear.counted() == {"test": 1, "elsewhere": 2, "other_event": 1}
+    assert ear.inbox.messages == 0
+
+
+def test_a_message_that_cannot_be_read_is_told_once_and_left_to_the_queues_own_policy():
+    with Ear() as ear:
+        for _ in range(3):
+            ear.queue.send("garbage", deliveries=19)
+        last = ear.queue.send("garbage", deliveries=20)
+        until(lambda: ear.queue.deleted == [last.receipt])
+    assert ear.counted() == {"unreadable": 4}
+    assert len(ear.said(NoticeUnreadable)) == 1
+
+
+def test_a_queue_that_is_away_is_told_counted_and_asked_again():
+    ear = Ear()
+    left = iter([QueueUnavailable("no answer", queue="q"), RuntimeError("a bug")])
+    ear.queue.fails = lambda: next(left, None)
+    ear.queue.send(s3_body("in/a.ndjson"))
+    with ear:
+        until(lambda: ear.inbox.messages)
+        until(lambda: ear.said(QueueAnswers))
+    codes = [each.code for each in ear.events if isinstance(each, QueueFailed)]
+    assert codes == ["queue_unavailable", "internal_error"]
+
+
+def test_what_could_not_be_deleted_is_deleted_later():
+    ear = Ear()
+    failing = [QueueUnavailable("no answer", queue="q")] * 3
+    ear.queue.fails = lambda: failing.pop() if failing and not ear.queue.waiting else None
+    ear.inbox.to_delete(ear.queue.name, ["r1"])
+    with ear:
+        until(lambda: ear.queue.deleted == ["r1"])
+    assert ear.said(QueueFailed)
+
+
+def test_an_end_waits_for_no_message_and_deletes_what_is_settled():
+    """A queue may hold a request for twenty seconds; a stop does not."""
+    ear = Ear()
+    held, came = threading.Event(), threading.Event()
+
+    def receive(*, hide_secs: int) -> list[object]:
+        came.set()
+        held.wait(60)
+        return []
+
+    ear.queue.receive = receive  # type: ignore[method-assign, assignment]
+    with ear:
+        assert came.wait(60)
+        ear.inbox.to_delete(ear.queue.name, ["r1"])
+    assert ear.queue.deleted == ["r1"]
+    assert not ear.queue.closed
+    held.set()
+    until(lambda: ear.queue.closed)
+
+
+def test_open_messages_are_hidden_again():
+    with Ear(replace(QUICK, hide_again_secs=0.0)) as ear:
+        sent = ear.queue.send(s3_body("in/a.ndjson"))
+        until(lambda: sent.receipt in ear.queue.hidden)
+
+
+def test_no_more_is_received_than_may_be_open():
+    with Ear(replace(QUICK, most_open=1)) as ear:
+        ear.queue.send(s3_body("in/a.ndjson"))
+        until(lambda: ear.inbox.messages)
+        held = ear.queue.send(s3_body("in/b.ndjson"))
+        (hint,) = ear.inbox.due("s", time.time() + 1)
+        time.sleep(0.02)
+        assert ear.queue.waiting == [held]
+        ear.inbox.followed(HintsFollowed(settled={hint: NoticeKind.KNOWN}))
+        until(lambda: ear.inbox.messages and not ear.queue.waiting)
+
+
+@pytest.mark.parametrize("wakes", ["a message", "a stop"])
+def test_a_wait_ends_when_there_is_something_to_do(wakes: str):
+    stop = Stop()
+    bell = Bell(stop)
+    inbox = Inbox("p", clock=Clock(), emit=lambda _event: None, ring=bell.ring)
+    waiter = threading.Thread(target=bell.wait, args=(3600.0,))
+    waiter.start()
+    if wakes == "a stop":
+        stop.request()
+    else:
+        inbox.put("q", "1", "r", [Hint(source="s", path="a")])
+    waiter.join(60)
+    assert not waiter.is_alive()
+    stop.request()

@@ -1,0 +1,111 @@
+"""What messages say: recorded bodies, and anything at all."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blizzard.model.notices import NoticeKind
+from blizzard.notices.messages import Created, contents_of
+from tests.support.queues import event_bridge_body, s3_body, s3_record, sns_body
+
+AT = datetime(2024, 1, 1, 12, 0, 0, 250_000, tzinfo=UTC)
+SECOND = AT.replace(microsecond=0)
+TEST = (
+    '{"Service":"Amazon S3","Event":"s3:TestEvent","Time":"2014-10-13T15:57:02.089Z",'
+    '"Bucket":"lake","RequestId":"5582815E1AEA5ADF","HostId":"8cLeGAmw098X5cv4Zkwcmo8vvZa3eH3e"}'
+)
+CONFIRMATION = json.dumps({"Type": "SubscriptionConfirmation", "TopicArn": "arn:aws:sns:x:1:t"})
+
+
+def created(key: str, at: datetime | None = AT) -> Created:
+    return Created(bucket="lake", key=key, at=at, size=7, etag="d41d8")
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        (s3_body("in/a.ndjson"), [created("in/a.ndjson")]),
+        (s3_body("in/a b+c é.ndjson"), [created("in/a b+c é.ndjson")]),
+        (s3_body("a", "b"), [created("a"), created("b")]),
+        (s3_body("a", event="ObjectCreated:CompleteMultipartUpload"), [created("a")]),
+        (s3_body("a", versionId="096fKKXTRTtl3on89fVO.nfljtsv6qko"), [created("a")]),
+        (s3_body("a", sequencer="0055AED6DCD90281E5"), [created("a")]),
+        (sns_body(s3_body("in/a b.ndjson")), [created("in/a b.ndjson")]),
+        (event_bridge_body("in/a b+c.ndjson"), [created("in/a b+c.ndjson", SECOND)]),
+        (sns_body(event_bridge_body("a")), [created("a", SECOND)]),
+    ],
+)  # fmt: skip
+def test_objects_that_were_created_are_named_whichever_way_the_message_came(body, found):
+    contents = contents_of(body)
+    assert list(contents.created) == found
+    assert contents.others == ()
+    assert not contents.is_unreadable
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        (TEST, NoticeKind.TEST),
+        (sns_body(TEST), NoticeKind.TEST),
+        (s3_body("a", event="ObjectRemoved:Delete"), NoticeKind.OTHER_EVENT),
+        (event_bridge_body("a", kind="Object Deleted"), NoticeKind.OTHER_EVENT),
+        (CONFIRMATION, NoticeKind.OTHER_EVENT),
+        ("", NoticeKind.UNREADABLE),
+        ("not JSON", NoticeKind.UNREADABLE),
+        ("[" * 100_000, NoticeKind.UNREADABLE),
+        ("[]", NoticeKind.UNREADABLE),
+        ('{"Records": []}', NoticeKind.UNREADABLE),
+        ('{"Records": [7]}', NoticeKind.UNREADABLE),
+        ('{"Records": [{"eventName": "ObjectCreated:Put"}]}', NoticeKind.UNREADABLE),
+        ('{"Records": [{"eventName": "ObjectCreated:Put", "s3": {}}]}', NoticeKind.UNREADABLE),
+        (sns_body("not JSON"), NoticeKind.UNREADABLE),
+        (sns_body(sns_body(sns_body(s3_body("a")))), NoticeKind.UNREADABLE),
+    ],
+)
+def test_other_messages_are_told_apart(body: str, kind: NoticeKind):
+    contents = contents_of(body)
+    assert contents.created == ()
+    assert contents.others == (kind,)
+    assert contents.is_unreadable == (kind is NoticeKind.UNREADABLE)
+
+
+def test_a_message_may_hold_several_things():
+    records = [s3_record("a"), s3_record("b", event="ObjectRemoved:Delete"), "?"]
+    contents = contents_of(json.dumps({"Records": records}))
+    assert [each.key for each in contents.created] == ["a"]
+    assert contents.others == (NoticeKind.OTHER_EVENT, NoticeKind.UNREADABLE)
+    assert not contents.is_unreadable
+
+
+def test_what_is_only_said_beside_the_key_may_be_missing_or_odd():
+    record = s3_record("a", size="7", eTag=None)
+    for at in (None, 1704110400, "soon"):
+        (found,) = contents_of(json.dumps({"Records": [record | {"eventTime": at}]})).created
+        assert found == Created(bucket="lake", key="a")
+    (local,) = contents_of(json.dumps({"Records": [record | {"eventTime": "2024-01-01"}]})).created
+    assert local.at == datetime(2024, 1, 1, tzinfo=UTC)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3)
+    | st.dictionaries(
+        st.sampled_from(
+            ["Records", "s3", "eventName", "bucket", "object", "key", "name", "Event", "Type",
+             "TopicArn", "Message", "source", "detail-type", "detail", "time", "eventTime"]
+        ),
+        inner | st.sampled_from(["aws.s3", "Object Created", "Notification", "ObjectCreated:Put"]),
+        max_size=6,
+    ),
+    max_leaves=12,
+)  # fmt: skip
+
+
+@given(st.text() | JSON.map(json.dumps) | JSON.map(json.dumps).map(sns_body))
+def test_no_message_is_an_error(body: str):
+    contents = contents_of(body)
+    assert contents.created or contents.others
+    assert all(each.bucket and each.key for each in contents.created)

@@ -1,0 +1,34 @@
+"""Which source an object belongs to."""
+
+import pytest
+
+from blizzard.model.notices import Hint
+from blizzard.notices.messages import Created
+from blizzard.notices.routes import Route, hint_for
+from tests.support.builders import source_settings
+
+ROUTES = [
+    Route.to(source_settings("s3://lake/in", name="in")),
+    Route.to(source_settings("s3://lake/logs/a b", name="logs")),
+    Route.to(source_settings("s3://all", name="all")),
+]
+
+
+@pytest.mark.parametrize(
+    ("bucket", "key", "found"),
+    [
+        ("lake", "in/a.ndjson", ("in", "a.ndjson")),
+        ("lake", "in/date=1/a.ndjson", ("in", "date=1/a.ndjson")),
+        ("lake", "logs/a b/x", ("logs", "x")),
+        ("all", "in/a.ndjson", ("all", "in/a.ndjson")),
+        ("lake", "inner/a.ndjson", None),
+        ("lake", "in", None),
+        ("lake", "in/", None),
+        ("lake", "other/in/a.ndjson", None),
+        ("other", "in/a.ndjson", None),
+    ],
+)
+def test_an_object_is_found_by_its_bucket_and_folder(bucket, key, found):
+    hint = hint_for(Created(bucket=bucket, key=key, size=3, etag="e"), ROUTES)
+    expected = found and Hint(source=found[0], path=found[1], size=3, etag="e")
+    assert hint == expected
