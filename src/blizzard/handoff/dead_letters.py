@@ -129,12 +129,18 @@ def beside(sink: Location, uri: str) -> Location:
     return Location(uri=uri, options=sink.options if same else StorageOptions())
 
 
+def is_in_queue(settings: PipelineSettings, uri: str) -> bool:
+    """Whether a folder or an object is in the queue that a pipeline has a path for."""
+    queue = settings.dlq_path
+    return queue is not None and place_of(queue).holds(place_of(uri))
+
+
 def queue_at(settings: PipelineSettings, uri: str) -> Location:
     """Return how a folder of letters is reached: as the queue if it is in it, or beside the sink.
 
     The queue may have been at another place when they were written.
     """
-    if settings.dlq_path is not None and place_of(settings.dlq_path).holds(place_of(uri)):
+    if is_in_queue(settings, uri):
         return Location(uri=uri, options=dlq_location_of(settings).location.options)
     return beside(sink_location(settings), uri)
 
