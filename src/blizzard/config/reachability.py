@@ -18,6 +18,7 @@ from blizzard.config.spark_master import (
 from lakebed.config.faults import Fault
 from lakebed.config.models import Document, KeyPath
 from lakebed.config.profiles import key_path
+from lakebed.storage.remote import is_endpoint
 from lakebed.storage.store import local_path
 
 
@@ -59,7 +60,7 @@ def _loopback(
     if stays_on_this_machine(master):
         return
     for name, value in options.items():
-        if "endpoint" in name.lower() and leads_to_loopback(value.get_secret_value()):
+        if is_endpoint(name) and leads_to_loopback(value.get_secret_value()):
             yield Fault(
                 key_path(document, (*here, "storage_options"), name, options),
                 f"is this machine's loopback address, and executors of {master} would connect to "

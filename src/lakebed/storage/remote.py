@@ -190,7 +190,7 @@ def _way_out(text: str, options: StorageOptions) -> str:
             f"none in {options.origin.section} or in the environment: set them, or give the "
             "machine a role"
         )
-    keys = [name for name in options.plain() if _is_endpoint(name)]
+    keys = [name for name in options.plain() if is_endpoint(name)]
     if keys:
         return (
             f"; it was asked at {where}, as {options.key(keys[0])} specifies: check that "
@@ -271,14 +271,15 @@ def _endpoints(
     options: Mapping[str, str], environment: Mapping[str, str], kind: str
 ) -> Iterator[tuple[str, str]]:
     """Yield every address that is given for a store; one in the options wins over one outside."""
-    given = [(name, value) for name, value in options.items() if _is_endpoint(name)]
+    given = [(name, value) for name, value in options.items() if is_endpoint(name)]
     yield from given
     if not given:
         names = ENDPOINTS.get(kind, ())
         yield from ((name, environment[name]) for name in names if environment.get(name))
 
 
-def _is_endpoint(name: str) -> bool:
+def is_endpoint(name: str) -> bool:
+    """Whether an option is the address of a store."""
     return "endpoint" in name.lower() or bare(name.lower()) == "base_url"
 
 

@@ -115,7 +115,8 @@ def test_a_bucket_in_another_spelling_is_the_same_source_and_nothing_is_read_aga
     def at(uri: str, table: str) -> PipelineSettings:
         source = replace(settings.sources[0], uri=uri, storage_options=given)
         sink = replace(settings.sink, table_uri=table)
-        return replace(settings, sources=(source,), sink=sink)
+        moved: PipelineSettings = replace(settings, sources=(source,), sink=sink)
+        return moved
 
     before, after = at(f"s3://{bucket}/in", f"s3://{bucket}/table"), written.format(bucket)
     assert step(before)

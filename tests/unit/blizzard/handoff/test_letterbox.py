@@ -51,6 +51,15 @@ def test_nothing_is_run_while_the_queue_cannot_be_written_to(counting, source, q
     assert counting.runner.runs == 1
 
 
+def test_a_queue_that_cannot_be_written_to_is_told_at_the_start(counting, queue):
+    """Also where there is nothing to read yet; no entry is written before it can be."""
+    queue.write_bytes(b"")
+    with pytest.raises(LakeError) as refused:
+        counting.pipeline().step()
+    assert str(queue) in str(refused.value)
+    assert counting.entries() == []
+
+
 def test_after_an_outage_one_batch_is_run_in_vain_and_no_more(counting, source, queue):
     put(source, "good.ndjson", GOOD)
     pipeline = counting.pipeline()
