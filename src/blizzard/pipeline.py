@@ -104,12 +104,7 @@ class Pipeline:
         self._summary = RunSummary(once=self.pace.drain)
         self._attempts = self.attempts or Attempts(self.settings.name, self.emit)
         self._report = Reporter(self.settings, self.emit, self.clock)
-        self._letterbox = Letterbox(
-            settings=self.settings,
-            open_sink=self.open_sink,
-            clock=self.clock,
-            pause=self._report.pausing(events.Retried.DLQ, self.pause),
-        )
+        self._letterbox = Letterbox(settings=self.settings, clock=self.clock)
         self._schedule = Schedule(
             self.settings,
             self.open_source,
@@ -246,7 +241,12 @@ class Pipeline:
             for record in (journal.with_attempts(with_basis(each, bases[each.source])),)
         )
         self._check_lease()
-        dead_letters = self._letterbox.record(sources, batch=journal.sequence + 1)
+        dead_letters = self._letterbox.record(
+            sources,
+            self.open_sink,
+            batch=journal.sequence + 1,
+            pause=self._report.pausing(events.Retried.DLQ, self.pause),
+        )
         with self._report.timed(events.Step.JOURNAL), self._schedule.journal_lock:
             written = columns.entry(settled.files, rescues=journal.history.rescues)
             entry = journal.append(
@@ -289,7 +289,7 @@ class Pipeline:
             )
         if not journal.is_open:
             self.log.check_schema()
-            self._letterbox.check()
+            self._letterbox.check(self.open_sink)
             journal.open_with(self.log.knows_pipeline)
         return journal
 
@@ -304,7 +304,7 @@ class Pipeline:
     def _check_start(self, journal: Journal) -> None:
         """Take no new work while files wait so long that somebody's VACUUM may take them."""
         journal.check_protocol()
-        self._letterbox.check()
+        self._letterbox.check(self.open_sink)
         check_commits(
             journal.store,
             self.settings.name,

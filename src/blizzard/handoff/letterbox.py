@@ -21,12 +21,10 @@ class Letterbox:
     """Where the letters of a pipeline are written, and whether that is known to be possible."""
 
     settings: PipelineSettings
-    open_sink: Callable[[Location], Store]
     clock: Clock
-    pause: Callable[[float], None]
     _is_open: bool = False
 
-    def check(self) -> None:
+    def check(self, open_sink: Callable[[Location], Store]) -> None:
         """Raise if the queue cannot be written to; asked at the start, and again after trouble.
 
         Without it a batch is not journaled, so that it would be run in vain, each time again. A
@@ -35,14 +33,21 @@ class Letterbox:
         if self._is_open or self.settings.dlq_path is None:
             return
         place = dlq_location_of(self.settings)
-        store = self.open_sink(place.location)
+        store = open_sink(place.location)
         # Create-only, so that a proof that may not be removed is left once and for all.
         if isinstance(store.create(PROOF, b""), Created):
             with suppress(StoreDenied):
                 store.delete(PROOF)
         self._is_open = True
 
-    def record(self, records: Iterable[SourceRecord], *, batch: int) -> tuple[str, ...]:
+    def record(
+        self,
+        records: Iterable[SourceRecord],
+        open_sink: Callable[[Location], Store],
+        *,
+        batch: int,
+        pause: Callable[[float], None],
+    ) -> tuple[str, ...]:
         """Write the letters of a batch before its entry; return the URI that the entry then names.
 
         If that fails, the next batch is not run before the queue can be written to.
@@ -51,10 +56,10 @@ class Letterbox:
             return record_failures(
                 records,
                 self.settings,
-                self.open_sink,
+                open_sink,
                 batch=batch,
                 clock=self.clock,
-                pause=self.pause,
+                pause=pause,
             )
         except LakeError:
             self._is_open = False
