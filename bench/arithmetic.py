@@ -6,7 +6,7 @@ their settings.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bench.figures import Asked, Assumptions, Costs, Prices
 from blizzard.journal.lease import BEAT_SECS
@@ -105,9 +105,9 @@ def batches_of(load: Load, cores: int, limits: Limits, given: Assumptions) -> Ba
     )
 
 
-def upload_of(size: float, *, part_size: float = UPLOAD.part_size) -> Asked:
+def upload_of(size: float, *, part_size: int = UPLOAD.part_size) -> Asked:
     """Count the requests of uploading a data file: in parts, or in one piece where it is small."""
-    if not UPLOAD.in_parts(math.ceil(size)):
+    if not replace(UPLOAD, part_size=part_size).in_parts(math.ceil(size)):
         return {"put": 1.0, "head": 1.0}
     parts = float(math.ceil(size / part_size))
     return {"begin": 1.0, "part": parts, "complete": 1.0, "head": 1.0}

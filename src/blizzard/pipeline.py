@@ -14,7 +14,7 @@ from blizzard.execute.merge import left_over
 from blizzard.execute.runner import Runner, RunStopped
 from blizzard.found_columns import BatchColumns, TableColumns, look_share
 from blizzard.handoff.commit_lag import check_commits
-from blizzard.handoff.dead_letters import record_failures
+from blizzard.handoff.letterbox import Letterbox
 from blizzard.handoff.publish import Publisher
 from blizzard.journal.compaction import SnapshotWriter
 from blizzard.journal.ingested import SegmentBroken
@@ -101,11 +101,13 @@ class Pipeline:
     _schedule: Schedule = field(init=False)
     _attempts: Attempts = field(init=False)
     _report: Reporter = field(init=False)
+    _letterbox: Letterbox = field(init=False)
 
     def __post_init__(self) -> None:
         self._summary = RunSummary(once=self.pace.drain)
         self._attempts = self.attempts or Attempts(self.settings.name, self.emit)
         self._report = Reporter(self.settings, self.emit, self.clock)
+        self._letterbox = Letterbox(settings=self.settings, clock=self.clock)
         self._schedule = Schedule(
             self.settings,
             self.open_source,
@@ -243,12 +245,10 @@ class Pipeline:
             for record in (journal.with_attempts(with_basis(each, bases[each.source])),)
         )
         self._check_lease()
-        dead_letters = record_failures(
+        dead_letters = self._letterbox.record(
             sources,
-            self.settings,
             self.open_sink,
             batch=journal.sequence + 1,
-            clock=self.clock,
             pause=self._report.pausing(events.Retried.DLQ, self.pause),
         )
         with self._report.timed(events.Step.JOURNAL), self._schedule.journal_lock:
@@ -293,6 +293,7 @@ class Pipeline:
             )
         if not journal.is_open:
             self.log.check_schema()
+            self._letterbox.check(self.open_sink)
             journal.open_with(self.log.knows_pipeline)
         return journal
 
@@ -307,6 +308,7 @@ class Pipeline:
     def _check_start(self, journal: Journal) -> None:
         """Take no new work while files wait so long that somebody's VACUUM may take them."""
         journal.check_protocol()
+        self._letterbox.check(self.open_sink)
         check_commits(
             journal.store,
             self.settings.name,

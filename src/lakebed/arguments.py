@@ -12,7 +12,7 @@ from typing import Annotated, Any, TextIO, cast
 import typer
 from typer.core import TyperGroup
 
-from lakebed.errors import ConfigInvalid, LakeError, ProtocolConflict
+from lakebed.errors import ConfigInvalid, LakeError, ProtocolConflict, StoreMisconfigured
 from lakebed.telemetry.events import FaultFound
 from lakebed.telemetry.logs import LogFormat, LogLevel, log_events
 
@@ -155,7 +155,8 @@ def complain(error: LakeError, who: str = "", shape: LogFormat = LogFormat.TEXT)
 
 def exit_code_of(error: BaseException) -> int:
     """Return the exit code for an error: 2 where the configuration is what must be changed."""
-    return USAGE if isinstance(error, ConfigInvalid | ProtocolConflict) else FAILED
+    configured = ConfigInvalid | ProtocolConflict | StoreMisconfigured
+    return USAGE if isinstance(error, configured) else FAILED
 
 
 ExitCode = Callable[[LakeError], int]

@@ -107,6 +107,17 @@ class StoreDenied(LakeError):
     whose = Whose.EXTERNAL
 
 
+class StoreMisconfigured(LakeError):
+    """The store cannot be used as it is configured: a key, a region, a bucket that it refuses.
+
+    It concerns every object there, so that no single one is to blame. The keys, the bucket or the
+    store may be put right while we wait.
+    """
+
+    code = "store_misconfigured"
+    whose = Whose.EXTERNAL
+
+
 class StoreFull(LakeError):
     """There is no room left where we write."""
 

@@ -17,6 +17,8 @@ PENDING = f"{STAGING}/pending"
 HELD = f"{STAGING}/held"
 DISCARDED = f"{STAGING}/discarded"
 DELTA_LOG = "_delta_log"
+CREATE_ONLY_PROOF = TablePath(".penguin-create-only")
+"""What is written and removed again to see that a store has create-only writes. Hidden."""
 LAST_CHECKPOINT = TablePath(f"{DELTA_LOG}/_last_checkpoint")
 
 PIPELINE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")

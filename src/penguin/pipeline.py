@@ -7,8 +7,8 @@ from typing import assert_never
 
 from lakebed.clock import Clock
 from lakebed.documents.entry import encode
-from lakebed.layout import log_version, protocol, receipt
-from lakebed.storage.create_only import probe
+from lakebed.layout import CREATE_ONLY_PROOF, log_version, protocol, receipt
+from lakebed.storage.create_only import probe, prove
 from lakebed.storage.store import Reader, Store, is_there
 from lakebed.telemetry.events import Emit
 from penguin.announcer import Announcer
@@ -184,9 +184,16 @@ class TableRun:
         return tuple(file for key, file in held.items() if shape != known_shape or key not in tried)
 
     def _probe(self, store: Store, version: int | None) -> None:
-        """Before the first commit, check that the store refuses to write a version twice."""
+        """Before the first commit, check that the store refuses to write a version twice.
+
+        A table that is yet to be made of other programs' files has nothing to check it with.
+        """
         last = [] if version is None else [log_version(version)]
-        self._probed = self._probed or any(probe(store, path) for path in (*last, protocol(1)))
+        if self._probed or any(probe(store, path) for path in (*last, protocol(1))):
+            self._probed = True
+            return
+        prove(store, CREATE_ONLY_PROOF)
+        self._probed = True
 
     def _wait(self) -> None:
         self.emit(TableWaiting(table=self.settings.name, table_uri=self.settings.table_uri))

@@ -55,8 +55,8 @@ from lakebed.arguments import (
     usage_is_checked,
     version_option,
 )
-from lakebed.config.models import same_place
 from lakebed.errors import LakeError, ObjectMissing
+from lakebed.locations import ByPlace, place_of
 from lakebed.storage.store import Reader, Store
 from lakebed.telemetry.events import Emit, shared
 from lakebed.telemetry.health import Part, PartKind
@@ -217,8 +217,10 @@ def _too_early(sink: SinkSettings, handoff: Handoff) -> TooEarly | None:
 
 def _tables(pipelines: Iterable[PipelineSettings]) -> list[SinkSettings]:
     """Return the tables of pipelines, each once."""
-    sinks = [pipeline.sink for pipeline in pipelines]
-    return list({same_place(sink.table_uri): sink for sink in sinks}.values())
+    found: ByPlace[SinkSettings] = ByPlace()
+    for pipeline in pipelines:
+        found.setdefault(place_of(pipeline.sink.table_uri), pipeline.sink)
+    return list(found.values())
 
 
 def _run(

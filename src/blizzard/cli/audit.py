@@ -1,6 +1,7 @@
 """`blizzard audit`: whether a table holds what its journals say, proved from metadata."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -8,11 +9,12 @@ import typer
 from rich.console import Console
 
 from blizzard.cli.output import One, chosen, load, open_reader
-from blizzard.handoff.dead_letters import beside
+from blizzard.handoff.dead_letters import beside, is_in_queue, queue_at
 from blizzard.inspect.audit.findings import Amount, Audit, Difference, OtherCommit, Place
 from blizzard.inspect.audit.table import audit_table
 from blizzard.model.files import Location
 from blizzard.model.locations import sink_location
+from blizzard.model.settings import PipelineSettings
 from lakebed.arguments import FAILED, USAGE, Files, Folders, Outcome, Output, Shape
 from lakebed.console import add, columns, console, plural, print_line, say
 from lakebed.errors import ObjectMissing
@@ -50,13 +52,13 @@ def audit(
     Exits with 0 if everything is balanced, 1 if there are differences, and 2 if it cannot be told.
     """
     outcome = Outcome()
+    found_settings = chosen(load(files, folders), pipeline)
     tables = {
-        written_out(settings.sink.table_uri): sink_location(settings)
-        for settings in chosen(load(files, folders), pipeline)
+        written_out(settings.sink.table_uri): sink_location(settings) for settings in found_settings
     }
     for place in tables.values():
         with outcome.of(place.uri, lambda _error: USAGE):
-            found = audit_of(place, deep=deep)
+            found = audit_of(place, deep=deep, pipelines=found_settings)
             if output is Output.JSON:
                 print_line(audit_row(place.uri, found))
             else:
@@ -66,17 +68,28 @@ def audit(
     raise typer.Exit(outcome.code)
 
 
-def audit_of(table: Location, *, deep: bool = False) -> Audit:
-    """Audit the table of a place; a folder that does not exist is an error, and not balanced."""
+def audit_of(
+    table: Location, *, deep: bool = False, pipelines: Sequence[PipelineSettings] = ()
+) -> Audit:
+    """Audit the table of a place; a folder that does not exist is an error, and not balanced.
+
+    Dead letters are reached as the pipelines say whose queues they are in.
+    """
     folder = local_path(table.uri)
     if folder is not None and not folder.exists():
         raise ObjectMissing("there is no table here", path=table.uri)
     return audit_table(
         open_reader(table),
         lambda: inline.whole_log(table.uri, table.options),
-        lambda uri: open_reader(beside(table, uri)),
+        lambda uri: open_reader(_letters_at(table, uri, pipelines)),
         deep=deep,
     )
+
+
+def _letters_at(table: Location, uri: str, pipelines: Sequence[PipelineSettings]) -> Location:
+    queues = (settings for settings in pipelines if is_in_queue(settings, uri))
+    owner = next(queues, None)
+    return beside(table, uri) if owner is None else queue_at(owner, uri)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,8 +17,8 @@ from blizzard.plan.units import weight
 from blizzard.service import TableOf, asks_retention, asks_the_log, checks_schema, open_queue
 from lakebed.arguments import Outcome, Output, exit_code_of
 from lakebed.clock import Clock
-from lakebed.config.models import same_place
 from lakebed.console import INLINED, add, columns, console, plural, print_line, say, second
+from lakebed.locations import place_of
 from lakebed.partition import PartitionValues
 from lakebed.telemetry.events import code_of
 from lakebed.telemetry.logs import LogFormat
@@ -50,7 +50,7 @@ def dry_run(
                     other.name: source_uris_of(other)
                     for other in pipelines
                     if other is not pipeline
-                    and same_place(other.sink.table_uri) == same_place(pipeline.sink.table_uri)
+                    and place_of(other.sink.table_uri).same(place_of(pipeline.sink.table_uri))
                 },
                 check_schema=checks_schema(pipeline, table_of),
                 retention=asks_retention(pipeline),

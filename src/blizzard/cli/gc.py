@@ -48,7 +48,11 @@ def gc(
     ] = "24h",
     output: Shape = Output.TEXT,
 ) -> None:
-    """Show or delete the files that failed attempts have left behind."""
+    """Show or delete the files that failed attempts have left behind.
+
+    Parts of uploads that a kill left unfinished in an object store are not among them: no listing
+    shows them. Let the bucket remove them with a lifecycle rule, AbortIncompleteMultipartUpload.
+    """
     span = parse_span(older_than)
     if span is None:
         typer.echo(f"error: --older-than {older_than!r}: write 90m, 24h or 7d", err=True)

@@ -18,7 +18,7 @@ from blizzard.inspect.written import pipeline_lines, rotation_remark
 from blizzard.model.source.glob import split
 from blizzard.model.source.rotation import renamed
 from lakebed.arguments import DONE, FAILED, USAGE, ends_on_error, exit_code_of
-from lakebed.config.models import location, source_location
+from lakebed.config.places import location, source_location
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import local_path
 from lakebed.units import in_words, plural

@@ -29,15 +29,16 @@ from lakebed.config.models import (
     Pipeline,
     Sink,
     Source,
+    place_in,
     plain,
-    same_place,
-    storage_options,
 )
+from lakebed.config.profiles import options_at
 from lakebed.config.schema import DeclaredSchema
 from lakebed.layout import PIPELINE_NAME, PROTOCOL
 from lakebed.listing.lookback import Window
-from lakebed.locations import place_of
+from lakebed.locations import ByPlace, place_of
 from lakebed.partition import Template
+from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import local_path
 from lakebed.types import OnBadRecord
 from lakebed.units import mebibytes
@@ -58,9 +59,13 @@ def load(
 ) -> BlizzardSettings:
     """Read a configuration; ConfigInvalid carries every fault of it."""
     document = load_document(files, folders, environment, _check)
-    pipelines = tuple(_pipeline(name, found) for _, name, found in document.named_pipelines())
+    pipelines = tuple(
+        _pipeline(document, path, name, found) for path, name, found in document.named_pipelines()
+    )
     metrics = metrics_address(document, "blizzard")
-    tables = {same_place(table.table_uri): name for name, table in document.tables.items()}
+    tables: ByPlace[str] = ByPlace()
+    for name, table in document.tables.items():
+        tables.setdefault(place_in(table.table_uri, table.storage_options), name)
     return BlizzardSettings(
         pipelines=pipelines,
         spark=SparkSettings(
@@ -73,9 +78,10 @@ def load(
         total_concurrency=document.global_.total_concurrency,
         poll_jitter=document.global_.poll_jitter_secs,
         tables={
-            pipeline.name: tables[same_place(pipeline.sink.table_uri)]
-            for pipeline in pipelines
-            if same_place(pipeline.sink.table_uri) in tables
+            name: table_name
+            for _, name, pipeline in document.named_pipelines()
+            if (sink := pipeline.sink) is not None
+            and (table_name := tables.get(place_in(sink.uri or "", sink.storage_options)))
         },
         metrics_address=metrics.address if document.metrics.enabled else None,
         metrics_key=metrics.key,
@@ -108,6 +114,7 @@ def _check(document: Document) -> Iterator[Fault]:
             yield from _check_schema(path, pipeline.schema_)
             yield from provenance.faults(path, pipeline.schema_, pipeline.sink)
         yield from _check_quarantine(path, pipeline.error_handling)
+        yield from _check_queue(path, pipeline.error_handling)
     yield from queues.shared_faults(document)
     yield from reachability.faults(document)
     yield from overlaps.faults(document, place)
@@ -142,6 +149,16 @@ def _check_quarantine(path: KeyPath, handling: ErrorHandling) -> Iterator[Fault]
             )
 
 
+def _check_queue(path: KeyPath, handling: ErrorHandling) -> Iterator[Fault]:
+    """Refuse options of a queue that lies in the table directory, which has options of its own."""
+    if handling.dlq_storage_options and handling.dlq_path is None:
+        yield Fault(
+            (*path, "error_handling", "dlq_storage_options"),
+            "belongs to dlq_path; without it the queue is in the table directory, and is reached "
+            "with the sink's storage_options",
+        )
+
+
 def _check_name(path: KeyPath, name: str) -> Iterator[Fault]:
     """Pipelines name folders, sources are in the journal: neither may contain a slash or colon."""
     if not PIPELINE_NAME.fullmatch(name):
@@ -156,7 +173,7 @@ def _check_name(path: KeyPath, name: str) -> Iterator[Fault]:
 def _check_overlap(path: KeyPath, pipeline: Pipeline) -> Iterator[Fault]:
     """Refuse sources of which one holds the other's files: they would be ingested twice."""
     places = [
-        (name_path, name, place_of(_folder(source)))
+        (name_path, name, place_in(_folder(source), source.storage_options))
         for name_path, name, source in pipeline.named_sources()
     ]
     for (here, name, outer), (_there, other, inner) in permutations(places, 2):
@@ -223,7 +240,7 @@ def _time_template(source: Source, sink: Sink | None) -> str | None:
 
 def _check_parts(path: KeyPath, sink: Sink) -> Iterator[Fault]:
     """Refuse parts that S3 would refuse, at the end of the first upload that has two of them."""
-    on_s3 = (sink.uri or "").startswith("s3://")
+    on_s3 = sink.uri is not None and place_of(sink.uri).scheme == "s3"
     if on_s3 and mebibytes(sink.part_size_mb) < SMALLEST_PART_ON_S3:
         yield Fault(
             (*path, "sink", "part_size_mb"),
@@ -231,25 +248,47 @@ def _check_parts(path: KeyPath, sink: Sink) -> Iterator[Fault]:
         )
 
 
-def _pipeline(name: str, pipeline: Pipeline) -> PipelineSettings:
+def _pipeline(document: Document, path: KeyPath, name: str, pipeline: Pipeline) -> PipelineSettings:
     sink = _checked(pipeline.sink)
+    handling = pipeline.error_handling
     declared = pipeline.schema_ or DeclaredSchema()
     return PipelineSettings(
         name=name,
         sources=tuple(
-            _source(called, source, sink) for _, called, source in pipeline.named_sources()
+            _source(
+                called,
+                source,
+                sink,
+                options_at(document, (*path, *below), source.storage_options, place="path"),
+            )
+            for below, called, source in pipeline.named_sources()
         ),
-        sink=_sink(sink),
+        sink=_sink(
+            sink,
+            options_at(
+                document,
+                (*path, "sink"),
+                sink.storage_options,
+                place="path" if sink.table_uri is None else "table_uri",
+            ),
+        ),
         schema=schema_of(declared),
         infer=declared.is_inferred,
         infer_max_bytes=declared.infer_max_bytes,
         unknown_fields=declared.unknown,
         on_mismatch=declared.mismatch,
         provenance=tuple(declared.provenance),
-        quarantine=_quarantine(pipeline.error_handling),
-        max_failures=pipeline.error_handling.max_failures or None,
-        dlq_path=pipeline.error_handling.dlq_path,
-        show_values=pipeline.error_handling.show_values,
+        quarantine=_quarantine(handling),
+        max_failures=handling.max_failures or None,
+        dlq_path=handling.dlq_path,
+        dlq_options=options_at(
+            document,
+            (*path, "error_handling"),
+            handling.dlq_storage_options,
+            place="dlq_path",
+            named="dlq_storage_options",
+        ),
+        show_values=handling.show_values,
     )
 
 
@@ -259,14 +298,14 @@ def _quarantine(handling: ErrorHandling) -> QuarantineLimits | None:
     return QuarantineLimits(max_records=handling.max_bad_records, max_ratio=handling.max_bad_ratio)
 
 
-def _source(name: str, source: Source, sink: Sink) -> SourceSettings:
+def _source(name: str, source: Source, sink: Sink, options: StorageOptions) -> SourceSettings:
     folder, pattern = place(source.path)
     by, horizon = source.partition_filter, source.sweep_horizon
     template = _time_template(source, sink)
     return SourceSettings(
         name=name,
         uri=folder,
-        storage_options=storage_options(source.storage_options),
+        storage_options=options,
         compression=source.compression,
         form=forms.form_of(source),
         max_concurrent_files=source.max_concurrent_files,
@@ -285,10 +324,10 @@ def _source(name: str, source: Source, sink: Sink) -> SourceSettings:
     )
 
 
-def _sink(sink: Sink) -> SinkSettings:
+def _sink(sink: Sink, options: StorageOptions) -> SinkSettings:
     return SinkSettings(
         table_uri=_checked(sink.uri),
-        storage_options=storage_options(sink.storage_options),
+        storage_options=options,
         rolling=RollingPolicy(
             file_size=mebibytes(sink.file_size_mb),
             row_group_size=sink.row_group_size_bytes,

@@ -17,6 +17,8 @@ from blizzard.config.spark_master import (
 )
 from lakebed.config.faults import Fault
 from lakebed.config.models import Document, KeyPath
+from lakebed.config.profiles import key_path
+from lakebed.storage.remote import is_endpoint
 from lakebed.storage.store import local_path
 
 
@@ -31,11 +33,11 @@ def faults(document: Document) -> Iterator[Fault]:
         for below, _source_name, source in pipeline.named_sources():
             here = (*path, *below)
             yield from _local(here, "path", source.path, master, shared)
-            yield from _loopback(here, source.storage_options, master)
+            yield from _loopback(document, here, source.storage_options, master)
         if sink is not None and sink.uri is not None:
             key = "path" if sink.table_uri is None else "table_uri"
             yield from _local((*path, "sink"), key, sink.uri, master, shared)
-            yield from _loopback((*path, "sink"), sink.storage_options, master)
+            yield from _loopback(document, (*path, "sink"), sink.storage_options, master)
 
 
 def _local(here: KeyPath, key: str, place: str, master: str, shared: list[Path]) -> Iterator[Fault]:
@@ -52,13 +54,15 @@ def _local(here: KeyPath, key: str, place: str, master: str, shared: list[Path])
         )
 
 
-def _loopback(here: KeyPath, options: Mapping[str, SecretStr], master: str) -> Iterator[Fault]:
+def _loopback(
+    document: Document, here: KeyPath, options: Mapping[str, SecretStr], master: str
+) -> Iterator[Fault]:
     if stays_on_this_machine(master):
         return
     for name, value in options.items():
-        if "endpoint" in name.lower() and leads_to_loopback(value.get_secret_value()):
+        if is_endpoint(name) and leads_to_loopback(value.get_secret_value()):
             yield Fault(
-                (*here, "storage_options", name),
+                key_path(document, (*here, "storage_options"), name, options),
                 f"is this machine's loopback address, and executors of {master} would connect to "
                 "their own; use the store's network address",
             )

@@ -17,13 +17,14 @@ from pydantic import TypeAdapter, ValidationError
 from blizzard.journal.books.ledger import dead_letters_of
 from blizzard.journal.state import read_history
 from blizzard.model.files import Location
-from blizzard.model.locations import OpenReader, sink_location
+from blizzard.model.locations import OpenReader, sink_location, source_uris_of
 from blizzard.model.settings import PipelineSettings
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry, SourceRecord, Stage
 from lakebed.errors import DocumentUnreadable, ObjectMissing, StoreUnavailable
 from lakebed.journal import JournalReader
+from lakebed.locations import place_of
 from lakebed.retry import Backoff, attempts
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import AlreadyThere, Reader, Store
@@ -110,17 +111,40 @@ class DlqLocation:
     folder: str
 
 
-def dlq_location(pipeline: str, *, sink: Location, configured: str | None) -> DlqLocation:
-    """Return where a queue is: at the configured path or, if none, below the table directory."""
+def dlq_location(
+    pipeline: str, *, sink: Location, configured: str | None, options: StorageOptions | None = None
+) -> DlqLocation:
+    """Return where a queue is: at the configured path or, if none, below the table directory.
+
+    It is reached with options of its own or, if there are none, as what lies beside the sink.
+    """
     if configured is None:
         return DlqLocation(location=sink, folder=layout.dead_letter_folder(pipeline))
+    if options is not None and options.plain():
+        return DlqLocation(location=Location(uri=configured, options=options), folder="")
     return DlqLocation(location=beside(sink, configured), folder="")
 
 
 def beside(sink: Location, uri: str) -> Location:
     """Return how a place is reached: with the sink's options if it is of the same kind."""
-    same = _scheme(uri) == _scheme(sink.uri)
+    same = place_of(uri).scheme == place_of(sink.uri).scheme
     return Location(uri=uri, options=sink.options if same else StorageOptions())
+
+
+def is_in_queue(settings: PipelineSettings, uri: str) -> bool:
+    """Whether a folder or an object is in the queue that a pipeline has a path for."""
+    queue = settings.dlq_path
+    return queue is not None and place_of(queue).holds(place_of(uri))
+
+
+def queue_at(settings: PipelineSettings, uri: str) -> Location:
+    """Return how a folder of letters is reached: as the queue if it is in it, or beside the sink.
+
+    The queue may have been at another place when they were written.
+    """
+    if is_in_queue(settings, uri):
+        return Location(uri=uri, options=dlq_location_of(settings).location.options)
+    return beside(sink_location(settings), uri)
 
 
 def write(
@@ -159,7 +183,7 @@ def record_failures(
         records,
         pipeline=settings.name,
         batch=batch,
-        source_uris={source.name: source.uri for source in settings.sources},
+        source_uris=source_uris_of(settings),
         at=clock.now(),
     )
     if not found:
@@ -266,14 +290,14 @@ def _now(letter: DeadLetter, entry: Entry, states: Mapping[str, int | Now]) -> N
     return Now.FAILED if state == entry.sequence else Now.FAILED_AGAIN
 
 
-def _scheme(uri: str) -> str:
-    scheme, separator, _rest = uri.partition("://")
-    return scheme if separator else "file"
-
-
 def dlq_location_of(settings: PipelineSettings) -> DlqLocation:
     """Return where the pipeline's dead letters go."""
-    return dlq_location(settings.name, sink=sink_location(settings), configured=settings.dlq_path)
+    return dlq_location(
+        settings.name,
+        sink=sink_location(settings),
+        configured=settings.dlq_path,
+        options=settings.dlq_options,
+    )
 
 
 def dead_letter_queue(
@@ -287,7 +311,7 @@ def dead_letter_queue(
     sink = sink_location(settings)
 
     def open_folder(uri: str) -> Reader:
-        return open_reader(beside(sink, uri))
+        return open_reader(queue_at(settings, uri))
 
     try:
         store = open_reader(sink)

@@ -98,7 +98,8 @@ class UploadSettings:
 
     def in_parts(self, size: int) -> bool:
         """Whether a file of this size is uploaded in parts."""
-        return size >= self.min_multipart_size
+        # One part costs three requests, and is no more than a single PUT can take.
+        return size >= self.min_multipart_size and size > self.part_size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,6 +156,8 @@ class PipelineSettings:
     max_failures: int | None = None
     """The failed file that stops the pipeline; None where failures never stop it."""
     dlq_path: str | None = None
+    dlq_options: StorageOptions = field(default_factory=StorageOptions)
+    """Those of the dead letter queue alone; where there are none, the sink's may do."""
     """The dead letter queue; None where it is below the table directory."""
     show_values: bool = False
     """Whether failure messages may quote what is in a line."""

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from lakebed.config.addresses import address_faults
 from lakebed.config.faults import Fault, dotted
 from lakebed.config.field_checks import check_fields
-from lakebed.config.models import Discovering, Document, KeyPath, Pipeline, Sink, same_place
+from lakebed.config.models import Discovering, Document, KeyPath, Pipeline, Sink, place_in
 from lakebed.listing.lookback import Window
+from lakebed.locations import ByPlace, place_of
 
 
 def check_sections(document: Document) -> Iterator[Fault]:
@@ -19,27 +20,42 @@ def check_sections(document: Document) -> Iterator[Fault]:
             near=(),
         )
     yield from (Fault(path, message) for path, message in address_faults(document))
-    sinks: dict[str, tuple[KeyPath, Sink]] = {}
-    times: dict[str, set[str | None]] = {}
+    yield from _check_profiles(document)
+    sinks: ByPlace[tuple[KeyPath, Sink]] = ByPlace()
+    times: ByPlace[set[str | None]] = ByPlace()
     for path, _, pipeline in document.named_pipelines():
         yield from _check_pipeline(path, pipeline)
         if pipeline.sink is not None and pipeline.sink.uri is not None:
             found = ((*path, "sink"), pipeline.sink)
-            first = sinks.setdefault(same_place(pipeline.sink.uri), found)
-            times.setdefault(same_place(pipeline.sink.uri), set()).add(_time(pipeline.sink))
+            place = place_in(pipeline.sink.uri, pipeline.sink.storage_options)
+            first = sinks.setdefault(place, found)
+            times.setdefault(place, set()).add(_time(pipeline.sink))
             yield from _check_shared_table(first, found)
-    names: dict[str, str] = {}
+    names: ByPlace[str] = ByPlace()
     for name, table in document.tables.items():
-        place, here = same_place(table.table_uri), ("tables", name)
-        if names.setdefault(place, name) != name:
-            yield Fault((*here, "table_uri"), f"is the same table as tables.{names[place]}")
-        if place in sinks and table.partition_by:
-            path, sink = sinks[place]
+        place, here = place_in(table.table_uri, table.storage_options), ("tables", name)
+        if (other := names.setdefault(place, name)) != name:
+            yield Fault((*here, "table_uri"), f"is the same table as tables.{other}")
+        written = sinks.get(place)
+        if written is not None and table.partition_by:
+            path, sink = written
             if _template(sink) != table.partition_by.prefix_template:
                 yield _disagreement((*here, "partition_by"), (*path, "partition_by"))
-            elif table.partition_by.timestamp_field not in {None, *times[place]}:
+            elif table.partition_by.timestamp_field not in {None, *(times.get(place) or ())}:
                 key = ("partition_by", "timestamp_field")
                 yield _disagreement((*here, *key), (*path, *key))
+
+
+def _check_profiles(document: Document) -> Iterator[Fault]:
+    """Refuse two profiles of which neither has the longer prefix."""
+    known: ByPlace[int] = ByPlace()
+    for index, profile in enumerate(document.storage):
+        first = known.setdefault(place_in(profile.prefix, profile.options), index)
+        if first != index:
+            yield Fault(
+                ("storage", index, "prefix"),
+                f"is the same as storage[{first}].prefix; put their options together",
+            )
 
 
 def filter_fault(path: KeyPath, section: Discovering) -> Fault | None:
@@ -69,7 +85,7 @@ def _check_pipeline(path: KeyPath, pipeline: Pipeline) -> Iterator[Fault]:
     elif sink.uri is None:
         near = ((*path, "sink", "path"), (*path, "sink", "table_uri"))
         yield Fault((*path, "sink", "path"), "is required", near=near)
-    elif sink.path and sink.table_uri and same_place(sink.path) != same_place(sink.table_uri):
+    elif sink.path and sink.table_uri and not place_of(sink.path).same(place_of(sink.table_uri)):
         yield Fault((*path, "sink", "path"), "means the same as table_uri, but the two differ")
     if schema is not None:
         yield from check_fields((*path, "schema", "fields"), schema.fields_)

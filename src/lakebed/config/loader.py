@@ -17,6 +17,7 @@ from lakebed.config.faults import Fault, in_words
 from lakebed.config.files import Merged, merge, read_all
 from lakebed.config.interpolate import interpolate
 from lakebed.config.models import Document, KeyPath
+from lakebed.config.profiles import with_profiles
 from lakebed.errors import ConfigInvalid
 
 Check = Callable[[Document], Iterable[Fault]]
@@ -33,7 +34,7 @@ def load_document(
         (*path, "fields"): (*path, _declare(path, section, merged, faults))
         for path, section in _schemas(tree)
     }
-    document = _validated(tree, merged.tree, faults)
+    document = with_profiles(_validated(tree, merged.tree, faults))
     for fault in [*check_sections(document), *check(document)]:
         _report(fault, faults)
     if faults:

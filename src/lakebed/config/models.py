@@ -8,7 +8,6 @@ never repeats it: it may be a secret.
 
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Annotated
 
 from pydantic import (
@@ -18,10 +17,11 @@ from pydantic import (
     SecretStr,
 )
 
+from lakebed.config.places import local, location, prefix, source_location
 from lakebed.config.schema import DeclaredSchema
 from lakebed.config.section import Flag, Section, Text
-from lakebed.locations import place_of
-from lakebed.storage.options import StorageOptions
+from lakebed.locations import Place, place_of
+from lakebed.storage.options import bare
 from lakebed.types import (
     Commit,
     Compression,
@@ -36,7 +36,6 @@ from lakebed.types import (
 from lakebed.units import mebibytes
 
 KeyPath = tuple[str | int, ...]
-SCHEMES = ("file", "s3", "gs", "az", "abfss")
 DEFAULT_NAME = "default"
 
 
@@ -56,62 +55,16 @@ def template_keys(text: str) -> tuple[str, ...]:
     return tuple(keys)
 
 
-def source_location(text: str) -> str:
-    """Return a location that may hold `*`, `?` and `[…]`, which stand for names."""
-    for after in text.split("?")[1:]:
-        if "=" in after.partition("/")[0] and "://" in text:
-            # This is what a signature looks like, and no pattern of names.
-            return location(text)
-    # A letter stands in for each `?` while the rest is checked; no path holds the letter itself.
-    stand_in = "\ue000"
-    return location(text.replace("?", stand_in)).replace(stand_in, "?")
-
-
-def location(text: str) -> str:
-    """Return a URI or local path without trailing slashes and with `~` expanded."""
-    if text.lower().startswith("file:/") and "://" not in text:
-        text = f"file://{text[len('file:') :]}"  # RFC 8089 allows one slash as well as three.
-    scheme, separator, rest = text.partition("://")
-    if not separator:
-        return _local(text)
-    scheme = scheme.lower()
-    if scheme not in SCHEMES:
-        known = ", ".join(f"{name}://" for name in SCHEMES)
-        raise ValueError(f"must be a local path or start with one of {known}")
-    host = rest.partition("/")[0]
-    if scheme == "file" and host:
-        raise ValueError("must have three slashes and a full path, as in file:///data/events")
-    if scheme != "file" and not host:
-        raise ValueError(f"names no bucket or container after {scheme}://")
-    if ":" in host.rpartition("@")[0]:
-        raise ValueError("must not hold a password; put it into storage_options")
-    if scheme != "file" and ("?" in rest or "#" in rest):
-        raise ValueError("must not hold ? or #; put keys and signatures into storage_options")
-    return f"{scheme}://{rest.rstrip('/') or ('/' if scheme == 'file' else '')}"
-
-
-def same_place(uri: str) -> str:
-    """Return the one form in which two locations can be compared: `file:///x` is `/x`."""
-    return str(place_of(uri))
+def place_in(uri: str, options: Mapping[str, SecretStr]) -> Place:
+    """Return the place of a URI, with the account that the options name."""
+    named = (value for name, value in options.items() if bare(name.lower()) == "account_name")
+    account = next(named, None)
+    return place_of(uri, account="" if account is None else account.get_secret_value())
 
 
 def plain(secrets: Mapping[str, SecretStr]) -> dict[str, str]:
     """Return the values of a section that may hold secrets."""
     return {name: value.get_secret_value() for name, value in secrets.items()}
-
-
-def storage_options(secrets: Mapping[str, SecretStr]) -> StorageOptions:
-    """Return the options of a store, which stay hidden on their further way."""
-    return StorageOptions(plain(secrets))
-
-
-def _local(text: str) -> str:
-    if text.startswith("~"):
-        try:
-            text = str(Path(text).expanduser())
-        except RuntimeError:
-            raise ValueError("starts with ~, and there is no such home folder") from None
-    return text.rstrip("/") or "/"
 
 
 def _without_nul(text: str) -> str:
@@ -145,7 +98,7 @@ def _address(text: str) -> str:
 
 
 def _folder(text: str) -> str:
-    if not (text := _local(text)).startswith("/"):
+    if not (text := local(text)).startswith("/"):
         raise ValueError("must be a full path of a local disk, as in /mnt/lake")
     return text
 
@@ -169,6 +122,7 @@ Megabytes = Annotated[
 ]
 Location = Annotated[Text, AfterValidator(_without_nul), AfterValidator(location)]
 SourceLocation = Annotated[Text, AfterValidator(_without_nul), AfterValidator(source_location)]
+Prefix = Annotated[Text, AfterValidator(_without_nul), AfterValidator(prefix)]
 Address = Annotated[str, AfterValidator(_address)]
 Folder = Annotated[Text, AfterValidator(_folder)]
 Port = Annotated[CountOrZero, AfterValidator(_port)]
@@ -261,6 +215,7 @@ class ErrorHandling(Section):
 
     max_failures: CountOrZero = 0
     dlq_path: Location | None = None
+    dlq_storage_options: dict[str, SecretStr] = {}
     on_bad_record: OnBadRecord = OnBadRecord.FAIL
     max_bad_records: Count | None = None
     max_bad_ratio: Ratio | None = None
@@ -299,6 +254,13 @@ class Table(Discovering):
     table_properties: dict[str, str] = {}
 
 
+class StorageProfile(Section):
+    """How the stores are reached whose locations begin with a prefix."""
+
+    prefix: Prefix
+    options: dict[str, SecretStr]
+
+
 class Global(Section):
     """What all pipelines of one process share."""
 
@@ -333,6 +295,7 @@ class Document(Section):
     error_handling: ErrorHandling | None = None
     pipelines: dict[str, Pipeline] = {}
     tables: dict[str, Table] = {}
+    storage: list[StorageProfile] = []
     global_: Global = Field(default=Global(), alias="global")
     spark: Spark = Spark()
     metrics: Metrics = Metrics()

@@ -9,8 +9,8 @@ from typing import Any
 
 from lakebed.errors import StoreUnavailable
 from lakebed.listing.sort import CONTROL
+from lakebed.locations import place_of
 
-SCHEMES = ("s3", "s3a")
 _KEYS = {
     "access_key_id": "access_key",
     "secret_access_key": "secret_key",
@@ -24,7 +24,7 @@ _KEYS = {
 
 def can_name(uri: str) -> bool:
     """Whether the names of a store can be read in this way."""
-    return uri.partition("://")[0] in SCHEMES
+    return place_of(uri).scheme == "s3"
 
 
 def names(
@@ -36,7 +36,8 @@ def names(
     """
     from pyarrow import fs  # noqa: PLC0415 - it brings a whole SDK, which is hardly ever needed
 
-    base = "/".join(part for part in (uri.partition("://")[2].strip("/"), folder) if part)
+    place = place_of(uri)
+    base = "/".join(part for part in (place.bucket, *place.folders, folder) if part)
     try:
         store = fs.S3FileSystem(**client(options, environment))
         found = store.get_file_info(fs.FileSelector(base, recursive=False))

@@ -5,6 +5,18 @@ from lakebed.layout import TablePath
 from lakebed.storage.store import Created, Store
 
 
+def prove(store: Store, path: TablePath) -> None:
+    """Check that the store has create-only writes, with an object of our own, which is removed.
+
+    One that a crash has left, or another process is just writing, serves as well.
+    """
+    store.create(path, b"{}")
+    try:
+        probe(store, path)
+    finally:
+        store.delete(path)
+
+
 def probe(store: Store, path: TablePath) -> bool:
     """Check that the store has create-only writes, by one that must be refused; False if unknown.
 

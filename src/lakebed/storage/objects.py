@@ -14,7 +14,8 @@ from obstore.exceptions import BaseError, PreconditionError
 from lakebed.errors import LakeError, ObjectChanged, ObjectMissing
 from lakebed.storage.opening import local_path, open_uri
 from lakebed.storage.options import StorageOptions
-from lakebed.storage.trouble import translated
+from lakebed.storage.remote import with_region
+from lakebed.storage.trouble import is_no_object, translated
 
 Answer = TypeVar("Answer")
 
@@ -54,7 +55,7 @@ class ObjectReader:
     ) -> None:
         """`retry` says how often a request to a remote store is sent; None for the usual."""
         self.uri = uri
-        self.options = options
+        self.options = options = with_region(options, uri)
         self.local_root = local_path(uri)
         self._store: Any = open_uri(
             uri, self.local_root, options, make_folder=make_folder, retry=retry
@@ -96,7 +97,9 @@ class ObjectReader:
         """Return what is asked of an object; None if there is none."""
         try:
             return ask()
-        except FileNotFoundError:
+        except FileNotFoundError as cause:
+            if not is_no_object(cause):
+                raise self._translated(cause, path) from cause
             return None
         except (BaseError, OSError) as cause:
             raise self._translated(cause, path) from cause
@@ -130,7 +133,8 @@ class ObjectReader:
                 received += len(piece)
                 yield piece
         except FileNotFoundError as cause:
-            raise self._gone(path) from cause
+            error = self._gone(path) if is_no_object(cause) else self._translated(cause, path)
+            raise error from cause
         except PreconditionError as cause:
             raise self._changed(path) from cause
         except (BaseError, OSError) as cause:
@@ -166,6 +170,8 @@ class ObjectReader:
         try:
             body = self._some(path, start, end, etag)
         except FileNotFoundError as cause:
+            if not is_no_object(cause):
+                raise self._translated(cause, path) from cause
             raise ObjectMissing("the object is gone", path=self.describe(path)) from cause
         except PreconditionError as cause:
             raise self._replaced(path) from cause

@@ -10,10 +10,12 @@ from obstore.exceptions import BaseError
 from obstore.store import LocalStore, from_url
 
 from lakebed.errors import ConfigInvalid, ObjectMissing, StoreDenied, StoreUnavailable
+from lakebed.locations import openable, place_of
 from lakebed.storage import remote
 from lakebed.storage.options import StorageOptions
 
-REMOTE_SCHEMES = ("s3", "s3a", "gs", "az", "abfs", "abfss", "adl", "azure")
+REMOTE = ("s3", "gs", "az")
+"""The kinds of remote stores, whichever scheme or address names them."""
 
 
 def local_path(uri: str) -> Path | None:
@@ -46,7 +48,7 @@ def open_uri(
             if not make_folder:
                 check_readable(root)
             return LocalStore(root.absolute(), mkdir=make_folder)
-        if uri.partition("://")[0] not in REMOTE_SCHEMES:
+        if place_of(uri).scheme not in REMOTE:
             raise ConfigInvalid(
                 [f"{uri}: cannot be opened; use a path, file://, s3://, gs:// or az://"]
             )
@@ -64,7 +66,9 @@ def _open_remote(uri: str, options: StorageOptions, retry: Any) -> Any:  # noqa:
         config: Any
         client: Any
         config, client = remote.split(given, uri=uri, environment=os.environ)
-        return from_url(uri, config=config or None, client_options=client, retry_config=retry)
+        return from_url(
+            openable(uri), config=config or None, client_options=client, retry_config=retry
+        )
 
     try:
         return opened(options.plain())

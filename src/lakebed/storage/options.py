@@ -1,22 +1,40 @@
 """How a store is reached: region, endpoint, credentials. Its values are never shown."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 SHORTEST_SECRET = 4
 """Shorter values are switches such as `true`, and blanking them would garble every message."""
+PREFIXES = ("aws_", "azure_storage_", "azure_", "google_")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where in the configuration a store is named and its options are set, for messages."""
+
+    place: str = ""
+    """The key of its URI, as in `source.path`."""
+    section: str = "storage_options"
+    """The key of its own options, as in `source.storage_options`."""
+    keys: Mapping[str, str] = field(default_factory=dict)
+    """The keys of options that are set elsewhere, as in `storage[0].options.AWS_REGION`."""
 
 
 class StorageOptions:
     """Options of a store, whose values appear only where `plain` is called.
 
     It is no Mapping on purpose: handing it to a logger, a message or `dict` reveals nothing. It
-    pickles with its values, since executors open the store themselves.
+    pickles with its values, since executors open the store themselves. Where the options are
+    written makes no difference between two of them.
     """
 
-    __slots__ = ("_options",)
+    __slots__ = ("_options", "origin")
 
-    def __init__(self, options: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, options: Mapping[str, str] | None = None, origin: Origin | None = None
+    ) -> None:
         self._options = tuple(sorted((options or {}).items()))
+        self.origin = origin or Origin()
 
     def plain(self) -> dict[str, str]:
         """Return the options with their values, for the store alone."""
@@ -30,8 +48,27 @@ class StorageOptions:
                 text = text.replace(value, "***")
         return text
 
-    def __reduce__(self) -> tuple[type["StorageOptions"], tuple[dict[str, str]]]:
-        return StorageOptions, (self.plain(),)
+    def key_of(self, *names: str, environment: Mapping[str, str]) -> str:
+        """Return where an option is set, by any of its names; where to set it if it is nowhere.
+
+        The names are in capitals with their prefix, as they are in the environment and in the
+        documentation; the first one is the one to set.
+        """
+        meant = [bare(name.lower()) for name in names]
+        for name, _value in self._options:
+            if bare(name.lower()) in meant:
+                return self.key(name)
+        for name in names:
+            if environment.get(name):
+                return f"the environment variable {name}"
+        return self.key(names[0])
+
+    def key(self, name: str) -> str:
+        """Return the key of an option in the configuration."""
+        return self.origin.keys.get(name, f"{self.origin.section}.{name}")
+
+    def __reduce__(self) -> tuple[type["StorageOptions"], tuple[dict[str, str], Origin]]:
+        return StorageOptions, (self.plain(), self.origin)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, StorageOptions) and self._options == other._options
@@ -41,3 +78,11 @@ class StorageOptions:
 
     def __repr__(self) -> str:
         return f"StorageOptions({', '.join(f'{name}=***' for name, _ in self._options)})"
+
+
+def bare(key: str) -> str:
+    """Return the name of an option, in small letters, without the prefix of its store."""
+    for prefix in PREFIXES:
+        if key.startswith(prefix):
+            return key.removeprefix(prefix)
+    return key

@@ -13,7 +13,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from lakebed.errors import ConfigInvalid
-from lakebed.storage.options import StorageOptions
+from lakebed.locations import place_of
+from lakebed.storage.answers import CREDENTIALS_OF_THE_MACHINE, ENDPOINTS
+from lakebed.storage.options import PREFIXES, StorageOptions, bare
 
 RETRY: Mapping[str, Any] = {
     "max_retries": 4,
@@ -49,7 +51,8 @@ CLIENT_OPTIONS = frozenset(
 )
 """Options of the HTTP client. Handed to a store as its own, they make obstore panic."""
 
-PREFIXES = ("aws_", "azure_", "google_")
+ALLOW_HTTP = {"s3": "AWS_ALLOW_HTTP", "az": "AZURE_ALLOW_HTTP", "gs": "GOOGLE_ALLOW_HTTP"}
+"""The option that allows plain HTTP, by the kind of store; the environment may set it, too."""
 
 KNOWN = (
     *sorted(CLIENT_OPTIONS),
@@ -58,6 +61,7 @@ KNOWN = (
     "account_name",
     "application_credentials",
     "authority_id",
+    "base_url",
     "bucket_name",
     "checksum_algorithm",
     "client_id",
@@ -102,9 +106,6 @@ KNOWN = (
 )
 """Options that may have been meant, without the prefix of a store."""
 
-CREDENTIALS_OF_THE_MACHINE = ("169.254.169.254", "169.254.170.2", "metadata.google.internal")
-"""Where a client asks for credentials when nobody has given it any."""
-
 NO_URL = "is not a URL; write http:// or https://, then the host, then the port if there is one"
 
 
@@ -117,30 +118,36 @@ def split(
     never holds a value: it may be a secret.
     """
     store: dict[str, str] = {}
+    outside, kind = environment or {}, place_of(uri).scheme
+    allowing = ALLOW_HTTP.get(kind, ALLOW_HTTP["s3"])
     # The store's own options are taken from the environment by the library, this one is not.
-    allow_http = (environment or {}).get("AWS_ALLOW_HTTP", "false")
-    client: dict[str, str] = {**TIMEOUTS, "allow_http": allow_http}
+    client: dict[str, str] = {**TIMEOUTS, "allow_http": outside.get(allowing, "false")}
     seen: set[str] = set()
     for name, value in options.items():
         key = name.lower()
         if key in seen:
             raise ConfigInvalid([f"{uri}: storage_options: {key} is given twice"])
         seen.add(key)
-        bare = _bare(key)
-        if bare in CLIENT_OPTIONS:
-            client[bare] = value
+        if bare(key) in CLIENT_OPTIONS:
+            client[bare(key)] = value
         else:
             store[key] = value
-    for key, value in _endpoints(options, environment or {}):
+    for key, value in _endpoints(options, outside, kind):
         if not _leads_somewhere(value):
             raise ConfigInvalid([f"{uri}: storage_options: {key}: {NO_URL}"])
-    plain = [key for key, value in store.items() if "endpoint" in key and _is_plain(value)]
-    if plain and client["allow_http"].lower() != "true":
-        fault = (
-            f"{plain[0]} is http://, which is not encrypted; to allow it set AWS_ALLOW_HTTP: true"
-        )
-        raise ConfigInvalid([f"{uri}: storage_options: {fault}"])
+        if value.lower().startswith("http://") and client["allow_http"].lower() != "true":
+            fault = f"{key} is http://, which is not encrypted; to allow it set {allowing}: true"
+            raise ConfigInvalid([f"{uri}: storage_options: {fault}"])
     return store, client
+
+
+def with_region(options: StorageOptions, uri: str) -> StorageOptions:
+    """Return the options with the region that an https address names, if they name none."""
+    region = place_of(uri).region if uri.startswith("https://") else ""
+    given = {bare(name.lower()) for name in options.plain()}
+    if not region or given & {"region", "default_region"}:
+        return options
+    return StorageOptions({**options.plain(), "aws_region": region}, options.origin)
 
 
 def fault_of(
@@ -153,7 +160,7 @@ def fault_of(
     """
     if unknown := _UNKNOWN.search(said):
         name = next((each for each in options if each.lower() == unknown[1].lower()), unknown[1])
-        near = get_close_matches(_bare(name.lower()), KNOWN, n=1, cutoff=0.75)
+        near = get_close_matches(bare(name.lower()), KNOWN, n=1, cutoff=0.75)
         return f"{name}: unknown option" + (
             f"; did you mean {_like(name, near[0])}?" if near else ""
         )
@@ -180,15 +187,19 @@ def _way_out(text: str, options: StorageOptions) -> str:
     if any(place in where for place in CREDENTIALS_OF_THE_MACHINE):
         return (
             f"; it was asked at {where} for the credentials of this machine, because there are "
-            "none in storage_options or in the environment: set them, or give the machine a role"
+            f"none in {options.origin.section} or in the environment: set them, or give the "
+            "machine a role"
         )
-    keys = [name for name in options.plain() if "endpoint" in name.lower()]
+    keys = [name for name in options.plain() if is_endpoint(name)]
     if keys:
         return (
-            f"; it was asked at {where}, as {keys[0]} in storage_options specifies: check that "
+            f"; it was asked at {where}, as {options.key(keys[0])} specifies: check that "
             "address, and that the store is up"
         )
-    return f"; it was asked at {where}: check the network, or set an endpoint in storage_options"
+    return (
+        f"; it was asked at {where}: check the network, or set an endpoint in "
+        f"{options.origin.section}"
+    )
 
 
 def for_delta(options: Mapping[str, str]) -> dict[str, str]:
@@ -223,7 +234,10 @@ def in_words(text: str) -> str:
         named = f" ({code[1]})" if code else ""
         return f"the store answered {answered[1].strip()}{named}"
     _request, trouble, reason = first.partition(" - HTTP error: ")
-    return without_urls(f"the store gave no answer: {reason}" if trouble else first)
+    if trouble:
+        known = (words for sign, words in _REASONS.items() if sign in text)
+        return without_urls(f"the store gave no answer: {next(known, reason)}")
+    return without_urls(first)
 
 
 def without_urls(text: str) -> str:
@@ -239,19 +253,34 @@ _LOGIN = re.compile(r"(\b[a-z][a-z0-9+.-]*://)[^\s/@]+@", re.IGNORECASE)
 _QUERY = re.compile(r"(\b[a-z][a-z0-9+.-]*://[^\s?]*)\?[^\s)]*", re.IGNORECASE)
 
 
+_REASONS = {
+    "ConnectionRefused": "the connection was refused",
+    "Connection refused": "the connection was refused",
+    "failed to lookup address": "there is no host of that name",
+    "dns error": "there is no host of that name",
+    "InvalidCertificate": "its certificate is not trusted",
+    "invalid peer certificate": "its certificate is not trusted",
+    "ConnectionReset": "the connection was reset",
+}
+"""What a client means by an error in sending a request, which it tells further down."""
 _UNKNOWN = re.compile(r"Configuration key: '([^']+)' is not valid")
 _ASKED = re.compile(r"Error performing [A-Z]+ (https?://[^\s/?]+)")
 
 
 def _endpoints(
-    options: Mapping[str, str], environment: Mapping[str, str]
+    options: Mapping[str, str], environment: Mapping[str, str], kind: str
 ) -> Iterator[tuple[str, str]]:
     """Yield every address that is given for a store; one in the options wins over one outside."""
-    given = [(name, value) for name, value in options.items() if "endpoint" in name.lower()]
+    given = [(name, value) for name, value in options.items() if is_endpoint(name)]
     yield from given
     if not given:
-        names = ("AWS_ENDPOINT", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3")
+        names = ENDPOINTS.get(kind, ())
         yield from ((name, environment[name]) for name in names if environment.get(name))
+
+
+def is_endpoint(name: str) -> bool:
+    """Whether an option is the address of a store."""
+    return "endpoint" in name.lower() or bare(name.lower()) == "base_url"
 
 
 def _leads_somewhere(url: str) -> bool:
@@ -274,16 +303,5 @@ def _like(written: str, bare: str) -> str:
     return f"{prefix}{bare}".upper() if written.isupper() else f"{prefix}{bare}"
 
 
-def _bare(key: str) -> str:
-    for prefix in PREFIXES:
-        if key.startswith(prefix):
-            return key.removeprefix(prefix)
-    return key
-
-
 def _duration(time: timedelta) -> str:
     return f"{round(time / timedelta(milliseconds=1))}ms"
-
-
-def _is_plain(value: str) -> bool:
-    return value.lower().startswith("http://")

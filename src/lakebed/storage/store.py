@@ -22,8 +22,10 @@ from lakebed.errors import (
 )
 from lakebed.listing import sort
 from lakebed.storage import arrow_s3, detour
+from lakebed.storage.answers import means_exists
 from lakebed.storage.objects import ObjectFacts, ObjectReader, facts_of
 from lakebed.storage.opening import check_readable, is_there, local_path
+from lakebed.storage.trouble import is_no_object
 
 __all__ = ["AlreadyThere", "Created", "ObjectFacts", "Reader", "Store", "is_there", "local_path"]
 
@@ -52,7 +54,9 @@ class Reader(ObjectReader):
             for page in obstore.list(self._store, prefix or None, offset=after, chunk_size=1000):
                 for meta in page:
                     yield facts_of(meta)
-        except FileNotFoundError:
+        except FileNotFoundError as cause:
+            if not is_no_object(cause):
+                raise self._translated(cause, prefix) from cause
             # A file that vanished while its folder was read, on a local disk. What is left cannot
             # be distinguished from what was never there, so the listing starts again.
             raise StoreUnavailable(
@@ -171,7 +175,9 @@ class Reader(ObjectReader):
         """List the folders and the objects right below a prefix, and nothing further down."""
         try:
             found = obstore.list_with_delimiter(self._store, prefix or None)
-        except FileNotFoundError:
+        except FileNotFoundError as cause:
+            if not is_no_object(cause):
+                raise self._translated(cause, prefix) from cause
             return [], []
         except (BaseError, OSError) as cause:
             raise self._translated(cause, prefix) from cause
@@ -185,7 +191,9 @@ class Store(Reader):
         """Write a new object, whole or not at all; one that is there already is left alone."""
         try:
             obstore.put(self._store, path, body, mode="create")
-        except AlreadyExistsError:
+        except AlreadyExistsError as cause:
+            if not means_exists(str(cause)):
+                raise self._translated(cause, path) from cause
             return AlreadyThere()
         except (BaseError, OSError) as cause:
             raise self._translated(cause, path) from cause
@@ -239,6 +247,8 @@ class Store(Reader):
         try:
             obstore.rename(self._store, source, target)
         except FileNotFoundError as cause:
+            if not is_no_object(cause):
+                raise self._translated(cause, source) from cause
             moved = False
             found = self.head(target)
             if found is None or found.size != size:
@@ -259,7 +269,9 @@ class Store(Reader):
                 (self.local_root / path).unlink()  # The library refuses such names.
             else:
                 obstore.delete(self._store, path)
-        except FileNotFoundError:
+        except FileNotFoundError as cause:
+            if not is_no_object(cause):
+                raise self._translated(cause, path) from cause
             return
         except (BaseError, OSError) as cause:
             raise self._translated(cause, path) from cause

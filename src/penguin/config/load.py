@@ -8,8 +8,16 @@ from lakebed.config.addresses import metrics_address
 from lakebed.config.checks import filter_fault
 from lakebed.config.faults import Fault
 from lakebed.config.loader import load_document
-from lakebed.config.models import Document, Table, same_place, storage_options, template_keys
+from lakebed.config.models import (
+    Document,
+    PartitionBy,
+    Table,
+    place_in,
+    template_keys,
+)
+from lakebed.config.profiles import options_at
 from lakebed.listing.lookback import Window
+from lakebed.locations import ByPlace
 from penguin.model.settings import PenguinSettings, TableSettings
 
 FORGETS = "delta.setTransactionRetentionDuration"
@@ -42,7 +50,7 @@ def load(
     document = _with_partitions(load_document(files, folders, environment, check))
     metrics = metrics_address(document, "penguin")
     return PenguinSettings(
-        tables=tuple(_settings(name, table) for name, table in document.tables.items()),
+        tables=tuple(_settings(document, name, table) for name, table in document.tables.items()),
         metrics_address=metrics.address if document.metrics.enabled else None,
         metrics_key=metrics.key,
     )
@@ -50,14 +58,16 @@ def load(
 
 def _with_partitions(document: Document) -> Document:
     """Let a table that says nothing of its partitions have those of the sink that writes to it."""
-    sinks = {
-        same_place(sink.uri): sink.partition_by
-        for _, _, pipeline in document.named_pipelines()
-        if (sink := pipeline.sink) is not None and sink.uri is not None
-    }
+    sinks: ByPlace[PartitionBy | None] = ByPlace()
+    for _, _, pipeline in document.named_pipelines():
+        if (sink := pipeline.sink) is not None and sink.uri is not None:
+            sinks.setdefault(place_in(sink.uri, sink.storage_options), sink.partition_by)
     tables = {
         name: table.model_copy(
-            update={"partition_by": table.partition_by or sinks.get(same_place(table.table_uri))}
+            update={
+                "partition_by": table.partition_by
+                or sinks.get(place_in(table.table_uri, table.storage_options))
+            }
         )
         for name, table in document.tables.items()
     }
@@ -108,14 +118,16 @@ def _template_with_time(table: Table) -> str | None:
         return None
 
 
-def _settings(name: str, table: Table) -> TableSettings:
+def _settings(document: Document, name: str, table: Table) -> TableSettings:
     template = table.partition_by.prefix_template if table.partition_by else None
     given = table.partition_filter
     timed = _template_with_time(table)
     return TableSettings(
         name=name,
         table_uri=table.table_uri,
-        storage_options=storage_options(table.storage_options),
+        storage_options=options_at(
+            document, ("tables", name), table.storage_options, place="table_uri"
+        ),
         poll_interval=table.poll_interval_secs,
         checkpoint_interval=table.delta_checkpoint_interval,
         evolution=table.schema_evolution,

@@ -13,11 +13,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
 
+from lakebed.locations import openable
+
 URI = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):/")
 KINDS = {
     "file": "file",
     **dict.fromkeys(("s3", "s3a", "s3n"), "s3"),
-    "gs": "gs",
+    **dict.fromkeys(("gs", "gcs"), "gs"),
     **dict.fromkeys(("az", "azure", "adl", "abfs", "abfss", "wasb", "wasbs"), "az"),
 }
 """Schemes that mean the same store."""
@@ -93,7 +95,7 @@ class _Place:
 
 
 def _place(uri: str) -> _Place | None:
-    scheme, _, rest = uri.partition("://")
+    scheme, _, rest = openable(uri).partition("://")
     authority, _, key = rest.partition("/")
     bucket, _, host = authority.partition("@")
     kind = KINDS.get(scheme.lower())

@@ -7,7 +7,8 @@ from typing import NoReturn
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
 from lakebed.errors import LakeError, StoreDenied, StoreFull
-from lakebed.storage import remote
+from lakebed.locations import openable
+from lakebed.storage import remote, trouble
 from lakebed.storage.store import Reader, local_path
 from penguin.model.errors import CommitFailed, TableUnreadable, TableUnsupported
 
@@ -37,6 +38,10 @@ def _raise_ours(store: Reader, cause: BaseException, *, unreadable: bool) -> NoR
     if unreadable and isinstance(cause, TableNotFoundError):
         raise NoTable("there is no table", table=store.uri) from cause
     text = remote.explained(str(cause) or type(cause).__name__, store.options)
+    told = trouble.told_by_store(str(cause), uri=store.uri, options=store.options)
+    if told is not None:
+        told.facts = {"table": store.uri}
+        raise told from cause
     if isinstance(cause, PermissionError) or any(sign in str(cause) for sign in REFUSALS):
         raise StoreDenied("the Delta log: permission denied", table=store.uri) from cause
     if "No space left" in str(cause):
@@ -57,4 +62,4 @@ def options_for(store: Reader) -> dict[str, str]:
 def location(uri: str) -> str:
     """Return where a table is, as the library expects it."""
     folder = local_path(uri)
-    return uri if folder is None else str(folder.absolute())
+    return openable(uri) if folder is None else str(folder.absolute())

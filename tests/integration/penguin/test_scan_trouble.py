@@ -7,8 +7,9 @@ import pyarrow as pa
 import pytest
 
 from lakebed.documents.entry import Protocol, encode
-from lakebed.errors import StoreUnavailable
-from lakebed.layout import protocol
+from lakebed.errors import NoExclusiveCreate, StoreUnavailable
+from lakebed.layout import CREATE_ONLY_PROOF, protocol
+from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 from lakebed.types import DiscoverBy, Handoff
 from penguin.delta.table import Log
@@ -18,6 +19,7 @@ from penguin.events.foreign_files import FilesLeftOut
 from penguin.model.errors import CommitFailed
 from tests.support.foreign import DAY, Directory, Visitor, date_folder
 from tests.support.readers import added
+from tests.support.stores import Overwrites
 from tests.support.tables import Penguin, TableDirectory, before_commit, rows_of
 
 
@@ -27,6 +29,21 @@ def table(tmp_path: Path) -> Directory:
 
 
 # ------------------------------------------------------------------------------ trouble
+
+
+def test_a_store_that_overwrites_is_refused_for_a_table_that_is_yet_to_be_made(table):
+    """HOLES D08: of two penguins both would make the table; nothing there could be probed."""
+    table.file(1)
+    careless = Visitor(table, store=Overwrites(str(table.root), StorageOptions()))
+    for _ in range(2):
+        with pytest.raises(NoExclusiveCreate, match="conditional writes"):
+            careless.run.step()
+    assert not (table.root / "_delta_log").exists()
+    assert [path.name for path in table.root.iterdir()] == [DAY], "no trace is left"
+    (table.root / CREATE_ONLY_PROOF).write_bytes(b"")  # As after a crash.
+    table.penguin().drain()
+    assert table.ids() == [1]
+    assert not (table.root / CREATE_ONLY_PROOF).exists()
 
 
 def test_a_corrupt_file_next_to_good_ones(table):

@@ -58,6 +58,6 @@ def test_a_whole_bucket_has_its_table_in_a_folder_of_its_own(landed: str, tmp_pa
 
 def test_a_bucket_that_is_not_there_is_said(tmp_path) -> None:
     done = run("s3://nobody-has-this/in", "--output", str(tmp_path / "p.yaml"))
-    assert done.exit_code == 1
-    assert "nobody-has-this" in done.stderr
+    assert done.exit_code == 2
+    assert "has no bucket nobody-has-this (NoSuchBucket)" in done.stderr
     assert not (tmp_path / "p.yaml").exists()

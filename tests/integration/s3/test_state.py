@@ -1,5 +1,6 @@
 """Garbage, a new journal and the state of a table on S3, where folders are only prefixes."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -12,6 +13,7 @@ from blizzard.maintain.gc import collect
 from blizzard.maintain.new_journal import take_over
 from blizzard.model.settings import PipelineSettings, SinkSettings
 from lakebed.clock import Clock
+from lakebed.journal import JournalReader
 from lakebed.layout import file_id, journal_entry, journal_folder
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Reader, Store
@@ -97,3 +99,32 @@ def test_garbage_is_taken_and_a_rolled_back_journal_is_replaced(settings, tmp_pa
         one.path for one in store.objects() if file_id(one.path)
     }
     assert len(list(store.objects(journal_folder("default")))) == 3
+
+
+@pytest.mark.parametrize(
+    "written", ["s3a://{}/in/", "s3n://{}/in", "https://{}.s3.us-east-1.amazonaws.com/in"]
+)
+def test_a_bucket_in_another_spelling_is_the_same_source_and_nothing_is_read_again(
+    s3, bucket, settings, written
+):
+    """HOLES L26: the journal holds the old spelling."""
+    given = StorageOptions(options(s3))
+    landing = Store(f"s3://{bucket}/in", given)
+    landing.create("a.ndjson", ndjson(rows(2)))
+
+    def at(uri: str, table: str) -> PipelineSettings:
+        source = replace(settings.sources[0], uri=uri, storage_options=given)
+        sink = replace(settings.sink, table_uri=table)
+        moved: PipelineSettings = replace(settings, sources=(source,), sink=sink)
+        return moved
+
+    before, after = at(f"s3://{bucket}/in", f"s3://{bucket}/table"), written.format(bucket)
+    assert step(before)
+    again = at(after, after.removesuffix("/").removesuffix("in") + "table")
+    assert not step(again)
+    landing.create("b.ndjson", ndjson(rows(1, 2)))
+    assert step(again)
+    assert not step(before)
+    books = JournalReader(store_of(settings), "default")
+    read = [record.path for entry in books.entries() for record in entry.sources]
+    assert read == ["a.ndjson", "b.ndjson"]

@@ -47,7 +47,7 @@ def test_what_is_journaled_is_counted_by_outcome(watched, source):
             watched.bench.settings,
             sink=SinkSettings(
                 table_uri=watched.bench.settings.sink.table_uri,
-                upload=UploadSettings(min_multipart_size=1),
+                upload=UploadSettings(min_multipart_size=1, part_size=500),
             ),
         ),
     )

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lakebed.locations import Place, place_of, written_out
+from lakebed.locations import ByPlace, Place, place_of, written_out
 
 
 @pytest.mark.parametrize(
@@ -23,6 +23,10 @@ from lakebed.locations import Place, place_of, written_out
         ("s3://b/a b", "s3://b/a%20b"),
         ("abfs://c@acc.dfs.core.windows.net/in", "abfss://c@acc.dfs.core.windows.net/in/"),
         ("az://c/in", "abfss://c@acc.dfs.core.windows.net/in"),
+        ("az://c/in", "https://acc.blob.core.windows.net/c/in"),
+        ("wasbs://c@acc.blob.core.windows.net/in", "abfss://c@acc.dfs.core.windows.net/in"),
+        ("s3n://b/in", "https://b.s3.amazonaws.com/in"),
+        ("gs://b/in", "gcs://b/in"),
     ],
 )
 def test_spellings_of_one_place_are_the_same(one: str, other: str) -> None:
@@ -40,6 +44,7 @@ def test_spellings_of_one_place_are_the_same(one: str, other: str) -> None:
         ("s3://b/in", "gs://b/in"),
         ("s3://b/in", "s3://b/input"),
         ("s3://b/a", "s3://b/A"),
+        ("https://one.blob.core.windows.net/c/in", "abfss://c@two.dfs.core.windows.net/in"),
         ("abfss://c@one.dfs.core.windows.net/in", "abfss://c@two.dfs.core.windows.net/in"),
     ],
 )
@@ -79,3 +84,13 @@ def test_a_place_has_one_text() -> None:
     assert str(place_of("file:///x/")) == "/x"
     assert str(place_of("/")) == "/"
     assert str(Place(scheme="az", bucket="c", account="acc", folders=("in",))) == "az://c@acc/in"
+
+
+def test_values_by_place_know_one_place_by_all_its_names() -> None:
+    held: ByPlace[str] = ByPlace()
+    assert held.setdefault(place_of("az://c/in", account="lake"), "first") == "first"
+    assert held.setdefault(place_of("abfss://c@lake.dfs.core.windows.net/in"), "x") == "first"
+    assert held.setdefault(place_of("az://c/in", account="other"), "second") == "second"
+    assert held.get(place_of("https://other.blob.core.windows.net/c/in")) == "second"
+    assert held.get(place_of("az://d/in")) is None
+    assert list(held.values()) == ["first", "second"]

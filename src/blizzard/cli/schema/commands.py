@@ -28,7 +28,7 @@ from lakebed.arguments import (
     exit_code_of,
 )
 from lakebed.clock import Clock
-from lakebed.config.models import source_location as checked_location
+from lakebed.config.places import source_location as checked_location
 from lakebed.console import print_line
 from lakebed.errors import ObjectMissing
 from lakebed.journal import JournalReader

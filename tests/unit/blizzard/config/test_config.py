@@ -164,6 +164,7 @@ READ: dict[str, tuple[Any, Any, Any]] = {
 }
 """Each key that is acted on: a value, where it arrives, and as what."""
 INSIDE = {
+    "error_handling.dlq_storage_options",
     "source.records",
     "source.notifications",
     "sink.partition_by.prefix_template",

@@ -58,16 +58,17 @@ def test_without_a_cluster_local_paths_are_what_they_are(tmp_path: Path, master:
     ],
 )
 @pytest.mark.parametrize("section", ["source", "sink"])
+@pytest.mark.parametrize("key", ["AWS_ENDPOINT", "AZURE_STORAGE_ENDPOINT", "GOOGLE_BASE_URL"])
 def test_a_store_at_the_drivers_loopback_is_refused_on_a_cluster(
-    tmp_path: Path, section: str, endpoint: str, refused: bool
+    tmp_path: Path, section: str, key: str, endpoint: str, refused: bool
 ) -> None:
     document = minimal(source__path="s3://b/in", sink__path="s3://b/table")
-    document[section]["storage_options"] = {"AWS_ENDPOINT": endpoint, "AWS_ALLOW_HTTP": True}
+    document[section]["storage_options"] = {key: endpoint, "allow_http": True}
     # A master on loopback has no executors but those of this machine.
     assert settings_of(tmp_path, document | on_cluster("spark://localhost:7077"))
     if not refused:
         assert settings_of(tmp_path, document | on_cluster())
         return
     (fault,) = faults_of(tmp_path, document | on_cluster())
-    assert fault.startswith(f"{section}.storage_options.AWS_ENDPOINT: is this machine's loopback")
+    assert fault.startswith(f"{section}.storage_options.{key}: is this machine's loopback")
     assert endpoint not in fault, "options are never shown"

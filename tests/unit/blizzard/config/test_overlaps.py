@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from blizzard.config.load import load
-from blizzard.config.overlaps import below, normal
 from lakebed.errors import ConfigInvalid
+from lakebed.locations import place_of
 
 
 def faults(folder: Path, document: dict[str, Any]) -> list[str]:
@@ -140,9 +140,35 @@ def test_a_table_whose_data_files_a_pattern_means_is_refused(tmp_path, names):
 
 
 def test_places_are_compared_in_one_form():
-    assert normal("s3a://b//x/./y/") == normal("s3://b/x/y")
-    assert normal("s3://b") == normal("s3://b/")
-    assert normal("file:///a%20b") == normal("/a b")
-    assert below("s3://b/x/y", "s3://b") == "x/y"
-    assert below("s3://b/xy", "s3://b/x") is None
-    assert below("/x", "/") == "x"
+    assert place_of("s3a://b//x/./y/").same(place_of("s3://b/x/y"))
+    assert place_of("s3://b/x/y").below(place_of("s3://b")) == "x/y"
+    assert place_of("s3://b/xy").below(place_of("s3://b/x")) is None
+    assert place_of("/x").below(place_of("/")) == "x"
+
+
+AZURE = {"AZURE_STORAGE_ACCOUNT_NAME": "lake"}
+
+
+@pytest.mark.parametrize(
+    ("table", "options"),
+    [
+        ("abfss://data@lake.dfs.core.windows.net/in", {}),
+        ("wasbs://data@lake.blob.core.windows.net/in", {}),
+        ("https://lake.blob.core.windows.net/data/in", {}),
+        ("az://data/in", AZURE),
+    ],
+)
+def test_a_container_is_one_whatever_scheme_and_address_name_it(tmp_path, table, options):
+    """HOLES D20: in any spelling."""
+    document = pipeline("az://data/in/new", table)
+    document["source"]["storage_options"] = AZURE
+    document["sink"]["storage_options"] = options
+    (fault,) = faults(tmp_path, document)
+    assert fault.startswith("source.path: is inside the table of pipeline default")
+
+
+def test_containers_of_two_accounts_have_nothing_in_common(tmp_path):
+    document = pipeline("az://data/in/new", "az://data/in")
+    document["source"]["storage_options"] = AZURE
+    document["sink"]["storage_options"] = {"account_name": "other"}
+    assert faults(tmp_path, document) == []

@@ -162,14 +162,18 @@ def test_handing_in_waits_when_too_many_files_wait(tmp_path):
         thread.join()
 
 
-def test_only_a_large_file_goes_in_parts(tmp_path):
+@pytest.mark.parametrize(
+    ("least", "part", "in_parts"),
+    [(5, 5, [False, False, True]), (7, 5, [False] * 3), (1, 4, [False, True, True])],
+)
+def test_only_a_file_of_more_than_one_part_goes_in_parts(tmp_path, least, part, in_parts):
     store = Gated(tmp_path / "table")
     store.gate.set()
-    settings = UploadSettings(min_multipart_size=5, part_size=5)
+    settings = UploadSettings(min_multipart_size=least, part_size=part)
     with Uploads(store, settings, Progress()) as uploads:
-        hand_in(uploads, closed_file(tmp_path, body=b"1234", number=1)).result(LONG)
-        hand_in(uploads, closed_file(tmp_path, body=b"12345", number=2)).result(LONG)
-    assert store.multipart == [False, True]
+        for number, body in enumerate([b"1234", b"12345", b"123456"]):
+            hand_in(uploads, closed_file(tmp_path, body=body, number=number)).result(LONG)
+    assert store.multipart == in_parts
 
 
 def test_the_store_is_told_how_large_and_how_many_parts_may_be(tmp_path):

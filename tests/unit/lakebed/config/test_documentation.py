@@ -26,6 +26,7 @@ SECTIONS: dict[str, type[Section]] = {
     "spark": models.Spark,
     "tables": models.Table,
     "metrics": models.Metrics,
+    "storage": models.StorageProfile,
 }
 REQUIRED_BY_A_CHECK = {"sink.path"}
 
@@ -74,10 +75,11 @@ def test_the_examples_can_be_used(tmp_path: Path) -> None:
         [blizzard.config.load],
         [penguin.config.load],
         [blizzard.config.load, penguin.config.load],
+        [blizzard.config.load, penguin.config.load],
     ]
 
     for example, users in zip(examples, programs, strict=True):
         file = tmp_path / "example.yaml"
         file.write_text(example)
         for program in users:
-            assert program.load([file], [], {})
+            assert program.load([file], [], {"LAKE_KEY": "key", "LAKE_SECRET": "secret"})

@@ -77,7 +77,7 @@ def test_all_faults_of_all_sections_are_reported_at_once(folder: Path) -> None:
         "metrics: must be a section with keys of its own, is a list  (a.yaml)",
         (
             "what: unknown key; known keys are source, sink, schema, error_handling, pipelines, "
-            "tables, global, spark, metrics  (a.yaml)"
+            "tables, storage, global, spark, metrics  (a.yaml)"
         ),
         "sink.path: is required  (a.yaml)",
         (
@@ -97,7 +97,7 @@ def test_a_fault_that_only_follows_from_another_is_not_reported(folder: Path) ->
     assert faults(folder, COMPLETE.replace("/in", "ftp://x"), check=check) == [
         (
             "source.path: must be a local path or start with one of file://, s3://, gs://, az://, "
-            "abfss://  (a.yaml)"
+            "abfss://, https://  (a.yaml)"
         )
     ]
 

@@ -11,14 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakebed.config.loader import load_document
-from lakebed.config.models import (
-    Document,
-    location,
-    same_place,
-    template_keys,
-)
+from lakebed.config.models import Document, template_keys
+from lakebed.config.places import location
 from lakebed.config.section import Section
 from lakebed.errors import ConfigInvalid
+from lakebed.locations import place_of
 from lakebed.partition import Template
 from lakebed.types import (
     Codec,
@@ -63,6 +60,7 @@ def whole() -> dict[str, Any]:
                 "partition_filter": dict(only),
             }
         },
+        "storage": [{"prefix": "s3://lake/", "options": {}}],
         "global": {},
         "spark": {},
         "metrics": {},
@@ -82,6 +80,8 @@ def keys(
             yield (*path, key), annotation, section.model_fields[name]
         elif key == "tables":
             yield from keys(inner[0], (*path, key, "events"))
+        elif key == "storage":
+            yield from keys(inner[0], (*path, key, "0"))
         elif key not in ("fields", "hints"):
             yield from keys(inner[0], (*path, key))
 
@@ -99,7 +99,7 @@ def holds_number(annotation: Any) -> bool:
 
 ALL = {".".join(path): (annotation, field) for path, annotation, field in keys()}
 NUMBERS = sorted(key for key, (annotation, _) in ALL.items() if holds_number(annotation))
-SECRETS = [key for key in ALL if key.endswith(("storage_options", "spark.conf"))]
+SECRETS = [key for key in ALL if key.endswith(("storage_options", "spark.conf", "0.options"))]
 
 
 def with_value(key: str, value: Any) -> dict[str, Any]:
@@ -107,7 +107,7 @@ def with_value(key: str, value: Any) -> dict[str, Any]:
     place: Any = document
     *above, last = key.split(".")
     for part in above:
-        place = place[part]
+        place = place[int(part) if part.isdigit() else part]
     place[last] = value
     return document
 
@@ -214,7 +214,8 @@ def test_a_mistyped_key_names_the_nearest_one_in_every_section(tmp_path: Path) -
 
         (fault,) = [line for line in faults(tmp_path, document) if "unknown" in line]
 
-        assert fault.startswith(f"{key}x: unknown key; did you mean {last}?")
+        shown = key.replace(".0.", "[0].")
+        assert fault.startswith(f"{shown}x: unknown key; did you mean {last}?")
 
 
 def test_a_key_that_is_like_no_other_is_answered_with_all_of_them(tmp_path: Path) -> None:
@@ -227,7 +228,7 @@ def test_a_key_without_a_value_counts_as_not_given(tmp_path: Path) -> None:
     for key, (_, field) in ALL.items():
         if field.is_required():
             assert any(
-                line.startswith(f"{key}: is required")
+                line.startswith(f"{key.replace('.0.', '[0].')}: is required")
                 for line in faults(tmp_path, with_value(key, None))
             )
         elif key != "sink.path":
@@ -297,9 +298,9 @@ def test_a_location_that_cannot_be_reached_is_refused(text: str) -> None:
 def test_one_place_can_be_written_in_several_ways() -> None:
     here = Path.cwd()
 
-    assert same_place("/a b") == same_place("file:///a%20b")
-    assert same_place("x") == same_place(f"{here}/x") == same_place("./x")
-    assert same_place("s3://x") != same_place("/x")
+    assert place_of("/a b") == place_of("file:///a%20b")
+    assert place_of("x") == place_of(f"{here}/x") == place_of("./x")
+    assert place_of("s3://x") != place_of("/x")
 
 
 @given(st.lists(st.sampled_from(["a", "b", "=", "/", "%Y", "%s", ""])).map("".join))

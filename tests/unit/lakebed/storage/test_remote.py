@@ -208,7 +208,7 @@ NO_ANSWER = "Generic S3 error: Error performing GET {url} in 5s - HTTP error: er
         (
             "http://minio:9000/b/x?sig=canary",
             {"AWS_ENDPOINT": "http://minio:9000"},
-            "it was asked at http://minio:9000, as AWS_ENDPOINT in storage_options specifies",
+            "it was asked at http://minio:9000, as storage_options.AWS_ENDPOINT specifies",
         ),
         ("http://me:canary@minio/b", {"endpoint": "http://me:canary@minio"}, "at http://minio, as"),
         ("https://s3.eu-1.amazonaws.com/b", {}, "at https://s3.eu-1.amazonaws.com: check the"),
@@ -278,6 +278,43 @@ def test_both_programs_end_with_2_where_options_cannot_be_used(app, how, options
     answer = CliRunner().invoke(app, ["-c", str(file), how])
     assert answer.exit_code == 2, answer.output
     assert next(iter(options)) in answer.output
+
+
+HTTP = [
+    ("s3://b", "AWS_ENDPOINT", "AWS_ALLOW_HTTP", {}),
+    ("az://c", "AZURE_STORAGE_ENDPOINT", "AZURE_ALLOW_HTTP", {"account_name": "a"}),
+    ("az://c", "AZURE_ENDPOINT", "AZURE_ALLOW_HTTP", {"account_name": "a"}),
+    ("gs://b", "GOOGLE_BASE_URL", "GOOGLE_ALLOW_HTTP", {"GOOGLE_SKIP_SIGNATURE": "true"}),
+]
+
+
+@pytest.mark.parametrize(("uri", "endpoint", "allowing", "beside"), HTTP)
+@pytest.mark.parametrize("outside", [True, False])
+def test_plain_http_is_allowed_by_the_option_of_its_store(
+    uri, endpoint, allowing, beside, outside, monkeypatch
+):
+    """HOLES W41: the advice can be followed, in the options and in the environment."""
+    given = {endpoint: "http://127.0.0.1:9"}
+    if outside:
+        monkeypatch.setenv(endpoint, given.pop(endpoint))
+    with pytest.raises(ConfigInvalid) as refused:
+        Reader(uri, StorageOptions({**beside, **given}))
+    assert str(refused.value) == (
+        f"{uri}: storage_options: {endpoint} is http://, which is not encrypted; to allow it set "
+        f"{allowing}: true"
+    )
+    if outside:
+        monkeypatch.setenv(allowing, "true")
+        Reader(uri, StorageOptions({**beside, **given}))
+    else:
+        Reader(uri, StorageOptions({**beside, **given, allowing: "true"}))
+
+
+def test_an_address_gives_the_region_unless_one_is_set():
+    uri = "https://b.s3.eu-west-1.amazonaws.com/in"
+    assert Reader(uri, StorageOptions({})).options.plain() == {"aws_region": "eu-west-1"}
+    given = StorageOptions({"AWS_REGION": "us-east-1"})
+    assert Reader(uri, given).options == given
 
 
 @pytest.mark.parametrize(("text", "said"), [("", "no reason given"), ("a\nb", "a")])

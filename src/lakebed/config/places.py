@@ -1,0 +1,108 @@
+"""Locations as people write them, checked; a wrong one is refused with the right spelling. Pure."""
+
+import difflib
+import re
+from pathlib import Path
+
+from lakebed.locations import SAME_SCHEME, place_of
+
+SCHEMES = ("file", "s3", "gs", "az", "abfss", "https")
+"""The schemes that the documentation names; others of SAME_SCHEME mean one of these."""
+_ONE_SLASH = re.compile(r"([A-Za-z][A-Za-z0-9]*):(?!//)/?(.*)")
+_AZURE_HOST = re.compile(r"([a-z0-9]+)\.(?:blob|dfs)\.core\.[a-z.]+")
+
+
+def source_location(text: str) -> str:
+    """Return a location that may hold `*`, `?` and `[…]`, which stand for names."""
+    for after in text.split("?")[1:]:
+        if "=" in after.partition("/")[0] and "://" in text:
+            # This is what a signature looks like, and no pattern of names.
+            return location(text)
+    # A letter stands in for each `?` while the rest is checked; no path holds the letter itself.
+    stand_in = "\ue000"
+    return location(text.replace("?", stand_in)).replace(stand_in, "?")
+
+
+def location(text: str) -> str:
+    """Return a URI or local path without trailing slashes and with `~` expanded.
+
+    A ValueError says how it is to be spelled. It repeats no login: that may be a secret.
+    """
+    if text.lower().startswith("file:/") and "://" not in text:
+        text = f"file://{text[len('file:') :]}"  # RFC 8089 allows one slash as well as three.
+    scheme, separator, rest = text.partition("://")
+    if not separator:
+        return _no_uri(text)
+    scheme = scheme.lower()
+    host, _, path = rest.partition("/")
+    if scheme not in (*SCHEMES, *SAME_SCHEME):
+        raise ValueError(_other_scheme(scheme, host))
+    if scheme == "file" and host:
+        raise ValueError("must have three slashes and a full path, as in file:///data/events")
+    if scheme != "file" and not host:
+        raise ValueError(f"names no bucket or container after {scheme}://")
+    if ":" in host.rpartition("@")[0]:
+        raise ValueError("must not hold a password; put it into storage_options")
+    if scheme != "file" and ("?" in rest or "#" in rest):
+        raise ValueError("must not hold ? or #; put keys and signatures into storage_options")
+    if scheme == "https":
+        _check_address(text, host)
+    elif SAME_SCHEME.get(scheme, scheme) == "az" and (account := _AZURE_HOST.fullmatch(host)):
+        container, _, folder = path.partition("/")
+        raise ValueError(
+            "names an account where the container belongs; write "
+            f"abfss://{container or 'container'}@{account[1]}.dfs.core.windows.net/{folder}"
+        )
+    return f"{scheme}://{rest.rstrip('/') or ('/' if scheme == 'file' else '')}"
+
+
+def prefix(text: str) -> str:
+    """Return the beginning of locations of a store: a scheme, a bucket, or a folder of it."""
+    scheme = text.strip().lower().removesuffix("://")
+    if text.strip().endswith("://") and scheme in (*SCHEMES[1:-1], *SAME_SCHEME):
+        return f"{scheme}://"
+    place = location(text)
+    if place_of(place).scheme == "file":
+        raise ValueError("must be that of a store, as in s3://bucket/; a local disk has no options")
+    return place
+
+
+def _no_uri(text: str) -> str:
+    """Return a local path; one that was meant for a URI is refused."""
+    found = _ONE_SLASH.fullmatch(text)
+    if found and found[1].lower() in (*SCHEMES, *SAME_SCHEME, "http"):
+        raise ValueError(f"must have two slashes after {found[1]}:, as in {found[1].lower()}://…")
+    return local(text)
+
+
+def _other_scheme(scheme: str, host: str) -> str:
+    known = ", ".join(f"{name}://" for name in SCHEMES)
+    if scheme == "http":
+        return (
+            "must be the name of a bucket, not its address; write s3://bucket/folder, and set "
+            f"AWS_ENDPOINT: http://{host.rpartition('@')[2]} and AWS_ALLOW_HTTP: true in "
+            "storage_options"
+        )
+    near = difflib.get_close_matches(scheme, SCHEMES[:-1], n=1, cutoff=0.5)
+    meant = f"; did you mean {near[0]}://?" if near else ""
+    return f"must be a local path or start with one of {known}{meant}"
+
+
+def _check_address(text: str, host: str) -> None:
+    """Refuse an https address that is not one of a bucket or a container."""
+    if place_of(text).scheme == "https":
+        raise ValueError(
+            "is not the address of a bucket of Amazon or Google or of a container of Azure; for "
+            f"another store write s3://bucket/folder, and set AWS_ENDPOINT: https://{host} in "
+            "storage_options"
+        )
+
+
+def local(text: str) -> str:
+    """Return a local path without trailing slashes and with `~` expanded."""
+    if text.startswith("~"):
+        try:
+            text = str(Path(text).expanduser())
+        except RuntimeError:
+            raise ValueError("starts with ~, and there is no such home folder") from None
+    return text.rstrip("/") or "/"
