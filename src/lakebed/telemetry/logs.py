@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TextIO
 
+from lakebed.errors import printable
 from lakebed.telemetry.events import Emit, Event, Level
 
 
@@ -67,7 +68,7 @@ def log_events(
 
 def _as_text(event: Event, now: datetime) -> str:
     # One event is one line: a message with line breaks could pass for other events.
-    sentence = " ".join(event.sentence().splitlines())
+    sentence = printable(" ".join(event.sentence().splitlines()))
     return f"{now:%Y-%m-%d %H:%M:%S} {event.level.name:<5} {sentence}"
 
 
