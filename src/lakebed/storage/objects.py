@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import obstore
 from obstore.exceptions import BaseError, PreconditionError
 
-from lakebed.errors import LakeError, NameUnusable, ObjectChanged, ObjectMissing
+from lakebed.errors import DocumentUnreadable, LakeError, NameUnusable, ObjectChanged, ObjectMissing
 from lakebed.listing.names import is_usable, leads_elsewhere
 from lakebed.storage.opening import local_path, open_uri
 from lakebed.storage.options import StorageOptions
@@ -21,6 +21,8 @@ from lakebed.storage.trouble import translated
 Answer = TypeVar("Answer")
 
 DOWNLOAD_CHUNK = 1 << 20
+LARGEST_DOCUMENT = 1 << 28
+"""Bytes of an object that is read whole: journal entries, versions of a Delta log, quarantine."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TOO_LONG = "File name too long"
@@ -70,17 +72,26 @@ class ObjectReader:
         return f"{self.uri.rstrip('/')}/{path}"
 
     def get(self, path: str) -> bytes | None:
-        """Read a whole object; None if there is none. Any other trouble is an error."""
-        return self._if_there(path, lambda: bytes(obstore.get(self._store, path).bytes()))
+        """Read a whole object; None if there is none. Any other trouble is an error.
+
+        One that is larger than any document is a DocumentUnreadable, and is not read.
+        """
+        return self._if_there(path, lambda: self._whole(path)[0])
 
     def fetch(self, path: str) -> tuple[bytes, ObjectFacts] | None:
         """Read a whole object with the facts of that very object, in one request; None if none."""
+        return self._if_there(path, lambda: self._whole(path))
 
-        def read() -> tuple[bytes, ObjectFacts]:
-            found = obstore.get(self._store, path)
-            return bytes(found.bytes()), facts_of(found.meta)
-
-        return self._if_there(path, read)
+    def _whole(self, path: str) -> tuple[bytes, ObjectFacts]:
+        found = obstore.get(self._store, path)
+        facts = facts_of(found.meta)
+        if facts.size > LARGEST_DOCUMENT:
+            raise DocumentUnreadable(
+                f"this object has {facts.size:,} bytes, and a document has {LARGEST_DOCUMENT:,} "
+                "at most",
+                path=self.describe(path),
+            )
+        return bytes(found.bytes()), facts
 
     def get_range(self, path: str, *, start: int, length: int) -> bytes | None:
         """Read some bytes of an object; None if there is none. It may be shorter than asked."""
