@@ -12,7 +12,7 @@ WORKERS ?= 2
 ARCHIVE := dist/blizzard-env.tar.gz
 
 .PHONY: help setup java demo check test test-quick test-spark archive test-cluster interop \
-  bench bench-all bench-growth bench-wide scaling format lock clean
+  bench bench-all bench-growth bench-wide scaling format lock audit-deps sbom clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -34,7 +34,7 @@ java: ## see that Java 17 or newer is there; install it where that is allowed
 demo: setup java ## sample NDJSON -> blizzard on local Spark -> Parquet -> penguin -> Delta table
 	@$(BIN)/blizzard demo --dir demo
 
-check: setup ## ruff, mypy --strict, import-linter
+check: setup ## ruff (with its security rules), mypy --strict, import-linter
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
@@ -99,6 +99,16 @@ format: setup ## format the code and mend what ruff can mend
 lock: ## resolve the dependencies anew into requirements.lock
 	$(UV) pip compile --quiet --upgrade pyproject.toml --extra sqs --group dev --universal \
 	  --generate-hashes --python-version 3.11 --no-header -o requirements.lock
+
+# pip-audit is fetched for the occasion. With --strict a package that it knows nothing of is a failure:
+# where the service cannot be reached, that is said, and nothing passes for audited.
+audit-deps: setup ## look for known vulnerabilities in what requirements.lock pins; asks a service
+	$(UV) tool run pip-audit --strict --require-hashes --disable-pip --requirement requirements.lock
+
+sbom: setup ## write what the programs are made of, as CycloneDX: dist/sbom.json
+	@mkdir -p dist
+	$(BIN)/python scripts/sbom > dist/sbom.json.part
+	@mv dist/sbom.json.part dist/sbom.json
 
 clean: ## remove what make made
 	rm -rf $(VENV) .tools demo dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -92,11 +92,11 @@ class _Below(Bucket):
 
     def __init__(self, store: Bucket, uri: str) -> None:
         super().__init__(uri=uri)
-        self._whole = store
+        self._above = store
         self._folder = uri.removeprefix(f"{store.uri}/")
 
     def get(self, path: str) -> bytes | None:
-        return self._whole.get(f"{self._folder}/{path}")
+        return self._above.get(f"{self._folder}/{path}")
 
 
 class _Weighed(Bucket):

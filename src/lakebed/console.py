@@ -14,6 +14,7 @@ from rich.progress import BarColumn, Progress, ProgressColumn, TaskID, TextColum
 from rich.table import Table
 from rich.text import Text
 
+from lakebed.errors import printable
 from lakebed.units import is_are as is_are  # noqa: PLC0414 - printed here, counted there
 from lakebed.units import plural as plural  # noqa: PLC0414
 
@@ -28,7 +29,7 @@ def console() -> Console:
 
 def say(to: Console, text: str) -> None:
     """Print a line of its own; a long one is left whole, so that it can be copied."""
-    to.print(text, soft_wrap=True)
+    to.print(printable(text, keep="\n\t"), soft_wrap=True)
 
 
 def say_first(to: Console, lines: Sequence[str], most: int, indent: str = "  ") -> None:
@@ -72,7 +73,7 @@ def add(table: Table, *cells: object) -> None:
 
 
 def _shown(cell: object) -> str:
-    return f"{cell:,}" if isinstance(cell, int) else str(cell)
+    return f"{cell:,}" if isinstance(cell, int) else printable(cell, keep="\n")
 
 
 def second(at: datetime | None) -> str:

@@ -4,7 +4,6 @@ An error may come from a commit that was made: its answer was lost. So after any
 is opened again and its transactions are read, and only then is it decided whether to try again.
 """
 
-import json
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -13,10 +12,12 @@ from typing import assert_never
 from lakebed.clock import Clock
 from lakebed.documents.entry import encode
 from lakebed.documents.pending_meta import EntryName
+from lakebed.documents.reading import parse_json
 from lakebed.errors import LakeError
-from lakebed.layout import file_name, log_version, receipt
+from lakebed.layout import DELTA_LOG, file_name, log_version, receipt
 from lakebed.retry import Backoff
 from lakebed.storage.store import Reader, Store
+from penguin.delta.log.file import lines_of
 from penguin.delta.log.files import touched_since
 from penguin.delta.on_disk import OnDisk
 from penguin.delta.table import Log, Table
@@ -260,6 +261,7 @@ def _is_commit_of(token: str, body: bytes) -> bool:
     """Whether a version of the log is the very commit that we tried."""
     for line in body.splitlines():
         if line.startswith(b'{"commitInfo"'):
-            told = json.loads(line)["commitInfo"].get("penguin") or {}
-            return bool(told.get("step") == "commit" and told.get("token") == token)
+            with lines_of(DELTA_LOG):
+                told = parse_json(line)["commitInfo"].get("penguin") or {}
+                return bool(told.get("step") == "commit" and told.get("token") == token)
     return False

@@ -105,14 +105,7 @@ def read_held(
     # A name that cannot be used is none that this program gave a meta.
     found = {each.path: each for each in objects(store, folder, odd=lambda _name, _oddity: None)}
     listed = (facts for path, facts in sorted(found.items()) if is_meta(path, folder))
-    return (known or Documents()).read(store, listed, _decode)
-
-
-def _decode(body: bytes, path: str) -> HeldMeta:
-    try:
-        return decode_held(body, path)
-    except DocumentUnreadable as unreadable:
-        return _unreadable(path, unreadable)
+    return (known or Documents()).read(store, listed, decode_held, _unreadable)
 
 
 def _unreadable(path: str, why: DocumentUnreadable) -> HeldMeta:

@@ -1,6 +1,7 @@
 """A program's pages, asked for over the loopback as Prometheus and an operator would."""
 
 import json
+import ssl
 import urllib.error
 import urllib.request
 from dataclasses import dataclass, field
@@ -16,6 +17,8 @@ class Pages:
     """Learns the address from the log, as an operator would, and asks."""
 
     url: str = ""
+    token: str = ""
+    trusted: ssl.SSLContext | None = None
     events: list[Event] = field(default_factory=list)
 
     def log(self, event: Event) -> None:
@@ -27,9 +30,11 @@ class Pages:
         self, path: str, *, method: str = "GET", accept: str = ""
     ) -> tuple[int, dict[str, str], bytes]:
         headers = {"Accept": accept} if accept else {}
+        if self.token:
+            headers["Authorization"] = f"Bearer {self.token}"
         request = urllib.request.Request(self.url + path, method=method, headers=headers)
         try:
-            with urllib.request.urlopen(request, timeout=30) as answer:
+            with urllib.request.urlopen(request, timeout=30, context=self.trusted) as answer:
                 return answer.status, dict(answer.headers), answer.read()
         except urllib.error.HTTPError as refused:
             with refused:

@@ -105,6 +105,7 @@ def run(
             emit,
             address=settings.metrics_address,
             key=settings.metrics_key,
+            guard=settings.metrics_guard,
             specs=METRICS + PENGUIN_METRICS,
             parts={
                 Part(PartKind.PIPELINE, each.name): each.poll_interval + settings.poll_jitter

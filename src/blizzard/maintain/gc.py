@@ -80,7 +80,8 @@ class Found:
     leftovers: tuple[Piece, ...] = ()
     """Nobody can ever name it, and nobody has written to it for long enough."""
     left_alone: int = 0
-    """Data files that nobody names and that do not carry this pipeline's mark."""
+    """Data files that nobody names and that do not carry this pipeline's mark, or that lie outside
+    the table, behind a link."""
     last: Entry | None = None
     """The last entry of the journal; None where there is no journal."""
     digest: str | None = None
@@ -121,6 +122,10 @@ def look(
     for facts in listed:
         kind = _kind(facts, pipeline, references.last.sequence)
         if kind is None or _is_named(facts.path, kind, pipeline, named):
+            continue
+        if not store.holds(facts.path):
+            # Behind a link that leads out of the table: a backup of it, say, with the same marks.
+            left_alone += kind is Kind.DATA
             continue
         piece = Piece(path=facts.path, size=facts.size, kind=kind)
         if facts.path in references.deleted:
@@ -204,7 +209,9 @@ def _leftovers(
         if layout.belongs_to(pipeline, sort.finished_name(facts.path))
     ]
     found += [
-        (facts, Kind.REPLACED) for facts in listed if _is_replaced(facts.path, pipeline, newest)
+        (facts, Kind.REPLACED)
+        for facts in listed
+        if _is_replaced(facts.path, pipeline, newest) and store.holds(facts.path)
     ]
     old: list[Piece] = []
     young: list[Piece] = []

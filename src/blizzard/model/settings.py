@@ -14,6 +14,7 @@ from lakebed.listing.lookback import Window
 from lakebed.partition import Template, table_schema
 from lakebed.schema import Schema
 from lakebed.storage.options import StorageOptions
+from lakebed.telemetry.guard import Guard
 from lakebed.types import (
     Commit,
     Compression,
@@ -209,3 +210,5 @@ class BlizzardSettings:
     """Where metrics are served; None where they are not."""
     metrics_key: str = "metrics.address"
     """The key that says where, or that would say otherwise."""
+    metrics_guard: Guard = field(default_factory=Guard)
+    """Who may read them, and how they travel."""

@@ -71,6 +71,17 @@ def address_faults(document: Document) -> Iterator[tuple[KeyPath, str]]:
         )
 
 
+def guard_faults(document: Document) -> Iterator[tuple[KeyPath, str]]:
+    """Yield what is contradictory or incomplete about who may read the metrics, and how."""
+    metrics = document.metrics
+    if metrics.token is not None and metrics.token_file is not None:
+        yield ("metrics", "token_file"), "means the same as token; keep one of them"
+    if (metrics.tls_cert_file is None) != (metrics.tls_key_file is None):
+        given = "tls_key_file" if metrics.tls_cert_file is None else "tls_cert_file"
+        other = "tls_cert_file" if metrics.tls_cert_file is None else "tls_key_file"
+        yield ("metrics", given), f"needs {other} too: TLS takes a certificate and its key"
+
+
 def _port(address: str) -> int:
     return int(address.rpartition(":")[2])
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from lakebed.config.addresses import address_faults
+from lakebed.config.addresses import address_faults, guard_faults
 from lakebed.config.faults import Fault, dotted
 from lakebed.config.field_checks import check_fields
 from lakebed.config.models import Discovering, Document, KeyPath, Pipeline, Sink, place_in
@@ -19,7 +19,8 @@ def check_sections(document: Document) -> Iterator[Fault]:
             "under pipelines",
             near=(),
         )
-    yield from (Fault(path, message) for path, message in address_faults(document))
+    for faults in (address_faults(document), guard_faults(document)):
+        yield from (Fault(path, message) for path, message in faults)
     yield from _check_profiles(document)
     sinks: ByPlace[tuple[KeyPath, Sink]] = ByPlace()
     times: ByPlace[set[str | None]] = ByPlace()

@@ -8,6 +8,7 @@ never repeats it: it may be a secret.
 
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import (
@@ -22,6 +23,7 @@ from lakebed.config.schema import DeclaredSchema
 from lakebed.config.section import Flag, Section, Text
 from lakebed.locations import Place, place_of
 from lakebed.storage.options import bare
+from lakebed.telemetry.guard import Guard, token
 from lakebed.types import (
     Commit,
     Compression,
@@ -109,6 +111,11 @@ def _port(number: int) -> int:
     return number
 
 
+def _token(given: SecretStr) -> SecretStr:
+    token(given.get_secret_value())
+    return given
+
+
 Count = Annotated[int, BeforeValidator(_no_boolean), Field(gt=0)]
 CountOrZero = Annotated[int, BeforeValidator(_no_boolean), Field(ge=0)]
 Seconds = Annotated[float, BeforeValidator(_no_boolean), Field(gt=0, allow_inf_nan=False)]
@@ -126,6 +133,8 @@ Prefix = Annotated[Text, AfterValidator(_without_nul), AfterValidator(prefix)]
 Address = Annotated[str, AfterValidator(_address)]
 Folder = Annotated[Text, AfterValidator(_folder)]
 Port = Annotated[CountOrZero, AfterValidator(_port)]
+Token = Annotated[SecretStr, AfterValidator(_token)]
+LocalFile = Annotated[Text, AfterValidator(_without_nul), AfterValidator(local)]
 
 
 class PartitionBy(Section):
@@ -278,12 +287,27 @@ class Spark(Section):
 
 
 class Metrics(Section):
-    """Where metrics are served; `lakebed.config.addresses` knows which address is whose."""
+    """Where metrics are served, and to whom; `lakebed.config.addresses` knows whose is which."""
 
     enabled: Flag = False
     address: Address | None = None
     blizzard_address: Address | None = None
     penguin_address: Address | None = None
+    token: Token | None = None
+    token_file: LocalFile | None = None
+    tls_cert_file: LocalFile | None = None
+    tls_key_file: LocalFile | None = None
+
+    def guard(self) -> Guard:
+        """Return who may read, and how it travels."""
+        token, token_file = self.token, self.token_file
+        cert, key = self.tls_cert_file, self.tls_key_file
+        return Guard(
+            token=token.get_secret_value() if token else None,
+            token_file=Path(token_file) if token_file else None,
+            tls_cert_file=Path(cert) if cert else None,
+            tls_key_file=Path(key) if key else None,
+        )
 
 
 class Document(Section):

@@ -22,6 +22,9 @@ HIGHEST = "\U0010ffff"
 TAIL = 64 * 1024
 """The bytes at the end of a file that are read first; few footers are longer."""
 MAGIC = b"PAR1"
+LONGEST_FOOTER = 256 * 1024 * 1024
+FEWEST_ELEMENTS = 1000
+"""A list in a footer may have so many elements, however short the footer is."""
 FRAME = 8
 """The length of the footer and the magic word, which end the file."""
 
@@ -31,6 +34,19 @@ def footer_length(tail: bytes) -> int | None:
     if tail[-len(MAGIC) :] != MAGIC or len(tail) < FRAME:
         return None
     return int.from_bytes(tail[-FRAME : -len(MAGIC)], "little") + FRAME
+
+
+def metadata_in(footer: bytes) -> pq.FileMetaData:
+    """Read a footer with its frame; what it claims to hold costs no more memory than it has bytes.
+
+    A few bytes can announce a million columns, and Arrow makes room for what is announced.
+    """
+    most = max(FEWEST_ELEMENTS, len(footer) // 4)
+    return pq.ParquetFile(
+        pa.BufferReader(footer),
+        thrift_string_size_limit=len(footer),
+        thrift_container_size_limit=most,
+    ).metadata
 
 
 def statistics(metadata: pq.FileMetaData) -> dict[str, ColumnStatistics]:

@@ -1,12 +1,21 @@
 """A stored document becomes a value, or an error that names the object and what is wrong in it."""
 
-from typing import TypeVar
+import json
+from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
 from lakebed.errors import DocumentUnreadable
 
 Document = TypeVar("Document")
+
+
+def parse_json(text: str | bytes) -> Any:  # noqa: ANN401 - whatever JSON holds
+    """Return the value of a JSON text; a ValueError says that it has none."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
 
 
 def validated(

@@ -5,9 +5,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+from lakebed.errors import DocumentUnreadable
 from lakebed.storage.store import ObjectFacts, Reader
 
 CONCURRENT = 16
+LARGEST = 16 << 20
+"""Bytes of a meta: it names one data file, and the source files of it."""
 
 Kind = TypeVar("Kind")
 
@@ -25,19 +28,35 @@ class Documents(Generic[Kind]):
         store: Reader,
         listed: Iterable[ObjectFacts],
         decode: Callable[[bytes, str], Kind],
+        unreadable: Callable[[str, DocumentUnreadable], Kind],
     ) -> dict[str, Kind]:
-        """Read those of the listed documents that are not known; one that is gone is left out."""
+        """Read those of the listed documents that are not known; one that is gone is left out.
+
+        `unreadable` stands in for one that cannot be decoded, or is too large to be tried.
+        """
 
         def look(facts: ObjectFacts) -> tuple[ObjectFacts, Kind] | None:
             known = self._read.get(facts.path)
             if known is not None and known[0] == facts:
                 return known
-            body = store.get(facts.path)
-            # Another penguin may have deleted it since it was listed.
-            return None if body is None else (facts, decode(body, facts.path))
+            try:
+                _require_small(facts)
+                body = store.get(facts.path)
+                # Another penguin may have deleted it since it was listed.
+                return None if body is None else (facts, decode(body, facts.path))
+            except DocumentUnreadable as why:
+                return facts, unreadable(facts.path, why)
 
         with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="document") as pool:
             found = [one for one in pool.map(look, listed) if one is not None]
         self.asked = True
         self._read = {facts.path: (facts, document) for facts, document in found}
         return {facts.path: document for facts, document in found}
+
+
+def _require_small(facts: ObjectFacts) -> None:
+    if facts.size > LARGEST:
+        raise DocumentUnreadable(
+            f"this meta cannot be read: it has {facts.size:,} bytes, more than {LARGEST:,}",
+            path=facts.path,
+        )

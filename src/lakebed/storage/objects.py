@@ -1,5 +1,6 @@
 """Objects read by name, whole or in part, and never mixed with another object's bytes."""
 
+import errno
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
@@ -11,7 +12,8 @@ from typing import Any, TypeVar
 import obstore
 from obstore.exceptions import BaseError, PreconditionError
 
-from lakebed.errors import LakeError, ObjectChanged, ObjectMissing
+from lakebed.errors import DocumentUnreadable, LakeError, NameUnusable, ObjectChanged, ObjectMissing
+from lakebed.listing.names import is_usable, leads_elsewhere
 from lakebed.storage.opening import local_path, open_uri
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.remote import with_region
@@ -20,9 +22,11 @@ from lakebed.storage.trouble import is_no_object, translated
 Answer = TypeVar("Answer")
 
 DOWNLOAD_CHUNK = 1 << 20
+LARGEST_DOCUMENT = 1 << 28
+"""Bytes of an object that is read whole: journal entries, versions of a Delta log, quarantine."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_NO_NAMES = frozenset({"", ".", ".."})
+_TOO_LONG = "File name too long"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,17 +73,26 @@ class ObjectReader:
         return f"{self.uri.rstrip('/')}/{path}"
 
     def get(self, path: str) -> bytes | None:
-        """Read a whole object; None if there is none. Any other trouble is an error."""
-        return self._if_there(path, lambda: bytes(obstore.get(self._store, path).bytes()))
+        """Read a whole object; None if there is none. Any other trouble is an error.
+
+        One that is larger than any document is a DocumentUnreadable, and is not read.
+        """
+        return self._if_there(path, lambda: self._whole(path)[0])
 
     def fetch(self, path: str) -> tuple[bytes, ObjectFacts] | None:
         """Read a whole object with the facts of that very object, in one request; None if none."""
+        return self._if_there(path, lambda: self._whole(path))
 
-        def read() -> tuple[bytes, ObjectFacts]:
-            found = obstore.get(self._store, path)
-            return bytes(found.bytes()), facts_of(found.meta)
-
-        return self._if_there(path, read)
+    def _whole(self, path: str) -> tuple[bytes, ObjectFacts]:
+        found = obstore.get(self._store, path)
+        facts = facts_of(found.meta)
+        if facts.size > LARGEST_DOCUMENT:
+            raise DocumentUnreadable(
+                f"this object has {facts.size:,} bytes, and a document has {LARGEST_DOCUMENT:,} "
+                "at most",
+                path=self.describe(path),
+            )
+        return bytes(found.bytes()), facts
 
     def get_range(self, path: str, *, start: int, length: int) -> bytes | None:
         """Read some bytes of an object; None if there is none. It may be shorter than asked."""
@@ -89,12 +102,14 @@ class ObjectReader:
 
     def head(self, path: str) -> ObjectFacts | None:
         """Look at an object without reading it; None if there is none."""
-        if self.local_root is not None and not _NO_NAMES & set(path.split("/")):
+        if self.local_root is not None and not leads_elsewhere(path):
             return self._stat(self.local_root, path)
         return self._if_there(path, lambda: facts_of(obstore.head(self._store, path)))
 
     def _if_there(self, path: str, ask: Callable[[], Answer]) -> Answer | None:
-        """Return what is asked of an object; None if there is none."""
+        """Return what is asked of an object; None if there is none, or can be none."""
+        if not is_usable(path, remote=self.local_root is None):
+            return None
         try:
             return ask()
         except FileNotFoundError as cause:
@@ -102,7 +117,20 @@ class ObjectReader:
                 raise self._translated(cause, path) from cause
             return None
         except (BaseError, OSError) as cause:
+            if _TOO_LONG in str(cause):
+                return None
             raise self._translated(cause, path) from cause
+
+    def require_name(self, *paths: str) -> None:
+        """Raise if a name is not one below this root: nothing is written or deleted by it."""
+        for path in paths:
+            if not is_usable(path, remote=self.local_root is None):
+                raise NameUnusable(
+                    "this cannot be the name of an object here: it is absolute or too long, or has "
+                    "a control character or a part that is empty, . or ..",
+                    object=path[:200],
+                    place=self.uri,
+                )
 
     def _stat(self, root: Path, path: str) -> ObjectFacts | None:
         """Return of a local file what the library says, at a tenth of the time."""
@@ -111,6 +139,8 @@ class ObjectReader:
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as cause:
+            if cause.errno == errno.ENAMETOOLONG:
+                return None
             raise self._translated(cause, path) from cause
         if not stat.S_ISREG(found.st_mode):
             return None
@@ -121,12 +151,23 @@ class ObjectReader:
             modified=_EPOCH + timedelta(microseconds=found.st_mtime_ns // 1000),
         )
 
+    def holds(self, path: str) -> bool:
+        """Whether no folder on the way to an object is a link that leads out of this place."""
+        if self.local_root is None:
+            return not leads_elsewhere(path)
+        root = os.path.realpath(self.local_root)
+        folder = os.path.realpath(self.local_root / path.rpartition("/")[0])
+        inside = folder == root or folder.startswith(f"{root.rstrip('/')}/")
+        return inside and not leads_elsewhere(path)
+
     def stream(self, path: str, *, size: int, etag: str | None, start: int = 0) -> Iterator[bytes]:
         """Read the very object that was listed, in pieces, from a byte on to its end.
 
         A replaced, growing or shortened object is an ObjectChanged, also when it changes while
         it is read: a part of a file is never taken for the whole. Leaving early is fine.
         """
+        if leads_elsewhere(path):
+            raise self._gone(path)
         received = start
         try:
             for piece in self._pieces(path, etag, start):
@@ -167,6 +208,8 @@ class ObjectReader:
         An object that was replaced or shortened since is an ObjectChanged, one that is gone an
         ObjectMissing: a part of another object is never taken for this one's.
         """
+        if leads_elsewhere(path):
+            raise ObjectMissing("there is no such object", path=self.describe(path))
         try:
             body = self._some(path, start, end, etag)
         except FileNotFoundError as cause:

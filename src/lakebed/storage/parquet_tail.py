@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lakebed.documents.parquet_footer import TAIL, footer_length
+from lakebed.documents.parquet_footer import LONGEST_FOOTER, TAIL, footer_length, metadata_in
 from lakebed.storage.objects import ObjectFacts
 from lakebed.storage.store import Reader
 
@@ -12,12 +12,12 @@ def footer_of(store: Reader, facts: ObjectFacts) -> pq.FileMetaData | None:
     """Read a file's footer; None where it has none that can be read."""
     tail = _tail(store, facts, TAIL)
     length = footer_length(tail)
-    if length is None or length > facts.size:
+    if length is None or length > min(facts.size, LONGEST_FOOTER):
         return None
     footer = tail[-length:] if length <= len(tail) else _tail(store, facts, length)
     try:
-        return pq.read_metadata(pa.BufferReader(footer))
-    except (pa.ArrowException, OSError):
+        return metadata_in(footer)
+    except (pa.ArrowException, OSError, ValueError):
         return None
 
 

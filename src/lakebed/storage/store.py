@@ -189,6 +189,7 @@ class Store(Reader):
 
     def create(self, path: str, body: bytes) -> Created | AlreadyThere:
         """Write a new object, whole or not at all; one that is there already is left alone."""
+        self.require_name(path)
         try:
             obstore.put(self._store, path, body, mode="create")
         except AlreadyExistsError as cause:
@@ -202,6 +203,7 @@ class Store(Reader):
 
     def replace(self, path: str, body: bytes) -> None:
         """Write an object, whole or not at all, whatever stood there before."""
+        self.require_name(path)
         try:
             obstore.put(self._store, path, body)
         except (BaseError, OSError) as cause:
@@ -222,6 +224,7 @@ class Store(Reader):
 
         `part_taken` is called for each part of a multipart upload that is about to be sent.
         """
+        self.require_name(path)
         try:
             obstore.put(
                 self._store,
@@ -243,6 +246,7 @@ class Store(Reader):
         before. Some stores copy and delete: a crash in between leaves both, and the copy is made
         again, of the same bytes.
         """
+        self.require_name(source, target)
         moved = True
         try:
             obstore.rename(self._store, source, target)
@@ -264,6 +268,7 @@ class Store(Reader):
 
     def delete(self, path: str) -> None:
         """Remove an object, or an unfinished one; one that is already gone is no error."""
+        self.require_name(path)
         try:
             if self.local_root is not None and sort.is_unfinished(path):
                 (self.local_root / path).unlink()  # The library refuses such names.

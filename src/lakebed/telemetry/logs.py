@@ -7,9 +7,13 @@ import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import TextIO
+from typing import Any, TextIO
 
+from lakebed.errors import printable
 from lakebed.telemetry.events import Emit, Event, Level
+
+LONGEST_TEXT = 8192
+"""Characters of one text in a log line."""
 
 
 class LogFormat(StrEnum):
@@ -65,9 +69,16 @@ def log_events(
     return emit
 
 
+def _cut(fact: Any) -> Any:  # noqa: ANN401 - whatever an event says of itself
+    """Return a text so short that whoever collects logs takes it; other facts as they are."""
+    if not isinstance(fact, str) or len(fact) <= LONGEST_TEXT:
+        return fact
+    return f"{fact[:LONGEST_TEXT]}… ({len(fact):,} characters)"
+
+
 def _as_text(event: Event, now: datetime) -> str:
     # One event is one line: a message with line breaks could pass for other events.
-    sentence = " ".join(event.sentence().splitlines())
+    sentence = _cut(printable(" ".join(event.sentence().splitlines())))
     return f"{now:%Y-%m-%d %H:%M:%S} {event.level.name:<5} {sentence}"
 
 
@@ -77,8 +88,8 @@ def _as_json(event: Event, now: datetime) -> str:
             "time": now.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             "level": event.level.name.lower(),
             "event": type(event).__name__,
-            "message": event.sentence(),
-            **event.facts(),
+            "message": _cut(event.sentence()),
+            **{name: _cut(fact) for name, fact in event.facts().items()},
         },
         ensure_ascii=False,
         default=str,

@@ -2,22 +2,20 @@
 
 import errno
 import json
-import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from socketserver import TCPServer
-from typing import Any, ClassVar
 
 from lakebed.errors import ConfigInvalid
+from lakebed.telemetry.credentials import secret_of, tls_of
 from lakebed.telemetry.events import Emit, Event, MetricsServed, shared
+from lakebed.telemetry.guard import Guard
 from lakebed.telemetry.health import Health, Part
+from lakebed.telemetry.http import Answer, HttpLimits, Page, PageServer
 from lakebed.telemetry.measures import Spec
 from lakebed.telemetry.prometheus import Metrics
 
-CLIENT_PATIENCE_SECS = 10.0
 SHUTDOWN_SECS = 0.2
 
 
@@ -31,6 +29,8 @@ def observed(
     parts: Mapping[Part, float],
     beside: Iterable[Part] = (),
     seconds: Callable[[], float],
+    guard: Guard | None = None,
+    limits: HttpLimits | None = None,
 ) -> Iterator[Emit]:
     """Serve metrics and health while the block runs; yield the emitter that feeds them and the log.
 
@@ -56,7 +56,7 @@ def observed(
         for sign in event.signs():
             health.note(sign)
 
-    with serve(address, metrics, health, key=key) as url:
+    with serve(address, metrics, health, key=key, guard=guard, limits=limits) as url:
         emit = shared(log, measured, heeded)
         emit(MetricsServed(url=url))
         yield emit
@@ -64,16 +64,27 @@ def observed(
 
 @contextmanager
 def serve(
-    address: str, metrics: Metrics, health: Health, *, key: str = "metrics.address"
+    address: str,
+    metrics: Metrics,
+    health: Health,
+    *,
+    key: str = "metrics.address",
+    guard: Guard | None = None,
+    limits: HttpLimits | None = None,
 ) -> Iterator[str]:
     """Serve on an address until the block ends, and yield the URL; port 0 takes a free one."""
     host, _colon, port = address.rpartition(":")
-    pages: Pages = {
-        "/metrics": lambda accept: (HTTPStatus.OK, *metrics.page(accept)),
-        "/health": lambda _accept: _health_page(health),
-    }
+    guard = guard or Guard()
+    secret, tls = secret_of(guard), tls_of(guard)
     try:
-        server = _Server(host.strip("[]"), int(port), pages)
+        server = PageServer(
+            host.strip("[]"),
+            int(port),
+            pages_of(metrics, health),
+            secret=secret,
+            tls=tls,
+            limits=limits,
+        )
     except OSError as cause:
         raise ConfigInvalid([_cannot_listen(key, address, cause)]) from cause
     thread = threading.Thread(
@@ -81,7 +92,8 @@ def serve(
     )
     thread.start()
     try:
-        yield f"http://{host}:{server.server_address[1]}"
+        scheme = "http" if tls is None else "https"
+        yield f"{scheme}://{host}:{server.server_address[1]}"
     finally:
         server.shutdown()
         thread.join()
@@ -95,59 +107,24 @@ def _cannot_listen(key: str, address: str, cause: OSError) -> str:
     return f"{key}: cannot listen on {address}: {cause.strerror or cause}{way_out}"
 
 
-def _health_page(health: Health) -> tuple[HTTPStatus, str, bytes]:
-    report = health.report()
-    status = HTTPStatus.OK if report.well else HTTPStatus.SERVICE_UNAVAILABLE
-    body = json.dumps(report.document, ensure_ascii=False, indent=2) + "\n"
-    return status, "application/json; charset=utf-8", body.encode()
+def pages_of(metrics: Metrics, health: Health) -> dict[str, Page]:
+    """Return every page by its path. A probe needs no token; names and reasons are not for it."""
+
+    def metrics_page(accept: str) -> Answer:
+        return Answer(HTTPStatus.OK, *metrics.page(accept))
+
+    def whole(_accept: str) -> Answer:
+        report = health.report()
+        return _health_page(report.document, well=report.well)
+
+    def status_alone() -> Answer:
+        report = health.report()
+        return _health_page({"status": report.document["status"]}, well=report.well)
+
+    return {"/metrics": Page(metrics_page), "/health": Page(whole, to_strangers=status_alone)}
 
 
-Pages = dict[str, Callable[[str], tuple[HTTPStatus, str, bytes]]]
-"""By path: what to answer to an Accept header, as status, content type and body."""
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def __init__(self, host: str, port: int, pages: Pages) -> None:
-        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        self.pages = pages
-        super().__init__((host, port), _Handler)
-
-    def server_bind(self) -> None:
-        # HTTPServer's asks DNS for the host's name here, and may wait for it.
-        TCPServer.server_bind(self)
-        self.server_name, self.server_port = "", self.server_address[1]
-
-    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - as inherited
-        """Let a client that went away go."""
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: _Server
-    server_version: ClassVar[str] = "lake"  # type: ignore[misc]
-    sys_version: ClassVar[str] = ""  # type: ignore[misc]
-    timeout = CLIENT_PATIENCE_SECS
-
-    def do_GET(self) -> None:
-        self._answer(with_body=True)
-
-    def do_HEAD(self) -> None:
-        self._answer(with_body=False)
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002, ANN401 - as inherited
-        """Log nothing: a scrape every few seconds is not news."""
-
-    def _answer(self, *, with_body: bool) -> None:
-        page = self.server.pages.get(self.path.partition("?")[0])
-        if page is None:
-            status, content_type = HTTPStatus.NOT_FOUND, "text/plain; charset=utf-8"
-            body = f"not found; try {' or '.join(self.server.pages)}\n".encode()
-        else:
-            status, content_type, body = page(self.headers.get("Accept", ""))
-        self.send_response(status)
-        self.send_header("Content-Type", content_type)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        if with_body:
-            self.wfile.write(body)
+def _health_page(document: Mapping[str, object], *, well: bool) -> Answer:
+    status = HTTPStatus.OK if well else HTTPStatus.SERVICE_UNAVAILABLE
+    body = json.dumps(document, ensure_ascii=False, indent=2) + "\n"
+    return Answer(status, "application/json; charset=utf-8", body.encode())

@@ -68,19 +68,20 @@ def read_metas(store: Reader, known: Documents[Pending]) -> Metas:
 
     found = {facts.path: facts for facts in objects(store, PENDING, odd=tell)}
     listed = (facts for path, facts in sorted(found.items()) if is_meta(path))
-    return odd | known.read(store, listed, _decode)
+    return odd | known.read(store, listed, _decode, _unreadable)
 
 
 def _decode(body: bytes, path: str) -> Pending:
-    try:
-        meta = decode_meta(body, path)
-    except DocumentUnreadable as unreadable:
-        return LeftAlone(unreadable.message)
+    meta = decode_meta(body, path)
     named = entry_named_by(meta)
     if named is not None:
         return named
     wrong = why_not_a_data_file(path, meta)
     return FileRequest(meta) if wrong is None else LeftAlone(wrong)
+
+
+def _unreadable(_path: str, why: DocumentUnreadable) -> Pending:
+    return LeftAlone(why.message)
 
 
 def settled(metas: Metas, transactions: Transactions) -> tuple[str, ...]:

@@ -75,6 +75,7 @@ def run(
             emit,
             address=settings.metrics_address,
             key=settings.metrics_key,
+            guard=settings.metrics_guard,
             specs=METRICS,
             parts={
                 Part(PartKind.TABLE, table.name): table.poll_interval for table in settings.tables

@@ -53,6 +53,7 @@ def load(
         tables=tuple(_settings(document, name, table) for name, table in document.tables.items()),
         metrics_address=metrics.address if document.metrics.enabled else None,
         metrics_key=metrics.key,
+        metrics_guard=document.metrics.guard(),
     )
 
 

@@ -6,10 +6,10 @@ for 30 days, and on a local disk it removes versions before the checkpoint that 
 disk.
 """
 
-import json
 from dataclasses import dataclass, field
 
 from lakebed.clock import Clock
+from lakebed.documents.reading import parse_json
 from lakebed.errors import LakeError
 from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT
 from lakebed.storage.store import Reader, Store
@@ -127,6 +127,6 @@ def last_checkpoint(store: Reader) -> int:
     """
     body = store.get(LAST_CHECKPOINT)
     try:
-        return -1 if body is None else int(json.loads(body)["version"])
+        return -1 if body is None else int(parse_json(body)["version"])
     except (ValueError, KeyError, TypeError):
         return -1

@@ -5,16 +5,17 @@ Whether it should is the operator's to say; what it was the log says exactly, as
 versions in between.
 """
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
+from lakebed.documents.reading import parse_json
 from lakebed.errors import LakeError, Whose
 from lakebed.layout import TablePath, log_version
 from lakebed.storage.store import Reader
 from penguin.delta.file_names import naming
+from penguin.delta.log.file import lines_of
 from penguin.model.commit import Add
 
 COMMIT = "commit"
@@ -91,7 +92,11 @@ def _read(store: Reader, version: int) -> list[dict[str, Any]]:
             f"version {version} of the log is no longer there, so it is not known what was removed",
             table=store.uri,
         )
-    return [json.loads(line) for line in body.splitlines() if line.strip()]
+    with lines_of(store.describe(log_version(version))):
+        actions = [parse_json(line) for line in body.splitlines() if line.strip()]
+        list(_adds(actions, version))
+        _commit_info(actions).get("operation")
+        return actions
 
 
 def _commit_info(actions: list[dict[str, Any]]) -> dict[str, Any]:
@@ -116,7 +121,7 @@ def _adds(actions: list[dict[str, Any]], version: int) -> Iterator[Add]:
                 # The protocol writes paths as parts of a URI.
                 path=TablePath(unquote(file["path"])),
                 size=file["size"],
-                rows=json.loads(stats).get("numRecords", 0),
+                rows=parse_json(stats).get("numRecords", 0),
                 partition_values=file.get("partitionValues") or {},
                 modification_time=file["modificationTime"],
                 stats=stats,

@@ -3,8 +3,7 @@
 Nobody chose such a schema: it is that of the first entry, whose files may all have failed.
 """
 
-import json
-
+from lakebed.documents.reading import parse_json
 from lakebed.layout import log_version
 from lakebed.storage.store import Reader
 
@@ -29,7 +28,7 @@ def is_unused(store: Reader, version: int) -> bool:
 def _leaves_it_unused(body: bytes) -> bool:
     """Whether a version names no file, and any change of the table in it is penguin's."""
     try:
-        actions = [json.loads(line) for line in body.splitlines() if line.strip()]
+        actions = [parse_json(line) for line in body.splitlines() if line.strip()]
     except ValueError:
         return False
     kinds = {kind for action in actions for kind in action}

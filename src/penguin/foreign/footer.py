@@ -11,13 +11,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakebed.documents.data_file import ColumnStatistics
-from lakebed.documents.parquet_footer import FRAME, MAGIC, TAIL, footer_length, statistics
+from lakebed.documents.parquet_footer import (
+    FRAME,
+    LONGEST_FOOTER,
+    MAGIC,
+    TAIL,
+    footer_length,
+    metadata_in,
+    statistics,
+)
 from penguin.foreign.file_schema import file_schema
+from penguin.foreign.trial import TRIAL
 from penguin.model.errors import FileUnfit
 from penguin.model.table import DeltaSchema
 
 ENCRYPTED = b"PARE"
-LONGEST = 256 * 1024 * 1024
 OUR_MARK = b"blizzard.journal"
 
 
@@ -54,13 +62,19 @@ def read_footer(store: Parts, path: str, *, size: int, etag: str | None) -> Foot
     length = _length(tail, size, where)
     if length > len(tail):
         tail = store.part(path, size - length, size, etag=etag)
-    return parse_footer(tail[-length:], size, where)
+    footer = tail[-length:]
+    if not TRIAL.survives(footer):
+        raise FileUnfit("the Parquet footer contradicts itself", file=where)
+    return parse_footer(footer, size, where)
 
 
 def parse_footer(footer: bytes, size: int, where: str) -> Footer:
-    """Read a footer with its frame, as it is at the end of a file of this size."""
+    """Read a footer with its frame, as it is at the end of a file of this size.
+
+    Arrow may end the process over one that nobody has tried before.
+    """
     try:
-        metadata = pq.read_metadata(pa.BufferReader(footer))
+        metadata = metadata_in(footer)
         schema, reasons = file_schema(metadata)
     except MemoryError:
         raise  # Arrow's own is among its errors, and says nothing of the file.
@@ -84,7 +98,7 @@ def _length(tail: bytes, size: int, where: str) -> int:
     length = footer_length(tail)
     if length is None:
         raise FileUnfit("the file does not end like a Parquet file", file=where)
-    if length > min(size - len(MAGIC), LONGEST):
+    if length > min(size - len(MAGIC), LONGEST_FOOTER):
         raise FileUnfit(f"a Parquet footer of {length} bytes is impossible", file=where)
     return length
 

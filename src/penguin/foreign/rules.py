@@ -13,6 +13,7 @@ from urllib.parse import unquote
 from lakebed.documents.pending_meta import Meta
 from lakebed.layout import META_SUFFIX, file_name, is_hidden, is_parquet, stranger_transaction
 from lakebed.listing.lookback import Window
+from lakebed.listing.names import leads_elsewhere
 from lakebed.listing.sort import CONTROL, Oddity
 from lakebed.partition import ESCAPED, Template, unescape
 from penguin.delta.log.files import LONG_AGO, NEVER, LogContents
@@ -50,7 +51,7 @@ WHY_UNUSABLE = {
 def why_not_a_data_file(meta_path: str, meta: Meta) -> str | None:
     """Return why what a meta names cannot be a data file of this table; None if it can."""
     segments = meta.filename.split("/")
-    odd = any(part in ("", ".", "..") for part in segments) or CONTROL.search(meta.filename)
+    odd = leads_elsewhere(meta.filename) or CONTROL.search(meta.filename)
     if odd or is_hidden(segments[0]):
         return f"filename {meta.filename!r} is not the name of a data file in this table"
     stem = meta_path.rpartition("/")[2].removesuffix(META_SUFFIX)

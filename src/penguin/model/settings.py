@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from lakebed.listing.lookback import Window
 from lakebed.storage.options import StorageOptions
+from lakebed.telemetry.guard import Guard
 from lakebed.types import DiscoverBy, Evolution
 
 
@@ -50,3 +51,5 @@ class PenguinSettings:
     """Where metrics are served; None where they are not."""
     metrics_key: str = "metrics.address"
     """The key that says where, or that would say otherwise."""
+    metrics_guard: Guard = field(default_factory=Guard)
+    """Who may read them, and how they travel."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from lakebed.documents.data_file import FinishedFile
 from lakebed.layout import DELTA_LOG, OURS, STAGING, why_unreadable
+from lakebed.listing.names import is_usable
 from lakebed.partition import check_value
 from lakebed.schema import Field
 from penguin.model.backlog import ReadyEntry
@@ -60,7 +61,7 @@ def check_names(ready: ReadyEntry, others: Mapping[str, Add]) -> None:
     seen: set[str] = set()
     for file in ready.entry.data_files:
         segments = file.filename.split("/")
-        if any(part in ("", ".", "..") for part in segments) or segments[0] in RESERVED_FOLDERS:
+        if not is_usable(file.filename, remote=True) or segments[0] in RESERVED_FOLDERS:
             raise invalid(ready, "this is not the name of a data file", file)
         unreadable = why_unreadable(file.filename)
         if unreadable is not None:

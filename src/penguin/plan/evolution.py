@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from lakebed.documents.reading import parse_json
 from lakebed.types import RESCUED, Evolution
 from penguin.model.delta_types import (
     DECIMAL,
@@ -326,7 +327,7 @@ def _dropped(table: Table) -> DeltaSchema | None:
     if text is None:
         return struct_of(())
     try:
-        found = json.loads(text)
+        found = parse_json(text)
         by_name(found)
     except (ValueError, TypeError, KeyError):
         return None

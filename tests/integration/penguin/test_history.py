@@ -190,5 +190,5 @@ def test_what_is_no_log_is_none(table, tmp_path):
 
 def test_a_version_that_cannot_be_read_is_an_error_and_never_an_empty_one(table):
     (log(table) / f"{2:020d}.json").write_text('{"add":')
-    with pytest.raises(TableUnreadable, match="not JSON"):
+    with pytest.raises(TableUnreadable, match="cannot be read"):
         books(table)

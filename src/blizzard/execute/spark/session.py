@@ -2,6 +2,7 @@
 
 import os
 import re
+import stat
 import sys
 import tempfile
 import time
@@ -61,6 +62,11 @@ logger.gateway.level = error
 The gateway's level equals the root's, or Spark announces that it changed the level.
 """
 
+REDACTED = (
+    "(?i)secret|password|passwd|token|credential|signature|access[._]?key|account[._]?key|sas"
+)
+"""Settings whose values Spark itself leaves out of its pages and event logs; its own list lacks
+the keys of some stores."""
 HOST = "spark.driver.host"
 BIND = "spark.driver.bindAddress"
 PYTHON = "spark.pyspark.python"
@@ -144,6 +150,7 @@ def start(
         "spark.python.worker.reuse": "true",
         "spark.python.daemon.module": "blizzard.execute.spark.daemon",
         "spark.sql.artifact.isolation.enabled": "false",
+        "spark.redaction.regex": REDACTED,
         f"spark.executorEnv.{DRIVERS_PYTHON}": own_python(),
         # The folder that a worker is started in is not searched for modules: a file there that is
         # called like one, `profile.py` or `random.py`, would take its place.
@@ -312,9 +319,25 @@ def _writing(archive: Path) -> str:
 def _log_settings() -> Path:
     """Write the logging settings where the JVM can read them when it starts."""
     file = Path(tempfile.gettempdir()) / f"blizzard-log4j2-{os.getuid()}.properties"
-    if not file.exists() or file.read_text() != QUIET:
-        # Whole at once: another process may be starting with it in this moment.
-        part = file.with_suffix(f".{os.getpid()}")
-        part.write_text(QUIET)
-        part.replace(file)
-    return file
+    if _is_private(file) and file.read_text() == QUIET:
+        return file
+    # Whole at once: another process may be starting with it in this moment.
+    handle, part = tempfile.mkstemp(prefix=f"{file.stem}-", suffix=file.suffix)
+    with os.fdopen(handle, "w") as body:
+        body.write(QUIET)
+    try:
+        return Path(part).replace(file)
+    except OSError:
+        return Path(part)  # Somebody else has taken the name, and may not be trusted with it.
+
+
+def _is_private(file: Path) -> bool:
+    """Whether a file is one that nobody else can have written, or can write: no link, and ours."""
+    try:
+        found = file.lstat()
+    except OSError:
+        return False
+    others = stat.S_IWGRP | stat.S_IWOTH
+    return (
+        stat.S_ISREG(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & others
+    )

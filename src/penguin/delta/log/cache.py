@@ -8,9 +8,9 @@ in that place, none, one that cannot be read, a store without e-tags.
 Kept are small things: what the table is, and the transactions that were asked for. Not its files.
 """
 
-import json
 from dataclasses import dataclass, field, replace
 
+from lakebed.documents.reading import parse_json
 from lakebed.layout import log_version
 from lakebed.storage.store import ObjectFacts, Reader
 from penguin.model.table import TableFacts
@@ -40,7 +40,7 @@ class CachedVersion:
         transactions: dict[str, int] = {}
         try:
             for line in filter(bytes.strip, body.splitlines()):
-                match json.loads(line):
+                match parse_json(line):
                     case {"metaData": _} | {"protocol": _}:
                         return None
                     case {"txn": {"appId": str(app_id), "version": int(number)}}:

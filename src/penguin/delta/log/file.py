@@ -1,7 +1,7 @@
 """Reading single files of a Delta log: one version, one checkpoint with what it refers to."""
 
-import json
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from lakebed.documents.reading import parse_json
 from lakebed.layout import DELTA_LOG, OUR_TRANSACTIONS
 from lakebed.storage.store import ObjectFacts, Reader
 from penguin.delta.file_names import Naming, naming
@@ -35,6 +36,18 @@ class Actions:
     """When it was written, by the clock of whoever did; None where it does not say."""
 
 
+@contextmanager
+def lines_of(path: str) -> Iterator[None]:
+    """Raise an error that names a file of a log if what is done with its lines stumbles over them.
+
+    A line may be torn, nested too deep, or have a number where an object belongs.
+    """
+    try:
+        yield
+    except (ValueError, AttributeError, KeyError, TypeError) as torn:
+        raise TableUnreadable("a line of the Delta log cannot be read", path=path) from torn
+
+
 def read_version(body: bytes, path: str, named: Naming = str) -> Actions:
     """Read one version of a log; one that cannot be read is an error, never an empty one."""
     paths: set[str] = set()
@@ -43,8 +56,8 @@ def read_version(body: bytes, path: str, named: Naming = str) -> Actions:
     for line in body.splitlines():
         if not line.strip():
             continue
-        try:
-            match json.loads(line):
+        with lines_of(path):
+            match parse_json(line):
                 case {"add": {"path": str(name)}} | {"remove": {"path": str(name)}}:
                     paths.add(named(unquote(name)))
                 case {"txn": {"appId": str(app_id), "version": int(number)}}:
@@ -52,8 +65,6 @@ def read_version(body: bytes, path: str, named: Naming = str) -> Actions:
                         transactions[app_id] = number
                 case {"commitInfo": {"timestamp": int(moment)}} if 0 <= moment < LAST_MOMENT:
                     at = datetime.fromtimestamp(moment / 1000, UTC)
-        except ValueError as torn:
-            raise TableUnreadable("a line of the Delta log is not JSON", path=path) from torn
     return Actions(paths=frozenset(paths), transactions=transactions, at=at)
 
 

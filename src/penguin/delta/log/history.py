@@ -5,7 +5,6 @@ checkpoint from which every later version is there; what came before is known on
 checkpoint holds. No more than a few versions are in memory at once.
 """
 
-import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -23,14 +22,14 @@ from lakebed.documents.log_version import (
     SettledEntries,
     TableShape,
 )
+from lakebed.documents.reading import parse_json
 from lakebed.errors import StoreUnavailable
 from lakebed.layout import DELTA_LOG, log_version, log_version_number
 from lakebed.storage.ahead import ahead
 from lakebed.storage.store import ObjectFacts, Reader
 from penguin.delta.expiry import Checkpoint, checkpoints
 from penguin.delta.file_names import Naming, naming
-from penguin.delta.log.file import read_columns, sidecar_of
-from penguin.model.errors import TableUnreadable
+from penguin.delta.log.file import lines_of, read_columns, sidecar_of
 
 WITH_ID = re.compile(r"(?P<version>\d{20})\.checkpoint\.[0-9a-f-]{36}\.(parquet|json)")
 """A checkpoint of the newer kind, which is one file and may refer to others."""
@@ -108,9 +107,9 @@ def parse_version(number: int, body: bytes, path: str, named: Naming = str) -> L
     removes: list[RemovedFile] = []
     transactions: dict[str, int] = {}
     shape: TableShape | None = None
-    try:
+    with lines_of(path):
         for line in body.splitlines():
-            match json.loads(line) if line.strip() else None:
+            match parse_json(line) if line.strip() else None:
                 case {"add": {"path": str(written), "size": int(size)} as add}:
                     vector = add.get("deletionVector")
                     written = unquote(written)
@@ -135,8 +134,6 @@ def parse_version(number: int, body: bytes, path: str, named: Naming = str) -> L
                     shape = _shape(schema, table.get("partitionColumns"), told_of)
                 case {"commitInfo": dict(found)}:
                     info = found
-    except ValueError as torn:
-        raise TableUnreadable("a line of the Delta log is not JSON", path=path) from torn
     ours = info.get("penguin")
     note = ours if isinstance(ours, dict) else {}
     parameters = info.get("operationParameters")
@@ -163,8 +160,9 @@ def _parts_of(
     if facts.path.endswith(".json"):
         body, where = store.get(facts.path) or b"", store.describe(facts.path)
         yield replace(parse_version(version, body, where, named), is_checkpoint=True)
-        lines = (json.loads(line) for line in body.splitlines() if b'"sidecar"' in line)
-        sidecars = [one["sidecar"]["path"] for one in lines if "sidecar" in one]
+        with lines_of(where):
+            lines = (parse_json(line) for line in body.splitlines() if b'"sidecar"' in line)
+            sidecars = [one["sidecar"]["path"] for one in lines if "sidecar" in one]
     else:
         for batch in read_columns(store, facts, COLUMNS):
             yield _part(batch, version, named)
@@ -219,7 +217,7 @@ def _checkpointed_rows(row: dict[str, Any]) -> int | None:
 
 def _rows(stats: object) -> int | None:
     try:
-        told = json.loads(stats).get("numRecords") if isinstance(stats, str) else None
+        told = parse_json(stats).get("numRecords") if isinstance(stats, str) else None
     except (ValueError, AttributeError):
         return None
     return told if isinstance(told, int) else None
@@ -235,11 +233,11 @@ def _shape(
 ) -> TableShape:
     dropped = dict(configuration).get(DROPPED_PROPERTY)
     try:
-        hidden = json.loads(dropped)["fields"] if dropped else ()
+        hidden = parse_json(dropped)["fields"] if dropped else ()
     except (ValueError, KeyError, TypeError):
         hidden = ()
     return TableShape(
-        schema=json.loads(schema),
+        schema=parse_json(schema),
         partition_columns=tuple(partition_columns or ()),
         hidden=frozenset(one["name"] for one in hidden),
     )

@@ -18,6 +18,7 @@ from urllib.parse import quote, unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakebed.documents.reading import parse_json
 from lakebed.layout import (
     DELTA_LOG,
     LAST_CHECKPOINT,
@@ -29,7 +30,7 @@ from lakebed.seek import AT_ONCE, seek
 from lakebed.storage.store import ObjectFacts, Reader
 from penguin.delta.expiry import Checkpoint, checkpoints
 from penguin.delta.file_names import naming
-from penguin.delta.log.file import paths_of, read_columns, sidecar_of
+from penguin.delta.log.file import lines_of, paths_of, read_columns, sidecar_of
 from penguin.delta.log.versions import Commit, named_files, read_commit
 
 if TYPE_CHECKING:
@@ -171,13 +172,15 @@ class LogSearch:
         return told
 
     def _in_checkpoint(
-        self, part: ObjectFacts, wanted: frozenset[str]
+        self, part: ObjectFacts, wanted: frozenset[str], *, sidecars: bool = True
     ) -> Iterator[tuple[str, FileInLog]]:
         named = naming(self.store)
         ends = _strings(_spelled(wanted))
         for batch in read_columns(self.store, part, COLUMNS):
-            for name in paths_of(batch, "sidecar"):
-                yield from self._in_checkpoint(sidecar_of(self.store, part, name), wanted)
+            for name in paths_of(batch, "sidecar") if sidecars else ():
+                # One that refers to others, or to itself, is none that Delta knows.
+                found = sidecar_of(self.store, part, name)
+                yield from self._in_checkpoint(found, wanted, sidecars=False)
             for kind, standing in (("add", Standing.IN_TABLE), ("remove", Standing.REMOVED)):
                 for row in _rows(batch, kind, ends):
                     path = named(unquote(row["path"]))
@@ -196,7 +199,9 @@ class LogSearch:
         for line in body.splitlines():
             if not any(name in line for name in names):
                 continue
-            match json.loads(line):
+            with lines_of(self.store.describe(log_version(number))):
+                action = parse_json(line)
+            match action:
                 case {"add": {"path": str(name)}} if (path := named(unquote(name))) in wanted:
                     yield path, FileInLog(standing=Standing.IN_TABLE, added=commit)
                 case {"remove": {"path": str(name)} as told} if (
@@ -271,7 +276,9 @@ def _transaction(body: bytes, app: str) -> int | None:
     word = json.dumps(app).encode()
     for line in body.splitlines():
         if word in line and b'"txn"' in line:
-            match json.loads(line):
+            with lines_of(DELTA_LOG):
+                action = parse_json(line)
+            match action:
                 case {"txn": {"appId": str(name), "version": int(number)}} if name == app:
                     return number
     return None
@@ -280,7 +287,7 @@ def _transaction(body: bytes, app: str) -> int | None:
 def _checkpoint_named(body: bytes | None) -> int | None:
     """Return the version of the newest checkpoint, as the note of it says; it may lag behind."""
     try:
-        match None if body is None else json.loads(body):
+        match None if body is None else parse_json(body):
             case {"version": int(version)}:
                 return version
     except ValueError:

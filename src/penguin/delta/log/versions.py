@@ -1,11 +1,11 @@
 """What a Delta log says of its own versions: who committed what, and which entries."""
 
-import json
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
+from lakebed.documents.reading import parse_json
 from lakebed.layout import log_version
 from lakebed.storage.store import Reader
 from penguin.delta.file_names import naming
@@ -123,14 +123,14 @@ def named_files(body: bytes, key: str) -> frozenset[str]:
 def _actions(body: bytes) -> Iterator[object]:
     for line in body.splitlines():
         try:
-            yield json.loads(line)
+            yield parse_json(line)
         except ValueError:
             continue
 
 
 def _rows(stats: object) -> int | None:
     try:
-        return _number(json.loads(stats).get("numRecords")) if isinstance(stats, str) else None
+        return _number(parse_json(stats).get("numRecords")) if isinstance(stats, str) else None
     except (ValueError, AttributeError):
         return None
 

@@ -190,6 +190,10 @@ INSIDE = {
     "metrics.address",
     "metrics.blizzard_address",
     "metrics.penguin_address",
+    "metrics.token",
+    "metrics.token_file",
+    "metrics.tls_cert_file",
+    "metrics.tls_key_file",
 }
 """Keys read by the entry above them."""
 

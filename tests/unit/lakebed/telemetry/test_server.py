@@ -10,8 +10,9 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from blizzard.metrics import METRICS
 from lakebed.errors import ConfigInvalid
 from lakebed.telemetry.events import Emit, Event, MetricsServed, StepFailed, StepFinished, shared
-from lakebed.telemetry.health import Part, PartKind
-from lakebed.telemetry.server import observed
+from lakebed.telemetry.health import Health, Part, PartKind
+from lakebed.telemetry.prometheus import Metrics
+from lakebed.telemetry.server import observed, pages_of
 from tests.support.ports import reserved_port
 from tests.support.scrape import Pages
 
@@ -85,8 +86,17 @@ def test_another_path_is_not_found(pages: Pages, emit: Emit, path: str):
     assert pages.get(path, method="HEAD")[0] == 404
 
 
-def test_nothing_can_be_sent(pages: Pages, emit: Emit):
-    assert pages.get("/metrics", method="POST")[0] == 501
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "BREW"])
+@pytest.mark.parametrize("path", ["/metrics", "/health", "/", "/quit"])
+def test_nothing_can_be_sent(pages: Pages, emit: Emit, path: str, method: str):
+    """Whatever the page and the method, there is no way to change anything."""
+    status, headers, _body = pages.get(path, method=method)
+    assert (status, headers["Allow"]) == (405, "GET, HEAD")
+
+
+def test_these_are_all_the_pages():
+    """A page that changes something would have to be added here, and must not be."""
+    assert list(pages_of(Metrics([], seconds=float), Health(float))) == ["/metrics", "/health"]
 
 
 def test_a_query_is_passed_over(pages: Pages, emit: Emit):

@@ -322,9 +322,9 @@ def test_a_new_column_may_be_null_at_every_depth():
 def test_a_machine_without_memory_has_found_no_fault_in_the_file(monkeypatch):
     """HOLES L28: the file would be set aside as corrupt."""
 
-    def poor(_footer):
+    def poor(_footer, **_limits):
         raise pa.ArrowMemoryError("malloc of size 64 failed")
 
-    monkeypatch.setattr("penguin.foreign.footer.pq.read_metadata", poor)
+    monkeypatch.setattr("lakebed.documents.parquet_footer.pq.ParquetFile", poor)
     with pytest.raises(MemoryError):
         footer_of(pa.table({"id": [1]}))

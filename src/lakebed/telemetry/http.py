@@ -1,0 +1,198 @@
+"""An HTTP server for a few pages that can only be read, which no client can hold up.
+
+A connection carries one request. It has a deadline for all of it, handshake and answer included,
+and so many bytes for the request. There are only so many connections at a time; more are closed
+unanswered. The work of the program runs in other threads and never waits for a client.
+"""
+
+import io
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import TCPServer
+from typing import Any, ClassVar
+
+from lakebed.telemetry.credentials import may_read
+
+METHODS = ("GET", "HEAD")
+TEXT = "text/plain; charset=utf-8"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a page answers."""
+
+    status: HTTPStatus
+    content_type: str
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page: what it answers to an `Accept` header, and to those who have not the token."""
+
+    answer: Callable[[str], Answer]
+    to_strangers: Callable[[], Answer] | None = None
+    """None where nothing is for them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpLimits:
+    """How much of the server a client may have."""
+
+    request_secs: float = 10.0
+    request_bytes: int = 16 * 1024
+    connections: int = 32
+
+
+class _TooLarge(Exception):
+    """A request has more bytes than any that is meant for these pages."""
+
+
+class PageServer(ThreadingHTTPServer):
+    """Serves pages on an address; `serve_forever` is called in a thread."""
+
+    daemon_threads = True
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        pages: Mapping[str, Page],
+        *,
+        secret: bytes | None = None,
+        tls: ssl.SSLContext | None = None,
+        limits: HttpLimits | None = None,
+    ) -> None:
+        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self.pages, self.secret, self.tls = pages, secret, tls
+        self.limits = limits or HttpLimits()
+        self._free = threading.BoundedSemaphore(self.limits.connections)
+        super().__init__((host, port), BaseHTTPRequestHandler)  # see finish_request
+
+    def server_bind(self) -> None:
+        """Take the address."""
+        # HTTPServer's asks DNS for the host's name here, and may wait for it.
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = "", self.server_address[1]
+
+    def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - as inherited
+        """Answer in a thread of its own, unless too many are being answered."""
+        if not self._free.acquire(blocking=False):
+            self.shutdown_request(request)
+            return
+        super().process_request(request, client_address)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:  # noqa: ANN401
+        """Answer one connection, and let the next one in."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
+
+    def finish_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401
+        """Shake hands here, in the connection's own thread: a client may take its time."""
+        end = time.monotonic() + self.limits.request_secs
+        if self.tls is None:
+            _Handler(request, client_address, self, end)
+            return
+        request.settimeout(self.limits.request_secs)
+        with self.tls.wrap_socket(request, server_side=True) as encrypted:
+            _Handler(encrypted, client_address, self, end)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401
+        """Let a client that went away, or never spoke TLS, go."""
+
+
+class _Request(io.RawIOBase):
+    """The bytes of one request, up to a deadline and a size."""
+
+    def __init__(self, connection: socket.socket, end: float, most: int) -> None:
+        self._connection, self._end, self._left = connection, end, most
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:  # noqa: ANN401 - as inherited
+        if self._left <= 0:
+            raise _TooLarge
+        self._connection.settimeout(max(0.001, self._end - time.monotonic()))
+        count = self._connection.recv_into(buffer, min(len(buffer), self._left))
+        self._left -= count
+        return count
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: PageServer
+    server_version: ClassVar[str] = "lake"  # type: ignore[misc]
+    sys_version: ClassVar[str] = ""  # type: ignore[misc]
+    # What an answer needs to know when the request never got that far.
+    command, requestline, request_version = "", "", "HTTP/1.0"
+
+    def __init__(self, request: Any, client_address: Any, server: PageServer, end: float) -> None:  # noqa: ANN401
+        self._end = end
+        super().__init__(request, client_address, server)
+
+    def setup(self) -> None:
+        super().setup()
+        most = self.server.limits.request_bytes
+        self.rfile = io.BufferedReader(_Request(self.connection, self._end, most))
+
+    def handle(self) -> None:
+        try:
+            self.handle_one_request()
+        except _TooLarge:
+            self._send(
+                Answer(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, TEXT, b"request too large\n")
+            )
+
+    def parse_request(self) -> bool:
+        if not super().parse_request():
+            return False
+        if self.command not in METHODS:
+            body = f"these pages can only be read, with {' or '.join(METHODS)}\n".encode()
+            answer = Answer(HTTPStatus.METHOD_NOT_ALLOWED, TEXT, body)
+            self._send(answer, {"Allow": ", ".join(METHODS)})
+            return False
+        return True
+
+    def do_GET(self) -> None:
+        self._answer()
+
+    def do_HEAD(self) -> None:
+        self._answer()
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002, ANN401 - as inherited
+        """Log nothing: a scrape every few seconds is not news."""
+
+    def _answer(self) -> None:
+        page = self.server.pages.get(self.path.partition("?")[0])
+        if page is None:
+            body = f"not found; try {' or '.join(self.server.pages)}\n".encode()
+            self._send(Answer(HTTPStatus.NOT_FOUND, TEXT, body))
+        elif may_read(self.headers.get("Authorization", ""), self.server.secret):
+            self._send(page.answer(self.headers.get("Accept", "")))
+        elif page.to_strangers is not None:
+            self._send(page.to_strangers())
+        else:
+            body = b"this page needs the header Authorization: Bearer, with the token\n"
+            answer = Answer(HTTPStatus.UNAUTHORIZED, TEXT, body)
+            self._send(answer, {"WWW-Authenticate": "Bearer"})
+
+    def _send(self, answer: Answer, headers: Mapping[str, str] | None = None) -> None:
+        # The time for sending is one limit for all of it, not one for each piece.
+        self.connection.settimeout(max(0.001, self._end - time.monotonic()))
+        self.send_response(answer.status)
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
+        self.send_header("Content-Type", answer.content_type)
+        self.send_header("Content-Length", str(len(answer.body)))
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(answer.body)
