@@ -37,6 +37,7 @@ NEVER_A_STEPS = {
     "field_not_promotable",  # a command
     "file_ambiguous",  # a command
     "file_not_rewritten",  # a command
+    "lines_miscounted",  # of a source file
     "lines_not_replayed",  # a command
     "file_rewritten",  # an order
     "file_unknown",  # a command
