@@ -25,7 +25,7 @@ KEYS = {
         watermarks[folder name] folders totals(batches files lines blank filtered quarantined
         rows source_bytes rescued dropped) rescued dropped error] totals(batches files lines
         blank filtered quarantined rows source_bytes rescued dropped) parquet_files
-        parquet_bytes quarantine(waiting replayed discarded) found_columns held_files held_rows
+        parquet_bytes quarantine(waiting replayed filtered discarded) found_columns held_files held_rows
         held[code reasons files rows]
         discarded_files discarded_rows aside_error lag_secs error
     """,
@@ -83,10 +83,10 @@ KEYS = {
         pipeline entry files refused
     """,
     "blizzard dlq replay --all": """
-        pipeline table_uri entry lines left
+        pipeline table_uri entry lines filtered left
     """,
     "blizzard dlq discard --all": """
-        pipeline table_uri entry lines left
+        pipeline table_uri entry lines filtered left
     """,
     "blizzard gc --older-than 0s": """
         pipeline table_uri deleted entry files bytes pieces young_files young_bytes left_alone
@@ -151,7 +151,7 @@ KEYS = {
     """,
     "blizzard audit --deep # damaged": """
         table_uri balanced deep version history_since journals entries waiting_entries source_files
-        lines blank filtered quarantined bad_lines_waiting replayed discarded rows
+        lines blank filtered quarantined bad_lines_waiting replayed passed_over discarded rows
         named(in_table(files rows) replaced(files rows)
         removed_by_others(files rows) unknown(files rows) waiting(files rows) held(files rows)
         given_up(files rows) forgotten(files rows) nowhere(files rows)) active(files rows)

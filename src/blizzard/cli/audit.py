@@ -112,6 +112,7 @@ class AuditRow:
     quarantined: int
     bad_lines_waiting: int
     replayed: int
+    passed_over: int
     discarded: int
     rows: int
     named: AmountsRow
@@ -142,6 +143,7 @@ def audit_row(uri: str, found: Audit) -> AuditRow:
         quarantined=totals.quarantined,
         bad_lines_waiting=totals.bad_lines_waiting,
         replayed=totals.replayed,
+        passed_over=totals.passed_over,
         discarded=totals.discarded,
         rows=totals.rows,
         named=AmountsRow(**{place.value: amount for place, amount in found.places.amounts.items()}),
@@ -196,10 +198,11 @@ def _show_books(to: Console, found: Audit) -> None:
         f"{totals.quarantined:,} quarantined",
     )
     if totals.quarantined:
+        passed_over = f"{totals.passed_over:,} passed over, " if totals.passed_over else ""
         say(
             to,
             f"  bad lines: {totals.bad_lines_waiting:,} waiting, {totals.replayed:,} replayed, "
-            f"{totals.discarded:,} discarded",
+            f"{passed_over}{totals.discarded:,} discarded",
         )
 
 

@@ -74,6 +74,8 @@ class Quarantine:
     waiting: int = 0
     replayed: int = 0
     """They are rows by now."""
+    filtered: int = 0
+    """They were read again, and `source.skip_records` passed them over."""
     discarded: int = 0
 
     def plus(self, entry: Entry) -> "Quarantine":
@@ -83,6 +85,7 @@ class Quarantine:
         return Quarantine(
             waiting=self.waiting + new - settled,
             replayed=self.replayed + _replayed(entry),
+            filtered=self.filtered + sum(one.passed_over for one in entry.resolved),
             discarded=self.discarded + (settled if entry.kind == "discard" else 0),
         )
 
@@ -163,7 +166,7 @@ class Batch:
 
 
 def _replayed(entry: Entry) -> int:
-    return sum(one.lines for one in entry.resolved) if entry.kind == "replay" else 0
+    return sum(one.rows for one in entry.resolved) if entry.kind == "replay" else 0
 
 
 class Books:

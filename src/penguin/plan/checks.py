@@ -43,7 +43,7 @@ def check_books(ready: ReadyEntry) -> None:
             )
     given = sum(source.rows for source in ready.entry.sources)
     if ready.entry.kind == "replay":
-        given += sum(one.lines for one in ready.entry.resolved)
+        given += sum(one.rows for one in ready.entry.resolved)
     held = sum(file.record_count for file in ready.entry.files)
     if given != held:
         raise EntryInvalid(

@@ -47,7 +47,9 @@ class ResolvedRow:
     table_uri: str
     entry: int | None
     lines: int
-    """Lines that wait no longer or, where nothing was done, that would be looked at."""
+    """Lines that became rows or were discarded or, where nothing was done, would be looked at."""
+    filtered: int
+    """Lines that were read again and are passed over by now: they wait no longer."""
     left: int
     """Lines that were read again and still cannot be read."""
 
@@ -147,7 +149,7 @@ def _replay(
     )
     try:
         columns = asks_columns(settings)
-        return replay(store, settings, names, columns, runner, clock=around.clock)
+        return replay(store, settings, names, columns, runner, clock=around.clock, emit=emit)
     finally:
         runner.stop()
 
@@ -199,6 +201,9 @@ def _tell(settings: PipelineSettings, done: Done, verb: str, output: Output) -> 
     else:
         to = console()
         say(to, f"pipeline {settings.name}: {plural(done.lines, 'line')} {verb}")
+        if done.filtered:
+            passed = plural(done.filtered, "line")
+            say(to, f"  {passed} passed over by source.skip_records, without a row")
         if done.left:
             say(to, f"  {plural(done.left, 'line')} still cannot be read and wait on")
         if done.entry is not None:
@@ -214,6 +219,7 @@ def _print(settings: PipelineSettings, done: Done) -> None:
             table_uri=settings.sink.table_uri,
             entry=done.entry,
             lines=done.lines,
+            filtered=done.filtered,
             left=done.left,
         )
     )

@@ -123,6 +123,8 @@ class Totals:
     """Quarantined lines that neither became rows nor were discarded so far."""
     replayed: int = 0
     """Quarantined lines that became rows later."""
+    passed_over: int = 0
+    """Quarantined lines that were read again and, by now, are not to be rows."""
     discarded: int = 0
     rows: int = 0
     """Rows that lines gave when they were read first."""
