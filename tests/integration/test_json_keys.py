@@ -25,7 +25,8 @@ KEYS = {
         watermarks[folder name] folders totals(batches files lines blank filtered quarantined
         rows source_bytes rescued dropped) rescued dropped error] totals(batches files lines
         blank filtered quarantined rows source_bytes rescued dropped) parquet_files
-        parquet_bytes quarantine(waiting replayed filtered discarded) found_columns held_files held_rows
+        parquet_bytes quarantine(waiting replayed filtered discarded)
+        found_columns held_files held_rows
         held[code reasons files rows]
         discarded_files discarded_rows aside_error lag_secs error
     """,
@@ -33,25 +34,29 @@ KEYS = {
         kind state uri pipeline table_uri source path answer reason detail
         stored(size etag modified) read[entry at lines blank filtered quarantined rescued dropped
         rows version committed
-        committed_at] failure backlog data_files[path rows bytes entry sources state version
+        committed_at counted] resolved failure
+        backlog data_files[path rows bytes entry sources state version
         removed_version removed_at removed_by code reasons replaced_by] sources inherited
         deleted_from next
     """,
     "blizzard why bad.ndjson": """
         kind state uri pipeline table_uri source path answer reason detail
-        stored(size etag modified) read failure(stage code message line field attempts since last
+        stored(size etag modified) read resolved
+        failure(stage code message line field attempts since last
         entry next_try) backlog
         data_files sources inherited deleted_from next
     """,
     "blizzard why c.ndjson": """
         kind state uri pipeline table_uri source path answer reason detail
-        stored(size etag modified) read failure backlog(position files counted in_next_batch
+        stored(size etag modified) read resolved
+        failure backlog(position files counted in_next_batch
         trigger starts_in_secs running)
         data_files sources inherited deleted_from next
     """,
     "blizzard why ID": """
         kind state uri pipeline table_uri source path answer reason detail
-        stored(size etag modified) read failure backlog data_files[path rows bytes entry sources
+        stored(size etag modified) read resolved
+        failure backlog data_files[path rows bytes entry sources
         state version
         removed_version removed_at removed_by code reasons replaced_by] sources inherited
         deleted_from next
