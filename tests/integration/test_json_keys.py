@@ -161,8 +161,8 @@ KEYS = {
         removed_by_others(files rows) unknown(files rows) waiting(files rows) held(files rows)
         given_up(files rows) forgotten(files rows) nowhere(files rows)) active(files rows)
         by_others(files rows) adopted(files rows) unknown(files rows) others[version operation
-        writer files_added files_removed rows_added rows_removed changes_data] differences[kind
-        message pipeline entry version file source]
+        writer files_added files_removed rows_added rows_removed changes_data] accepted
+        differences[kind message pipeline entry version file source]
     """,
     "blizzard status # damaged": """
         pipeline table_uri error code

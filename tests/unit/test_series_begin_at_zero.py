@@ -44,6 +44,7 @@ NEVER_A_STEPS = {
     "known_names_broken",  # mended on the spot
     "no_such_entry",  # a command
     "not_held",  # an order
+    "nothing_to_accept",  # a command
     "nothing_to_look_at",  # a command
     "nothing_to_move",  # a command
     "nothing_to_replay",  # an order

@@ -1,4 +1,4 @@
-"""`blizzard why` of files whose bad lines were dealt with, and of those that no start would read."""
+"""`blizzard why` of bad lines that were dealt with, and of files that no start would read."""
 
 import json
 import shutil
