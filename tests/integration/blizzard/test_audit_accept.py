@@ -35,7 +35,7 @@ def delete(desk: Desk, *ids: int | None) -> None:
 
 
 def document(desk: Desk) -> Path:
-    return desk.table / "_blizzard" / "_accepted" / f"{3:020d}.json"
+    return Path(desk.table, "_blizzard", "_accepted", f"{3:020d}.json")
 
 
 def test_an_accepted_deletion_is_listed_apart_and_the_table_is_balanced(desk: Desk) -> None:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from blizzard.cli.dlq.bad_lines import word_for
 from blizzard.cli.output import One, load, tables_of, the_one
 from blizzard.cli.surroundings import Surroundings
 from blizzard.events import SparkStarting
@@ -188,7 +189,7 @@ def _show_plan(
     if output is Output.JSON:
         _print(settings, Done(lines=meant))
     else:
-        say(console(), f"pipeline {settings.name}: {plural(meant, 'line')} would be {verb}")
+        say(console(), f"pipeline {settings.name}: {plural(meant, word_for(settings))} would be {verb}")
         if meant:
             say(console(), "add --yes to do it")
     _complain_of(unknown)
@@ -199,13 +200,13 @@ def _tell(settings: PipelineSettings, done: Done, verb: str, output: Output) -> 
     if output is Output.JSON:
         _print(settings, done)
     else:
-        to = console()
-        say(to, f"pipeline {settings.name}: {plural(done.lines, 'line')} {verb}")
+        to, word = console(), word_for(settings)
+        say(to, f"pipeline {settings.name}: {plural(done.lines, word)} {verb}")
         if done.filtered:
-            passed = plural(done.filtered, "line")
+            passed = plural(done.filtered, word)
             say(to, f"  {passed} passed over by source.skip_records, without a row")
         if done.left:
-            say(to, f"  {plural(done.left, 'line')} still cannot be read and wait on")
+            say(to, f"  {plural(done.left, word)} still cannot be read and wait on")
         if done.entry is not None:
             say(to, f"  recorded in entry {done.entry}")
     _complain_of(done.unknown)
