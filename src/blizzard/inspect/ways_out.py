@@ -12,6 +12,8 @@ WAYS_OUT = {
     "changed_part_way": "not read on: a part of it is in the table, and it is another object now, "
     "or one that is read otherwise; "
     "see blizzard dlq list for the ways out",
+    "decompress_failed": "not tried again: upload it again, complete, it is taken when it changes; "
+    "blizzard dlq retry has it read right away",
     "gone_part_way": "not read on: a part of it is in the table, and it is gone from its source; "
     "it is read on when it is put back as it was",
     "lines_miscounted": "not tried again: blizzard or the machine is at fault, not the file; "

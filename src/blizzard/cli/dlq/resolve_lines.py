@@ -189,7 +189,8 @@ def _show_plan(
     if output is Output.JSON:
         _print(settings, Done(lines=meant))
     else:
-        say(console(), f"pipeline {settings.name}: {plural(meant, word_for(settings))} would be {verb}")
+        lines = plural(meant, word_for(settings))
+        say(console(), f"pipeline {settings.name}: {lines} would be {verb}")
         if meant:
             say(console(), "add --yes to do it")
     _complain_of(unknown)

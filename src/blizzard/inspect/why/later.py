@@ -53,6 +53,12 @@ def resolutions(
             )
 
 
+def waiting_lines(answer: Answer) -> int:
+    """Count the bad lines of a file that are waiting in quarantine."""
+    dealt_with = sum(one.lines for one in answer.resolved)
+    return sum(one.quarantined for one in answer.read) - dealt_with
+
+
 def bad_lines_in_words(answer: Answer) -> str:
     """Return what was set aside of a file and what has become of it; empty where nothing was."""
     bad = sum(one.quarantined for one in answer.read)
@@ -61,7 +67,7 @@ def bad_lines_in_words(answer: Answer) -> str:
     word = "bad line" if answer.read[0].counted == "lines" else "bad record"
     sentence = f" {plural(bad, word)} of it {'was' if bad == 1 else 'were'} set aside"
     told = list(_since(answer))
-    left = bad - sum(one.lines for one in answer.resolved)
+    left = waiting_lines(answer)
     if told and left:
         told.append(f"{left:,} {is_are(left)} waiting")
     return f"{sentence}{': ' if told else ''}{', '.join(told)}."
