@@ -25,7 +25,7 @@ $(READY): requirements.lock pyproject.toml
 	@[ -x $(BIN)/python ] || $(UV) venv --quiet --python $(PYTHON) $(VENV)
 	$(UV) pip sync --quiet --compile-bytecode --python $(BIN)/python requirements.lock
 	$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
-	$(BIN)/python -c "import blizzard.worker.ndjson.compiled.fast, blizzard.worker.ndjson.forms.framer, blizzard.worker.ndjson.forms.skip"
+	$(BIN)/python -c "import blizzard.worker.ndjson.compiled.fast, blizzard.worker.ndjson.forms.framer, blizzard.worker.ndjson.forms.skip, blizzard.worker.ndjson.newlines"
 	@touch $(READY)
 
 java: ## see that Java 17 or newer is there; install it where that is allowed
@@ -61,7 +61,7 @@ $(ARCHIVE): requirements.lock pyproject.toml $(shell find src -name '*.py') | $(
 	  --require-hashes --compile-bytecode --requirements dist/executor.lock
 	$(UV) pip install --quiet --python $(BIN)/python --target dist/env --no-deps \
 	  --no-build-isolation --compile-bytecode --reinstall-package blizzard-penguin .
-	PYTHONPATH=dist/env $(BIN)/python -c "import blizzard.worker.ndjson.compiled.fast, blizzard.worker.ndjson.forms.framer, blizzard.worker.ndjson.forms.skip"
+	PYTHONPATH=dist/env $(BIN)/python -c "import blizzard.worker.ndjson.compiled.fast, blizzard.worker.ndjson.forms.framer, blizzard.worker.ndjson.forms.skip, blizzard.worker.ndjson.newlines"
 	set -o pipefail; tar -C dist/env --format=posix --exclude='*/tests' --exclude=./pyarrow/include \
 	  --exclude=./bin --exclude='*/direct_url.json' --exclude='*/uv_*.json' -cf - . \
 	  | gzip -1 > $(ARCHIVE).part

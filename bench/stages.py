@@ -17,6 +17,7 @@ from bench.race import DATA
 from bench.workloads import WORKLOADS, Workload, generated
 from blizzard.model.settings import RollingPolicy
 from blizzard.model.source.codec import codec_of
+from blizzard.worker.books import LineCount
 from blizzard.worker.compression import decompress
 from blizzard.worker.ndjson.decoder import Decoder
 from blizzard.worker.ndjson.lines import Decoded, blocks
@@ -41,13 +42,15 @@ def main() -> None:
 def measure(workload: Workload, files: list[Path], rounds: int) -> None:
     """Run each stage on what the one before it gave."""
     unpack, pieces = best(rounds, lambda: [list(unpacked(file)) for file in files])
+    count, _ = best(rounds, lambda: [passed(each) for each in pieces])
     cut, _ = best(rounds, lambda: [list(blocks(each)) for each in pieces])
     decoder = Decoder(workload.schema)
     decode, rows = best(rounds, lambda: [list(decoder.decode(each)) for each in pieces])
     write, _ = best(rounds, lambda: written(workload, rows))
-    whole = unpack + decode + write
+    whole = unpack + count + decode + write
     for name, seconds in (
         ("decompress", unpack),
+        ("count lines", count),
         ("cut into blocks of lines", cut),
         ("parse", decode - cut),
         ("write Parquet", write),
@@ -70,6 +73,14 @@ def unpacked(path: Path) -> Iterator[bytes]:
     """Yield the plain bytes of a file."""
     with path.open("rb") as file:
         yield from decompress(iter(partial(file.read, 1 << 20), b""), codec_of(path.name))
+
+
+def passed(pieces: list[bytes]) -> int:
+    """Count the lines of a file, as a unit does before they are parsed."""
+    count = LineCount()
+    for _piece in count.of(iter(pieces)):
+        pass
+    return count.lines
 
 
 def written(workload: Workload, rows: list[list[Decoded]]) -> None:

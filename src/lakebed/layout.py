@@ -12,6 +12,8 @@ TablePath = NewType("TablePath", str)
 
 OURS = "_blizzard"
 PROTOCOL = f"{OURS}/protocol"
+ACCEPTED = f"{OURS}/_accepted"
+"""Losses that an operator has accepted. No pipeline has such a name."""
 STAGING = "_staging"
 PENDING = f"{STAGING}/pending"
 HELD = f"{STAGING}/held"
@@ -264,14 +266,19 @@ def writer(pipeline: str) -> TablePath:
 
 def belongs_to(pipeline: str, path: str) -> bool:
     """Whether an object would be one of a pipeline, or of the table that all pipelines share."""
-    shared = (f"{PROTOCOL}/", f"{PENDING}/", f"{HELD}/", f"{DELTA_LOG}/")
+    shared = (f"{PROTOCOL}/", f"{ACCEPTED}/", f"{PENDING}/", f"{HELD}/", f"{DELTA_LOG}/")
     return file_id(path) is not None or path.startswith((f"{OURS}/{pipeline}/", *shared))
 
 
 def pipelines(folders: list[str]) -> list[str]:
     """Pick the pipelines out of the folders below `_blizzard/`."""
     names = (name.rstrip("/").rpartition("/")[2] for name in folders)
-    return sorted(name for name in names if name != "protocol")
+    return sorted(name for name in names if name != "protocol" and PIPELINE_NAME.fullmatch(name))
+
+
+def accepted(version: int) -> TablePath:
+    """Name the document that accepts what a version of the Delta log has removed."""
+    return TablePath(f"{ACCEPTED}/{version:020d}.json")
 
 
 def log_version(version: int) -> TablePath:

@@ -25,7 +25,8 @@ KEYS = {
         watermarks[folder name] folders totals(batches files lines blank filtered quarantined
         rows source_bytes rescued dropped) rescued dropped error notifications] totals(batches
         files lines blank filtered quarantined rows source_bytes rescued dropped) parquet_files
-        parquet_bytes quarantine(waiting replayed discarded) found_columns held_files held_rows
+        parquet_bytes quarantine(waiting replayed filtered discarded) found_columns
+        held_files held_rows
         held[code reasons files rows]
         discarded_files discarded_rows retracted_rows aside_error lag_secs error
     """,
@@ -33,25 +34,29 @@ KEYS = {
         kind state uri pipeline table_uri source path answer reason detail
         stored(size etag modified) read[entry at lines blank filtered quarantined rescued dropped
         rows version committed
-        committed_at] failure backlog data_files[path rows bytes entry sources state version
+        committed_at counted] resolved failure
+        backlog data_files[path rows bytes entry sources state version
         removed_version removed_at removed_by code reasons replaced_by] sources retraction inherited
         deleted_from next
     """,
     "blizzard why bad.ndjson": """
         kind state uri pipeline table_uri source path answer reason detail
-        stored(size etag modified) read failure(stage code message line field attempts since last
+        stored(size etag modified) read resolved
+        failure(stage code message line field attempts since last
         entry next_try) backlog
         data_files sources retraction inherited deleted_from next
     """,
     "blizzard why c.ndjson": """
         kind state uri pipeline table_uri source path answer reason detail
-        stored(size etag modified) read failure backlog(position files counted in_next_batch
+        stored(size etag modified) read resolved
+        failure backlog(position files counted in_next_batch
         trigger starts_in_secs running)
         data_files sources retraction inherited deleted_from next
     """,
     "blizzard why ID": """
         kind state uri pipeline table_uri source path answer reason detail
-        stored(size etag modified) read failure backlog data_files[path rows bytes entry sources
+        stored(size etag modified) read resolved
+        failure backlog data_files[path rows bytes entry sources
         state version
         removed_version removed_at removed_by code reasons replaced_by] sources retraction inherited
         deleted_from next
@@ -83,10 +88,10 @@ KEYS = {
         pipeline entry files refused
     """,
     "blizzard dlq replay --all": """
-        pipeline table_uri entry lines left
+        pipeline table_uri entry lines filtered left
     """,
     "blizzard dlq discard --all": """
-        pipeline table_uri entry lines left
+        pipeline table_uri entry lines filtered left
     """,
     "blizzard gc --older-than 0s": """
         pipeline table_uri deleted entry files bytes pieces young_files young_bytes left_alone
@@ -151,13 +156,13 @@ KEYS = {
     """,
     "blizzard audit --deep # damaged": """
         table_uri balanced deep version history_since journals entries waiting_entries source_files
-        lines blank filtered quarantined bad_lines_waiting replayed discarded rows
+        lines blank filtered quarantined bad_lines_waiting replayed passed_over discarded rows
         named(in_table(files rows) replaced(files rows) retracted(files rows)
         removed_by_others(files rows) unknown(files rows) waiting(files rows) held(files rows)
         given_up(files rows) forgotten(files rows) nowhere(files rows)) active(files rows)
         by_others(files rows) adopted(files rows) unknown(files rows) others[version operation
-        writer files_added files_removed rows_added rows_removed changes_data] differences[kind
-        message pipeline entry version file source]
+        writer files_added files_removed rows_added rows_removed changes_data] accepted
+        differences[kind message pipeline entry version file source]
     """,
     "blizzard status # damaged": """
         pipeline table_uri error code

@@ -37,12 +37,14 @@ NEVER_A_STEPS = {
     "field_not_promotable",  # a command
     "file_ambiguous",  # a command
     "file_not_rewritten",  # a command
+    "lines_miscounted",  # of a source file
     "lines_not_replayed",  # a command
     "file_rewritten",  # an order
     "file_unknown",  # a command
     "known_names_broken",  # mended on the spot
     "no_such_entry",  # a command
     "not_held",  # an order
+    "nothing_to_accept",  # a command
     "nothing_to_look_at",  # a command
     "nothing_to_move",  # a command
     "nothing_to_replay",  # an order

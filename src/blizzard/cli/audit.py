@@ -3,23 +3,33 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from blizzard.cli.output import One, chosen, load, open_reader
+from blizzard.cli.surroundings import Surroundings
 from blizzard.handoff.dead_letters import beside, is_in_queue, queue_at
-from blizzard.inspect.audit.findings import Amount, Audit, Difference, OtherCommit, Place
+from blizzard.inspect.audit.findings import (
+    AcceptedLoss,
+    Amount,
+    Audit,
+    Difference,
+    OtherCommit,
+    Place,
+)
 from blizzard.inspect.audit.table import audit_table
+from blizzard.maintain.accept import NothingToAccept, accept
 from blizzard.model.files import Location
 from blizzard.model.locations import sink_location
 from blizzard.model.settings import PipelineSettings
 from lakebed.arguments import FAILED, USAGE, Files, Folders, Outcome, Output, Shape
 from lakebed.console import add, columns, console, plural, print_line, say
-from lakebed.errors import ObjectMissing
+from lakebed.errors import LakeError, ObjectMissing
 from lakebed.locations import written_out
-from lakebed.storage.store import local_path
+from lakebed.storage.store import Store, local_path
 from penguin import inline
 
 FEW = 10
@@ -38,6 +48,7 @@ IN_WORDS = {
 
 
 def audit(
+    context: typer.Context,
     files: Files = None,
     folders: Folders = None,
     pipeline: One = None,
@@ -45,6 +56,15 @@ def audit(
         bool,
         typer.Option("--deep", help="Also look at every data file: its size and its footer."),
     ] = False,
+    version: Annotated[
+        int | None,
+        typer.Option(
+            "--accept",
+            metavar="VERSION",
+            help="Accept the rows that this version of the log has removed.",
+        ),
+    ] = None,
+    reason: Annotated[str | None, typer.Option("--reason", help="Why that is right.")] = None,
     output: Shape = Output.TEXT,
 ) -> None:
     """Prove from metadata that each table holds what its journals say, or show the differences.
@@ -56,9 +76,14 @@ def audit(
     tables = {
         written_out(settings.sink.table_uri): sink_location(settings) for settings in found_settings
     }
+    _check_options(version, reason, len(tables))
     for place in tables.values():
-        with outcome.of(place.uri, lambda _error: USAGE):
+        with outcome.of(place.uri, _exit_code):
             found = audit_of(place, deep=deep, pipelines=found_settings)
+            if version is not None and reason is not None:
+                at = Surroundings.of(context).clock.now()
+                _accept(place, found, version, reason, at)
+                found = audit_of(place, deep=deep, pipelines=found_settings)
             if output is Output.JSON:
                 print_line(audit_row(place.uri, found))
             else:
@@ -66,6 +91,35 @@ def audit(
             if not found.is_balanced:
                 outcome.at_least(FAILED)
     raise typer.Exit(outcome.code)
+
+
+def _exit_code(error: LakeError) -> int:
+    """Return 2 where it cannot be told whether a table is balanced."""
+    return FAILED if isinstance(error, NothingToAccept) else USAGE
+
+
+def _check_options(version: int | None, reason: str | None, tables: int) -> None:
+    """End the program where it is not clear what is accepted, and why."""
+    fault = None
+    if (version is None) != (reason is None) or (reason is not None and not reason.strip()):
+        fault = "--accept VERSION and --reason TEXT belong together"
+    elif version is not None and tables > 1:
+        fault = "a version is one of a table; name its pipeline with --pipeline"
+    if fault is not None:
+        typer.echo(f"error: {fault}", err=True)
+        raise typer.Exit(USAGE)
+
+
+def _accept(place: Location, found: Audit, version: int, reason: str, at: datetime) -> None:
+    """Accept exactly the rows that an audit says a version has removed."""
+    loss = next((one for one in found.losses if one.version == version), None)
+    if loss is None:
+        raise NothingToAccept(
+            f"version {version} has no difference of kind rows_removed, or it is accepted already; "
+            "blizzard audit shows which versions have one",
+            path=place.uri,
+        )
+    accept(Store(place.uri, place.options), loss.accepted(reason, at))
 
 
 def audit_of(
@@ -127,6 +181,7 @@ class AuditRow:
     quarantined: int
     bad_lines_waiting: int
     replayed: int
+    passed_over: int
     discarded: int
     rows: int
     named: AmountsRow
@@ -135,6 +190,7 @@ class AuditRow:
     adopted: Amount
     unknown: Amount
     others: tuple[OtherCommit, ...]
+    accepted: tuple[AcceptedLoss, ...]
     differences: tuple[Difference, ...]
 
 
@@ -157,6 +213,7 @@ def audit_row(uri: str, found: Audit) -> AuditRow:
         quarantined=totals.quarantined,
         bad_lines_waiting=totals.bad_lines_waiting,
         replayed=totals.replayed,
+        passed_over=totals.passed_over,
         discarded=totals.discarded,
         rows=totals.rows,
         named=AmountsRow(**{place.value: amount for place, amount in found.places.amounts.items()}),
@@ -165,6 +222,7 @@ def audit_row(uri: str, found: Audit) -> AuditRow:
         adopted=found.adopted,
         unknown=found.unknown,
         others=found.others,
+        accepted=found.accepted,
         differences=found.differences,
     )
 
@@ -181,9 +239,11 @@ def show(uri: str, found: Audit) -> None:
     if found.history_since:
         say(
             to,
-            f"  the log's history is known since version {found.history_since}; versions before "
-            "that were cleaned up, and what they did is known only by its result",
+            f"  the log's history is known since version {found.history_since}: what that version "
+            "and those before it did is known only by its result",
         )
+    for one in found.accepted:
+        say(to, f"  accepted: {_accepted(one)}")
     for difference in found.differences[:FEW]:
         say(to, f"  {difference.kind}: {difference.message}")
     if len(found.differences) > FEW:
@@ -211,10 +271,11 @@ def _show_books(to: Console, found: Audit) -> None:
         f"{totals.quarantined:,} quarantined",
     )
     if totals.quarantined:
+        passed_over = f"{totals.passed_over:,} passed over, " if totals.passed_over else ""
         say(
             to,
             f"  bad lines: {totals.bad_lines_waiting:,} waiting, {totals.replayed:,} replayed, "
-            f"{totals.discarded:,} discarded",
+            f"{passed_over}{totals.discarded:,} discarded",
         )
 
 
@@ -246,6 +307,15 @@ def _show_others(to: Console, others: tuple[OtherCommit, ...]) -> None:
         )
     if len(others) > FEW:
         say(to, f"    ... and {len(others) - FEW:,} before; --output json has them all")
+
+
+def _accepted(one: AcceptedLoss) -> str:
+    stands = "" if one.applies else "; it does not say what is missing now"
+    return (
+        f"version {one.version} ({one.operation or 'an unknown operation'} of "
+        f"{one.writer or 'an unknown writer'}) removed {plural(one.rows, 'row')} of "
+        f"{plural(one.files, 'file')}: {one.reason}{stands}"
+    )
 
 
 def _rows(count: int | None) -> str:

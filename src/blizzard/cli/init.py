@@ -196,9 +196,9 @@ def _tell(
     )
     if untyped:
         to.write(f"{plural(untyped, 'field has', 'fields have')} no column yet: see the comments\n")
-    name = file or "pipeline.yaml"
+    name = file or "FILE"
     to.write(
-        "next:\n"
+        f"next{', once it is in a file' if file is None else ''}:\n"
         f"  blizzard -c {name} --dry-run    # what a run would do\n"
         f"  blizzard -c {name} --once       # read the files\n"
         f"  penguin -c {name} --once        # commit what was read\n"

@@ -50,6 +50,8 @@ class TraceRow:
     line: int | None
     records: tuple[int, int] | None
     """The first and the last record of those among which it is, where the line is not known."""
+    counted: str | None
+    """What `line` and `records` count: `lines`, or the `records` of documents."""
     raw: str | None
     why: str | None
     """Why the record cannot be shown, where it was asked for."""
@@ -137,6 +139,7 @@ def _row(
         source=None if origin is None else origin.uri,
         line=line,
         records=_among(origin) if line is None else None,
+        counted=None if origin is None else _counted(settings, origin, named),
         raw=text,
         why=why,
         values=_plain(match.values),
@@ -149,6 +152,15 @@ def _known(origin: Origin, named: Named | None) -> SourceRecord | None:
         return None
     key = named.file.source_files[origin.run.source]
     return next((one for one in named.entry.sources if one.key == key), None)
+
+
+def _counted(settings: PipelineSettings, origin: Origin, named: Named | None) -> str:
+    """Return what the numbers of records count; what the journal does not say, the settings do."""
+    known = _known(origin, named)
+    if known is not None:
+        return "records" if known.form else "lines"
+    inside = [one for one in settings.sources if origin.uri.startswith(one.uri.rstrip("/") + "/")]
+    return "records" if any(one.form.is_documents for one in inside) else "lines"
 
 
 def _columns(settings: PipelineSettings, named: Named | None, schema: Schema) -> Schema:
@@ -203,9 +215,10 @@ def _show(rows: list[TraceRow], *, more: bool) -> None:
 def _place(row: TraceRow) -> str:
     if row.source is None:
         return "an unknown source: the journal does not name this data file"
+    word = row.counted or "lines"
     if row.line is not None:
-        return f"{row.source}, line {row.line:,}"
+        return f"{row.source}, {word[:-1]} {row.line:,}"
     if row.records is not None:
         first, last = row.records
-        return f"{row.source}, one of the lines {first:,} to {last:,}; --raw finds out which"
+        return f"{row.source}, one of the {word} {first:,} to {last:,}; --raw finds out which"
     return row.source

@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from blizzard.cli.output import One, chosen, load, open_reader
+from blizzard.cli.output import One, chosen, load, open_reader, tables_of
 from blizzard.cli.surroundings import Surroundings
-from blizzard.inspect.why.answer import Answer, DataFile, Read, Retraction
+from blizzard.inspect.refusal import refusal_of
+from blizzard.inspect.why.answer import Answer, DataFile, Read, Resolution, Retraction
 from blizzard.inspect.why.asked import Asked, KnownFiles
 from blizzard.inspect.why.table_log import LogEntry, LogFile, LogVersion, TableLog
 from blizzard.inspect.why.why import why as answers_to
 from blizzard.journal.state import History, read_history
 from blizzard.model.locations import sink_location
 from blizzard.model.settings import PipelineSettings
-from blizzard.service import asks_fates
+from blizzard.service import TableOf, asks_fates, asks_the_log, checks_schema
 from lakebed.arguments import Files, Folders, Outcome, Output, Shape
 from lakebed.clock import Clock
 from lakebed.console import console, plural, print_lines, say, second
@@ -57,11 +58,14 @@ def why(
 
     URI means a source file or a data file of the table. Nothing is written.
     """
-    pipelines = chosen(load(files, folders), pipeline)
+    loaded = load(files, folders)
+    pipelines, table_of = chosen(loaded, pipeline), tables_of(loaded, files, folders)
     outcome = Outcome()
     with outcome.of("why"):
         found = answers_to(
-            file, pipelines, _asking(Surroundings.of(context).clock, count_all=count_all)
+            file,
+            pipelines,
+            _asking(Surroundings.of(context).clock, table_of, count_all=count_all),
         )
         if output is Output.JSON:
             print_lines(found)
@@ -71,19 +75,23 @@ def why(
     raise typer.Exit(outcome.code)
 
 
-def _asking(clock: Clock, *, count_all: bool) -> Callable[[PipelineSettings], Asked]:
+def _asking(
+    clock: Clock, table_of: TableOf, *, count_all: bool
+) -> Callable[[PipelineSettings], Asked]:
     opened: dict[str, Asked] = {}
 
     def ask(settings: PipelineSettings) -> Asked:
         if settings.name not in opened:
-            asked = asked_of(settings, clock)
+            asked = asked_of(settings, clock, table_of)
             opened[settings.name] = replace(asked, most_names=None) if count_all else asked
         return opened[settings.name]
 
     return ask
 
 
-def asked_of(settings: PipelineSettings, clock: Clock) -> Asked:
+def asked_of(
+    settings: PipelineSettings, clock: Clock, table_of: TableOf = lambda _pipeline: None
+) -> Asked:
     """Open what questions about the files of a pipeline are answered from."""
     store = None
     try:
@@ -99,6 +107,13 @@ def asked_of(settings: PipelineSettings, clock: Clock) -> Asked:
         open_reader=open_reader,
         clock=clock,
         parallelism=os.cpu_count() or 1,
+        refusal=lambda: (
+            None
+            if store is None
+            else refusal_of(
+                settings, store, history, asks_the_log(settings), checks_schema(settings, table_of)
+            )
+        ),
     )
 
 
@@ -190,6 +205,8 @@ def _facts(answer: Answer) -> Iterator[tuple[str, str]]:
 def _entries(answer: Answer) -> Iterator[tuple[str, str]]:
     for read in answer.read:
         yield f"entry {read.entry}", _read(read)
+    for done in answer.resolved:
+        yield f"entry {done.entry}", _resolution(done)
     taken = answer.retraction
     if taken is not None:
         yield f"entry {taken.entry}", _retraction(taken)
@@ -208,7 +225,7 @@ def _read(read: Read) -> str:
     if read.committed:
         at = "" if read.committed_at is None else f" at {second(read.committed_at)} UTC"
         done = "committed" if read.version is None else f"Delta version {read.version}{at}"
-    lines, rows = plural(read.lines, "line"), plural(read.rows, "row")
+    lines, rows = plural(read.lines, read.counted[:-1]), plural(read.rows, "row")
     return f"{second(read.at)} UTC: {lines}{more}, {rows}; {done}"
 
 
@@ -220,6 +237,17 @@ def _retraction(one: Retraction) -> str:
         return f"{rows}; not committed yet"
     version = "" if one.version is None else f", Delta version {one.version}"
     return f"{rows}; committed{version}"
+
+
+def _resolution(one: Resolution) -> str:
+    lines = f"{second(one.at)} UTC: {one.kind} of {plural(one.lines, 'bad line')}"
+    if one.kind == "discard":
+        return lines
+    more = f", {one.filtered:,} filtered" if one.filtered else ""
+    done = "not committed yet"
+    if one.committed:
+        done = "committed" if one.version is None else f"Delta version {one.version}"
+    return f"{lines}{more}, {plural(one.rows, 'row')}; {done}"
 
 
 def _data_file(one: DataFile) -> str:

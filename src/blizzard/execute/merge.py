@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from blizzard.execute.balance import Books, balanced
 from blizzard.model.files import Effort, SourceFile, UnitOutcome, WorkUnit
 from blizzard.model.quarantine import TOO_MANY, QuarantineLimits, in_words
 from blizzard.model.source.unread import failed, left_of, lines_before, parts_of, untouched
@@ -37,7 +38,7 @@ def settle(
     """Bring the outcomes of all units together, parts of one file into one record.
 
     `limits` says how many bad lines a file may have that several tasks share; any other has been
-    checked by the task that read it.
+    checked by the task that read it. A file whose books do not balance has failed.
     """
     sources: list[SourceRecord] = []
     files: list[FinishedFile] = []
@@ -62,11 +63,15 @@ def settle(
             if record.failure is None and record.unit is not None:
                 files += [replace(file, unit=record.unit) for file in _traced(parts)]
                 quarantine += [replace(file, unit=record.unit) for file in aside]
+    books = balanced(
+        Books(sources=tuple(sources), files=tuple(files), quarantine=tuple(quarantine)),
+        {file.key: file for unit in units for file in unit.files},
+    )
     return Settled(
-        sources=tuple(sources),
-        files=tuple(files),
-        quarantine=tuple(quarantine),
-        effort=_together(outcomes, files),
+        sources=books.sources,
+        files=books.files,
+        quarantine=books.quarantine,
+        effort=_together(outcomes, books.files),
         handed_in=any(outcome.handed_in for outcome in outcomes),
     )
 

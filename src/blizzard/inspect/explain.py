@@ -12,8 +12,8 @@ from blizzard.discover.finding import Finding
 from blizzard.discover.lister import JournalLookup, source_listers
 from blizzard.discover.schedule import Pace, Schedule
 from blizzard.handoff.commit_lag import check_commits
-from blizzard.journal.checks import admit, refuse_beside
-from blizzard.journal.protocol import require_handoff
+from blizzard.inspect.refusal import refusal_of
+from blizzard.journal.checks import refuse_beside
 from blizzard.journal.start_note import started_before
 from blizzard.journal.state import UNKNOWN, History, read_history, rebuild
 from blizzard.model.files import UnfinishedFile, WorkUnit
@@ -22,7 +22,7 @@ from blizzard.model.settings import PipelineSettings, SourceSettings
 from blizzard.proposal import View, propose
 from lakebed.clock import Clock
 from lakebed.documents.entry import Started
-from lakebed.errors import JournalLost, LakeError, ObjectMissing, ProtocolConflict, SourceContested
+from lakebed.errors import JournalLost, LakeError, ObjectMissing
 from lakebed.storage.store import Reader
 
 
@@ -175,19 +175,7 @@ def _history(
     if store is None:
         return History(), None
     history = read_history(store, settings.name)
-    try:
-        require_handoff(store, settings.sink.handoff)
-        check_schema()
-        admit(
-            store,
-            pipeline=settings.name,
-            source_uris=source_uris_of(settings),
-            history=history,
-            log_knows_pipeline=log_knows_pipeline,
-        )
-    except (JournalLost, ProtocolConflict, SourceContested) as refusal:
-        return history, refusal
-    return history, None
+    return history, refusal_of(settings, store, history, log_knows_pipeline, check_schema)
 
 
 def look_at(

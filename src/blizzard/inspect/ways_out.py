@@ -12,14 +12,31 @@ WAYS_OUT = {
     "changed_part_way": "not read on: a part of it is in the table, and it is another object now, "
     "or one that is read otherwise; "
     "see blizzard dlq list for the ways out",
+    "decompress_failed": "not tried again: upload it again, complete, it is taken when it changes; "
+    "blizzard dlq retry has it read right away",
     "gone_part_way": "not read on: a part of it is in the table, and it is gone from its source; "
     "it is read on when it is put back as it was",
+    "lines_miscounted": "not tried again: blizzard or the machine is at fault, not the file; "
+    "blizzard dlq retry has it read again",
     "partition_unknown": "not tried again here: move it into the folders of its partition, where "
     "it is taken",
+    "too_many_bad_lines": "not tried again: fix the file or the schema, or raise "
+    "error_handling.max_bad_records or max_bad_ratio, it is taken when one of them changes; "
+    "blizzard dlq retry has it read right away",
 }
 """What to do about a failure, by its code; of every other code it is the same."""
 
 
-def way_out(code: str, *, part_way: bool) -> str:
-    """Return what to do about a failure; `part_way`: whether lines of it are in the table."""
-    return WAYS_OUT.get(code, PART_WAY if part_way else FOR_GOOD)
+BAD_LINES = (
+    "; error_handling.on_bad_record: quarantine would set bad lines aside and take the others"
+)
+"""What else can be done about a file that a bad line keeps out."""
+
+
+def way_out(code: str, *, part_way: bool, bad_line: bool = False) -> str:
+    """Return what to do about a failure; `part_way`: whether lines of it are in the table.
+
+    `bad_line`: whether one line failed the file, so that it could have been set aside alone.
+    """
+    way = WAYS_OUT.get(code, PART_WAY if part_way else FOR_GOOD)
+    return f"{way}{BAD_LINES}" if bad_line and code not in WAYS_OUT else way

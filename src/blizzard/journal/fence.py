@@ -93,14 +93,22 @@ def refuse_collected(first: Entry, ours: Entry) -> None:
 
 
 def refuse_promoted(first: Entry, ours: Entry) -> None:
-    """Raise if a batch was written without a column that was promoted meanwhile. Pure.
+    """Raise if a batch was written without a column that somebody has added meanwhile. Pure.
 
     It may have found the same column with another type, and the next batch would go on without it.
     What the configuration declares needs no such care: no batch finds it.
     """
-    if first.kind == "promote" and ours.files and first.columns not in (None, ours.columns):
-        raise ColumnsPromoted(
-            f"blizzard schema promote (entry {first.sequence}) has added a column while a batch "
-            "ran; the batch's source files are read again with that column",
-            entry=first.sequence,
-        )
+    if not ours.files or first.columns is None:
+        return
+    known = () if ours.columns is None else ours.columns.fields
+    if first.kind == "promote" and first.columns != ours.columns:
+        command = "schema promote"
+    elif first.kind == "replay" and not set(first.columns.fields) <= set(known):
+        command = "dlq replay"
+    else:
+        return
+    raise ColumnsPromoted(
+        f"blizzard {command} (entry {first.sequence}) has added a column while a batch ran; the "
+        "batch's source files are read again with that column",
+        entry=first.sequence,
+    )

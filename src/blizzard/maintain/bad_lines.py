@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from blizzard.discover.names import partition_of
+from blizzard.execute.bisect import ROUNDS
 from blizzard.execute.runner import Runner
 from blizzard.found_columns import BatchColumns, TableColumns
 from blizzard.journal.checks import refuse_closed, refuse_half_begun
@@ -20,7 +21,8 @@ from blizzard.journal.state import History, read_history
 from blizzard.model.bad_lines import Meant, Replay
 from blizzard.model.bounds import Bounds
 from blizzard.model.event_time import from_path
-from blizzard.model.files import UnitOutcome, WorkUnit
+from blizzard.model.files import UnitOutcome, Work, WorkUnit
+from blizzard.model.seen import joined
 from blizzard.model.settings import PipelineSettings
 from blizzard.plan.work import work_of
 from blizzard.worker.output.upload import Uploads
@@ -35,6 +37,7 @@ from lakebed.errors import FilesCollected, JournalConflict, LakeError, Whose
 from lakebed.journal import JournalReader
 from lakebed.partition import PartitionValues, table_schema
 from lakebed.storage.store import Reader, Store
+from lakebed.telemetry.events import Emit
 from lakebed.types import Handoff
 
 
@@ -64,7 +67,9 @@ class Done:
     entry: int | None = None
     """None where nothing was to be done."""
     lines: int = 0
-    """Lines that wait no longer."""
+    """Lines that became rows, or were discarded."""
+    filtered: int = 0
+    """Lines that wait no longer and gave no row: `source.skip_records` passes them over."""
     left: int = 0
     """Lines that are meant and go on waiting: they still cannot be read."""
     unknown: frozenset[str] = frozenset()
@@ -160,8 +165,13 @@ def replay(
     runner: Runner,
     *,
     clock: Clock,
+    emit: Emit = lambda _event: None,
 ) -> Done:
-    """Read lines again as things are configured now: what can be read becomes rows."""
+    """Read lines again as a batch would read them now: what can be read becomes rows.
+
+    Those that `source.skip_records` passes over wait no longer, and give no row. Values without a
+    column get one where a batch would add it.
+    """
     found = look(store, settings.name, names)
     meant, unknown = meant_lines(store, found)
     if found.last is None or not meant:
@@ -170,7 +180,7 @@ def replay(
         settings=settings,
         known=found.history.columns,
         of_table=of_table,
-        emit=lambda _event: None,
+        emit=emit,
     )
     work = work_of(
         settings,
@@ -183,15 +193,13 @@ def replay(
         total_concurrency=None,
     )
     # The entry hands its files off by itself, whatever the hand-off of batches is.
-    work = replace(columns.within(work), outbox=None)
-    outcomes = runner.run(_units(settings, found), work)
+    outcomes = _run(_units(settings, found), replace(work, outbox=None), columns, runner)
     files = tuple(
         replace(file, unit=f"{outcome.unit}/{file.unit}")
         for outcome in outcomes
         for file in _written(outcome)
     )
     resolved = tuple(one for outcome in outcomes for one in outcome.resolved)
-    lines = sum(one.lines for one in resolved)
     if not resolved:
         return Done(left=meant, unknown=unknown)
     written = columns.entry(files, rescues=found.history.rescues)
@@ -208,16 +216,41 @@ def replay(
         return replace(following, files=files, columns=written.found, handoff=Handoff.JOURNAL)
 
     number = _append(store, settings.name, found, entry)
-    return Done(entry=number, lines=lines, left=meant - lines, unknown=unknown)
+    return Done(
+        entry=number,
+        lines=sum(one.rows for one in resolved),
+        filtered=sum(one.passed_over for one in resolved),
+        left=meant - sum(one.lines for one in resolved),
+        unknown=unknown,
+    )
+
+
+def _run(
+    units: list[WorkUnit], work: Work, columns: BatchColumns, runner: Runner
+) -> list[UnitOutcome]:
+    """Run units; those that meet values which get a column are run again, as in a batch."""
+    if columns.to_be_inferred:
+        seen = runner.run(units, replace(columns.within(work), look=1.0))
+        columns.grow(joined(one.seen for one in seen))
+    outcomes = runner.run(units, columns.within(work))
+    for _round in range(ROUNDS):
+        if not columns.grow(joined(one.seen for one in outcomes)):
+            break
+        again = [unit for unit, one in zip(units, outcomes, strict=True) if one.seen]
+        wider = {one.unit: one for one in runner.run(again, columns.within(work))}
+        outcomes = [wider.get(one.unit, one) for one in outcomes]
+    return outcomes
 
 
 def _units(settings: PipelineSettings, found: Found) -> list[WorkUnit]:
+    rules = {one.name: one.form.skip for one in settings.sources}
+    skips = {name: rule for name, rule in rules.items() if rule is not None}
     return [
         WorkUnit(
             name=str(number),
             partition_values=_partition(settings, waiting),
             files=(),
-            replay=Replay(file=waiting.file, meant=found.meant),
+            replay=Replay(file=waiting.file, meant=found.meant, skips=skips),
         )
         for number, waiting in enumerate(found.files)
     ]

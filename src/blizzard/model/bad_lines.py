@@ -3,9 +3,11 @@
 import hashlib
 import json
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from blizzard.model.json_path import any_element
+from blizzard.model.source.form import SkipRule
 from lakebed.documents.quarantine_file import QuarantineFile
 
 GROUP_DIGITS = 8
@@ -55,3 +57,5 @@ class Replay:
 
     file: QuarantineFile
     meant: Meant
+    skips: Mapping[str, SkipRule] = field(default_factory=dict)
+    """Which records are passed over, by the names of the sources that have such a rule."""

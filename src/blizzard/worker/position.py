@@ -1,10 +1,11 @@
 """Where in a source file the reading is, and what is left of the file from there."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from blizzard.model.files import SourceFile
+from blizzard.worker.books import LineCount, require_all, require_some
 from blizzard.worker.ndjson.lines import BYTE_ORDER_MARK, Place
 from lakebed.documents.entry import Unread
 
@@ -36,6 +37,10 @@ class ReadPosition:
     """When it came to the first line that no batch has read before."""
     framer: "Framer | None" = None
     """What cuts its documents into records; None where it is lines."""
+    count: LineCount = field(default_factory=LineCount)
+    """What was counted before the parser."""
+    counted_from: int = 0
+    """The byte at which the counting began."""
 
     def is_worth_it(self, now: float) -> bool:
         """Whether the reading has taken as long as it took to come to its first line.
@@ -79,12 +84,33 @@ class ReadPosition:
     def took(self, size: int, lines: int) -> None:
         """Note that lines were read: of how many bytes, and how many of the file by now."""
         self.taken += size
+        self.count.take(self.first + self.taken - self.counted_from)
         if self.framer is not None:
             self.framer.forget(lines + 1)
 
     def begin(self, first: int) -> None:
         """Note where the first line of a part starts."""
-        self.first = first
+        self.first = self.counted_from = first
+
+    def counted(self, pieces: Iterator[bytes], file: SourceFile) -> Iterator[bytes]:
+        """Pass the lines of a file on as they leave the decompressor, and count them."""
+        return self.count.of(pieces, keep=self._goes_by_bytes(file))
+
+    def require_all_counted(self, file: SourceFile, lines: int) -> None:
+        """Raise where other lines were read of a file, up to its end, than were counted."""
+        skipped = file.skip if file.part is None else 0
+        records = None if self.framer is None else self.framer.records
+        require_all(self.count, lines=lines, skipped=skipped, records=records)
+
+    def require_counted(self, file: SourceFile, lines: int) -> None:
+        """Raise where other lines were read so far, of a file that is left here, than were counted.
+
+        Where there are only lines to go by, whoever comes to the end of the file counts all of
+        them again.
+        """
+        if self._goes_by_bytes(file):
+            size = self.first + self.taken - self.counted_from
+            require_some(self.count, size=size, lines=lines)
 
     def noticed(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
         """Pass the pieces of a file's start on; its first line starts after a byte order mark."""
@@ -97,8 +123,12 @@ class ReadPosition:
 
     def rest_of(self, file: SourceFile, lines: int) -> tuple[Unread, ...] | None:
         """Return the bytes left of a file, or of a part; None where only lines are counted."""
-        if not self.is_plain or (file.part is None and file.skip):
+        if not self._goes_by_bytes(file):
             return None
         end = file.size if file.part is None else file.part.end
         place = self.first + self.taken
         return (Unread(start=place, end=end, lines_before=lines),) if place < end else ()
+
+    def _goes_by_bytes(self, file: SourceFile) -> bool:
+        """Whether it is known which bytes of the file were read, not only how many lines."""
+        return self.is_plain and (file.part is not None or not file.skip)

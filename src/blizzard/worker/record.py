@@ -7,6 +7,7 @@ from pathlib import Path
 
 from blizzard.model.files import SourceFile
 from blizzard.model.source.unread import failed, untouched
+from blizzard.worker.books import Miscounted, require_explained
 from blizzard.worker.compression import CorruptStream
 from blizzard.worker.ndjson.decoder import BadLine, Decoded
 from blizzard.worker.ndjson.lines import BrokenDocument, Place
@@ -29,7 +30,8 @@ class Tally:
     rescued: Counter[str] = field(default_factory=Counter)
 
     def add(self, decoded: Decoded) -> None:
-        """Count the lines of a batch."""
+        """Count the lines of a batch; raise where they do not add up."""
+        require_explained(decoded)
         self.lines += decoded.lines
         self.blank += decoded.blank
         self.filtered += decoded.filtered
@@ -131,6 +133,8 @@ def _failure(error: Exception, stage: Stage) -> Failure:
                 line=bad.line,
                 field=bad.field,
             )
+        case Miscounted() as miscounted:
+            return Failure(stage=Stage.PARSE, code=miscounted.code, message=miscounted.message)
         case CorruptStream() as corrupt:
             return Failure(stage=Stage.DECOMPRESS, code=corrupt.code, message=corrupt.message)
         case LakeError() as ours:

@@ -7,7 +7,7 @@ may be in the store, but nobody will ever name it.
 """
 
 import tempfile
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -32,9 +32,15 @@ from lakebed.errors import ObjectChanged, machine_trouble
 from lakebed.schema import Schema
 from lakebed.types import Codec, OnBadRecord
 
+MakeDecoder = Callable[..., Decoder]
+
 
 def run_unit(
-    unit: WorkUnit, work: Work, stores: Stores, channel: ProgressChannel | None = None
+    unit: WorkUnit,
+    work: Work,
+    stores: Stores,
+    channel: ProgressChannel | None = None,
+    make_decoder: MakeDecoder = Decoder,
 ) -> UnitOutcome:
     """Turn a unit's source files into data files; every failure is part of the answer."""
     channel = channel or NoProgressChannel()
@@ -65,7 +71,8 @@ def run_unit(
                 pause=work.clock.sleep,
             ) as downloads,
         ):
-            running = _Unit(unit, work, Path(folder), downloads, uploads, stores, channel)
+            decoder = decoder_of(work, make_decoder)
+            running = _Unit(unit, work, Path(folder), downloads, uploads, stores, channel, decoder)
             return running.run() if work.look is None else running.look(work.look)
     except Exception as error:
         if machine_trouble(error) is None:
@@ -82,6 +89,19 @@ def run_unit(
         )
 
 
+def decoder_of(work: Work, make_decoder: MakeDecoder) -> Decoder:
+    """Return what reads the lines of a unit's files."""
+    by, aside = work.row_partitions, work.quarantine is not None
+    return make_decoder(
+        Schema(work.file_schema.fields + (by.read if by else ())),
+        unknown=work.unknown_fields,
+        on_mismatch=work.on_mismatch,
+        limits=work.sizing.decoding,
+        on_bad_record=OnBadRecord.QUARANTINE if aside else OnBadRecord.FAIL,
+        refuse_rows=partial(refused_rows, by=by) if by is not None and aside else None,
+    )
+
+
 class _Unit:
     """The state of one unit while it runs."""
 
@@ -94,6 +114,7 @@ class _Unit:
         uploads: Uploads,
         stores: Stores,
         channel: ProgressChannel,
+        decoder: Decoder,
     ) -> None:
         self.unit = unit
         self.stores = stores
@@ -102,17 +123,7 @@ class _Unit:
         self.folder = folder
         self.downloads = downloads
         self.uploads = uploads
-        by = work.row_partitions
-        self.decoder = Decoder(
-            Schema(work.file_schema.fields + (by.read if by else ())),
-            unknown=work.unknown_fields,
-            on_mismatch=work.on_mismatch,
-            limits=work.sizing.decoding,
-            on_bad_record=OnBadRecord.FAIL if work.quarantine is None else OnBadRecord.QUARANTINE,
-            refuse_rows=None
-            if by is None or work.quarantine is None
-            else partial(refused_rows, by=by),
-        )
+        self.decoder = decoder
         self.decoded_budget = work.sizing.decoded_budget
         self.outputs = OutputGroups(unit, work, folder, uploads, channel.done)
         self.failed: list[SourceRecord] = []
@@ -244,8 +255,11 @@ class _Unit:
                     kept = []
                     if self._is_to_end(position):
                         self._require_unchanged(file)
+                        position.require_counted(file, tally.lines)
                         unread = position.rest_of(file, tally.lines)
                         break
+            else:
+                position.require_all_counted(file, tally.lines)
             bad.end(tally)
         except Exception as error:  # noqa: BLE001 - one file's trouble, of whatever kind, is its outcome
             if own is not None:
@@ -278,6 +292,7 @@ class _Unit:
             pieces = decompress(pieces, codec)
             if file.form.is_documents:
                 pieces = position.framed(pieces, file)
+            pieces = position.counted(pieces, file)
             if file.part is None and file.skip:
                 pieces = without_first_lines(pieces, file.skip)
             elif position.is_plain and (file.part is None or not file.part.start):

@@ -1,6 +1,7 @@
 """One quarantine file: Parquet below `_blizzard/` with lines that could not be read."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from lakebed.layout import TablePath
 
@@ -46,3 +47,16 @@ class Resolved:
     """How many of its lines wait no longer: the kind of the entry says why."""
     left: QuarantineFile | None = None
     """The file with the lines that go on waiting; None where none does."""
+    filtered: Mapping[str, int] = field(default_factory=dict)
+    """How many of these gave no row, by their source files, because `source.skip_records` passes
+    them over by now."""
+
+    @property
+    def rows(self) -> int:
+        """Return how many rows its lines gave, in an entry that replays them."""
+        return self.lines - self.passed_over
+
+    @property
+    def passed_over(self) -> int:
+        """Return how many of its lines were passed over."""
+        return sum(self.filtered.values())

@@ -44,7 +44,7 @@ def check_books(ready: ReadyEntry) -> None:
             )
     given = sum(source.rows for source in ready.entry.sources)
     if ready.entry.kind == "replay":
-        given += sum(one.lines for one in ready.entry.resolved)
+        given += sum(one.rows for one in ready.entry.resolved)
     held, told = sum(file.record_count for file in ready.entry.files), "hold"
     if ready.entry.kind == "retract":
         held, told = ready.entry.left_out, "lose"

@@ -264,7 +264,9 @@ def test_what_is_written_and_printed_fits_a_terminal(there: Path) -> None:
     paths = (str(there), "in_table")
     lines = [one for one in done.output.splitlines() if not any(path in one for path in paths)]
     assert max(map(len, lines)) <= WIDTH
-    assert "next:" in done.stderr
+    assert "next, once it is in a file:" in done.stderr
+    assert "-c FILE" in done.stderr
+    assert "pipeline.yaml" not in done.stderr
     assert yaml.safe_load(done.stdout)["schema"]["unknown_fields"] == "add"
 
 
@@ -324,7 +326,7 @@ def test_columns_are_counted_as_they_are_written(there: Path) -> None:
     told = run(there, "--output", "-").stderr.splitlines()
     assert told[0].startswith("3 columns, 2 of them nested, from 1 record (")
     assert told[1] == "1 field has no column yet: see the comments"
-    assert told[2] == "next:"
+    assert told[2] == "next, once it is in a file:"
 
 
 def test_a_file_without_the_envelope_of_the_others_is_named(there: Path) -> None:

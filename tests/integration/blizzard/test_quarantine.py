@@ -52,7 +52,7 @@ def test_good_rows_are_committed_and_bad_lines_wait(desk: OpenTable) -> None:
     told = desk.cli("status").stdout
     assert "NOT in the table: 2 bad lines in quarantine; see blizzard dlq list" in told
     status = json.loads(desk.cli("status", "--output", "json").stdout)
-    assert status["quarantine"] == {"waiting": 2, "replayed": 0, "discarded": 0}
+    assert status["quarantine"] == {"waiting": 2, "replayed": 0, "filtered": 0, "discarded": 0}
     assert (status["totals"]["lines"], status["totals"]["quarantined"]) == (3, 2)
     shown = " ".join(desk.cli("journal", "show", "1").stdout.split())
     assert "read, 2 quarantined" in shown
@@ -268,6 +268,6 @@ def test_what_a_redo_gives_up_waits_no_longer_and_is_set_aside_again(desk: OpenT
     assert (resolved.old, resolved.lines, resolved.left) == (before[0].filename, 1, None)
     desk.ingest()
     status = json.loads(desk.cli("status", "--output", "json").stdout)
-    assert status["quarantine"] == {"waiting": 1, "replayed": 0, "discarded": 0}
+    assert status["quarantine"] == {"waiting": 1, "replayed": 0, "filtered": 0, "discarded": 0}
     assert status["totals"]["quarantined"] == 1
     assert [row["id"] for row in desk.rows()] == [1, 2]

@@ -53,6 +53,7 @@ def test_a_row_is_shown_with_its_data_file_version_source_and_line(desk: Rescued
         "source": source(desk, "a.ndjson"),
         "line": 3,
         "records": None,
+        "counted": "lines",
         "raw": None,
         "why": None,
         "values": {"id": 2},

@@ -102,32 +102,55 @@ def group_rows(
         )
 
 
-def show_groups(pipeline: str, found: list[Group], rules: Rules) -> None:
+def word_for(settings: PipelineSettings, keys: Iterable[str] | None = None) -> str:
+    """Return what a bad line of some source files is: a `line`, or a `record` of documents.
+
+    Without the keys of source files, those of all sources are meant.
+    """
+    documents = {one.name for one in settings.sources if one.form.is_documents}
+    names = {one.name for one in settings.sources}
+    if keys is not None:
+        names = {key.partition(":")[0] for key in keys}
+    return "record" if names and names <= documents else "line"
+
+
+def show_groups(settings: PipelineSettings, found: list[Group], rules: Rules) -> None:
     """Print groups for a person."""
     if not found:
         return
     to = console()
-    lines = plural(sum(group.lines for group in found), "bad line is", "bad lines are")
+    word = word_for(settings, (key for group in found for key in group.files))
+    lines = plural(sum(group.lines for group in found), f"bad {word} is", f"bad {word}s are")
     which = plural(len(found), "group")
-    say(to, f"pipeline {pipeline}: {lines} in quarantine, in {which}")
+    say(to, f"pipeline {settings.name}: {lines} in quarantine, in {which}")
     for group in found:
-        count, sample = plural(group.lines, "line"), group.sample
+        count, sample = plural(group.lines, word_for(settings, group.files)), group.sample
         of = plural(len(group.files), "file")
-        at = "" if sample.line is None else f", line {sample.line}"
+        at = _at(settings, sample)
         say(to, f"  {group.fault.group}  {count} of {of}: {_in_words(group.fault, sample)}")
         say(to, f"    for example {sample.key}{at}: {_text(sample.raw, SHOWN_BYTES)}")
         say(to, f"    {_way_out(group, fix_for(group.tried, rules))}")
-    say(to, "blizzard dlq show GROUP prints the lines of a group")
+    say(to, f"blizzard dlq show GROUP prints the {word}s of a group")
 
 
-def show_lines(found: Iterable[tuple[str, QuarantinedLine]], limit: int) -> None:
+def _at(settings: PipelineSettings, line: QuarantinedLine) -> str:
+    """Return where in its file a line is, or a record begins."""
+    if line.line is None:
+        return ""
+    is_record = word_for(settings, [line.key]) == "record"
+    return f", record at line {line.line}" if is_record else f", line {line.line}"
+
+
+def show_lines(
+    settings: PipelineSettings, found: Iterable[tuple[str, QuarantinedLine]], limit: int
+) -> None:
     """Print lines for a person, with what is wrong with each."""
     to, more = console(), 0
     for number, (uri, line) in enumerate(found):
         if number >= limit:
             more += 1
             continue
-        at = "" if line.line is None else f", line {line.line}"
+        at = _at(settings, line)
         field = "" if line.field is None else f"{line.field}: "
         say(to, f"{uri}{at}: {field}{line.message} [{line.code}, group {line.fault.group}]")
         say(to, f"  {_text(line.raw, 10 * SHOWN_BYTES)}")

@@ -74,7 +74,7 @@ def dlq_list(
             if output is Output.JSON:
                 print_lines(bad_lines.group_rows(settings, groups, quarantine.rules))
             else:
-                bad_lines.show_groups(settings.name, groups, quarantine.rules)
+                bad_lines.show_groups(settings, groups, quarantine.rules)
     raise typer.Exit(outcome.code)
 
 
@@ -100,7 +100,7 @@ def dlq_show(
             if output is Output.JSON:
                 print_lines(bad_lines.line_row(uri, one) for uri, one in lines)
             else:
-                bad_lines.show_lines(lines, limit)
+                bad_lines.show_lines(settings, lines, limit)
     _complain_of(unknown, outcome)
     raise typer.Exit(outcome.code)
 

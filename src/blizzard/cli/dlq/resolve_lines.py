@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from blizzard.cli.dlq.bad_lines import word_for
 from blizzard.cli.output import One, load, tables_of, the_one
 from blizzard.cli.surroundings import Surroundings
 from blizzard.events import SparkStarting
@@ -47,7 +48,9 @@ class ResolvedRow:
     table_uri: str
     entry: int | None
     lines: int
-    """Lines that wait no longer or, where nothing was done, that would be looked at."""
+    """Lines that became rows or were discarded or, where nothing was done, would be looked at."""
+    filtered: int
+    """Lines that were read again and are passed over by now: they wait no longer."""
     left: int
     """Lines that were read again and still cannot be read."""
 
@@ -147,7 +150,7 @@ def _replay(
     )
     try:
         columns = asks_columns(settings)
-        return replay(store, settings, names, columns, runner, clock=around.clock)
+        return replay(store, settings, names, columns, runner, clock=around.clock, emit=emit)
     finally:
         runner.stop()
 
@@ -186,7 +189,8 @@ def _show_plan(
     if output is Output.JSON:
         _print(settings, Done(lines=meant))
     else:
-        say(console(), f"pipeline {settings.name}: {plural(meant, 'line')} would be {verb}")
+        lines = plural(meant, word_for(settings))
+        say(console(), f"pipeline {settings.name}: {lines} would be {verb}")
         if meant:
             say(console(), "add --yes to do it")
     _complain_of(unknown)
@@ -197,10 +201,13 @@ def _tell(settings: PipelineSettings, done: Done, verb: str, output: Output) -> 
     if output is Output.JSON:
         _print(settings, done)
     else:
-        to = console()
-        say(to, f"pipeline {settings.name}: {plural(done.lines, 'line')} {verb}")
+        to, word = console(), word_for(settings)
+        say(to, f"pipeline {settings.name}: {plural(done.lines, word)} {verb}")
+        if done.filtered:
+            passed = plural(done.filtered, word)
+            say(to, f"  {passed} passed over by source.skip_records, without a row")
         if done.left:
-            say(to, f"  {plural(done.left, 'line')} still cannot be read and wait on")
+            say(to, f"  {plural(done.left, word)} still cannot be read and wait on")
         if done.entry is not None:
             say(to, f"  recorded in entry {done.entry}")
     _complain_of(done.unknown)
@@ -214,6 +221,7 @@ def _print(settings: PipelineSettings, done: Done) -> None:
             table_uri=settings.sink.table_uri,
             entry=done.entry,
             lines=done.lines,
+            filtered=done.filtered,
             left=done.left,
         )
     )

@@ -82,13 +82,18 @@ class FileBooks:
         back = self.unknown().rows + sum(
             rows for path, rows in self.log.old_rows.items() if path not in self.named
         )
-        if lost > back:
+        before = [one for one in self.log.accepted.values() if one.version < self.log.first]
+        accepted = sum(one.rows for one in before)
+        if lost > back and lost - back == accepted:
+            self.log.applied |= {one.version for one in before}
+        elif lost > back:
+            but = f"; {plural(accepted, 'row')} of versions by then were accepted"
             yield Difference(
                 kind=Kind.ROWS_MISSING,
                 message=f"{plural(len(self._missing), 'file')} of committed entries with "
                 f"{plural(lost, 'row')} {'was' if len(self._missing) == 1 else 'were'} removed "
-                f"before version {self.log.first}, such as {min(self._missing)}, and what was "
-                f"added in their place by then has {plural(back, 'row')}",
+                f"up to version {self.log.first - 1}, such as {min(self._missing)}, and what was "
+                f"added in their place by then has {plural(back, 'row')}{but if before else ''}",
             )
         yield from self._unnamed()
 

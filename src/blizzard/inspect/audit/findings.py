@@ -2,7 +2,11 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
+from datetime import datetime
 from enum import StrEnum
+
+from lakebed.documents.accepted import Accepted
+from lakebed.units import plural
 
 
 class Kind(StrEnum):
@@ -96,6 +100,57 @@ class OtherCommit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Loss:
+    """Rows that one version of another writer took away, and that nobody has accepted."""
+
+    version: int
+    operation: str | None
+    writer: str | None
+    rows: int
+    files: tuple[str, ...]
+    """The files whose rows they were, sorted."""
+
+    @property
+    def message(self) -> str:
+        """Return it in words."""
+        return (
+            f"version {self.version} ({self.operation or 'an unknown operation'} of "
+            f"{self.writer or 'an unknown writer'}) removed {plural(self.rows, 'row')}"
+        )
+
+    def accepted(self, reason: str, at: datetime) -> Accepted:
+        """Return the document that accepts exactly this."""
+        return Accepted(
+            version=self.version,
+            operation=self.operation,
+            writer=self.writer,
+            rows=self.rows,
+            files=self.files,
+            reason=reason,
+            created=at.isoformat(),
+        )
+
+    def is_accepted_by(self, document: Accepted | None) -> bool:
+        """Whether a document accepts exactly this."""
+        return document is not None and (document.rows, document.files) == (self.rows, self.files)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcceptedLoss:
+    """Rows that another writer took away and that an operator has accepted."""
+
+    version: int
+    operation: str | None
+    writer: str | None
+    rows: int
+    files: int
+    reason: str
+    at: str
+    applies: bool
+    """Whether the rows are missing as it says; not where they are there again, or others are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Amount:
     """Files, and the rows in them."""
 
@@ -125,6 +180,8 @@ class Totals:
     """Quarantined lines that neither became rows nor were discarded so far."""
     replayed: int = 0
     """Quarantined lines that became rows later."""
+    passed_over: int = 0
+    """Quarantined lines that were read again and, by now, are not to be rows."""
     discarded: int = 0
     rows: int = 0
     """Rows that lines gave when they were read first."""
@@ -174,7 +231,7 @@ class Audit:
     version: int | None
     """The version of the log; None where there is no table yet."""
     history_since: int | None
-    """The first version that the log still has; 0 where all of its history is known."""
+    """The version with whose state the known history begins; 0 where all of it is known."""
     deep: bool
     totals: Totals
     places: Places
@@ -187,6 +244,9 @@ class Audit:
     unknown: Amount
     """What was added by versions that are no longer in the log, and no entry names."""
     others: tuple[OtherCommit, ...]
+    accepted: tuple[AcceptedLoss, ...] = ()
+    losses: tuple[Loss, ...] = ()
+    """Those among the differences that an operator may accept."""
     differences: tuple[Difference, ...]
 
     @property

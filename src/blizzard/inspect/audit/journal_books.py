@@ -161,7 +161,7 @@ class JournalBooks:
             yield from self._check_lines(number, entry, record)
         is_replay = entry.kind == "replay"
         given = sum(record.rows for record in entry.sources if entry.kind == "batch")
-        given += sum(one.lines for one in entry.resolved if is_replay)
+        given += sum(one.rows for one in entry.resolved if is_replay)
         held = sum(file.record_count for file in entry.files)
         taken = sum(record.rows for record in entry.sources if record.retracted)
         if taken != entry.left_out:

@@ -4,9 +4,11 @@ Only what is needed to compare it with the journals is kept: of each file in the
 numbers, of each removed one the version that removed it.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from blizzard.inspect.audit.findings import Amount, Difference, Kind, OtherCommit
+from blizzard.inspect.audit.findings import Amount, Difference, Kind, Loss, OtherCommit
+from lakebed.documents.accepted import Accepted
 from lakebed.documents.log_version import (
     LoggedFile,
     LogVersion,
@@ -75,9 +77,17 @@ class LogBooks:
     others: list[OtherCommit] = field(default_factory=list)
     shapes: list[tuple[int, TableShape]] = field(default_factory=list)
     differences: list[Difference] = field(default_factory=list)
+    accepted: Mapping[int, Accepted] = field(default_factory=dict)
+    """What an operator has accepted, by its version."""
+    applied: set[int] = field(default_factory=set)
+    """Those of them that say what is missing."""
+    losses: list[Loss] = field(default_factory=list)
+    """Rows that other writers took away and nobody has accepted."""
     _restores: set[int] = field(default_factory=set)
     _lost: dict[int, int] = field(default_factory=dict)
     """The rows that each version of another writer took away."""
+    _lost_files: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    """The files whose rows these were."""
     _values: dict[PartitionValues, PartitionValues] = field(default_factory=dict)
 
     @property
@@ -125,14 +135,24 @@ class LogBooks:
         self._bring_back(ordered)
         commits = {one.version: one for one in self.others}
         for version, rows in self._lost.items():
-            if rows > 0:
-                by = commits[version]
-                self._differs(
-                    Kind.ROWS_REMOVED,
-                    f"version {version} ({by.operation or 'an unknown operation'} of "
-                    f"{by.writer or 'an unknown writer'}) removed {plural(rows, 'row')}",
-                    version=version,
-                )
+            if rows <= 0:
+                continue
+            loss = Loss(
+                version=version,
+                operation=commits[version].operation,
+                writer=commits[version].writer,
+                rows=rows,
+                files=self._lost_files[version],
+            )
+            document = self.accepted.get(version)
+            if loss.is_accepted_by(document):
+                self.applied.add(version)
+                continue
+            self.losses.append(loss)
+            instead = "" if document is None else f", but {plural(document.rows, 'row')} "
+            if document is not None:
+                instead += f"of {plural(len(document.files), 'file')} were accepted"
+            self._differs(Kind.ROWS_REMOVED, f"{loss.message}{instead}", version=version)
 
     def _take_ours(self, found: LogVersion) -> None:
         for one in found.settles:
@@ -264,6 +284,7 @@ class LogBooks:
             lost = removed if found.overwrites else removed - added
             if lost > 0:
                 self._lost[told.version] = min(lost, removed - theirs)
+                self._lost_files[told.version] = tuple(sorted(gone))
             elif found.operation == RESTORE:
                 self._bring_back(-lost)
 

@@ -42,7 +42,9 @@ class QuarantineBooks:
         for one in entry.quarantine:
             self.waiting[one.filename] = entry.sequence, one
         lines = sum(one.lines for one in entry.resolved)
-        self.totals.replayed += lines if entry.kind == "replay" else 0
+        passed_over = sum(one.passed_over for one in entry.resolved)
+        self.totals.replayed += lines - passed_over if entry.kind == "replay" else 0
+        self.totals.passed_over += passed_over
         self.totals.discarded += lines if entry.kind in ("discard", "retract") else 0
 
     def _check_sources(self, entry: Entry) -> Iterator[Difference]:

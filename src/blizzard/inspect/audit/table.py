@@ -7,12 +7,20 @@ says, what the log has an entry names, and an entry that comes later waits. Noth
 from collections.abc import Callable, Iterator
 
 from blizzard.inspect.audit.file_books import FileBooks
-from blizzard.inspect.audit.findings import Audit, Difference, Kind, Totals, spans
+from blizzard.inspect.audit.findings import (
+    AcceptedLoss,
+    Audit,
+    Difference,
+    Kind,
+    Totals,
+    spans,
+)
 from blizzard.inspect.audit.journal_books import JournalBooks
 from blizzard.inspect.audit.log_books import LogBooks
 from blizzard.inspect.audit.objects import look_at_objects
 from blizzard.inspect.audit.quarantine_books import QuarantineBooks, damaged, gone
 from lakebed import layout
+from lakebed.documents.accepted import Accepted, decode_accepted
 from lakebed.documents.entry import Entry, Receipt, decode_entry, digest
 from lakebed.documents.log_version import LogHistory
 from lakebed.errors import DocumentUnreadable, ObjectMissing
@@ -51,6 +59,7 @@ class _Audit:
         receipts = {name: self._receipt(name) for name in pipelines}
         history = read_log()
         readable = history is None or not history.gone
+        self.log.accepted = self._accepted()
         if history is not None:
             self._read_log(history)
         for pipeline in pipelines:
@@ -67,7 +76,7 @@ class _Audit:
                 self.differences += look_at_objects(self.store, self.files)
         return Audit(
             version=None if history is None else history.last,
-            history_since=None if history is None else history.first,
+            history_since=None if history is None else _begins(history),
             deep=self.deep,
             totals=self.totals,
             places=self.files.places,
@@ -76,6 +85,20 @@ class _Audit:
             adopted=self.files.adopted(),
             unknown=self.files.unknown(),
             others=tuple(self.log.others),
+            accepted=tuple(
+                AcceptedLoss(
+                    version=one.version,
+                    operation=one.operation,
+                    writer=one.writer,
+                    rows=one.rows,
+                    files=len(one.files),
+                    reason=one.reason,
+                    at=one.created,
+                    applies=one.version in self.log.applied,
+                )
+                for one in self.log.accepted.values()
+            ),
+            losses=tuple(self.log.losses),
             differences=tuple(self.differences),
         )
 
@@ -85,6 +108,13 @@ class _Audit:
         except DocumentUnreadable as why:
             self._add(Kind.RECEIPT_DIFFERS, f"the receipt of {pipeline}: {why}", pipeline)
             return None
+
+    def _accepted(self) -> dict[int, Accepted]:
+        """Return the losses that an operator has accepted, by their versions."""
+        listed = sorted(one.path for one in self.store.objects(layout.ACCEPTED))
+        bodies = ((path, self.store.get(path)) for path in listed)
+        found = [decode_accepted(body, path) for path, body in bodies if body is not None]
+        return {one.version: one for one in found}
 
     def _read_log(self, history: LogHistory) -> None:
         self.log.first = history.first
@@ -190,3 +220,8 @@ class _Audit:
     def _add(self, kind: Kind, message: str, pipeline: str, *, entry: int | None = None) -> None:
         found = Difference(kind=kind, message=message, pipeline=pipeline, entry=entry)
         self.differences.append(found)
+
+
+def _begins(history: LogHistory) -> int:
+    """Return the version with whose state the history begins: that of its checkpoint, or 0."""
+    return history.first if history.gone else max(0, history.first - 1)

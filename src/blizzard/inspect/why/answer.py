@@ -14,6 +14,8 @@ class State(StrEnum):
     """It lies in no source and no table of the configuration."""
     SKIPPED = "skipped"
     """It is there and is not read; the reason says why."""
+    REFUSED = "refused"
+    """It is to be read, and a start of the pipeline would be refused; the detail says why."""
     WAITING = "waiting"
     """It is to be read by a batch that has not begun."""
     FAILED = "failed"
@@ -78,6 +80,26 @@ class Read:
     """The Delta version that has it; None where it is not committed, or not known any more."""
     committed: bool = False
     committed_at: datetime | None = None
+    counted: str = "lines"
+    """What is counted as lines here: `lines`, or the `records` of documents."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolution:
+    """What one entry did with bad lines of a source file that had been set aside."""
+
+    entry: int
+    kind: str
+    """`replay` or `discard`."""
+    at: datetime
+    lines: int
+    """Lines that wait no longer."""
+    filtered: int
+    """Those of them that `source.skip_records` passes over by now."""
+    rows: int
+    version: int | None
+    """The Delta version that has the rows; None where it is not committed, or not known."""
+    committed: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,6 +213,8 @@ class Answer:
     """What was said of it, where the reason does not say it all."""
     stored: StoredObject | None = None
     read: tuple[Read, ...] = ()
+    resolved: tuple[Resolution, ...] = ()
+    """What has become of its bad lines since."""
     failure: FailedAt | None = None
     backlog: Backlog | None = None
     data_files: tuple[DataFile, ...] = ()

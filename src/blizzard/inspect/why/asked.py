@@ -1,5 +1,6 @@
 """What a question about a file is answered from."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
 
@@ -12,6 +13,7 @@ from blizzard.journal.state import UNKNOWN, Before, History, rebuild
 from blizzard.model.locations import OpenReader, source_location
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed.clock import Clock
+from lakebed.errors import LakeError
 from lakebed.journal import JournalReader
 from lakebed.storage.store import Reader
 
@@ -72,6 +74,8 @@ class Asked:
     open_reader: OpenReader
     clock: Clock
     parallelism: int
+    refusal: Callable[[], LakeError | None] = lambda: None
+    """Asks why a start of the pipeline would be refused; None where it would not."""
     most_names: int | None = 5000
     """Names of a source that are listed to count the files that wait; None for all."""
 

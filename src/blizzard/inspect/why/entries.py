@@ -66,14 +66,25 @@ def mentioning(
 ) -> Iterator[Entry]:
     """Yield the entries in which a text stands, the newest first; only those are decoded."""
     word = text.rpartition("/")[2].encode()
-    for end in range(last + 1, 0, -TOGETHER):
-        numbers = range(end - 1, max(end - 1 - TOGETHER, -1), -1)
+    return filter(accepts, _holding(journal, word, range(last, -1, -1)))
+
+
+def dealing_with_lines(journal: JournalReader, first: int, last: int) -> Iterator[Entry]:
+    """Yield the entries that replay or discard lines, the oldest first; only those are decoded."""
+    found = _holding(journal, b'"resolved":[{', range(first, last + 1))
+    return (entry for entry in found if entry.kind in ("replay", "discard"))
+
+
+def _holding(journal: JournalReader, word: bytes, every: range) -> Iterator[Entry]:
+    """Yield the entries in which a word stands, in the order of their numbers."""
+    for start in range(0, len(every), TOGETHER):
+        numbers = every[start : start + TOGETHER]
         with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="why") as pool:
             bodies = list(pool.map(journal.body, numbers))
         for number, body in zip(numbers, bodies, strict=True):
             if body is not None and _may_hold(body, word):
                 entry = journal.entry(number)
-                if entry is not None and accepts(entry):
+                if entry is not None:
                     yield entry
 
 

@@ -16,12 +16,14 @@ from blizzard.inspect.why.answer import (
     FailedAt,
     Inherited,
     Read,
+    Resolution,
     Retraction,
     State,
     StoredObject,
 )
 from blizzard.inspect.why.asked import Asked
 from blizzard.inspect.why.entries import earlier_parts, reading, retracting
+from blizzard.inspect.why.later import resolutions
 from blizzard.inspect.why.standing import Table
 from blizzard.inspect.why.table_log import LogEntry
 from blizzard.inspect.why.waiting import backlog_of
@@ -33,6 +35,9 @@ from lakebed.documents.entry import Entry, SourceRecord, Stage
 from lakebed.errors import StoreDenied
 from lakebed.listing.sort import readable
 from lakebed.storage.store import ObjectFacts, Reader
+from lakebed.telemetry.events import code_of
+
+TO_BE_READ = (State.WAITING, State.PARTIAL, State.TO_REDO)
 
 
 def why_source_file(asked: Asked, source: SourceSettings, path: str) -> Answer:
@@ -54,7 +59,10 @@ def why_source_file(asked: Asked, source: SourceSettings, path: str) -> Answer:
         else StoredObject(size=facts.size, etag=facts.etag, modified=facts.modified),
     )
     answer = _decided(asked, bare, facts, before, found)
-    if answer.state is State.WAITING:
+    refusal = asked.refusal() if answer.state in TO_BE_READ else None
+    if refusal is not None:
+        answer = replace(answer, state=State.REFUSED, reason=code_of(refusal), detail=str(refusal))
+    elif answer.state is State.WAITING:
         answer = replace(answer, backlog=backlog_of(asked, spot, answer))
     return worded(answer, asked.settings, source, asked.clock.now())
 
@@ -248,7 +256,12 @@ def _with_parts(asked: Asked, bare: Answer, parts: tuple[Entry, ...], key: str) 
         told = table.committed(entry)
         records = (record for record in entry.sources if record.key == key)
         reads += [_read(entry, record, told) for record in records]
-    answer = replace(bare, read=tuple(reads), data_files=tuple(data_files))
+    since: list[Resolution] = []
+    for entry, one in resolutions(table, parts, key):
+        since.append(one)
+        files = [file for file in entry.files if key in file.source_files]
+        data_files += table.data_files(entry, files)
+    answer = replace(bare, read=tuple(reads), resolved=tuple(since), data_files=tuple(data_files))
     return replace(answer, state=_state_of(answer), reason=_held_for(answer))
 
 
@@ -266,6 +279,7 @@ def _read(entry: Entry, record: SourceRecord, told: LogEntry) -> Read:
         version=None if told.version is None else told.version.version,
         committed=told.committed,
         committed_at=None if told.version is None else told.version.at,
+        counted="records" if record.form else "lines",
     )
 
 
@@ -279,6 +293,8 @@ def _state_of(answer: Answer) -> State:
         return State.UNCOMMITTED
     if not states:
         return State.NO_ROWS
+    if states == {State.UNCOMMITTED}:
+        return State.UNCOMMITTED  # All of its rows are of bad lines that were replayed.
     return State.REMOVED if states == {State.REMOVED} else State.COMMITTED
 
 

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 
 from blizzard.discover.skip_reason import IN_WORDS, Reason
 from blizzard.inspect.ways_out import way_out
-from blizzard.inspect.why.answer import Answer, Backlog, DataFile, State
+from blizzard.inspect.why.answer import Answer, Backlog, DataFile, Resolution, State
+from blizzard.inspect.why.later import bad_lines_in_words, waiting_lines
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed.types import Commit, OnChange
 from lakebed.units import is_are, plural
@@ -58,15 +59,10 @@ def worded(
         sentence += " It is not in its source at the moment."
     elif answer.stored is None and answer.read:
         sentence += " It has gone from its source since; its rows do not depend on that."
-    bad = sum(one.quarantined for one in answer.read)
-    if not bad:
-        return replace(answer, answer=sentence, next=told.ways)
-    were = "was" if bad == 1 else "were"
-    return replace(
-        answer,
-        answer=f"{sentence} {plural(bad, 'bad line')} of it {were} set aside.",
-        next=(*told.ways, "blizzard dlq list shows which bad lines are waiting, and why"),
-    )
+    ways = told.ways
+    if waiting_lines(answer):
+        ways = (*ways, "blizzard dlq list shows which bad lines are waiting, and why")
+    return replace(answer, answer=f"{sentence}{bad_lines_in_words(answer)}", next=ways)
 
 
 def _missing(_case: Case) -> Told:
@@ -85,7 +81,7 @@ def _gone(case: Case) -> Told:
 
 
 def _partial(case: Case) -> Told:
-    lines = plural(_lines(case.answer), "line")
+    lines = _lines(case.answer)
     return Told(
         f"It is being read over several batches: {lines} so far, {_rows(case.answer)}. The next "
         "batch reads on.",
@@ -106,6 +102,15 @@ def _skipped(case: Case) -> Told:
     detail = f" ({answer.detail})" if answer.detail else ""
     way = WAYS.get(reason)
     return Told(f"It is not read: {IN_WORDS[reason]}{detail}.", () if way is None else (way,))
+
+
+def _refused(case: Case) -> Told:
+    answer = case.answer
+    return Told(
+        f"It is to be read, but not by a start as things are, which would be refused: "
+        f"{answer.detail} [{answer.reason}].",
+        ("blizzard --dry-run shows the same before and after you have changed something",),
+    )
 
 
 def _waiting(case: Case) -> Told:
@@ -183,7 +188,9 @@ def _failed(case: Case) -> Told:
         f"[{failure.code}]; {rows} in the table."
     )
     if failure.next_try is None:
-        way = way_out(failure.code, part_way=bool(answer.read))
+        quarantines = case.settings.quarantine is not None
+        bad_line = failure.line is not None and not quarantines
+        way = way_out(failure.code, part_way=bool(answer.read), bad_line=bad_line)
         return Told(
             f"{sentence} It is not tried again by itself.",
             (way.partition(": ")[2], "blizzard dlq list shows what was written about it"),
@@ -223,7 +230,7 @@ def _changed(case: Case) -> Told:
 
 
 def _no_rows(case: Case) -> Told:
-    lines = plural(_lines(case.answer), "line")
+    lines = _lines(case.answer)
     return Told(
         f"It was read with {_entries(case.answer)}, and there is no row in it: {lines}"
         f"{_left_out(case.answer)}.",
@@ -325,6 +332,7 @@ def _committed(case: Case) -> Told:
 SAYS: Mapping[State, Callable[[Case], Told]] = {
     State.MISSING: _missing,
     State.SKIPPED: _skipped,
+    State.REFUSED: _refused,
     State.WAITING: _waiting,
     State.FAILED: _failed,
     State.GONE: _gone,
@@ -350,12 +358,17 @@ def _in_state(answer: Answer) -> list[DataFile]:
 
 
 def _what(answer: Answer) -> str:
-    return f"{_rows(answer)} from {plural(_lines(answer), 'line')}"
+    return f"{_rows(answer)} from {_lines(answer)}"
 
 
 def _entries(answer: Answer) -> str:
-    numbers = " and ".join(str(read.entry) for read in answer.read)
-    return f"{'entry' if len(answer.read) == 1 else 'entries'} {numbers}"
+    read = _numbered([one.entry for one in answer.read])
+    replays = [one.entry for one in _replays(answer)]
+    return f"{read} and replayed with {_numbered(replays)}" if replays else read
+
+
+def _numbered(entries: list[int]) -> str:
+    return f"{'entry' if len(entries) == 1 else 'entries'} {' and '.join(map(str, entries))}"
 
 
 def _removals(files: list[DataFile]) -> str:
@@ -381,11 +394,19 @@ def _rows(answer: Answer) -> str:
 
 
 def _count(answer: Answer) -> int:
-    return sum(read.rows for read in answer.read)
+    rows = sum(read.rows for read in answer.read)
+    return rows + sum(one.rows for one in _replays(answer))
 
 
-def _lines(answer: Answer) -> int:
-    return sum(read.lines for read in answer.read)
+def _replays(answer: Answer) -> list[Resolution]:
+    """Return the replays whose rows are where the others are."""
+    waits = answer.state is State.UNCOMMITTED
+    return [one for one in answer.resolved if one.rows and (one.committed or waits)]
+
+
+def _lines(answer: Answer) -> str:
+    word = "line" if all(read.counted == "lines" for read in answer.read) else "record"
+    return plural(sum(read.lines for read in answer.read), word)
 
 
 def _id(one: DataFile) -> str:

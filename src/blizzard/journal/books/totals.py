@@ -69,6 +69,8 @@ class Quarantine:
     waiting: int = 0
     replayed: int = 0
     """They are rows by now."""
+    filtered: int = 0
+    """They were read again, and `source.skip_records` passed them over."""
     discarded: int = 0
 
     def plus(self, entry: Entry) -> "Quarantine":
@@ -77,7 +79,8 @@ class Quarantine:
         new = sum(file.record_count for file in entry.quarantine)
         return Quarantine(
             waiting=self.waiting + new - settled,
-            replayed=self.replayed + replayed_lines(entry),
+            replayed=self.replayed + replayed_rows(entry),
+            filtered=self.filtered + sum(one.passed_over for one in entry.resolved),
             discarded=self.discarded + (settled if entry.kind in ("discard", "retract") else 0),
         )
 
@@ -132,14 +135,13 @@ class Batch:
             run=entry.run,
             files=len(done),
             failed=len(there) - len(done),
-            rows=sum(record.rows for record in done if not record.retracted)
-            + replayed_lines(entry),
+            rows=sum(record.rows for record in done if not record.retracted) + replayed_rows(entry),
             parquet_files=len(entry.files),
             parquet_bytes=sum(file.size for file in entry.files),
             gone=len(entry.sources) - len(there),
         )
 
 
-def replayed_lines(entry: Entry) -> int:
+def replayed_rows(entry: Entry) -> int:
     """Return how many lines in quarantine an entry has made rows of. Pure."""
-    return sum(one.lines for one in entry.resolved) if entry.kind == "replay" else 0
+    return sum(one.rows for one in entry.resolved) if entry.kind == "replay" else 0

@@ -58,8 +58,10 @@ def read_table(store: Reader, file: QuarantineFile) -> pa.Table:
             path=store.describe(file.filename),
         )
     try:
-        # It is short: threads would cost more than they save, and would still be there at the end.
-        table = pq.read_table(pa.BufferReader(body), use_threads=False)
+        # No thread of Arrow's may hold the bytes: one that lets go of them while Python ends takes
+        # the process down. `read_table` has a thread read them, whatever it is told.
+        with pq.ParquetFile(pa.BufferReader(body), pre_buffer=False) as opened:
+            table = opened.read(use_threads=False)
     except (pa.ArrowException, OSError) as broken:
         raise DocumentUnreadable(
             "this is not a Parquet file; restore it from a backup",

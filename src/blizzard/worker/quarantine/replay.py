@@ -6,6 +6,7 @@ quarantine file are written into another one, as they were, which takes its plac
 """
 
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -15,10 +16,12 @@ from typing import cast
 
 import pyarrow as pa
 
-from blizzard.model.bad_lines import Meant
+from blizzard.model.bad_lines import Replay
 from blizzard.model.bounds import Bounds
 from blizzard.model.files import Limits, Location, SourceFile, UnitOutcome, Work, WorkUnit
 from blizzard.model.settings import RollingPolicy
+from blizzard.model.source.form import SkipRule
+from blizzard.worker.books import require_explained
 from blizzard.worker.ndjson.decoder import Decoder
 from blizzard.worker.output.parquet import RollingWriter
 from blizzard.worker.output.partitioner import refused_rows
@@ -60,7 +63,7 @@ def run_replay(
     if unit.replay is None:
         raise AssertionError("only a unit that replays lines has some to replay")
     try:
-        return _replayed(unit, unit.replay.file, unit.replay.meant, work, stores, channel)
+        return _replayed(unit, unit.replay, work, stores, channel)
     except Exception as error:  # noqa: BLE001 - an exception would reach the driver without its type
         failure = failure_of(error)
         record = SourceRecord(
@@ -74,24 +77,19 @@ def run_replay(
 
 
 def _replayed(
-    unit: WorkUnit,
-    file: QuarantineFile,
-    meant: Meant,
-    work: Work,
-    stores: Stores,
-    channel: ProgressChannel | None,
+    unit: WorkUnit, replay: Replay, work: Work, stores: Stores, channel: ProgressChannel | None
 ) -> UnitOutcome:
-    sink = stores.sink()
+    sink, file = stores.sink(), replay.file
     table = read_table(sink, file)
     lines = list(lines_of(table, file))
     chosen = [
         place
         for place, line in enumerate(lines)
-        if line.is_whole and meant.takes(line.fault.group, line.key)
+        if line.is_whole and replay.meant.takes(line.fault.group, line.key)
     ]
-    taken = _readable([lines[place] for place in chosen], work)
-    places = {chosen[number] for number in taken}
-    if not places:
+    readable = _readable(lines, chosen, replay.skips, work)
+    places = readable.rows
+    if not places and not readable.passed_over:
         return UnitOutcome(unit=unit.name, sources=(), files=())
     by_source: dict[str, list[QuarantinedLine]] = {}
     for place in sorted(places):
@@ -116,11 +114,12 @@ def _replayed(
         _Lines({key: _joined(some) for key, some in by_source.items()}, sink),
         channel,
     )
-    if any(record.failure is not None for record in outcome.sources):
+    if work.look is not None or any(record.failure is not None for record in outcome.sources):
         return outcome
     if sum(record.rows for record in outcome.sources) != len(places):
         raise AssertionError("lines that can be read are not read one by one")
-    keep = [place not in places for place in range(len(lines))]
+    gone = places | readable.passed_over
+    keep = [place not in gone for place in range(len(lines))]
     rest = LeftBehind(
         pipeline=work.marks["pipeline"],
         rolling=work.rolling,
@@ -133,7 +132,15 @@ def _replayed(
         unit=unit.name,
         sources=(),
         files=tuple(_told_exactly(one) for one in outcome.files),
-        resolved=(Resolved(old=file.filename, lines=len(places), left=left),),
+        resolved=(
+            Resolved(
+                old=file.filename,
+                lines=len(gone),
+                left=left,
+                filtered=Counter(lines[place].key for place in sorted(readable.passed_over)),
+            ),
+        ),
+        seen=outcome.seen,
     )
 
 
@@ -213,8 +220,22 @@ def _said(lines: Iterator[QuarantinedLine]) -> tuple[BadLines, ...]:
     return tuple(found.values())
 
 
-def _readable(lines: Sequence[QuarantinedLine], work: Work) -> list[int]:
-    """Return which of the lines can be read now, by their places."""
+@dataclass(frozen=True, slots=True)
+class _Readable:
+    """Lines that can be dealt with now, by their places."""
+
+    rows: set[int]
+    passed_over: set[int]
+    """Those for which a rule of their source holds: a batch would make no row of them."""
+
+
+def _readable(
+    lines: Sequence[QuarantinedLine],
+    chosen: Sequence[int],
+    skips: Mapping[str, SkipRule],
+    work: Work,
+) -> _Readable:
+    """Return which of the chosen lines can be read now, and which are to be passed over."""
     by = work.row_partitions
     decoder = Decoder(
         Schema(work.file_schema.fields + (by.read if by else ())),
@@ -223,16 +244,28 @@ def _readable(lines: Sequence[QuarantinedLine], work: Work) -> list[int]:
         on_bad_record=OnBadRecord.QUARANTINE,
         refuse_rows=None if by is None else partial(refused_rows, by=by),
     )
-    bad: set[int] = set()
-    before = 0
-    for decoded in decoder.decode([_joined(lines)], from_start=False):
-        if decoded.lines != decoded.batch.num_rows + len(decoded.bad):
-            raise AssertionError("a line that was set aside is neither a row nor bad")
-        bad |= {one.line - 1 for one in decoded.bad}
-        before += decoded.lines
-    if before != len(lines):
-        raise AssertionError("lines that were set aside are not read one by one")
-    return [number for number in range(len(lines)) if number not in bad]
+    by_rule: dict[SkipRule | None, list[int]] = {}
+    for place in chosen:
+        by_rule.setdefault(skips.get(lines[place].source), []).append(place)
+    found = _Readable(set(), set())
+    for rule, places in by_rule.items():
+        text = _joined([lines[place] for place in places])
+        before = 0
+        for decoded in decoder.decode([text], from_start=False, skip=rule):
+            require_explained(decoded)
+            if decoded.blank:
+                raise AssertionError("a line that was set aside is neither a row nor bad")
+            bad = {one.line - 1 for one in decoded.bad}
+            rowless = set() if decoded.rowless is None else set(decoded.rowless + before)
+            for number in range(before, before + decoded.lines):
+                if number not in rowless:
+                    found.rows.add(places[number])
+                elif number not in bad:
+                    found.passed_over.add(places[number])
+            before += decoded.lines
+        if before != len(places):
+            raise AssertionError("lines that were set aside are not read one by one")
+    return found
 
 
 def _joined(lines: Sequence[QuarantinedLine]) -> bytes:

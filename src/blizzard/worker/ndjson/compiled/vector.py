@@ -130,6 +130,17 @@ def flat(_: Numbas, data: Numbas, _at: Numbas) -> Numbas:
 
 
 @_instructions
+def newlines_in(_: Numbas, data: Numbas, _at: Numbas) -> Numbas:
+    """Count the newlines among WIDTH bytes."""
+
+    def generate(_: Numbas, builder: Numbas, __: Numbas, arguments: Numbas) -> Numbas:
+        same = builder.icmp_unsigned("==", _load(builder, *arguments), _each("\n"))
+        return builder.zext(builder.ctpop(builder.bitcast(same, _FLAGS)), _INT64)
+
+    return int64(data, int64), generate
+
+
+@_instructions
 def agreeing(_: Numbas, data: Numbas, _at: Numbas, other: Numbas, _start: Numbas) -> Numbas:
     """Return how many bytes are the same in two places, at most WIDTH."""
 

@@ -83,6 +83,11 @@ class Framer:
             yield from self._framed(piece)
         yield from self._ended()
 
+    @property
+    def records(self) -> int:
+        """Return how many records have begun so far."""
+        return int(self._state[framing.RECORDS])
+
     def place_of(self, record: int) -> Place | None:
         """Return where a record begins, counted from 1; None where that is forgotten."""
         for first, offsets, lines in self._places:

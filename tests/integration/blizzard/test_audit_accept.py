@@ -1,0 +1,146 @@
+"""`blizzard audit --accept`: a known loss is accepted, and exactly that one."""
+
+import json
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from blizzard.maintain.gc import collect
+from lakebed import layout
+from lakebed.clock import Clock
+from penguin import inline
+from tests.support.audits import assert_balanced, audited, told
+from tests.support.desk import Desk
+
+ACCEPT = ("audit", "--accept", "3", "--reason", "GDPR request 17")
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    """A table from which somebody has deleted rows with version 3."""
+    desk = Desk(tmp_path)
+    landed = [row["id"] for row in desk.landing.land("a.ndjson", 5)]
+    for _round in range(2):
+        desk.blizzard()
+        desk.penguin()
+        desk.landing.land("b.ndjson", 7)
+    delete(desk, *landed[:2])
+    return desk
+
+
+def delete(desk: Desk, *ids: int | None) -> None:
+    DeltaTable(str(desk.table)).delete(f"id IN ({', '.join(map(str, ids))})")
+
+
+def document(desk: Desk) -> Path:
+    return Path(desk.table, "_blizzard", "_accepted", f"{3:020d}.json")
+
+
+def test_an_accepted_deletion_is_listed_apart_and_the_table_is_balanced(desk: Desk) -> None:
+    before = desk.cli("audit")
+    assert before.exit_code == 1
+    assert "rows_removed: version 3 (DELETE of delta-rs" in before.stdout
+    shown = desk.cli(*ACCEPT)
+
+    assert shown.exit_code == 0, shown.output
+    assert "accepted: version 3 (DELETE of delta-rs" in shown.stdout
+    assert "removed 2 rows of 1 file: GDPR request 17" in shown.stdout
+    (row,) = map(json.loads, desk.cli("audit", "--output", "json").stdout.splitlines())
+    (one,) = row["accepted"]
+    assert (one["version"], one["rows"], one["files"], one["applies"]) == (3, 2, 1, True)
+    assert (row["balanced"], row["differences"]) == (True, [])
+    assert len(json.loads(document(desk).read_text())["files"]) == 1
+
+
+@pytest.mark.unbalanced("rows_removed")
+def test_what_is_deleted_after_that_is_a_difference_again(desk: Desk) -> None:
+    desk.cli(*ACCEPT)
+    delete(desk, *DeltaTable(str(desk.table)).to_pyarrow_table()["id"].to_pylist()[:1])
+    assert [one.version for one in audited(desk.table).differences] == [4]
+
+
+@pytest.mark.unbalanced("rows_removed")
+@pytest.mark.parametrize(("key", "value"), [("rows", 1), ("files", ["other.parquet"])])
+def test_another_loss_of_the_same_version_is_not_accepted(
+    desk: Desk, key: str, value: object
+) -> None:
+    """A log that was restored from a backup may have another version of the number."""
+    desk.cli(*ACCEPT)
+    said = json.loads(document(desk).read_text())
+    document(desk).write_text(json.dumps(said | {key: value}))
+    found = audited(desk.table)
+    (one,) = told(found)
+    assert "removed 2 rows, but" in one
+    assert "1 file were accepted" in one
+    assert [each.applies for each in found.accepted] == [False]
+    again = desk.cli(*ACCEPT)
+    assert again.exit_code == 1
+    assert "version 3 was accepted before, with other rows or files" in again.stderr
+
+
+def test_rows_that_come_back_need_no_accepting(desk: Desk) -> None:
+    desk.cli(*ACCEPT)
+    DeltaTable(str(desk.table)).restore(2)
+    (one,) = assert_balanced(desk.table).accepted
+    assert not one.applies
+    assert "it does not say what is missing now" in desk.cli("audit").stdout
+
+
+def test_it_holds_once_the_log_has_been_cleaned_up(desk: Desk) -> None:
+    desk.cli(*ACCEPT)
+    DeltaTable(str(desk.table)).create_checkpoint()
+    for version in range(3):
+        (desk.table / f"_delta_log/{version:020d}.json").unlink()
+    found = assert_balanced(desk.table)
+    assert found.history_since == 3
+    assert [one.applies for one in found.accepted] == [True]
+
+    (unseen,) = desk.table.glob("_blizzard/_accepted/*")
+    body = unseen.read_bytes()
+    unseen.unlink()
+    (one,) = told(audited(desk.table))
+    assert "were removed up to version 3" in one or "was removed up to version 3" in one
+    unseen.write_bytes(body)
+
+
+def test_it_outlives_a_clean_up_and_is_no_pipeline(desk: Desk) -> None:
+    desk.cli(*ACCEPT)
+    collect(
+        desk.store,
+        "default",
+        lambda: inline.named_files(str(desk.table), desk.sink.storage_options),
+        clock=Clock(),
+        older_than=timedelta(0),
+    )
+    assert layout.pipelines(desk.store.folders(layout.OURS)) == ["default"]
+    assert [one.applies for one in assert_balanced(desk.table).accepted] == [True]
+
+
+@pytest.mark.unbalanced("rows_removed")
+@pytest.mark.parametrize(
+    ("options", "code", "fault"),
+    [
+        (("--accept", "3"), 2, "--accept VERSION and --reason TEXT belong together"),
+        (("--accept", "3", "--reason", " "), 2, "VERSION and --reason TEXT belong together"),
+        (("--reason", "why"), 2, "--accept VERSION and --reason TEXT belong together"),
+        (("--accept", "2", "--reason", "why"), 1, "version 2 has no difference of kind rows_"),
+    ],
+)
+def test_what_is_not_clear_or_not_there_is_refused(
+    desk: Desk, options: tuple[str, ...], code: int, fault: str
+) -> None:
+    done = desk.cli("audit", *options)
+    assert done.exit_code == code
+    assert fault in done.stderr
+    assert not (desk.table / "_blizzard" / "_accepted").exists()
+
+
+@pytest.mark.unbalanced("rows_removed", "unreadable")
+def test_a_document_that_cannot_be_read_is_an_error_and_accepts_nothing(desk: Desk) -> None:
+    desk.cli(*ACCEPT)
+    document(desk).write_text("{")
+    done = desk.cli("audit")
+    assert done.exit_code == 2
+    assert "delete it and accept the version again" in done.stderr
