@@ -1,13 +1,13 @@
 """A store that speaks as Google's does: a proxy on loopback that translates for an S3.
 
 The library speaks Google's XML API, which is that of S3 but for the names of some headers. The
-emulators of Google's store speak the JSON API alone.
+emulators of Google's store speak the JSON API alone. It is a program of its own: the libraries do
+not always let other threads of a process run while they wait for an answer.
 """
 
 import http.client
-import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+import sys
+from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
@@ -32,14 +32,14 @@ def for_s3(headers: Mapping[str, str]) -> dict[str, str]:
     return translated
 
 
-@contextmanager
-def google_in_front_of(s3: str) -> Iterator[str]:
-    """Run the proxy until the end of the block; give its address."""
+def main(s3: str) -> None:
+    """Serve until the end of the process, and say where."""
     host = urlsplit(s3).netloc
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         timeout = 120
+        disable_nagle_algorithm = True  # Else each answer waits 40 ms between its head and body.
 
         def log_message(self, *_given: object) -> None:
             pass
@@ -58,14 +58,8 @@ def google_in_front_of(s3: str) -> Iterator[str]:
             pass  # Clients that hang up are part of the game.
 
     server = Server(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    print(f"listening on http://127.0.0.1:{server.server_address[1]}", flush=True)  # noqa: T201
+    server.serve_forever()
 
 
 def _serve(handler: BaseHTTPRequestHandler, host: str) -> None:
@@ -88,3 +82,7 @@ def _serve(handler: BaseHTTPRequestHandler, host: str) -> None:
     if handler.command != "HEAD":
         handler.wfile.write(content)
     handler.wfile.flush()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 import urllib.error
@@ -90,6 +91,15 @@ def s3rver(bucket: str) -> Iterator[str]:
         ]
         with _server(command, folder) as log:
             yield "http://" + _said(r"listening on (127\.0\.0\.1:\d+)", "s3rver", log)
+
+
+@contextmanager
+def google_in_front_of(s3: str) -> Iterator[str]:
+    """Run a store that speaks as Google's does, until the end of the block."""
+    with _folder() as folder:
+        command = [sys.executable, str(Path(__file__).with_name("google.py")), s3]
+        with _server(command, folder) as log:
+            yield _said(r"listening on (http://127\.0\.0\.1:\d+)", "Google's store", log)
 
 
 @contextmanager

@@ -16,10 +16,9 @@ import boto3
 
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
-from tests.support.google import google_in_front_of
 from tests.support.s3 import KEY, QUICK, SECRET, moto
 from tests.support.s3 import options as s3_options
-from tests.support.servers import azurite, seaweedfs
+from tests.support.servers import azurite, google_in_front_of, seaweedfs
 
 ACCOUNT = "devstoreaccount1"
 ACCOUNT_KEY = (
