@@ -13,18 +13,16 @@ REMOTE = tuple(CONTESTANTS)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run each test on every store; all that concern one of them in the same process."""
+    """Run each test on every store."""
     for fixture, names in (("contestant", ("local", *REMOTE)), ("remote", REMOTE)):
         if fixture in metafunc.fixturenames:
-            given = [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in names]
-            metafunc.parametrize(fixture, given, indirect=True, scope="session")
+            metafunc.parametrize(fixture, names, indirect=True, scope="session")
 
 
 @pytest.fixture(scope="session")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Contestant]]:
     """Hold what runs; all of it is stopped when the tests are over, also when they fail."""
     with ExitStack() as servers:
-        found: dict[str, Contestant] = {}
 
         class Running(dict[str, Contestant]):
             def __missing__(self, name: str) -> Contestant:
@@ -33,8 +31,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Cont
                 self[name] = servers.enter_context(start)
                 return self[name]
 
-        found = Running()
-        yield found
+        yield Running()
 
 
 @pytest.fixture(scope="session")

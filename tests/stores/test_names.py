@@ -50,7 +50,8 @@ def test_awkward_names_are_written_listed_read_moved_and_deleted(store: Store) -
     def travels(path: str) -> bool:
         name = path.removeprefix("in/")
         facts = store.head(path)
-        assert facts == listed[path]
+        assert facts == found[path]
+        assert facts is not None
         assert b"".join(store.stream(path, size=facts.size, etag=facts.etag)) == name.encode()
         assert store.move(path, f"out/{name}", size=facts.size)
         assert store.get(f"out/{name}") == name.encode()
@@ -60,12 +61,12 @@ def test_awkward_names_are_written_listed_read_moved_and_deleted(store: Store) -
     with ThreadPoolExecutor(8) as pool:
         made = list(pool.map(lambda name: store.create(f"in/{name}", name.encode()), AWKWARD))
         assert made == [Created()] * len(AWKWARD)
-        listed = {facts.path: facts for facts in store.objects("in")}
-        assert set(listed) == {f"in/{name}" for name in AWKWARD}
+        found = {facts.path: facts for facts in store.objects("in")}
+        assert set(found) == {f"in/{name}" for name in AWKWARD}
         for folder in ("in", "in/日本", "in/a=b/c=%20 d"):
-            direct = {path for path in listed if path.rpartition("/")[0] == folder}
+            direct = {path for path in found if path.rpartition("/")[0] == folder}
             assert {facts.path for facts in store.level(folder)[1]} == direct
-        assert all(pool.map(travels, listed))
+        assert all(pool.map(travels, found))
     assert list(store.objects()) == []
 
 

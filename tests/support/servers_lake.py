@@ -9,14 +9,20 @@ import pyarrow as pa
 import yaml
 from deltalake import DeltaTable
 
+from blizzard.pipeline import Pipeline
+from lakebed.clock import Clock
 from lakebed.storage.remote import for_delta
 from lakebed.storage.store import Store
 from lakebed.types import Handoff
+from penguin.pipeline import TableRun
 from tests.support.audits import assert_balanced
 from tests.support.builders import ndjson, rows
 from tests.support.dying import Fate
 from tests.support.lives import Programs
+from tests.support.pipelines import pipeline_of
+from tests.support.runner import InProcessRunner
 from tests.support.servers_reached import Contestant
+from tests.support.waits import at_once
 
 ROWS_PER_FILE = 3
 
@@ -66,16 +72,37 @@ class Lake:
         """Open a folder at the store itself."""
         return self.contestant.open(f"{self.uri}/{folder}")
 
-    def land(self, name: str) -> None:
-        """Let a file of a few rows arrive."""
+    def land(self, *names: str) -> None:
+        """Let files of a few rows arrive."""
         first = len(self.landed)
-        self.source.create(name, ndjson(rows(ROWS_PER_FILE, first)))
-        self.landed += range(first, first + ROWS_PER_FILE)
+        bodies = [
+            ndjson(rows(ROWS_PER_FILE, first + number * ROWS_PER_FILE))
+            for number in range(len(names))
+        ]
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(self.source.create, names, bodies))
+        self.landed += range(first, first + ROWS_PER_FILE * len(names))
 
     def life(self, fate: Fate) -> None:
         """Run both programs until there is nothing more to do, or until they die."""
         self.programs.blizzard(fate)
         self.programs.penguin(fate)
+
+    def blizzard(self) -> Pipeline:
+        """Start a blizzard that is asked for one step after the other."""
+        (settings,) = self.programs.pipelines
+        return pipeline_of(settings, InProcessRunner())
+
+    def penguin(self) -> TableRun:
+        """Start a penguin that is asked for one step after the other."""
+        (settings,) = self.programs.tables
+        return TableRun(
+            settings=settings,
+            emit=lambda _event: None,
+            clock=Clock(),
+            open_store=lambda: Store(settings.table_uri, settings.storage_options),
+            pause=at_once,
+        )
 
     def two_penguins(self) -> None:
         """Let two penguins commit at the same time."""
