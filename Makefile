@@ -11,7 +11,7 @@ WORKERS ?= 2
 
 ARCHIVE := dist/blizzard-env.tar.gz
 
-.PHONY: help setup java demo check test test-quick test-spark archive test-cluster interop \
+.PHONY: help setup java demo check test test-quick test-spark test-stores archive test-cluster interop \
   bench bench-all bench-growth bench-wide scaling format lock audit-deps sbom clean
 
 help: ## list the targets
@@ -43,11 +43,15 @@ check: setup ## ruff (with its security rules), mypy --strict, import-linter
 test: test-quick test-spark ## the whole test suite
 
 test-quick: setup ## the tests that need no Spark, on all cores
-	$(BIN)/pytest -q -m "not spark and not interop" -n $(WORKERS) --dist loadfile
+	$(BIN)/pytest -q -m "not spark and not interop and not stores" -n $(WORKERS) --dist loadfile
 
 test-spark: setup java ## the tests on a real local Spark
 	$(BIN)/blizzard warm
 	$(BIN)/pytest -q -m "spark and not cluster" -n $(WORKERS) --dist loadgroup
+
+test-stores: setup ## the tests on object stores that others wrote; fetches them (needs npm)
+	@scripts/need-stores $(UV) $(BIN)/python
+	$(BIN)/pytest -q -m stores tests/stores
 
 archive: $(ARCHIVE) ## what executors of a cluster need, for spark.archives: dist/blizzard-env.tar.gz
 

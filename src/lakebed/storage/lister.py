@@ -92,7 +92,9 @@ class IncrementalLister:
         self, store: Reader, prefix: str, after: str, guide: Guide
     ) -> Iterator[ObjectFacts]:
         if self.sorts:
-            found = store.objects(prefix, after=after or None)
+            # Where a listing begins is a matter of order, too: such a store may leave out names
+            # that sort later. So it is asked for all of them.
+            found = (facts for facts in store.objects(prefix) if facts.path > after)
             return iter(sorted(found, key=lambda facts: facts.path))
         return store.in_order(prefix, after=after, guide=guide)
 

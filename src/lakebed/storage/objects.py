@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -27,6 +28,8 @@ LARGEST_DOCUMENT = 1 << 28
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TOO_LONG = "File name too long"
+_AZURE_ETAG = re.compile(r'"(0x[0-9A-F]+)"')
+"""Other stores use digests, which never begin like this."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,9 +43,16 @@ class ObjectFacts:
 
 
 def facts_of(meta: Any) -> ObjectFacts:  # noqa: ANN401 - obstore's ObjectMeta is a TypedDict of a stub
-    """Return the facts that the library says of an object."""
+    """Return the facts that the library says of an object.
+
+    An e-tag is written as listings write it, so that what was listed can be compared with what is
+    found later: Azure's listings leave out the quotes that its other answers have.
+    """
+    etag = meta["e_tag"]
+    if etag is not None and (azure := _AZURE_ETAG.fullmatch(etag)):
+        etag = azure[1]
     return ObjectFacts(
-        path=meta["path"], size=meta["size"], etag=meta["e_tag"], modified=meta["last_modified"]
+        path=meta["path"], size=meta["size"], etag=etag, modified=meta["last_modified"]
     )
 
 
@@ -177,7 +187,9 @@ class ObjectReader:
             error = self._gone(path) if is_no_object(cause) else self._translated(cause, path)
             raise error from cause
         except PreconditionError as cause:
-            raise self._changed(path) from cause
+            # Some stores find that an object which is gone is not the one that was meant.
+            gone = self.head(path) is None
+            raise (self._gone(path) if gone else self._changed(path)) from cause
         except (BaseError, OSError) as cause:
             raise self._translated(cause, path) from cause
         if received != size:
@@ -215,9 +227,12 @@ class ObjectReader:
         except FileNotFoundError as cause:
             if not is_no_object(cause):
                 raise self._translated(cause, path) from cause
-            raise ObjectMissing("the object is gone", path=self.describe(path)) from cause
+            raise self._lost(path) from cause
+        except (IsADirectoryError, NotADirectoryError) as cause:
+            raise self._lost(path) from cause
         except PreconditionError as cause:
-            raise self._replaced(path) from cause
+            gone = self.head(path) is None
+            raise (self._lost(path) if gone else self._replaced(path)) from cause
         except (BaseError, OSError) as cause:
             raise self._translated(cause, path) from cause
         if len(body) != end - start:
@@ -251,6 +266,9 @@ class ObjectReader:
         return ObjectMissing(
             "the source file has disappeared since it was listed", path=self.describe(path)
         )
+
+    def _lost(self, path: str) -> ObjectMissing:
+        return ObjectMissing("the object is gone", path=self.describe(path))
 
     def _changed(self, path: str) -> ObjectChanged:
         return ObjectChanged(

@@ -46,14 +46,17 @@ class Reader(ObjectReader):
     def objects(self, prefix: str = "", *, after: str | None = None) -> Iterator[ObjectFacts]:
         """List every object below a prefix; a listing that breaks off is an error, never short.
 
-        With `after` only names that sort later are listed, so that a poll costs what is new.
+        With `after` only names that sort later are listed, so that a poll costs what is new. A
+        store that does not list names in their order may leave out some of them, too.
         """
         if self.local_root is not None:
             check_readable(self.local_root)
         try:
             for page in obstore.list(self._store, prefix or None, offset=after, chunk_size=1000):
                 for meta in page:
-                    yield facts_of(meta)
+                    # The library drops the slash at the end of a name that a listing begins after.
+                    if after is None or meta["path"] > after:
+                        yield facts_of(meta)
         except FileNotFoundError as cause:
             if not is_no_object(cause):
                 raise self._translated(cause, prefix) from cause

@@ -111,3 +111,19 @@ def test_a_listing_that_breaks_off_is_an_error_and_never_short():
     store.breaks_after = 2
     with pytest.raises(StoreUnavailable):
         names_of(store, ListingPlan(ranges=whole, depth=1))
+
+
+def test_a_store_without_order_is_asked_for_everything_that_a_range_may_hold():
+    """It begins a listing by its own order, and would leave out names that sort later."""
+
+    class ByFolder(Bucket):
+        def objects(self, prefix="", *, after=None):
+            found = sorted(super().objects(prefix), key=lambda facts: facts.path.split("/"))
+            start = (after or "").split("/")
+            return iter([facts for facts in found if facts.path.split("/") > start])
+
+    store = ByFolder(["a!/1", "a/1", "b/1"])
+    lister = IncrementalLister()
+    assert names_of(store, ListingPlan(ranges=whole), lister=lister) == ["a!/1", "a/1", "b/1"]
+    later = ListingPlan(ranges=lambda _root: [Range(prefix="", after="a!/1")])
+    assert names_of(store, later, lister=lister) == ["a/1", "b/1"]
