@@ -210,7 +210,7 @@ class _Likely:
             place = next((one for one in entry.replaced if one.is_taken_by(path)), None)
             if place is None:
                 return None
-            if left is None and place.new is not None and place.new.source_files:
+            if left is None and place.left_out:
                 left = place.new
             path = place.old
 
@@ -245,7 +245,7 @@ def _search(store: Reader, names: Collection[str]) -> dict[str, Named]:
                 if one.new is None or name is None:
                     continue
                 replaced[one.old] = name
-                if one.new.source_files:
+                if one.left_out:
                     left.setdefault(name, one.new)
         if not replaced:
             return found

@@ -338,7 +338,7 @@ def test_rows_that_went_before_the_log_begins_are_told(damage):
         damage.version_path(version).unlink()
     (found,) = told(audit(damage.table))
     assert found.startswith(
-        "rows_missing: 2 files of committed entries with 12 rows were removed before version 5, "
+        "rows_missing: 2 files of committed entries with 12 rows were removed up to version 4, "
         "such as date=2024-01-01/"
     )
     assert found.endswith("and what was added in their place by then has 0 rows")
