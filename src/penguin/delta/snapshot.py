@@ -24,14 +24,14 @@ from penguin.delta.log.cache import CachedVersion
 from penguin.delta.log.table_actions import Protocol
 from penguin.delta.writer_features import (
     APPEND_ONLY,
-    DELETION_VECTORS,
-    SAFE_FEATURES,
+    unsafe_features,
     unsafe_fields,
     unsafe_properties,
     unsafe_protocol,
 )
 from penguin.model.errors import CommitFailed, TableUnreadable, TableUnsupported
 from penguin.model.table import DeltaSchema, TableFacts
+from penguin.model.table_features import DELETION_VECTORS, ROW_TRACKING, is_on
 
 ELSEWHERE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
 """How the name of a file begins that is not relative to the table."""
@@ -151,8 +151,10 @@ class Snapshot:
         """Return why no file may be removed from the table as a whole; None if one may be."""
         if self.may_delete_in_place():
             return "the table has deletion vectors, so some of its rows may be deleted in place"
-        if self.facts.configuration.get(APPEND_ONLY, "").lower() == "true":
+        if is_on(self.facts.configuration, APPEND_ONLY):
             return f"{APPEND_ONLY} is set: nothing may be removed from the table"
+        if ROW_TRACKING in self.facts.features:
+            return "the table tracks its rows, and a removal must repeat the ids of a file's rows"
         return None
 
     def why_not_replaced(self, files: frozenset[str]) -> str | None:
@@ -188,9 +190,9 @@ class Snapshot:
         protocol = self.known.protocol
         reasons = [
             *unsafe_protocol(protocol.reader, protocol.writer),
-            *(f"table feature {name}" for name in sorted(protocol.features - SAFE_FEATURES)),
+            *unsafe_features(protocol.features),
             *unsafe_properties(self.facts.configuration),
-            *unsafe_fields(self.facts.schema["fields"]),
+            *unsafe_fields(self.facts.schema["fields"], self.facts.configuration),
         ]
         if reasons:
             raise TableUnsupported(

@@ -28,10 +28,11 @@ from penguin.delta.log.latest import find_tail, read_latest
 from penguin.delta.log.table_actions import TableActions
 from penguin.delta.snapshot import LogReader, Snapshot, has_log
 from penguin.delta.version import Action, Pairs
-from penguin.delta.writer_features import INVARIANTS, OTHER_CHECKPOINTS, unsafe_properties
+from penguin.delta.writer_features import unsafe_properties
 from penguin.model.commit import Add
 from penguin.model.errors import CommitFailed, TableExists, TableUnreadable, TableUnsupported
 from penguin.model.table import TableFacts
+from penguin.model.table_features import INVARIANTS, OTHER_CHECKPOINTS
 
 
 class Table(Snapshot):

@@ -13,7 +13,13 @@ from urllib.parse import quote
 
 from penguin.delta.log.cache import CachedVersion
 from penguin.model.commit import Add
+from penguin.model.errors import TableUnreadable
 from penguin.model.table import TableFacts
+from penguin.model.table_features import IN_COMMIT_TIMESTAMP, ROW_TRACKING, is_on
+
+ROWS_DOMAIN = "delta.rowTracking"
+LAST_ROW_ID = "rowIdHighWaterMark"
+HAS_TIMESTAMPS = "delta.enableInCommitTimestamps"
 
 WRITER = f"penguin {version_of('blizzard-penguin')}"
 
@@ -31,7 +37,7 @@ def append(
     told = _commit_info(
         known, "WRITE", metadata, at, {"mode": "Append", "partitionBy": columns}, blind=True
     )
-    return encoded([told, *_added(adds), *_txns(transactions)])
+    return encoded([told, *_added(known, adds), *_txns(transactions)])
 
 
 def evolution(
@@ -65,7 +71,7 @@ def replacement(
 ) -> bytes:
     """Write the version after one that removes files, and may add others."""
     told = _commit_info(known, "UPDATE" if adds else "DELETE", metadata, at)
-    return encoded([told, *removes, *_added(adds), *_txns(transactions)])
+    return encoded([told, *removes, *_added(known, adds), *_txns(transactions)])
 
 
 def encoded(actions: Iterable[Action]) -> bytes:
@@ -89,6 +95,7 @@ def _commit_info(
 ) -> Action:
     return {
         "commitInfo": {
+            **_in_commit_timestamp(known, at),
             "timestamp": milliseconds(at),
             "operation": operation,
             "operationParameters": parameters or {},
@@ -100,9 +107,26 @@ def _commit_info(
     }
 
 
-def _added(adds: tuple[Add, ...]) -> Iterator[Action]:
-    return (
-        {
+def _in_commit_timestamp(known: CachedVersion, at: datetime) -> dict[str, int]:
+    """Return the timestamp of the commit, if the table has them: later than the one before."""
+    if not (
+        IN_COMMIT_TIMESTAMP in known.protocol.features
+        and is_on(known.facts.configuration, HAS_TIMESTAMPS)
+    ):
+        return {}
+    if known.in_commit_timestamp is None:
+        raise TableUnreadable(
+            f"{HAS_TIMESTAMPS} is set, but the last version has no timestamp", version=known.version
+        )
+    return {"inCommitTimestamp": max(milliseconds(at), known.in_commit_timestamp + 1)}
+
+
+def _added(known: CachedVersion, adds: tuple[Add, ...]) -> Iterator[Action]:
+    """Write what is added, and up to which number row ids are given out then."""
+    tracked = ROW_TRACKING in known.protocol.features
+    last = _last_row_id(known) if tracked else 0
+    for add in adds:
+        action: Action = {
             "add": {
                 # The protocol writes paths as parts of a URI.
                 "path": quote(add.path, safe="/="),
@@ -113,8 +137,25 @@ def _added(adds: tuple[Add, ...]) -> Iterator[Action]:
                 "stats": add.stats,
             }
         }
-        for add in adds
-    )
+        if tracked:
+            action["add"] |= {"baseRowId": last + 1, "defaultRowCommitVersion": known.version + 1}
+            last += add.rows
+        yield action
+    if tracked and adds:
+        configuration = to_json({LAST_ROW_ID: last, "domainName": ROWS_DOMAIN})
+        domain = {"domain": ROWS_DOMAIN, "configuration": configuration, "removed": False}
+        yield {"domainMetadata": domain}
+
+
+def _last_row_id(known: CachedVersion) -> int:
+    """Return the highest row id that was given out; -1 where none was."""
+    if known.domains is None:
+        raise TableUnreadable("the domain metadata of the Delta log could not be read")
+    try:
+        said = known.domains.get(ROWS_DOMAIN)
+        return -1 if said is None else int(json.loads(said)[LAST_ROW_ID])
+    except (ValueError, KeyError, TypeError) as cause:
+        raise TableUnreadable(f"the domain metadata {ROWS_DOMAIN} cannot be read") from cause
 
 
 def _txns(transactions: Pairs) -> Iterator[Action]:

@@ -207,6 +207,7 @@ def test_what_is_read_without_the_library_is_what_the_library_reads(ready, kind,
     ready.delta().create_checkpoint()
     (whole,) = (ready.root / DELTA_LOG).glob("*.checkpoint.parquet")
     by_library = LogReader(ready.store).open()
+    assert by_library is not None
     pipeline = by_library.transaction("blizzard/events")
     CHECKPOINTS[kind](ready, whole)
     if kind != "none":
@@ -218,6 +219,7 @@ def test_what_is_read_without_the_library_is_what_the_library_reads(ready, kind,
             json.dumps({"txn": {"appId": "theirs", "version": number}}).encode(),
         )
     found = read_latest(ready.store)
+    assert found is not None
     assert found.complete
     assert (found.version, found.id) == (2 + more, by_library.id)
     assert found.facts == replace(by_library.facts, version=2 + more)

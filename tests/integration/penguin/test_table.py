@@ -279,9 +279,6 @@ def test_a_table_that_forgets_transactions_is_not_created(table):
     ("name", "log"),
     [
         ("identityColumns", {"protocol": features("identityColumns")}),
-        ("rowTracking", {"protocol": features("rowTracking", "domainMetadata")}),
-        ("typeWidening", {"protocol": features(reader=["typeWidening"])}),
-        ("clustering", {"protocol": features("clustering")}),
         ("something-new", {"protocol": features("something-new")}),
         ("writer version 6", {"protocol": {"minReaderVersion": 2, "minWriterVersion": 6}}),
         (

@@ -294,7 +294,7 @@ def test_a_listing_that_breaks_off_takes_no_file_and_moves_nothing(troubled, pro
 
 
 @pytest.mark.parametrize(
-    ("status", "said"), [(503, "the store answered 503"), (403, "permission denied")]
+    ("status", "said"), [(503, "the store answered 503"), (403, "access was refused")]
 )
 def test_penguin_says_what_ails_the_log_and_commits_once_it_is_mended(
     troubled, proxy, status, said
