@@ -9,7 +9,7 @@ from deltalake import DeltaTable
 
 from penguin.delta.table import Log
 from tests.support import delta_spark as spark
-from tests.support.tables import Penguin, TableDirectory, opened
+from tests.support.tables import EVENTS, Numbered, Penguin, TableDirectory, opened
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
 COLUMNS = "(id BIGINT NOT NULL, name STRING, date DATE) USING delta"
@@ -33,7 +33,7 @@ TABLES = {
 def appended(table: TableDirectory, *ids: int, **options: int) -> None:
     """Commit an entry of one file with these rows."""
     rows = [{"id": one, "name": f"n{one}", "date": date(2026, 1, 1)} for one in ids]
-    table.journal(partitions=()).batch(rows)
+    table.journal(partitions=(), schema=Numbered(EVENTS.fields)).batch(rows)
     penguin = Penguin(table, options=options).drain()
     assert (penguin.codes, penguin.held) == ({}, {})
 

@@ -16,7 +16,7 @@ from penguin.delta.table import Log
 from penguin.model.commit import Add
 from penguin.model.errors import TableUnreadable, TableUnsupported
 from penguin.model.table_features import FEATURES
-from tests.support.tables import EVENTS, Penguin, opened
+from tests.support.tables import EVENTS, Numbered, Penguin, opened
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LATER = int((NOW + timedelta(days=1)).timestamp() * 1000)
@@ -237,7 +237,7 @@ def test_entries_are_committed_to_a_table_with_a_feature(table, feature):
     make(table, *names, **options)
     before = latest(table)
     for number in (1, 2):
-        table.journal(partitions=()).batch([row(number)])
+        table.journal(partitions=(), schema=Numbered(EVENTS.fields)).batch([row(number)])
         assert Penguin(table, options={"checkpoint_interval": 3}).drain().codes == {}
     assert table.versions() == 3
     (file,) = (table.root / DELTA_LOG).glob("*.checkpoint*.parquet")
