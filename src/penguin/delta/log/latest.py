@@ -45,8 +45,8 @@ class Tail:
 
 def find_tail(store: Reader) -> Tail | None:
     """Find the last version and what it is read from, by one note and one listing."""
-    base = noted_checkpoint(store)
-    start = None if base is None else f"{DELTA_LOG}/{base:020d}"
+    base = noted_checkpoint(store).version
+    start = None if base < 0 else f"{DELTA_LOG}/{base:020d}"
     listed = list(store.objects(DELTA_LOG, after=start))
     versions = {number for one in listed if (number := log_version_number(one.path)) is not None}
     if not versions:
@@ -59,16 +59,30 @@ def find_tail(store: Reader) -> Tail | None:
     return Tail(version=last, checkpoint=checkpoint, missing=missing)
 
 
-def noted_checkpoint(store: Reader) -> int | None:
-    """Return the version of the last checkpoint; None where there is none or its note is torn.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """What the note of the last checkpoint says."""
 
-    The note only helps readers to start; a new checkpoint repairs it.
+    version: int = -1
+    """-1 where there is none."""
+    actions: int = 0
+
+
+def noted_checkpoint(store: Reader) -> Note:
+    """Read the note of the last checkpoint; one that is torn counts as none.
+
+    It only helps readers to start; a new checkpoint repairs it.
     """
     body = store.get(LAST_CHECKPOINT)
     try:
-        return None if body is None else int(json.loads(body)["version"])
-    except (ValueError, KeyError, TypeError):
-        return None
+        match None if body is None else json.loads(body):
+            case {"version": int(version), "size": int(actions)}:
+                return Note(version=version, actions=actions)
+            case {"version": int(version)}:
+                return Note(version=version)
+    except ValueError:
+        pass
+    return Note()
 
 
 def read_latest(store: Reader) -> CachedVersion | None:
