@@ -32,7 +32,12 @@ from penguin.delta.writer_features import unsafe_properties
 from penguin.model.commit import Add
 from penguin.model.errors import CommitFailed, TableExists, TableUnreadable, TableUnsupported
 from penguin.model.table import TableFacts
-from penguin.model.table_features import INVARIANTS, OTHER_CHECKPOINTS
+from penguin.model.table_features import (
+    COLUMN_MAPPING_MODE,
+    INVARIANTS,
+    OTHER_CHECKPOINTS,
+    maps_columns,
+)
 
 
 class Table(Snapshot):
@@ -217,6 +222,8 @@ class Log(LogReader):
     def create(self, table: TableFacts, metadata: object) -> None:
         """Create an empty table, alone: of two creators one gets an error."""
         reasons = list(unsafe_properties(table.configuration))
+        if maps_columns(table.configuration):
+            reasons.append(f"{COLUMN_MAPPING_MODE}: files would know columns by other names")
         if reasons:
             raise TableUnsupported(
                 f"a table with these properties is not created: {'; '.join(reasons)}",

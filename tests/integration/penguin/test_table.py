@@ -267,11 +267,16 @@ def test_a_table_that_forgets_transactions_is_refused(table):
         LogReader(table.store).open()
 
 
-def test_a_table_that_forgets_transactions_is_not_created(table):
-    with pytest.raises(TableUnsupported):
-        Log(table.store).create(
-            facts(**{"delta.setTransactionRetentionDuration": "interval 1 day"}), {}
-        )
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("delta.setTransactionRetentionDuration", "interval 1 day"),
+        ("delta.columnMapping.mode", "name"),
+    ],
+)
+def test_a_table_that_could_not_be_written_is_not_created(table, name, value):
+    with pytest.raises(TableUnsupported, match=name):
+        Log(table.store).create(facts(**{name: value}), {})
     assert not (table.root / "_delta_log").exists()
 
 

@@ -176,6 +176,14 @@ def test_a_commit_after_others_is_later_than_theirs(table):
     assert actions(table, 2, "commitInfo")[0]["inCommitTimestamp"] == LATER + 2
 
 
+def test_a_commit_after_a_checkpoint_is_later_than_its_version(table):
+    stamped(table, LATER)
+    latest(table).commit((add("a.parquet"),), (("a", 1),), {}, NOW)
+    latest(table).checkpoint()
+    latest(table).commit((), (("a", 2),), {}, NOW)
+    assert actions(table, 2, "commitInfo")[0]["inCommitTimestamp"] == LATER + 2
+
+
 def test_a_change_of_columns_is_later_than_the_version_before(table):
     stamped(table, LATER)
     now = latest(table)

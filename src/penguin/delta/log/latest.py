@@ -102,7 +102,10 @@ def read_latest(store: Reader) -> CachedVersion | None:
                 _take_checkpoint(store, part, actions)
         for body in _bodies(store, range(tail.first, tail.version)):
             actions.take_version(body)
-        actions.take_version(newest[0])
+        if tail.first > tail.version:
+            actions.take_timestamp(newest[0])  # The rest of it is in the checkpoint.
+        else:
+            actions.take_version(newest[0])
         found = _as_known(actions, tail.version, newest[1])
     except (ValueError, KeyError, TypeError, AttributeError, TableUnreadable):
         return None

@@ -67,6 +67,11 @@ class TableActions:
             self.take(action)
         return carried
 
+    def take_timestamp(self, body: bytes) -> None:
+        """Take only the timestamp of a version whose actions are known: it is in the first line."""
+        self.in_commit_timestamp = None
+        self.take(next(_lines(body)))
+
     def take(self, action: object) -> None:
         """Take one action; what is not about the table is passed over."""
         match action:
