@@ -159,17 +159,17 @@ class Table(Snapshot):
 
         The library would find out when it opens the table; an append does not open it.
         """
-        last = self.known.last
-        found = self._store.head(log_version(self.version))
-        if found is None or last not in (None, found):
-            raise self._changed()
         tail = find_tail(self._store)
-        if tail is None or tail.missing is not None:
+        if tail is not None and tail.missing is not None:
             raise TableUnreadable(
                 "a version of the Delta log is missing",
-                version=None if tail is None else tail.missing,
+                version=tail.missing,
                 table=self._store.uri,
             )
+        # Last: whatever takes the place of the log before the version is written is noticed.
+        found = self._store.head(log_version(self.version))
+        if tail is None or found is None or self.known.last not in (None, found):
+            raise self._changed()
 
     def checkpoint(self) -> None:
         """Write a checkpoint of this version."""

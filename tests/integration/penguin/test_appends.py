@@ -230,6 +230,13 @@ def test_what_is_read_without_the_library_is_what_the_library_reads(ready, kind,
     assert found.domains == {}
 
 
+def test_a_copy_below_the_log_is_no_part_of_it(ready):
+    for number in (0, 7):
+        ready.store.create(f"{DELTA_LOG}/backup/{number:020d}.json", ready.commit_text(0).encode())
+    latest(ready).commit((add(),), (("a", 1),), {}, NOW)
+    assert ready.delta().version() == latest(ready).version == 3
+
+
 def test_a_damaged_checkpoint_is_left_to_the_library(ready):
     """W14: it says what is wrong."""
     ready.delta().create_checkpoint()

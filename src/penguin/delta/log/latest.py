@@ -47,13 +47,15 @@ def find_tail(store: Reader) -> Tail | None:
     """Find the last version and what it is read from, by one note and one listing."""
     base = noted_checkpoint(store).version
     start = None if base < 0 else f"{DELTA_LOG}/{base:020d}"
-    listed = list(store.objects(DELTA_LOG, after=start))
+    # What is in folders below is no part of the log: sidecars, or copies that somebody put there.
+    found = store.objects(DELTA_LOG, after=start)
+    listed = [one for one in found if one.path.rpartition("/")[0] == DELTA_LOG]
     versions = {number for one in listed if (number := log_version_number(one.path)) is not None}
     if not versions:
         return None
     last = max(versions)
-    found = (one for one in _checkpoints(listed) if one.version <= last)
-    checkpoint = max(found, key=lambda one: one.version, default=None)
+    there = (one for one in _checkpoints(listed) if one.version <= last)
+    checkpoint = max(there, key=lambda one: one.version, default=None)
     first = 0 if checkpoint is None else checkpoint.version + 1
     missing = next((number for number in range(first, last) if number not in versions), None)
     return Tail(version=last, checkpoint=checkpoint, missing=missing)
