@@ -70,7 +70,9 @@ class TableActions:
     def take_timestamp(self, body: bytes) -> None:
         """Take only the timestamp of a version whose actions are known: it is in the first line."""
         self.in_commit_timestamp = None
-        self.take(next(_lines(body)))
+        end = body.find(b"\n")
+        for action in _lines(body if end < 0 else body[:end]):
+            self.take(action)
 
     def take(self, action: object) -> None:
         """Take one action; what is not about the table is passed over."""
@@ -92,7 +94,7 @@ class TableActions:
 
 
 def _lines(body: bytes) -> Iterator[object]:
-    if not body.strip():
+    if not body or body.isspace():
         raise ValueError("a version of the Delta log is empty")
     for line in body.splitlines():
         if line.strip():
