@@ -95,7 +95,7 @@ def read_latest(store: Reader) -> CachedVersion | None:
     # First the last version, and its object again in the end: what is read in between is of the
     # same log, and not of another that has taken its place.
     newest = store.fetch(log_version(tail.version))
-    if newest is None:
+    if newest is None or newest[1].etag is None:
         return None
     actions = TableActions()
     try:
