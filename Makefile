@@ -12,7 +12,7 @@ WORKERS ?= 2
 ARCHIVE := dist/blizzard-env.tar.gz
 
 .PHONY: help setup java demo check test test-quick test-spark test-stores archive test-cluster interop \
-  bench bench-all bench-growth bench-wide scaling format lock audit-deps sbom clean
+  bench bench-all bench-growth bench-wide bench-commits features scaling format lock audit-deps sbom clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -92,6 +92,12 @@ bench-growth: setup ## measure what grows with the history; writes docs/performa
 
 bench-wide: setup java archive ## measure two workers of one core against one; writes docs/performance.md
 	$(BIN)/python -m bench.wide --write
+
+bench-commits: setup ## measure a commit to tables of up to a million files; writes docs/performance.md
+	$(BIN)/python -m bench.commits --most 1000000 --write
+
+features: setup ## write docs/table-features.md from the code
+	$(BIN)/python -m tests.support.features_page
 
 scaling: setup ## compute docs/scaling.md from what was measured
 	$(BIN)/python -m bench.scaling --write

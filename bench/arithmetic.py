@@ -13,6 +13,7 @@ from blizzard.journal.lease import BEAT_SECS
 from blizzard.model.limits import LookLimits, SnapshotLimits
 from blizzard.model.settings import RollingPolicy, Sizing, SourceSettings, UploadSettings
 from blizzard.plan.units import units_per_core
+from penguin.delta.maintenance import spacing
 from penguin.model.settings import TableSettings
 
 LOOKS = LookLimits()
@@ -194,7 +195,7 @@ class Growth:
     names_a_day: float
     commits_a_day: float
     log_a_day: float
-    """Bytes of the commits; checkpoints come on top, one in ten commits."""
+    """Bytes of the commits; checkpoints come on top, one in ten commits or fewer."""
     active: float
     """Files in the table after a month."""
     active_optimized: float
@@ -243,6 +244,10 @@ def strain_of(active: float, files_per_commit: float, costs: Costs) -> Strain:
 
 
 def checkpoints_kept(active: float, commits_a_day: float, costs: Costs) -> float:
-    """Return the bytes of checkpoints of a month in which a table grows to so many files."""
-    written = commits_a_day * MONTH_DAYS / TABLE.checkpoint_interval
+    """Return the bytes of checkpoints of a month in which a table grows to so many files.
+
+    They are as far apart as those of a table that has half of them.
+    """
+    apart = spacing(TABLE.checkpoint_interval, int(active / 2))
+    written = commits_a_day * MONTH_DAYS / apart
     return written * active / 2 * costs.checkpoint_bytes

@@ -157,7 +157,7 @@ def log(active: int) -> Figures:
             count = min(PER_COMMIT, active - first)
             handle = opened(Log(table.store))
             adds = tuple(_adds(entry, handle.facts, range(first, first + count)))
-            handle.commit(adds, (), {})
+            handle.commit(adds, (), {}, Clock().now())
         body = max((table.root / DELTA_LOG).glob("*.json"), key=lambda path: path.stat().st_size)
         opened(Log(table.store)).checkpoint()
         note = json.loads((table.root / LAST_CHECKPOINT).read_text())

@@ -328,3 +328,11 @@ def stranger_transaction(path: str) -> str:
     A UUIDv7 names a file wherever it lies; any other name counts with its folders.
     """
     return f"{OUR_TRANSACTIONS}{file_id(path) or f'file/{path}'}"
+
+
+def is_stranger_transaction(app_id: str) -> bool:
+    """Whether an app transaction says that one file of another program was committed."""
+    name = app_id.removeprefix(OUR_TRANSACTIONS)
+    if name == app_id:
+        return False
+    return name.startswith("file/") or file_id(f"{name}{PARQUET_SUFFIX}") is not None

@@ -172,13 +172,13 @@ class Committer:
                     table.evolve(plan.after, plan.current_transactions(), step, self.clock.now())
                     continue
                 step = _metadata("commit", token, attempt) | plan.metadata()
+                at = self.clock.now()
                 if plan.removes:
-                    at = self.clock.now()
                     table.take_out(plan.removes, plan.transactions(), step, at, plan.adds)
                 elif plan.goes_by_paths:
-                    table.commit(plan.adds, plan.transactions(), step, next_version=True)
+                    table.commit(plan.adds, plan.transactions(), step, at, next_version=True)
                 else:
-                    table.commit(plan.adds, plan.transactions(), step)
+                    table.commit(plan.adds, plan.transactions(), step, at)
             except CommitFailed as error:
                 failed = error
                 self.pause(BACKOFF.wait(attempt, self._chance))

@@ -30,9 +30,9 @@ from lakebed.telemetry.events import FaultFound
 from lakebed.telemetry.logs import LONGEST_TEXT, LogFormat, LogLevel, log_events
 from penguin.delta.log.file import read_checkpoint, read_version
 from penguin.delta.log.history import parse_version
+from penguin.delta.log.latest import noted_checkpoint, read_latest
 from penguin.delta.log.search import LogSearch
 from penguin.delta.log.versions import named_files, read_commit
-from penguin.delta.maintenance import last_checkpoint
 from penguin.delta.restore import find_restore
 from penguin.foreign.footer import read_footer
 from penguin.foreign.trial import TRIAL, Trial
@@ -233,7 +233,8 @@ def test_a_damaged_version_of_a_log_is_an_error_and_no_crash(
         lambda: read_commit(0, body),
         lambda: named_files(body, "held"),
         lambda: find_restore(store, 0),
-        lambda: last_checkpoint(store),
+        lambda: noted_checkpoint(store),
+        lambda: read_latest(store),
         lambda: search.files(["x.parquet"]),
     )
 

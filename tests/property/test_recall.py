@@ -51,7 +51,7 @@ class World:
     def commit(self) -> None:
         self.count += 1
         pair = (APPS[self.count % len(APPS)], self.count)
-        opened(Log(self.store)).commit((), (pair,), {})
+        opened(Log(self.store)).commit((), (pair,), {}, NOW)
 
     def many(self) -> None:
         for _ in range(12):

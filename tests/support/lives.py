@@ -21,7 +21,7 @@ from tests.support.pipelines import pipeline_of
 from tests.support.runner import InProcessRunner
 from tests.support.tables import commit_table
 
-MOST_CALLS = 200
+MOST_CALLS = 300
 
 
 class WorkerStores:

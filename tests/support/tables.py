@@ -22,6 +22,7 @@ from lakebed.documents.entry import (
     encode,
 )
 from lakebed.documents.parquet_footer import statistics
+from lakebed.field_ids import with_field_ids
 from lakebed.layout import data_file, journal_entry, log_version, protocol, receipt
 from lakebed.schema import Field, Schema
 from lakebed.storage.options import StorageOptions
@@ -42,6 +43,17 @@ EVENTS = Schema(
         Field(name="date", type=FieldType.DATE),
     )
 )
+
+
+class Numbered(Schema):
+    """A schema whose files carry the ids of fields, as blizzard's do."""
+
+    def without(self, names: frozenset[str]) -> "Numbered":
+        return Numbered(super().without(names).fields)
+
+    def arrow(self) -> pa.Schema:
+        return with_field_ids(super().arrow())
+
 
 MARKS = {"blizzard.pipeline": "events", "blizzard.journal": "j"}
 """What blizzard writes into every footer."""

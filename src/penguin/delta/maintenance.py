@@ -9,10 +9,9 @@ disk.
 from dataclasses import dataclass, field
 
 from lakebed.clock import Clock
-from lakebed.documents.reading import parse_json
 from lakebed.errors import LakeError
 from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT
-from lakebed.storage.store import Reader, Store
+from lakebed.storage.store import Store
 from lakebed.telemetry.events import Emit
 from penguin.delta.expiry import (
     KEEPS_VERSIONS,
@@ -23,6 +22,7 @@ from penguin.delta.expiry import (
     removes_expired,
 )
 from penguin.delta.log.file import is_whole
+from penguin.delta.log.latest import noted_checkpoint
 from penguin.delta.on_disk import OnDisk
 from penguin.delta.table import Log, Table
 from penguin.events.maintenance import (
@@ -34,6 +34,10 @@ from penguin.events.maintenance import (
 )
 from penguin.model.errors import TableUnreadable
 
+ACTIONS_PER_VERSION = 10_000
+"""Actions of a checkpoint for which one more version is waited for."""
+MOST_VERSIONS = 100
+"""What is waited for at most on that account."""
 CLEAN_UP_SECS = 86_400.0
 """Between two clean-ups of a table: each lists the whole log."""
 
@@ -56,7 +60,8 @@ class Maintenance:
         if version == self._not_due:
             return
         try:
-            if version - last_checkpoint(store) < self.checkpoint_interval:
+            note = noted_checkpoint(store)
+            if version - note.version < spacing(self.checkpoint_interval, note.actions):
                 self._not_due = version
                 return
             table = log.open()
@@ -74,7 +79,7 @@ class Maintenance:
             self._clean_up(table, store)
 
     def _sync_checkpoint(self, store: Store) -> None:
-        version = last_checkpoint(store)
+        version = noted_checkpoint(store).version
         for one in checkpoints(store.level(DELTA_LOG)[1]) if store.local_root else ():
             for part in one.parts if one.version == version else ():
                 store.sync(part.path)
@@ -120,13 +125,10 @@ class Maintenance:
             store.delete(path)
 
 
-def last_checkpoint(store: Reader) -> int:
-    """Return the version of the last checkpoint, -1 where there is none or its note is torn.
+def spacing(interval: int, actions: int) -> int:
+    """Return how many versions are between two checkpoints of a table with so many actions.
 
-    The note only helps readers to start; a new checkpoint repairs it.
+    A checkpoint costs time and memory for every file, so that a large table has fewer of them; a
+    reader reads no more than some versions besides.
     """
-    body = store.get(LAST_CHECKPOINT)
-    try:
-        return -1 if body is None else int(parse_json(body)["version"])
-    except (ValueError, KeyError, TypeError):
-        return -1
+    return max(interval, min(MOST_VERSIONS, actions // ACTIONS_PER_VERSION))

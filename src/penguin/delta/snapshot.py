@@ -21,16 +21,17 @@ from lakebed.units import plural
 from penguin.delta.file_names import naming
 from penguin.delta.library import NoTable, location, options_for, translated
 from penguin.delta.log.cache import CachedVersion
+from penguin.delta.log.table_actions import Protocol
 from penguin.delta.writer_features import (
     APPEND_ONLY,
-    DELETION_VECTORS,
-    SAFE_FEATURES,
+    unsafe_features,
     unsafe_fields,
     unsafe_properties,
     unsafe_protocol,
 )
 from penguin.model.errors import CommitFailed, TableUnreadable, TableUnsupported
 from penguin.model.table import DeltaSchema, TableFacts
+from penguin.model.table_features import DELETION_VECTORS, ROW_TRACKING, is_on
 
 ELSEWHERE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
 """How the name of a file begins that is not relative to the table."""
@@ -78,7 +79,10 @@ class Snapshot:
     def _require_the_same(self) -> None:
         """Check that what is recalled and what is opened are of the same log."""
         if not self.known.still_stands(self._store):
-            raise CommitFailed("the log has changed since it was looked at", table=self._store.uri)
+            raise self._changed()
+
+    def _changed(self) -> CommitFailed:
+        return CommitFailed("the log has changed since it was looked at", table=self._store.uri)
 
     @property
     def id(self) -> str:
@@ -98,10 +102,10 @@ class Snapshot:
     def transaction(self, app_id: str) -> int | None:
         """Return the version of an app transaction, None where the log has none."""
         answers = self.known.answers
-        if app_id not in answers:
+        if not self.known.answers_for(app_id):
             with translated(self._store):
                 answers[app_id] = self._handle.transaction_version(app_id)
-        return answers[app_id]
+        return answers.get(app_id)
 
     def paths(self) -> tuple[str, ...]:
         """Name the files that are in the table, as the log writes them."""
@@ -141,14 +145,16 @@ class Snapshot:
 
     def may_delete_in_place(self) -> bool:
         """Whether rows may be deleted without their file being written anew."""
-        return DELETION_VECTORS in (self._handle.protocol().reader_features or ())
+        return DELETION_VECTORS in self.known.protocol.reader_features
 
     def why_no_removal(self) -> str | None:
         """Return why no file may be removed from the table as a whole; None if one may be."""
         if self.may_delete_in_place():
             return "the table has deletion vectors, so some of its rows may be deleted in place"
-        if self.facts.configuration.get(APPEND_ONLY, "").lower() == "true":
+        if is_on(self.facts.configuration, APPEND_ONLY):
             return f"{APPEND_ONLY} is set: nothing may be removed from the table"
+        if ROW_TRACKING in self.facts.features:
+            return "the table tracks its rows, and a removal must repeat the ids of a file's rows"
         return None
 
     def why_not_replaced(self, files: frozenset[str]) -> str | None:
@@ -181,18 +187,12 @@ class Snapshot:
 
     def check_writable(self) -> None:
         """Refuse, by name, a table that requires of its writers what penguin does not do."""
-        protocol = self._handle.protocol()
+        protocol = self.known.protocol
         reasons = [
-            *unsafe_protocol(protocol.min_reader_version, protocol.min_writer_version),
-            *(
-                f"table feature {feature}"
-                for feature in sorted(
-                    {*(protocol.writer_features or ()), *(protocol.reader_features or ())}
-                    - SAFE_FEATURES
-                )
-            ),
+            *unsafe_protocol(protocol.reader, protocol.writer),
+            *unsafe_features(protocol.features),
             *unsafe_properties(self.facts.configuration),
-            *unsafe_fields(self.facts.schema["fields"]),
+            *unsafe_fields(self.facts.schema["fields"], self.facts.configuration),
         ]
         if reasons:
             raise TableUnsupported(
@@ -274,20 +274,32 @@ def _load(store: Reader, version: int | None = None) -> DeltaTable:
 def _read(handle: DeltaTable, store: Reader) -> CachedVersion:
     """Read what a table is."""
     with translated(store, unreadable=True):
-        metadata, protocol = handle.metadata(), handle.protocol()
-        return CachedVersion(
-            version=handle.version(),
-            id=str(metadata.id),
-            facts=TableFacts(
-                version=handle.version(),
-                schema=json.loads(handle.schema().to_json()),
-                partition_columns=tuple(metadata.partition_columns),
-                configuration=dict(metadata.configuration),
-                features=frozenset(
-                    {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
-                ),
-            ),
-        )
+        metadata, said = handle.metadata(), handle.protocol()
+        schema = json.loads(handle.schema().to_json())
+        version = handle.version()
+    protocol = Protocol(
+        reader=said.min_reader_version,
+        writer=said.min_writer_version,
+        reader_features=frozenset(said.reader_features or ()),
+        writer_features=frozenset(said.writer_features or ()),
+    )
+    return CachedVersion(
+        version=version,
+        id=str(metadata.id),
+        facts=TableFacts(
+            version=version,
+            schema=schema,
+            partition_columns=tuple(metadata.partition_columns),
+            configuration=dict(metadata.configuration),
+            features=protocol.features,
+        ),
+        protocol=protocol,
+        metadata={
+            "name": metadata.name,
+            "description": metadata.description,
+            "createdTime": metadata.created_time,
+        },
+    )
 
 
 def _as_written(value: object) -> str | None:

@@ -1,41 +1,43 @@
 """A Delta table as penguin writes it: create, append, evolve, take files out, checkpoint.
 
-Facts about deltalake that this relies on, found by experiment and kept as tests: an error of a
-commit does not mean that nothing was committed; two creators both succeed unless retries are off;
-an app transaction with a time of its own can expire, one without never does; a wider schema given
-to an append is ignored. Never use this module in a forked process.
+Versions are written here, create-only, by the rules of the Delta protocol; the library creates
+tables and writes checkpoints. Facts about it that this relies on, found by experiment and kept as
+tests: two creators both succeed unless retries are off; an app transaction with a time of its own
+can expire, one without never does. Never use this module in a forked process.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime
-from importlib.metadata import version as version_of
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, ClassVar
-from urllib.parse import quote
+from typing import ClassVar
 
-from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, Transaction
-from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema
+from deltalake.transaction import create_table_with_add_actions
 
 from lakebed.documents.data_file import FinishedFile
+from lakebed.errors import StoreUnavailable
 from lakebed.layout import log_version
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import AlreadyThere, Created, Store
+from penguin.delta import version
 from penguin.delta.library import location, options_for, translated
-from penguin.delta.log.cache import CachedVersion, LogCache
+from penguin.delta.log.cache import MOST_VERSIONS, CachedVersion, LogCache
+from penguin.delta.log.latest import find_tail, read_latest
+from penguin.delta.log.table_actions import TableActions
 from penguin.delta.snapshot import LogReader, Snapshot, has_log
-from penguin.delta.writer_features import INVARIANTS, OTHER_CHECKPOINTS, unsafe_properties
+from penguin.delta.version import Action, Pairs
+from penguin.delta.writer_features import unsafe_properties
 from penguin.model.commit import Add
 from penguin.model.errors import CommitFailed, TableExists, TableUnreadable, TableUnsupported
 from penguin.model.table import TableFacts
-
-WRITER = f"penguin {version_of('blizzard-penguin')}"
-
-Pairs = tuple[tuple[str, int], ...]
-
-Action = dict[str, dict[str, Any]]
-"""One line of the log."""
+from penguin.model.table_features import (
+    COLUMN_MAPPING_MODE,
+    INVARIANTS,
+    OTHER_CHECKPOINTS,
+    maps_columns,
+)
 
 
 class Table(Snapshot):
@@ -50,49 +52,53 @@ class Table(Snapshot):
         adds: tuple[Add, ...],
         transactions: Pairs,
         metadata: object,
+        at: datetime,
         *,
         next_version: bool = False,
     ) -> None:
         """Append files, if nobody advanced one of the transactions since this snapshot.
 
-        With `next_version` it is the version after this one, or nothing: the library would go on
-        after what others have committed meanwhile, also where that was one of these files.
+        Whatever others have committed meanwhile, the version goes after theirs if the table is
+        still what it was: files that they added or removed do not concern an append. With
+        `next_version` it is the version after this one, or nothing, for where it matters.
 
         An error does not say that nothing was committed: open the table again and look.
         """
-        actions: list[AddAction | RemoveAction] = [
-            AddAction(
-                path=add.path,
-                size=add.size,
-                partition_values=dict(add.partition_values),
-                modification_time=add.modification_time,
-                data_change=True,
-                stats=add.stats,
-            )
-            for add in adds
-        ]
-        with translated(self._store):
-            self._handle.create_write_transaction(
-                actions,
-                "append",
-                self._handle.schema(),
-                partition_by=list(self.facts.partition_columns),
-                commit_properties=_properties(
-                    transactions, metadata, retries=0 if next_version else None
-                ),
-                post_commithook_properties=_no_hooks(),
-            )
+        self._require_whole_log()
+        known = self.known
+        for _ in range(MOST_VERSIONS):
+            body = version.append(known, adds, transactions, metadata, at)
+            if self._is_created(known.version + 1, body):
+                return
+            if next_version:
+                raise self._too_late(known.version + 1)
+            known = self._after_others(known, transactions)
+        raise CommitFailed("others commit all the time", table=self._store.uri)
+
+    def _after_others(self, known: CachedVersion, transactions: Pairs) -> CachedVersion:
+        """Read the version that is there instead of ours, if an append may go after it.
+
+        It may be ours: where an answer is lost the store tries again, and finds what it wrote.
+        """
+        number = known.version + 1
+        found = self._store.fetch(log_version(number))
+        if found is None:
+            raise CommitFailed("a version of the log has vanished", table=self._store.uri)
+        after = known.after(*found)
+        carried = {} if after is None else TableActions().take_version(found[0])
+        if after is None or any(app_id in carried for app_id, _ in transactions):
+            raise self._too_late(number)
+        return after
 
     def evolve(
         self, after: TableFacts, transactions: Pairs, metadata: object, at: datetime
     ) -> None:
         """Change schema and properties in the very next version, or not at all.
 
-        The library can only add columns, and not inside of lists. So the version is written here,
-        create-only: whoever commits first, wins. It repeats transactions unchanged, so that a
-        commit that was planned against an older snapshot conflicts and looks again.
+        Whoever commits first, wins. The version repeats transactions unchanged, so that a commit
+        that was planned against an older snapshot conflicts and looks again.
         """
-        self._write_next(self._evolution(after, transactions, metadata, at))
+        self._write_next(version.evolution(self.known, after, transactions, metadata, at))
 
     def take_out(
         self,
@@ -104,9 +110,8 @@ class Table(Snapshot):
     ) -> None:
         """Remove files, and add others, in the very next version, or not at all.
 
-        The library does not see that somebody else has rewritten a file in between; its rows would
-        be back. So the version is written here, create-only. A file that is not in the table is
-        refused.
+        Somebody else may have rewritten a file in between; its rows would be back. A file that is
+        not in the table is refused.
         """
         written = self._written()
         gone = [file.filename for file in files if file.filename not in written]
@@ -116,7 +121,7 @@ class Table(Snapshot):
             {
                 "remove": {
                     "path": written[file.filename],
-                    "deletionTimestamp": int(at.timestamp() * 1000),
+                    "deletionTimestamp": version.milliseconds(at),
                     "dataChange": True,
                     "extendedFileMetadata": True,
                     "partitionValues": {
@@ -127,54 +132,44 @@ class Table(Snapshot):
             }
             for file in files
         ]
-        told = self._commit_info("UPDATE" if adds else "DELETE", metadata, at)
-        self._write_next(_version([told, *removes, *map(_added, adds), *_txns(transactions)]))
+        self._write_next(version.replacement(self.known, removes, adds, transactions, metadata, at))
 
     def _write_next(self, body: bytes) -> None:
-        match self._writable.create(log_version(self.version + 1), body):
+        self._require_whole_log()
+        if not self._is_created(self.version + 1, body):
+            raise self._too_late(self.version + 1)
+
+    def _is_created(self, number: int, body: bytes) -> bool:
+        """Write a version, create-only: whoever commits first, wins."""
+        try:
+            written = self._writable.create(log_version(number), body)
+        except StoreUnavailable as cause:
+            raise CommitFailed(cause.message, version=number, table=self._store.uri) from cause
+        match written:
             case Created():
-                pass
+                return True
             case AlreadyThere():
-                raise CommitFailed(
-                    "somebody else committed first", version=self.version + 1, table=self._store.uri
-                )
+                return False
 
-    def _commit_info(self, operation: str, metadata: object, at: datetime) -> Action:
-        return {
-            "commitInfo": {
-                "timestamp": int(at.timestamp() * 1000),
-                "operation": operation,
-                "operationParameters": {},
-                "readVersion": self.version,
-                "isBlindAppend": False,
-                "engineInfo": WRITER,
-                **_custom_metadata(metadata),
-            },
-        }
+    def _too_late(self, number: int) -> CommitFailed:
+        return CommitFailed("somebody else committed first", version=number, table=self._store.uri)
 
-    def _evolution(
-        self, after: TableFacts, transactions: Pairs, metadata: object, at: datetime
-    ) -> bytes:
-        """Write a version that changes what the table is and touches no file."""
-        with translated(self._store):
-            now = self._handle.metadata()
-        actions: list[Action] = [
-            self._commit_info("REPLACE COLUMNS", metadata, at),
-            {
-                "metaData": {
-                    "id": str(now.id),
-                    "name": now.name,
-                    "description": now.description,
-                    "format": {"provider": "parquet", "options": {}},
-                    "schemaString": _json(after.schema),
-                    "partitionColumns": list(after.partition_columns),
-                    "createdTime": now.created_time,
-                    "configuration": dict(after.configuration),
-                }
-            },
-            *_txns(transactions),
-        ]
-        return _version(actions)
+    def _require_whole_log(self) -> None:
+        """Check that the log is the one that was looked at, with every version that it needs.
+
+        The library would find out when it opens the table; an append does not open it.
+        """
+        tail = find_tail(self._store)
+        if tail is not None and tail.missing is not None:
+            raise TableUnreadable(
+                "a version of the Delta log is missing",
+                version=tail.missing,
+                table=self._store.uri,
+            )
+        # Last: whatever takes the place of the log before the version is written is noticed.
+        found = self._store.head(log_version(self.version))
+        if tail is None or found is None or self.known.last not in (None, found):
+            raise self._changed()
 
     def checkpoint(self) -> None:
         """Write a checkpoint of this version."""
@@ -186,7 +181,7 @@ class Table(Snapshot):
 
         What belongs to which of them is left to the engine that writes them.
         """
-        return OTHER_CHECKPOINTS in (self._handle.protocol().writer_features or ())
+        return OTHER_CHECKPOINTS in self.known.protocol.writer_features
 
 
 class Log(LogReader):
@@ -202,11 +197,20 @@ class Log(LogReader):
         self._log_cache = cache or LogCache()
 
     def open(self) -> Table | None:
-        """Open the latest version, to commit against it; what is known of it is not read again."""
+        """Open the latest version, to commit against it; what is known of it is not read again.
+
+        The library is asked only where the log cannot be read without it: it says what is wrong.
+        """
         recalled = self._log_cache.catch_up(self.store)
         if recalled is not None:
             return self.opened(recalled, self.store)
         before = self._log_cache.before(self.store)
+        read = read_latest(self.store)
+        if read is not None:
+            table = self.opened(read, self.store)
+            table.check_writable()
+            self._log_cache.keep(read)
+            return table
         handle = self._handle()
         if handle is None:
             return None
@@ -218,6 +222,8 @@ class Log(LogReader):
     def create(self, table: TableFacts, metadata: object) -> None:
         """Create an empty table, alone: of two creators one gets an error."""
         reasons = list(unsafe_properties(table.configuration))
+        if maps_columns(table.configuration):
+            reasons.append(f"{COLUMN_MAPPING_MODE}: files would know columns by other names")
         if reasons:
             raise TableUnsupported(
                 f"a table with these properties is not created: {'; '.join(reasons)}",
@@ -247,7 +253,7 @@ class Log(LogReader):
         if has_log(self.store):
             raise TableExists("the table is there already", table=self.store.uri)
         actions = (json.loads(line) for line in body.splitlines())
-        first = _version(_with_invariants(action) for action in actions)
+        first = version.encoded(_with_invariants(action) for action in actions)
         match self.store.create(log_version(0), first):
             case Created():
                 pass
@@ -267,7 +273,9 @@ def _create(
         configuration=dict(table.configuration),
         storage_options=options,
         # With retries, the second of two creators would replace the first's table.
-        commit_properties=_properties((), metadata, retries=0),
+        commit_properties=CommitProperties(
+            custom_metadata=version.custom_metadata(metadata), max_commit_retries=0
+        ),
         post_commithook_properties=_no_hooks(),
     )
 
@@ -314,49 +322,6 @@ def _refused(properties: Mapping[str, str]) -> str | None:
         except (CommitFailed, TableUnreadable, TableUnsupported) as refused:
             return refused.message
     return None
-
-
-def _properties(
-    transactions: Pairs, metadata: object, *, retries: int | None = None
-) -> CommitProperties:
-    return CommitProperties(
-        custom_metadata=_custom_metadata(metadata),
-        # Without a time of its own a transaction never expires.
-        app_transactions=[Transaction(app_id, number) for app_id, number in transactions],
-        max_commit_retries=retries,
-    )
-
-
-def _custom_metadata(metadata: object) -> dict[str, Any]:
-    return {"penguin": metadata, "penguin.writer": WRITER}
-
-
-def _added(add: Add) -> Action:
-    return {
-        "add": {
-            # The protocol writes paths as parts of a URI.
-            "path": quote(add.path, safe="/="),
-            "partitionValues": dict(add.partition_values),
-            "size": add.size,
-            "modificationTime": add.modification_time,
-            "dataChange": True,
-            "stats": add.stats,
-        }
-    }
-
-
-def _txns(transactions: Pairs) -> Iterator[Action]:
-    return ({"txn": {"appId": app_id, "version": number}} for app_id, number in transactions)
-
-
-def _version(actions: Iterable[Action]) -> bytes:
-    """Write a version of the log, an action a line."""
-    return "".join(f"{_json(action)}\n" for action in actions).encode()
-
-
-def _json(value: object) -> str:
-    """Write JSON on one line, with characters as they are."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def _no_hooks() -> PostCommitHookProperties:

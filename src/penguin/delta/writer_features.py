@@ -4,30 +4,17 @@ from collections.abc import Iterator, Mapping
 
 from penguin.model.delta_types import inner_structs
 from penguin.model.table import DeltaField
+from penguin.model.table_features import COLUMN_MAPPING_MODE, is_on, maps_columns, refused
 
 FORGETS_TRANSACTIONS = "delta.setTransactionRetentionDuration"
+ROW_TRACKING_SUSPENDED = "delta.rowTrackingSuspended"
 LAST_KNOWN_READER = 3
 LAST_KNOWN_WRITER = 7
 VERSION_WITH_IDENTITY_COLUMNS = 6
-INVARIANTS = "invariants"
-DELETION_VECTORS = "deletionVectors"
-OTHER_CHECKPOINTS = "v2Checkpoint"
 APPEND_ONLY = "delta.appendOnly"
-SAFE_FEATURES = frozenset(
-    {
-        "appendOnly",  # only adds are written
-        "changeDataFeed",  # readers derive inserts from adds
-        "checkConstraints",  # while no constraint is set, see below
-        "columnMapping",  # while its mode is none, see below
-        DELETION_VECTORS,  # adds carry none, and a checkpoint keeps those of others
-        "generatedColumns",  # while no column is one, see below
-        INVARIANTS,  # while no column has one, see below
-        "timestampNtz",
-        OTHER_CHECKPOINTS,  # a checkpoint of the classic kind stays allowed
-    }
-)
+PHYSICAL_NAME = "delta.columnMapping.physicalName"
 UNSAFE_FIELD_METADATA = (
-    "delta.columnMapping",
+    "CURRENT_DEFAULT",
     "delta.generationExpression",
     "delta.identity",
     "delta.invariants",
@@ -42,6 +29,14 @@ def unsafe_protocol(reader: int, writer: int) -> Iterator[str]:
         yield f"writer version {writer}"
 
 
+def unsafe_features(names: frozenset[str]) -> Iterator[str]:
+    """Yield the table features that penguin does not write, each with what to do."""
+    for name in sorted(names):
+        why = refused(name)
+        if why is not None:
+            yield why
+
+
 def unsafe_properties(configuration: Mapping[str, str]) -> Iterator[str]:
     """Yield the properties that penguin cannot keep to."""
     for name, value in sorted(configuration.items()):
@@ -49,16 +44,23 @@ def unsafe_properties(configuration: Mapping[str, str]) -> Iterator[str]:
             yield f"{name} is set: the table would forget which entries are committed"
         elif name.startswith("delta.constraints."):
             yield f"{name} is set: constraints are not checked"
-        elif name == "delta.columnMapping.mode" and value != "none":
-            yield f"{name} is {value}"
+        elif name == COLUMN_MAPPING_MODE and value.strip().lower() not in ("none", "name"):
+            yield f"{name} is {value}: files need the ids of columns, which blizzard does not write"
+    if is_on(configuration, ROW_TRACKING_SUSPENDED):
+        yield f"{ROW_TRACKING_SUSPENDED} is set: somebody is taking row tracking off the table"
 
 
-def unsafe_fields(fields: list[DeltaField], inside: str = "") -> Iterator[str]:
+def unsafe_fields(
+    fields: list[DeltaField], configuration: Mapping[str, str], inside: str = ""
+) -> Iterator[str]:
     """Yield the columns of which more is asked than their type."""
     for field in fields:
         shown = f"{inside}{field['name']}"
-        for name in sorted(field.get("metadata") or ()):
+        metadata = field.get("metadata") or {}
+        for name in sorted(metadata):
             if name.startswith(UNSAFE_FIELD_METADATA):
                 yield f"column {shown} has {name}"
+        if maps_columns(configuration) and metadata.get(PHYSICAL_NAME) != field["name"]:
+            yield f"column {shown} has {PHYSICAL_NAME}: files know it by another name"
         for inner in inner_structs(field["type"]):
-            yield from unsafe_fields(inner["fields"], f"{shown}.")
+            yield from unsafe_fields(inner["fields"], configuration, f"{shown}.")

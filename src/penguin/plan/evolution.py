@@ -28,6 +28,7 @@ from penguin.model.delta_types import (
 )
 from penguin.model.table import Changes, Decision, DeltaField, DeltaSchema, Evolves, Fits, Refused
 from penguin.model.table import TableFacts as Table
+from penguin.model.table_features import COLUMN_MAPPING_MODE, TYPE_WIDENING, maps_columns
 
 DROPPED_PROPERTY = "penguin.droppedColumns"
 """The table property that holds what files have and the schema does not show, as a schema."""
@@ -56,7 +57,22 @@ def decide(
     after = replace(table, schema=schema, configuration=_remembering(table, hidden))
     if (after.schema, after.configuration) == (table.schema, dict(table.configuration)):
         return Fits()
-    return Evolves(after, walk.changes())
+    against = tuple(_reasons_against_change(table, walk.changes()))
+    return Refused(against) if against else Evolves(after, walk.changes())
+
+
+def _reasons_against_change(table: Table, changes: Changes) -> Iterator[str]:
+    """Yield why a change of columns is not made: the table asks for more than a new schema."""
+    if maps_columns(table.configuration):
+        yield (
+            "columns of the table have ids that whoever adds one assigns: change its columns with "
+            f"Spark ({COLUMN_MAPPING_MODE} is set)"
+        )
+    elif TYPE_WIDENING in table.features and changes.widened:
+        yield (
+            f"the table records changes of its columns' types ({TYPE_WIDENING}): change "
+            f"{_listing(changes.widened)} with Spark"
+        )
 
 
 def replaced(
@@ -70,6 +86,8 @@ def replaced(
         reasons_against_type(one["type"], one["name"], table.features) for one in schema["fields"]
     )
     if why_no_table(schema) is not None or any(True for reasons in against for _ in reasons):
+        return None
+    if maps_columns(table.configuration) or TYPE_WIDENING in table.features:
         return None
     before, now = by_name(table.schema), by_name(schema)
     after = replace(

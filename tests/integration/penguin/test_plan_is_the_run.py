@@ -19,10 +19,10 @@ def noting(commits: list[tuple[Any, ...]]) -> type[Log]:
     """Return a log that notes what is committed to it."""
 
     class Noting(Table):
-        def commit(self, adds, transactions, metadata, **named):
+        def commit(self, adds, transactions, metadata, at, **named):
             told = {key: value for key, value in metadata.items() if key not in OF_THE_ATTEMPT}
             commits.append((self.facts.shape(), adds, transactions, told))
-            super().commit(adds, transactions, metadata, **named)
+            super().commit(adds, transactions, metadata, at, **named)
 
     return log_of(Noting)
 

@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import ClassVar
 
 import pytest
@@ -9,12 +10,13 @@ import pytest
 from lakebed.layout import log_version
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
-from penguin.delta import snapshot
 from penguin.delta.log.cache import LogCache
 from penguin.delta.table import Log, Table
 from penguin.model.errors import CommitFailed, TableUnreadable
 from tests.support.recall import another_log, log_of, put, running
 from tests.support.tables import Penguin, opened, rows_of
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 # ---------------------------------------------------------------------- another log in its place
 
@@ -63,7 +65,7 @@ def test_another_version_in_the_place_of_the_last_is_noticed_at_once(table):
     """D16: as many versions as before, of the same table, and the last is not ours."""
     penguin = running(table, 1, 2)
     (table.root / log_version(2)).unlink()
-    opened(Log(table.store)).commit((), (("theirs", 1),), {})
+    opened(Log(table.store)).commit((), (("theirs", 1),), {}, NOW)
     assert table.versions() == 3
     penguin.drain()
     assert penguin.codes == {"events": "log_rolled_back"}
@@ -129,7 +131,7 @@ def test_a_version_that_followed_and_was_replaced_is_not_believed(table):
     def roll_back():
         (table.root / log_version(3)).unlink()
         for number in (1, 2):
-            opened(Log(table.store)).commit((), (("theirs", number),), {})
+            opened(Log(table.store)).commit((), (("theirs", number),), {}, NOW)
 
     Hooked.after["fetch", log_version(3)] = roll_back
     penguin.drain()
@@ -137,21 +139,15 @@ def test_a_version_that_followed_and_was_replaced_is_not_believed(table):
     assert penguin.codes == {"events": "log_rolled_back"}
 
 
-def test_a_table_that_is_replaced_while_it_is_opened_is_not_recalled(table, tmp_path, monkeypatch):
+def test_a_table_that_is_replaced_while_it_is_read_is_not_recalled(table, tmp_path):
     """D16: what was read is of one table, and the object that is there of another."""
+    hooked(table)
     penguin = running(table, 1, 2)
     penguin.run._log_cache.known = None
     other = another_log(tmp_path, 3)
-    load = snapshot._load
-
-    def replaced(store, version=None):
-        found = load(store, version)
-        monkeypatch.undo()
-        put(table, other)
-        return found
-
-    monkeypatch.setattr(snapshot, "_load", replaced)
+    Hooked.after["fetch", log_version(2)] = lambda: put(table, other)
     penguin.step()
+    assert Hooked.after == {}
     assert opened(Log(table.store, penguin.run._log_cache)).id == table.delta().metadata().id
     penguin.drain()
     assert penguin.codes == {"events": "log_rolled_back"}
@@ -166,9 +162,9 @@ def test_nothing_is_committed_to_a_table_that_has_taken_the_place_of_another(
     recalled = recalled_table(table)
     put(table, another_log(tmp_path, versions))
     with pytest.raises(CommitFailed, match="changed since"):
-        recalled.commit((), (("a", 1),), {})
+        recalled.commit((), (("a", 1),), {}, NOW)
     with pytest.raises(CommitFailed, match="changed since"):
-        recalled_again(recalled).transaction("nobody asked for this")
+        recalled_again(recalled).transaction("penguin/file/nobody-asked.parquet")
     assert table.versions() == versions
 
 
@@ -178,19 +174,19 @@ def test_a_table_that_was_dropped_since_is_not_written_to(table):
     recalled = recalled_table(table)
     shutil.rmtree(log_of(table))
     with pytest.raises(CommitFailed, match="changed since"):
-        recalled.commit((), (("a", 1),), {})
+        recalled.commit((), (("a", 1),), {}, NOW)
     assert not log_of(table).exists()
 
 
 def test_what_is_asked_of_a_recalled_version_is_answered_by_that_version(table):
     """The transaction is read from the snapshot that the commit is made against."""
     running(table, 1, 2)
-    opened(Log(table.store)).commit((), (("theirs", 1),), {})
+    opened(Log(table.store)).commit((), (("theirs", 1),), {}, NOW)
     recalled = recalled_table(table)
-    opened(Log(table.store)).commit((), (("theirs", 2),), {})
+    opened(Log(table.store)).commit((), (("theirs", 2),), {}, NOW)
     assert recalled.transaction("theirs") == 1
     with pytest.raises(CommitFailed):
-        recalled.commit((), (("theirs", 2),), {})
+        recalled.commit((), (("theirs", 2),), {}, NOW)
     assert table.delta().transaction_version("theirs") == 2
     assert table.versions() == 5
 

@@ -161,3 +161,18 @@ def test_a_note_of_a_start_is_told_from_an_entry_and_from_another_journal_s():
 def test_a_journal_that_is_kept_aside_is_known_by_its_folder():
     assert layout.is_journal_aside(f"{layout.journal_aside('a', 'j-1')}/")
     assert not layout.is_journal_aside(layout.journal_folder("a"))
+
+
+@pytest.mark.parametrize(
+    ("path", "single"),
+    [
+        (layout.stranger_transaction("date=1/part-0.parquet"), True),
+        (layout.stranger_transaction("01a1e666-cabe-77d5-8bf2-6709e0ac6c6c.parquet"), True),
+        (layout.held_transaction("01a1e666-cabe-77d5-8bf2-6709e0ac6c6c.parquet"), False),
+        (layout.SCAN_TRANSACTION, False),
+        (layout.pipeline_transaction("file"), False),
+        ("somebody/else", False),
+    ],
+)
+def test_transactions_of_single_files_are_told_from_others(path, single):
+    assert layout.is_stranger_transaction(path) is single

@@ -2,17 +2,19 @@
 
 A version of a log is written once. So while the object of the last one that was read is the very
 same and none follows it, all that was read holds. A version that follows is read here, if it leaves
-the table what it is. Anything else is left to the library, which reads the log anew: another object
-in that place, none, one that cannot be read, a store without e-tags.
+the table what it is. For anything else the log is read anew: another object in that place, none,
+one that cannot be read, a store without e-tags.
 
-Kept are small things: what the table is, and the transactions that were asked for. Not its files.
+Kept are small things: what the table is, and its transactions. Not its files.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
-from lakebed.documents.reading import parse_json
-from lakebed.layout import log_version
+from lakebed.layout import is_stranger_transaction, log_version
 from lakebed.storage.store import ObjectFacts, Reader
+from penguin.delta.log.table_actions import Protocol, TableActions
 from penguin.model.table import TableFacts
 
 MOST_VERSIONS = 10
@@ -28,36 +30,47 @@ class CachedVersion:
     version: int
     id: str
     facts: TableFacts
+    protocol: Protocol = field(default_factory=Protocol)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    """The metadata of the table as the log writes it."""
     answers: dict[str, int | None] = field(default_factory=dict)
-    """The app transactions that were asked for; whoever asks for another adds it."""
+    """The app transactions that are known; whoever asks for another adds it."""
+    complete: bool = False
+    """Whether these are all, but those of single files of other programs."""
+    domains: Mapping[str, str] | None = None
+    """The configuration of each domain of metadata; None where it was not read."""
+    in_commit_timestamp: int | None = None
+    """The timestamp that the version carries; None where it carries none."""
     last: ObjectFacts | None = None
     """The object of that version; None where it is not sure that it is the one that was read."""
+
+    def answers_for(self, app_id: str) -> bool:
+        """Whether it is known what the log says of an app transaction."""
+        return app_id in self.answers or (self.complete and not is_stranger_transaction(app_id))
 
     def after(
         self, body: bytes, last: ObjectFacts, *, most_answers: int = MOST_ANSWERS
     ) -> "CachedVersion | None":
         """Advance by one version; None where the table is, or may be, another one then. Pure."""
-        transactions: dict[str, int] = {}
+        actions = TableActions()
         try:
-            for line in filter(bytes.strip, body.splitlines()):
-                match parse_json(line):
-                    case {"metaData": _} | {"protocol": _}:
-                        return None
-                    case {"txn": {"appId": str(app_id), "version": int(number)}}:
-                        transactions[app_id] = number
-                    case {"txn": _}:
-                        return None
+            carried = actions.take_version(body)
         except ValueError:
             return None
-        if not body.strip() or len(self.answers) > most_answers:
+        if actions.protocol is not None or actions.metadata is not None:
             return None
+        if len(self.answers) > most_answers:
+            return None
+        answers = {app_id: carried.get(app_id, known) for app_id, known in self.answers.items()}
+        if self.complete:
+            answers.update(actions.transactions)
         return replace(
             self,
             version=self.version + 1,
             facts=replace(self.facts, version=self.version + 1),
-            answers={
-                app_id: transactions.get(app_id, known) for app_id, known in self.answers.items()
-            },
+            answers=answers,
+            domains=None if self.domains is None else joined(self.domains, actions.domains),
+            in_commit_timestamp=actions.in_commit_timestamp,
             last=last,
         )
 
@@ -99,6 +112,10 @@ class LogCache:
             known = known.after(*following)
         return None
 
+    def keep(self, read: CachedVersion) -> None:
+        """Keep what was read together with the very object of its version."""
+        self.known, self._likely = read, read.version
+
     def before(self, store: Reader) -> ObjectFacts | None:
         """Look at what is most likely the last version, before the log is read anew."""
         return None if self._likely is None else store.head(log_version(self._likely))
@@ -108,3 +125,9 @@ class LogCache:
         sure = replace(read, last=before)
         self.known = sure if sure.still_stands(store) else None
         self._likely = read.version
+
+
+def joined(before: Mapping[str, str], changes: Mapping[str, str | None]) -> dict[str, str]:
+    """Return the domains of metadata once some were set anew, or removed."""
+    after = {**before, **changes}
+    return {domain: said for domain, said in after.items() if said is not None}

@@ -63,6 +63,49 @@ def test_transactions_that_nobody_asked_for_are_not_kept():
     assert after.answers == {"a": 1}
 
 
+def test_where_all_transactions_are_known_new_ones_are_kept_but_those_of_single_files():
+    before = replace(known(a=1), complete=True)
+    single = "penguin/file/x.parquet"
+    after = before.after(body(txn("b", 2), txn("penguin/scan", 3), txn(single, 1)), the_object(8))
+    assert after is not None
+    assert after.answers == {"a": 1, "b": 2, "penguin/scan": 3}
+    assert after.answers_for("c")
+    assert not after.answers_for(single)
+    assert not known(a=1).answers_for("c")
+
+
+def test_a_single_file_that_was_asked_for_is_kept_up_to_date():
+    single = "penguin/file/x.parquet"
+    before = replace(known(**{single: None}), complete=True)
+    after = before.after(body(txn(single, 1)), the_object(8))
+    assert after is not None
+    assert after.answers == {single: 1}
+
+
+def domain(name, configuration="{}", *, removed=False):
+    return {"domainMetadata": {"domain": name, "configuration": configuration, "removed": removed}}
+
+
+def test_domains_of_metadata_are_those_of_the_last_version_that_names_them():
+    before = replace(known(), domains={"a": "1", "b": "2", "c": "3"})
+    after = before.after(body(domain("b", "4"), domain("c", removed=True)), the_object(8))
+    assert after is not None
+    assert after.domains == {"a": "1", "b": "4"}
+    unread = known().after(body(domain("b", "4")), the_object(8))
+    assert unread is not None
+    assert unread.domains is None
+
+
+def test_a_timestamp_is_that_of_the_last_version():
+    before = replace(known(), in_commit_timestamp=5)
+    after = before.after(body({"commitInfo": {"inCommitTimestamp": 7}}), the_object(8))
+    assert after is not None
+    assert after.in_commit_timestamp == 7
+    without = before.after(body(COMMIT), the_object(8))
+    assert without is not None
+    assert without.in_commit_timestamp is None
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -71,6 +114,7 @@ def test_transactions_that_nobody_asked_for_are_not_kept():
         body(COMMIT) + b'\n{"add":',
         body({"txn": {"appId": "a"}}),
         body({"txn": {"appId": "a", "version": "2"}}),
+        body({"domainMetadata": {"configuration": "{}"}}),
         b"\xff\xfe",
         b"",
         b"\n\n",

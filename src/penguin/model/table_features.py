@@ -1,0 +1,126 @@
+"""What penguin does for each table feature of the Delta protocol. Pure.
+
+This table decides what is written and what is refused, and docs/table-features.md is made from it.
+A feature that is not in it is refused by name.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+INVARIANTS = "invariants"
+DELETION_VECTORS = "deletionVectors"
+OTHER_CHECKPOINTS = "v2Checkpoint"
+ROW_TRACKING = "rowTracking"
+TYPE_WIDENING = "typeWidening"
+IN_COMMIT_TIMESTAMP = "inCommitTimestamp"
+COLUMN_MAPPING_MODE = "delta.columnMapping.mode"
+APPENDS_ELSEWHERE = "Write to this table with Spark, or give blizzard a table of its own."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableFeature:
+    """One table feature: whether penguin writes tables that have it, and how far."""
+
+    name: str
+    note: str
+    """What penguin does for it, or on which condition; where it is refused, what to do."""
+    appends: bool = True
+    replaces: bool = True
+    """Whether files may be taken out, or replaced."""
+    reads: bool = True
+    """Whether the library reads the rows of such a table, for commands that show rows."""
+
+
+FEATURES = (
+    TableFeature(name="appendOnly", note="No file is taken out while `delta.appendOnly` is set."),
+    TableFeature(name=INVARIANTS, note="As long as no column has an invariant."),
+    TableFeature(name="checkConstraints", note="As long as the table has no constraint."),
+    TableFeature(name="generatedColumns", note="As long as no column is generated."),
+    TableFeature(name="allowColumnDefaults", note="As long as no column has a default."),
+    TableFeature(name="changeDataFeed", note="Readers derive inserts from the files."),
+    TableFeature(
+        name="columnMapping",
+        note=(
+            "In mode `name`, as long as every column has its own name in the files: so it is in a "
+            "table that was made without. Its columns are changed with Spark."
+        ),
+    ),
+    TableFeature(
+        name=DELETION_VECTORS, note="New files have none; those of others stay.", replaces=False
+    ),
+    TableFeature(name="timestampNtz", note="Local times are written as such."),
+    TableFeature(name=OTHER_CHECKPOINTS, note="Checkpoints of all kinds are read."),
+    TableFeature(name="domainMetadata", note="It stays as it is."),
+    TableFeature(
+        name="clustering",
+        note=(
+            "New files are not clustered; OPTIMIZE does that. Name the clustering columns in "
+            "`delta.dataSkippingStatsColumns` for files to carry their bounds."
+        ),
+    ),
+    TableFeature(
+        name=ROW_TRACKING,
+        note="Every row gets an id that no row had before.",
+        replaces=False,
+    ),
+    TableFeature(
+        name=IN_COMMIT_TIMESTAMP, note="Every commit is later than the one before, by what it says."
+    ),
+    TableFeature(
+        name=TYPE_WIDENING,
+        note="Files have the types of now. Types are changed with Spark, which records it.",
+        reads=False,
+    ),
+    TableFeature(name="vacuumProtocolCheck", note="Asks nothing of a commit.", reads=False),
+    TableFeature(
+        name="catalogManaged",
+        appends=False,
+        note="A catalog makes its commits. Write to it with an engine that knows the catalog.",
+    ),
+    TableFeature(
+        name="identityColumns",
+        appends=False,
+        note=f"Its values are counted by the writer. {APPENDS_ELSEWHERE}",
+    ),
+    TableFeature(
+        name="icebergCompatV1",
+        appends=False,
+        note=f"Its files need column ids, which blizzard does not write. {APPENDS_ELSEWHERE}",
+    ),
+    TableFeature(
+        name="icebergCompatV2",
+        appends=False,
+        note=f"Its files need column ids, which blizzard does not write. {APPENDS_ELSEWHERE}",
+    ),
+    TableFeature(
+        name="variantType",
+        appends=False,
+        reads=False,
+        note=f"No file of blizzard's holds such a type. {APPENDS_ELSEWHERE}",
+    ),
+    TableFeature(
+        name="materializePartitionColumns",
+        appends=False,
+        note=f"blizzard's files do not hold partition columns. {APPENDS_ELSEWHERE}",
+    ),
+)
+
+BY_NAME: Mapping[str, TableFeature] = {feature.name: feature for feature in FEATURES}
+
+
+def refused(name: str) -> str | None:
+    """Return why a table with a feature is not written, and what to do; None if it is."""
+    feature = BY_NAME.get(name)
+    if feature is None:
+        return f"table feature {name}, which this version of penguin does not know"
+    return None if feature.appends else f"table feature {name}. {feature.note}"
+
+
+def is_on(configuration: Mapping[str, str], name: str) -> bool:
+    """Whether a property of a table that is true or false is true."""
+    return configuration.get(name, "").strip().lower() == "true"
+
+
+def maps_columns(configuration: Mapping[str, str]) -> bool:
+    """Whether columns may have other names in files than in the table."""
+    return configuration.get(COLUMN_MAPPING_MODE, "none").strip().lower() != "none"

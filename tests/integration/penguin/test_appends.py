@@ -1,0 +1,300 @@
+"""Appends that penguin writes itself: what others commit meanwhile, and what they are made from."""
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import Field
+from deltalake.schema import PrimitiveType
+
+from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT, TablePath, log_version
+from lakebed.storage.options import StorageOptions
+from lakebed.storage.store import Store
+from penguin.delta.log.latest import read_latest
+from penguin.delta.snapshot import LogReader
+from penguin.delta.table import Log
+from penguin.model.commit import Add
+from penguin.model.errors import CommitFailed, TableUnreadable
+from tests.support.tables import Penguin, TableDirectory, before_commit, opened, rows_of
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+SIDECAR = "016ae953-37a9-438e-8683-9a9a4a79a395"
+
+
+def add(name="a.parquet"):
+    return Add(
+        path=TablePath(name), size=1, rows=1, modification_time=1, stats='{"numRecords":1}',
+        partition_values={"date": "2026-01-01"}, pipeline="p", sequence=1,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def ready(tmp_path):
+    """Return a table with two commits."""
+    table = TableDirectory(tmp_path / "table")
+    for number in (1, 2):
+        table.journal(partitions=("date",)).batch(rows_of(number))
+        Penguin(table).drain()
+    return table
+
+
+def latest(table):
+    return opened(Log(table.store))
+
+
+# ---------------------------------------------------------------------- what others commit
+
+
+def test_appends_of_others_do_not_concern_an_append(ready):
+    first, second = latest(ready), latest(ready)
+    first.commit((add("a.parquet"),), (("a", 1),), {}, NOW)
+    first.commit((add("b.parquet"),), (("b", 1),), {}, NOW)
+    second.commit((add("c.parquet"),), (("c", 1),), {}, NOW)
+    assert ready.delta().version() == 5
+    assert [ready.delta().transaction_version(name) for name in "abc"] == [1, 1, 1]
+    assert len(ready.delta().file_uris()) == 5
+
+
+def test_an_append_goes_after_an_optimize(ready):
+    stale = latest(ready)
+    assert ready.delta().optimize.compact()["numFilesRemoved"] == 2
+    stale.commit((add("c.parquet"),), (("c", 1),), {}, NOW)
+    assert ready.delta().version() == 4
+    assert len(ready.delta().file_uris()) == 2
+
+
+def test_an_append_that_must_be_the_next_version_goes_after_nobody(ready):
+    stale = latest(ready)
+    latest(ready).commit((), (("a", 1),), {}, NOW)
+    with pytest.raises(CommitFailed, match="first"):
+        stale.commit((add(),), (("b", 1),), {}, NOW, next_version=True)
+    assert ready.versions() == 4
+
+
+def test_an_append_does_not_go_after_its_own_transaction(ready):
+    """D08: whoever wrote it, and however many versions ago."""
+    stale = latest(ready)
+    latest(ready).commit((), (("ours", 1),), {}, NOW)
+    latest(ready).commit((), (("theirs", 1),), {}, NOW)
+    with pytest.raises(CommitFailed, match="first"):
+        stale.commit((add(),), (("ours", 1),), {}, NOW)
+    assert ready.versions() == 5
+
+
+def test_an_append_does_not_go_after_a_change_of_the_table(ready):
+    """The files were judged by another schema, or by other properties."""
+    stale = latest(ready)
+    ready.delta().alter.add_columns([Field("extra", PrimitiveType("string"), nullable=True)])
+    with pytest.raises(CommitFailed, match="first"):
+        stale.commit((add(),), (("a", 1),), {}, NOW)
+    assert ready.versions() == 4
+
+
+def test_an_append_does_not_go_after_a_version_that_cannot_be_read(ready):
+    """W14."""
+    stale = latest(ready)
+    ready.store.create(log_version(3), b'{"commitInfo":{}}\n{"add":')
+    with pytest.raises(CommitFailed, match="first"):
+        stale.commit((add(),), (("a", 1),), {}, NOW)
+    assert not (ready.root / log_version(4)).exists()
+
+
+def test_a_commit_is_made_once_among_many_of_others(ready):
+    """More than an append goes after: the table is opened again, and the commit goes on."""
+    ready.journal(partitions=("date",)).batch(rows_of(3))
+
+    def others():
+        for number in range(12):
+            latest(ready).commit((), (("theirs", number),), {}, NOW)
+
+    Penguin(ready, log=before_commit(others)).drain()
+    assert (ready.ids(), ready.versions()) == ([1, 2, 3], 16)
+
+
+@pytest.mark.parametrize("gone", [0, 1])
+def test_nothing_is_committed_after_a_version_that_is_gone(ready, gone):
+    """W14."""
+    table = latest(ready)
+    (ready.root / log_version(gone)).unlink()
+    with pytest.raises(TableUnreadable, match="missing"):
+        table.commit((add(),), (("a", 1),), {}, NOW)
+    assert not (ready.root / log_version(3)).exists()
+
+
+def test_versions_before_a_checkpoint_are_not_missed(ready):
+    ready.delta().create_checkpoint()
+    table = latest(ready)
+    for number in (0, 1):
+        (ready.root / log_version(number)).unlink()
+    table.commit((add(),), (("a", 1),), {}, NOW)
+    assert ready.delta().version() == 3
+
+
+# ---------------------------------------------------------------------- what a commit says
+
+
+def test_readers_find_what_an_append_says(ready):
+    """The history, the statistics and the transactions are as the library would have them."""
+    (told,) = ready.delta().history(1)
+    assert told["operation"] == "WRITE"
+    assert told["operationParameters"] == {"mode": "Append", "partitionBy": '["date"]'}
+    assert told["penguin.writer"] == told["engineInfo"]
+    assert told["isBlindAppend"] is True
+    actions = pa.table(ready.delta().get_add_actions(flatten=True)).to_pylist()
+    assert sorted(
+        (row["num_records"], row["min.id"], row["max.id"], row["null_count.id"]) for row in actions
+    ) == [(1, 1, 1, 0), (1, 2, 2, 0)]
+    assert {str(row["partition.date"]) for row in actions} == {"2026-01-01"}
+
+
+# ---------------------------------------------------------------------- what it is made from
+
+
+def parts(table, whole):
+    rows = pq.read_table(whole)
+    half = len(rows) // 2
+    for number, part in enumerate((rows.slice(0, half), rows.slice(half)), start=1):
+        name = whole.name.replace(".parquet", f".{number:010d}.{2:010d}.parquet")
+        pq.write_table(part, whole.with_name(name))
+    whole.unlink()
+    note = table.root / LAST_CHECKPOINT
+    note.write_text(json.dumps({**json.loads(note.read_text()), "parts": 2}))
+
+
+def with_sidecar(whole, name):
+    rows = pq.read_table(whole)
+    files = rows.filter(pa.compute.is_valid(rows["add"].combine_chunks()))
+    others = rows.filter(pa.compute.is_null(rows["add"].combine_chunks())).drop_columns("sidecar")
+    (whole.parent / "_sidecars").mkdir()
+    target = whole.parent / "_sidecars" / f"{SIDECAR}.parquet"
+    pq.write_table(files.select(["add"]), target)
+    told = [{"path": target.name}] + [None] * (len(others) - 1)
+    kind = pa.struct([("path", pa.string())])
+    whole.unlink()
+    pq.write_table(others.append_column("sidecar", pa.array(told, kind)), whole.with_name(name))
+
+
+def as_json(table, whole):
+    lines = [
+        line
+        for version in range(3)
+        for line in table.commit_text(version).splitlines()
+        if "commitInfo" not in line
+    ]
+    whole.with_name(f"{2:020d}.checkpoint.{SIDECAR}.json").write_text("\n".join(lines))
+    whole.unlink()
+
+
+CHECKPOINTS = {
+    "none": lambda table, whole: (whole.unlink(), (table.root / LAST_CHECKPOINT).unlink()),
+    "classic": lambda _table, _whole: None,
+    "parts": parts,
+    "without a note": lambda table, _whole: (table.root / LAST_CHECKPOINT).unlink(),
+    "sidecars": lambda _table, whole: with_sidecar(whole, whole.name),
+    "sidecars by uuid": lambda _table, whole: with_sidecar(
+        whole, f"{2:020d}.checkpoint.{SIDECAR}.parquet"
+    ),
+    "json by uuid": as_json,
+}
+
+
+@pytest.mark.parametrize("kind", CHECKPOINTS)
+@pytest.mark.parametrize("more", [0, 2])
+def test_what_is_read_without_the_library_is_what_the_library_reads(ready, kind, more):
+    ready.delta().create_checkpoint()
+    (whole,) = (ready.root / DELTA_LOG).glob("*.checkpoint.parquet")
+    by_library = LogReader(ready.store).open()
+    assert by_library is not None
+    pipeline = by_library.transaction("blizzard/events")
+    CHECKPOINTS[kind](ready, whole)
+    if kind != "none":
+        for number in (0, 1):
+            (ready.root / log_version(number)).unlink()
+    for number in range(more):
+        ready.store.create(
+            log_version(3 + number),
+            json.dumps({"txn": {"appId": "theirs", "version": number}}).encode(),
+        )
+    found = read_latest(ready.store)
+    assert found is not None
+    assert found.complete
+    assert (found.version, found.id) == (2 + more, by_library.id)
+    assert found.facts == replace(by_library.facts, version=2 + more)
+    assert found.protocol == by_library.known.protocol
+    assert found.metadata["createdTime"] == by_library.known.metadata["createdTime"]
+    assert found.answers["blizzard/events"] == pipeline
+    assert found.answers.get("theirs") == (1 if more else None)
+    assert found.domains == {}
+
+
+def test_a_store_without_e_tags_is_left_to_the_library(ready):
+    """Nothing could be bound to the object of a version."""
+
+    class Bare(Store):
+        def head(self, path):
+            found = super().head(path)
+            return None if found is None else replace(found, etag=None)
+
+        def fetch(self, path):
+            found = super().fetch(path)
+            return None if found is None else (found[0], replace(found[1], etag=None))
+
+    ready.store = Bare(str(ready.root), StorageOptions())
+    assert read_latest(ready.store) is None
+    ready.journal(partitions=("date",)).batch(rows_of(3))
+    Penguin(ready, options={"checkpoint_interval": 1}).drain()
+    assert (ready.ids(), ready.versions()) == ([1, 2, 3], 4)
+    assert (ready.root / LAST_CHECKPOINT).exists()
+
+
+def test_a_copy_below_the_log_is_no_part_of_it(ready):
+    for number in (0, 7):
+        ready.store.create(f"{DELTA_LOG}/backup/{number:020d}.json", ready.commit_text(0).encode())
+    latest(ready).commit((add(),), (("a", 1),), {}, NOW)
+    assert ready.delta().version() == latest(ready).version == 3
+
+
+def test_a_damaged_checkpoint_is_left_to_the_library(ready):
+    """W14: it says what is wrong."""
+    ready.delta().create_checkpoint()
+    (whole,) = (ready.root / DELTA_LOG).glob("*.checkpoint.parquet")
+    whole.write_bytes(b"PAR1 and nothing else")
+    assert read_latest(ready.store) is None
+    with pytest.raises(TableUnreadable):
+        Log(ready.store).open()
+
+
+def test_a_commit_asks_the_same_of_a_store_however_many_files_the_table_has(ready):
+    asked = []
+
+    class Counting(Store):
+        def head(self, path):
+            asked.append(("head", path))
+            return super().head(path)
+
+        def fetch(self, path):
+            asked.append(("fetch", path))
+            return super().fetch(path)
+
+        def get(self, path):
+            asked.append(("get", path))
+            return super().get(path)
+
+        def part(self, path, *given, **named):
+            asked.append(("part", path))
+            return super().part(path, *given, **named)
+
+    def commit(number):
+        log = Log(Counting(str(ready.root), StorageOptions()))
+        opened(log)
+        asked.clear()
+        opened(log).commit((add(f"{number}.parquet"),), ((f"a{number}", 1),), {}, NOW)
+        return len(asked)
+
+    few = commit(1)
+    latest(ready).commit(tuple(add(f"m{n}.parquet") for n in range(500)), (("m", 1),), {}, NOW)
+    ready.delta().create_checkpoint()
+    assert commit(2) == few <= 6
