@@ -122,9 +122,10 @@ def test_after_optimize_rows_of_other_writers_go(tmp_path, provenance):
     assert desk.said("status")["erased_rows"] == 4
 
 
-def test_rows_of_another_pipeline_of_the_table_go_and_stay_its_own(tmp_path):
+@pytest.mark.parametrize("name", ["another", "next"], ids=["read before", "read after"])
+def test_rows_of_another_pipeline_of_the_table_go_and_stay_its_own(tmp_path, name):
     desk = landed(tmp_path)
-    other = Forgetful(tmp_path, FIELDS, pipeline="another")
+    other = Forgetful(tmp_path, FIELDS, pipeline=name)
     other.land("b.ndjson", {"id": 30, "user": "x"}, {"id": 31, "user": "y"})
     other.ingest()
     desk.forget("user = 'x'")

@@ -7,7 +7,7 @@ condition stands somewhere else in it, or where it is no JSON at all, it may be 
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -19,7 +19,7 @@ from blizzard.worker.matching import Columns, matches
 from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.lines import Block
 from lakebed.errors import ObjectMissing
-from lakebed.schema import Schema
+from lakebed.schema import Field, Schema
 from lakebed.storage.store import Reader
 from lakebed.types import OnBadRecord, OnMismatch, UnknownFields
 
@@ -72,7 +72,8 @@ class LineSearch:
     def __post_init__(self) -> None:
         """Prepare the reading of lines."""
         self._path = ExactPath(
-            self.columns,
+            # A required value that does not fit must not keep the others from being read.
+            Schema(tuple(map(_optional, self.columns.fields))),
             max_line_bytes=MAX_LINE_BYTES,
             unknown=UnknownFields.DROP,
             on_mismatch=OnMismatch.RESCUE,
@@ -108,6 +109,10 @@ class LineSearch:
         if self._values is None:
             return unread
         return self._values.search(raw) is not None
+
+
+def _optional(column: Field) -> Field:
+    return replace(column, nullable=True, fields=tuple(map(_optional, column.fields)))
 
 
 def values_in(predicate: Predicate) -> re.Pattern[bytes] | None:
