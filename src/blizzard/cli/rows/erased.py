@@ -26,10 +26,10 @@ def show(settings: PipelineSettings, done: Erased, left: StillHeld, *, sure: boo
     """Print it."""
     to, found = console(), done.found
     say(to, f"pipeline {settings.name}: {_in_short(done, left)}")
-    is_are = "were" if sure else "to be"
+    to_be = "" if sure else "to be "
     for what, files in (
-        (f"{is_are} removed, with no other rows", [one for one in found.files if one.is_whole]),
-        (f"{is_are} rewritten without them", [one for one in found.files if not one.is_whole]),
+        (f"{to_be}removed, with no other rows", [one for one in found.files if one.is_whole]),
+        (f"{to_be}rewritten without them", [one for one in found.files if not one.is_whole]),
     ):
         if files:
             size = in_words(sum(one.file.size for one in files))
@@ -51,8 +51,7 @@ def show(settings: PipelineSettings, done: Erased, left: StillHeld, *, sure: boo
 def _in_short(done: Erased, left: StillHeld) -> str:
     found = done.found
     if not found.files:
-        there = plural(len(left.sources_there), "source file")
-        rest = "nothing else was found" if left.is_nothing else f"{there}, and what is below"
+        rest = "nothing else was found" if left.is_nothing else "what is left is below"
         return f"nothing in the table: the condition holds for no row of it; {rest}"
     rows = plural(found.rows, "row")
     files = plural(len(found.files), "data file")
@@ -120,7 +119,7 @@ def _sources(left: StillHeld) -> Iterator[str]:
     there = left.sources_there
     gone = len(left.sources) - len(there)
     if there:
-        yield f"  {plural(len(there), 'source file')} with lines of these rows:"
+        yield f"  {plural(len(there), 'source file')} of such rows, or of rows erased before:"
         yield from _first(
             [
                 f"    {one.uri}: {plural(one.rows, 'line')}"
@@ -133,7 +132,8 @@ def _sources(left: StillHeld) -> Iterator[str]:
             "would bring the rows back"
         )
     if gone:
-        yield f"  {plural(gone, 'source file')} of such rows are not there any more"
+        files = plural(gone, "source file of such rows is", "source files of such rows are")
+        yield f"  {files} not there any more"
 
 
 def _first(lines: list[str]) -> Iterator[str]:
