@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from lakebed.clock import Clock
 from lakebed.documents.data_file import FinishedFile
@@ -196,15 +197,16 @@ class Announcer:
     def not_promoted(self, plan: CommitPlan) -> None:
         """Announce the promotions and retractions that a commit settled without effect."""
         for one in plan.not_promoted:
-            event = RetractionPassedOver if one.kind == "retract" else PromotionPassedOver
-            self.emit(
-                event(
-                    table=self.table,
-                    pipeline=one.entry.pipeline,
-                    entry=one.entry.sequence,
-                    reasons=one.reasons,
-                )
-            )
+            facts: dict[str, Any] = {
+                "table": self.table,
+                "pipeline": one.entry.pipeline,
+                "entry": one.entry.sequence,
+                "reasons": one.reasons,
+            }
+            if one.kind == "promote":
+                self.emit(PromotionPassedOver(**facts))
+            else:
+                self.emit(RetractionPassedOver(kind=one.kind, **facts))
 
     def watch(self, view: TableView, left_out: tuple[LeftOut, ...]) -> None:
         """Raise an alarm once when files have waited so long that a VACUUM may delete them."""

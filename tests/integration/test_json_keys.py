@@ -28,7 +28,7 @@ KEYS = {
         parquet_bytes quarantine(waiting replayed filtered discarded) found_columns
         held_files held_rows
         held[code reasons files rows]
-        discarded_files discarded_rows retracted_rows aside_error lag_secs error
+        discarded_files discarded_rows retracted_rows erased_rows aside_error lag_secs error
     """,
     "blizzard why a.ndjson": """
         kind state uri pipeline table_uri source path answer reason detail
@@ -36,7 +36,8 @@ KEYS = {
         rows version committed
         committed_at counted] resolved failure
         backlog data_files[path rows bytes entry sources state version
-        removed_version removed_at removed_by code reasons replaced_by] sources retraction inherited
+        removed_version removed_at removed_by code reasons replaced_by] sources retraction
+        erased inherited
         deleted_from next
     """,
     "blizzard why bad.ndjson": """
@@ -44,21 +45,22 @@ KEYS = {
         stored(size etag modified) read resolved
         failure(stage code message line field attempts since last
         entry next_try) backlog
-        data_files sources retraction inherited deleted_from next
+        data_files sources retraction erased inherited deleted_from next
     """,
     "blizzard why c.ndjson": """
         kind state uri pipeline table_uri source path answer reason detail
         stored(size etag modified) read resolved
         failure backlog(position files counted in_next_batch
         trigger starts_in_secs running)
-        data_files sources retraction inherited deleted_from next
+        data_files sources retraction erased inherited deleted_from next
     """,
     "blizzard why ID": """
         kind state uri pipeline table_uri source path answer reason detail
         stored(size etag modified) read resolved
         failure backlog data_files[path rows bytes entry sources
         state version
-        removed_version removed_at removed_by code reasons replaced_by] sources retraction inherited
+        removed_version removed_at removed_by code reasons replaced_by] sources retraction
+        erased inherited
         deleted_from next
     """,
     "blizzard journal": """
@@ -71,7 +73,7 @@ KEYS = {
         quarantined rows skipped complete unread dropped rescued unit failure redo reingested
         retry gone retracted form] files[filename size record_count partition_values source_file
         source_files runs unit statistics modification_time]
-        dlq deleted redone inherits heir moved follows replaced
+        dlq deleted redone inherits heir moved follows replaced erased reason
         quarantine resolved path digest size committed passed_over is_last held_files held_rows
         discarded_files discarded_rows
     """,

@@ -24,7 +24,7 @@ SOURCES = {"default": "s3://bucket/in", "other": "s3://bucket/other"}
 PATHS = ("a/1.ndjson", "a/2.ndjson", "b/1.ndjson", "c.ndjson", "d.ndjson")
 STEPS = (
     "batch", "bad batch", "part", "gone", "retry", "redo", "replay", "discard", "gc", "promote",
-    "retract",
+    "retract", "erase",
     "moved", "inherited", "closed", "clock back",
 )  # fmt: skip
 """What can happen in a journal; each comes with a number that chooses among what there is."""
@@ -71,6 +71,11 @@ class Story:
                 self._append("promote", replaced=(one,))
             case "retract" if self.units:
                 self._retract(sorted(self.units)[choice % len(self.units)])
+            case "erase" if self.units:
+                old = TablePath(f"{sorted(self.units)[choice % len(self.units)]}.parquet")
+                new = finished_file(f"new-{len(self.entries)}.parquet")
+                one = Replacement(old=old, old_size=100, new=new, left_out=choice % 3)
+                self._append("erase", replaced=(one,), erased={"s3://bucket/in/a": 1})
             case _:
                 self._note(step, choice)
 

@@ -22,6 +22,7 @@ from blizzard.cli.journal.commands import app as journal_app
 from blizzard.cli.output import One, chosen, load, tables_of
 from blizzard.cli.progress_bar import Display
 from blizzard.cli.redo import redo
+from blizzard.cli.rows.erase import erase
 from blizzard.cli.rows.retract import retract
 from blizzard.cli.schema.commands import app as schema_app
 from blizzard.cli.schema.promote import promote
@@ -138,6 +139,7 @@ app.command()(why)
 app.command()(gc)
 app.command()(redo)
 app.command()(retract)
+app.command()(erase)
 app.command()(trace)
 app.add_typer(journal_app, name="journal")
 app.add_typer(dlq_app, name="dlq")

@@ -35,8 +35,8 @@ from penguin import inline
 FEW = 10
 IN_WORDS = {
     Place.IN_TABLE: "in the table as they were written",
-    Place.REPLACED: "replaced by a promotion or retraction",
-    Place.RETRACTED: "taken back by a retraction",
+    Place.REPLACED: "replaced by a promotion, retraction or erasure",
+    Place.RETRACTED: "taken out by a retraction or erasure",
     Place.REMOVED_BY_OTHERS: "removed or rewritten by other writers",
     Place.UNKNOWN: "removed or rewritten by versions that are no longer in the log",
     Place.WAITING: "waiting for penguin",

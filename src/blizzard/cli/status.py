@@ -298,6 +298,11 @@ def _aside(found: PipelineStatus) -> list[str]:
             f"NOT in the table: {plural(found.retracted_rows, 'row')} that blizzard retract has "
             "taken out"
         )
+    if found.erased_rows:
+        lines.append(
+            f"NOT in the table: {plural(found.erased_rows, 'row')} that blizzard erase has taken "
+            "out"
+        )
     if found.quarantine.waiting:
         lines.append(
             f"NOT in the table: {plural(found.quarantine.waiting, 'bad line')} in quarantine; see "

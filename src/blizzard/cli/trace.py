@@ -14,19 +14,12 @@ import typer
 from blizzard.cli.output import One, load, open_reader, the_one
 from blizzard.config.columns import columns_from
 from blizzard.inspect.source_record import record_of
-from blizzard.inspect.trace import (
-    Match,
-    Named,
-    Origin,
-    check_columns,
-    matching_rows,
-    named_by,
-    origin_of,
-)
+from blizzard.inspect.trace import Named, Origin, named_by, origin_of
 from blizzard.model.columns import with_found
 from blizzard.model.locations import sink_location
 from blizzard.model.predicate import parse
 from blizzard.model.settings import PipelineSettings
+from blizzard.worker.find_rows import Match, check_columns, matching_rows
 from lakebed.arguments import Files, Folders, Outcome, Output, Shape
 from lakebed.console import console, print_lines, say
 from lakebed.documents.entry import SourceRecord

@@ -210,6 +210,8 @@ def _entries(answer: Answer) -> Iterator[tuple[str, str]]:
     taken = answer.retraction
     if taken is not None:
         yield f"entry {taken.entry}", _retraction(taken)
+    for erased in answer.erased:
+        yield f"entry {erased.entry}", _retraction(erased)
 
 
 def _read(read: Read) -> str:

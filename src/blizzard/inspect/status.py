@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from blizzard.handoff.held_rows import GONE, Aside, Fates, Files, by_reason, read_aside
 from blizzard.inspect.books import Books
 from blizzard.inspect.source_status import SourceStatus, source_status
-from blizzard.journal.books.ledger import Ledger
+from blizzard.journal.books.ledger import Ledger, Retraction
 from blizzard.journal.books.totals import Batch, Quarantine, Totals
 from blizzard.journal.checks import has
 from blizzard.journal.ingested import SegmentBroken
@@ -63,6 +63,8 @@ class PipelineStatus:
     """Journaled, but never to be in the table: they were discarded."""
     retracted_rows: int = 0
     """Rows that blizzard retract has taken out of the table."""
+    erased_rows: int = 0
+    """Rows that blizzard erase has taken out of the table."""
     aside_error: str | None = None
     """Why it is not known what is held."""
 
@@ -103,7 +105,7 @@ def pipeline_status(
     history, sums = books.history, books.history.books.sums
     committed, fits = committed_entry(store, settings.name, history)
     counts = aside.counts()
-    retracted, error = _retracted(history.books, committed, fates)
+    taken_out, error = _taken_out(history.books, committed, fates)
     return PipelineStatus(
         pipeline=settings.name,
         table_uri=settings.sink.table_uri,
@@ -127,25 +129,24 @@ def pipeline_status(
         held=by_reason(aside.held),
         discarded_files=counts.discarded_files,
         discarded_rows=counts.discarded_rows,
-        retracted_rows=retracted,
+        retracted_rows=sum(one.rows for one in taken_out if not one.erased),
+        erased_rows=sum(one.rows for one in taken_out if one.erased),
         aside_error=aside.error or error,
     )
 
 
-def _retracted(books: Ledger, committed: int | None, fates: Fates) -> tuple[int, str | None]:
-    """Count the rows that were taken out of the table; return also why that is not known."""
-    done = {
-        one.mark: one.rows
-        for entry, one in books.retractions.items()
-        if int(entry) <= (committed or 0)
-    }
+def _taken_out(
+    books: Ledger, committed: int | None, fates: Fates
+) -> tuple[list[Retraction], str | None]:
+    """Return by what rows were taken out of the table, and why that is not known."""
+    done = [one for entry, one in books.retractions.items() if int(entry) <= (committed or 0)]
     if not done:
-        return 0, None
+        return [], None
     try:
-        decided = fates(done.keys())
+        decided = fates([one.mark for one in done])
     except LakeError as trouble:
-        return 0, str(trouble)
-    return sum(rows for mark, rows in done.items() if decided.get(mark) != GONE), None
+        return [], str(trouble)
+    return [one for one in done if decided.get(one.mark) != GONE], None
 
 
 def _sources(

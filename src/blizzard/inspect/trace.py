@@ -4,40 +4,21 @@ The data files of the table are searched, in the columns that a condition asks f
 stands in its file leads to its source by the runs of the journal, or its own columns say it.
 """
 
-import io
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import Any
-
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from blizzard.inspect.why.entries import likely_naming
 from blizzard.journal.file_mark import mark_of
 from blizzard.journal.state import read_history
-from blizzard.model.predicate import Predicate, PredicateInvalid, columns_in
-from blizzard.worker.matching import Bounds, Columns, matches, may_match
+from blizzard.worker.find_rows import Match
 from lakebed import layout
 from lakebed.documents.data_file import FinishedFile, Run
 from lakebed.documents.entry import Entry
-from lakebed.errors import ObjectMissing
-from lakebed.field_path import FieldPath, format_path
 from lakebed.journal import JournalReader
-from lakebed.schema import Schema
 from lakebed.storage.store import Reader
 from lakebed.types import Provenance
 
 FILE, LINE = Provenance.FILE.column, Provenance.LINE.column
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Match:
-    """A row for which the condition holds."""
-
-    file: str
-    row: int
-    """Its place in the data file, from 0."""
-    values: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,109 +41,6 @@ class Origin:
     """The records among which it is; None where the row itself says which it is."""
     offset: int = 0
     """The place of the row among the rows of the run, from 0."""
-
-
-class _RandomAccess(io.RawIOBase):
-    """A data file of which only the bytes are read that somebody asks for."""
-
-    def __init__(self, store: Reader, path: str) -> None:
-        facts = store.head(path)
-        if facts is None:
-            raise ObjectMissing("a file of the table is gone", path=store.describe(path))
-        self._store = store
-        self._facts = facts
-        self._at = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._facts.size}[whence]
-        self._at = start + offset
-        return self._at
-
-    def read(self, size: int = -1) -> bytes:
-        end = self._facts.size if size < 0 else min(self._facts.size, self._at + size)
-        if end <= self._at:
-            return b""
-        body = self._store.part(self._facts.path, self._at, end, etag=self._facts.etag)
-        self._at = end
-        return body
-
-
-def check_columns(predicate: Predicate, schema: Schema) -> None:
-    """Raise where a condition asks for a column that the table does not have."""
-    for path in columns_in(predicate):
-        fields = schema.fields
-        for name in path:
-            inner = next((one for one in fields if one.name == name), None)
-            if inner is None:
-                names = ", ".join(one.name for one in fields) or "no fields"
-                raise PredicateInvalid(
-                    f"there is no column {format_path(path)}; there are: {names}",
-                    column=format_path(path),
-                )
-            fields = inner.fields
-
-
-def matching_rows(
-    store: Reader,
-    files: Mapping[str, Mapping[str, str | None]],
-    predicate: Predicate,
-    schema: Schema,
-) -> Iterator[Match]:
-    """Yield the rows of data files for which a condition holds, in the order of the files.
-
-    `files` has the partition values of each file.
-    """
-    kinds = {one.name: one.arrow_type() for one in schema.fields}
-    asked = {path[0] for path in columns_in(predicate)}
-    for path in sorted(files):
-        partition = files[path]
-        opened: Any = _RandomAccess(store, path)  # pyarrow's stubs want more of it than pyarrow
-        with pq.ParquetFile(opened) as file:
-            there = set(file.schema_arrow.names)
-            start = 0
-            for group in range(file.num_row_groups):
-                rows = file.metadata.row_group(group).num_rows
-                if not may_match(predicate, _Bounds(file, group)):
-                    start += rows
-                    continue
-                some = file.read_row_group(group, columns=sorted(asked & there))
-                found = matches(predicate, Columns(some, rows, partition, kinds))
-                places: list[Any] = pc.indices_nonzero(found).to_pylist()
-                if places:
-                    whole = file.read_row_group(group).take(places).to_pylist()
-                    for place, values in zip(places, whole, strict=True):
-                        yield Match(file=path, row=start + place, values={**partition, **values})
-                start += rows
-
-
-@dataclass(frozen=True, slots=True)
-class _Bounds:
-    """What the footer of a data file says of the columns in one row group."""
-
-    file: pq.ParquetFile
-    group: int
-
-    def __call__(self, path: FieldPath) -> Bounds | None:
-        if len(path) > 1:
-            return None
-        place = self.file.schema_arrow.get_field_index(path[0])
-        group = self.file.metadata.row_group(self.group)
-        # Columns after a nested one have other places in the file than in the schema.
-        if place < 0 or group.num_columns != len(self.file.schema_arrow):
-            return None
-        known: Any = group.column(place).statistics
-        if known is None or not known.has_min_max:
-            return None
-        return Bounds(self.file.schema_arrow.field(place).type, known.min, known.max)
 
 
 def named_by(store: Reader, names: Collection[str]) -> dict[str, Named]:
@@ -274,7 +152,7 @@ def origin_of(match: Match, named: Named | None) -> Origin | None:
             offset = match.row - before
             known = run.first is not None and run.is_exact
             return Origin(
-                uri=_uri_of(named.file.source_files[run.source], named.entry),
+                uri=uri_of(named.file.source_files[run.source], named.entry),
                 line=(run.first or 0) + offset if known else None,
                 run=run,
                 offset=offset,
@@ -285,6 +163,8 @@ def origin_of(match: Match, named: Named | None) -> Origin | None:
     return None
 
 
-def _uri_of(key: str, entry: Entry) -> str:
+def uri_of(key: str, entry: Entry) -> str:
+    """Return where a source file of an entry is, or was."""
     source, _, path = key.partition(":")
-    return f"{entry.source_uris[source].rstrip('/')}/{path}"
+    # A line of a source that is not configured any more was replayed under this one.
+    return f"{entry.source_uris.get(source, f'{source}:').rstrip('/')}/{path}"

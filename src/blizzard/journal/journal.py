@@ -36,7 +36,7 @@ from lakebed.storage.store import AlreadyThere, Store
 
 TRIES = 6
 USUAL = SnapshotLimits()
-MAINTENANCE = ("gc", "redo", "retry", "promote", "replay", "discard", "retract")
+MAINTENANCE = ("gc", "redo", "retry", "promote", "replay", "discard", "retract", "erase")
 """Entries of an operator's commands; a batch comes after them."""
 
 

@@ -10,9 +10,10 @@ from enum import Enum, auto
 
 from blizzard.journal.lease_record import Life, life_of, read_lease, this_machine
 from blizzard.journal.state import History, read_history
+from blizzard.model.settings import PipelineSettings
 from lakebed import layout
 from lakebed.documents.entry import Entry
-from lakebed.locations import place_of
+from lakebed.locations import place_of, written_out
 from lakebed.storage.store import Reader
 
 
@@ -97,3 +98,14 @@ def unconfirmed(history: History) -> Entry | None:
 def _is_written(store: Reader, pipeline: str) -> bool:
     note = read_lease(store, pipeline)
     return note is not None and life_of(note, this_machine()) in (Life.ALIVE, Life.UNKNOWN)
+
+
+def uris_of(key: str, settings: PipelineSettings, history: History) -> frozenset[str]:
+    """Return every URI by which rows, or entries of other journals, may name a source file."""
+    source, _, path = key.partition(":")
+    roots = {uri for uri, name in history.source_names.items() if name == source}
+    roots |= {one.uri for one in settings.sources if one.name == source}
+    roots |= {uri for name, uri in history.source_uris.items() if name == source}
+    # A line of a source that is not configured any more was replayed under this one.
+    roots |= {written_out(uri) for uri in roots} | {f"{source}:"}
+    return frozenset(f"{root.rstrip('/')}/{path}" for root in roots)

@@ -65,7 +65,7 @@ class Snapshot:
     def segment_ids(self) -> frozenset[str]:
         """Return the ids of all segments that it names, of whatever they are."""
         books = self.books
-        values = (self.unfinished, books.places, books.marks, books.waiting)
+        values = (self.unfinished, books.places, books.marks, books.waiting, books.retractions)
         return frozenset(
             ref.id for refs in (self.segments, *(each.segments for each in values)) for ref in refs
         )

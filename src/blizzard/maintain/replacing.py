@@ -21,11 +21,11 @@ from lakebed.errors import FilesCollected, JournalConflict, LakeError, Whose
 from lakebed.journal import JournalReader
 from lakebed.storage.store import Reader
 
-NOUNS = {"promote": "promotion", "retract": "retraction"}
+NOUNS = {"promote": "promotion", "retract": "retraction", "erase": "erasure"}
 
 
 class PromotionWaits(LakeError):
-    """An earlier promotion or retraction is not committed yet."""
+    """An earlier promotion, retraction or erasure is not committed yet."""
 
     code = "promotion_waits"
     whose = Whose.USER

@@ -18,6 +18,7 @@ from blizzard.journal.checks import refuse_closed, refuse_half_begun
 from blizzard.journal.fence import append_what_is_found
 from blizzard.journal.ingested import SegmentBroken
 from blizzard.journal.quarantine import WaitingFile, may_have
+from blizzard.journal.shared_sources import uris_of
 from blizzard.journal.state import Before, History, read_history, rebuild
 from blizzard.maintain.bad_lines import without_meant
 from blizzard.maintain.replacing import (
@@ -29,7 +30,7 @@ from blizzard.maintain.replacing import (
     refuse_waiting,
     rewritten_all,
 )
-from blizzard.maintain.retracted_sources import Named, keys_of, uris_of, why_not
+from blizzard.maintain.retracted_sources import Named, keys_of, why_not
 from blizzard.maintain.source_rows import Journals, Meant, RowsFound, find_rows
 from blizzard.model.bad_lines import Meant as MeantLines
 from blizzard.model.locations import sink_location

@@ -6,9 +6,9 @@ A file is known by its place; what the journal says last of it decides.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from blizzard.journal.state import Before, History
+from blizzard.journal.state import Before
 from blizzard.model.settings import PipelineSettings
-from lakebed.locations import below, written_out
+from lakebed.locations import below
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,17 +50,6 @@ def keys_of(name: str, settings: PipelineSettings, source_uris: Mapping[str, str
     if colon and source in roots:
         return [name]
     return [f"{source}:{name}" for source in roots] + found
-
-
-def uris_of(key: str, settings: PipelineSettings, history: History) -> frozenset[str]:
-    """Return every URI by which rows, or entries of other journals, may name a source file."""
-    source, _, path = key.partition(":")
-    roots = {uri for uri, name in history.source_names.items() if name == source}
-    roots |= {one.uri for one in settings.sources if one.name == source}
-    roots |= {uri for name, uri in history.source_uris.items() if name == source}
-    # A line of a source that is not configured any more was replayed under this one.
-    roots |= {written_out(uri) for uri in roots} | {f"{source}:"}
-    return frozenset(f"{root.rstrip('/')}/{path}" for root in roots)
 
 
 def why_not(before: Before) -> str | None:

@@ -129,19 +129,16 @@ class Journals:
     def with_heirs(self) -> dict[str, Written]:
         """Return the files, those that took the place of others included."""
         found = dict(self.written)
-        left = [(entry, one) for entry in self.replacing for one in entry.replaced]
+        left = [one for entry in self.replacing for one in entry.replaced]
         while left:
             later = []
-            for entry, one in left:
+            for one in left:
                 if one.new is None or one.new.filename in found:
                     continue
-                if one.new.source_files:
-                    new = self._written(one.new, entry)
-                else:
-                    before = found.get(one.old)
-                    new = None if before is None else _in_place_of(before, one.new)
+                before = found.get(one.old)
+                new = None if before is None else _in_place_of(before, one.new)
                 if new is None:
-                    later.append((entry, one))
+                    later.append(one)
                 else:
                     found[one.new.filename] = new
             if len(later) == len(left):
@@ -150,8 +147,15 @@ class Journals:
         return found
 
 
-def _in_place_of(before: Written, new: FinishedFile) -> Written:
-    """Return a file that has the rows of another in their order."""
+def _in_place_of(before: Written, new: FinishedFile) -> Written | None:
+    """Return a file that has the rows of another in their order, or what is left of them.
+
+    It names source files as that one does: the entry that replaces it may be of another journal.
+    """
+    if new.source_files:
+        known = dict(zip(before.file.source_files, before.meant, strict=True))
+        meant = tuple(known.get(name) for name in new.source_files)
+        return replace(before, file=new, meant=meant) if any(meant) else None
     file = replace(new, source_files=before.file.source_files, runs=before.file.runs)
     return replace(before, file=file)
 

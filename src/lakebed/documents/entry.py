@@ -141,7 +141,7 @@ class SourceRecord:
 
 Kind = Literal[
     "open", "batch", "gc", "redo", "retry", "inherited", "closed", "moved", "promote", "replay",
-    "discard", "retract",
+    "discard", "retract", "erase",
 ]  # fmt: skip
 """What an entry is: only a batch and a replay have data files of their own.
 
@@ -151,8 +151,8 @@ be read again at once. `inherited` repeats what an earlier journal knew of sourc
 ends a journal that another pipeline has taken over. `moved` says that the files of a source lie at
 another place now, and which objects they are there. `promote` puts data files in the place of
 others, in which a column is filled from `_rescued`. `replay` has rows of lines that were set aside,
-`discard` gives such lines up. `retract` takes the rows of source files out of the table: data files
-go, or come anew without them.
+`discard` gives such lines up. `retract` takes the rows of source files out of the table, `erase`
+rows for which a condition holds: data files go, or come anew without them.
 """
 
 
@@ -198,7 +198,11 @@ class Entry:
     follows: int = 0
     """How many `inherited` entries go on with what a `moved` entry says, right after it."""
     replaced: tuple[Replacement, ...] = ()
-    """What a `promote` or `retract` entry changes: all of it is done in one commit, or nothing."""
+    """What a `promote`, `retract` or `erase` entry changes: all in one commit, or nothing."""
+    erased: Mapping[str, int] = field(default_factory=dict)
+    """How many rows an `erase` entry takes of each source file, by URI; others are unknown."""
+    reason: str | None = None
+    """What an operator says of an `erase` entry; the condition itself is written nowhere."""
     quarantine: tuple[QuarantineFile, ...] = ()
     """The files with the bad lines of the sources; one that no entry names is none."""
     resolved: tuple[Resolved, ...] = ()
@@ -258,6 +262,8 @@ class Entry:
         follows: int = 0,
         replaced: tuple[Replacement, ...] = (),
         resolved: tuple[Resolved, ...] = (),
+        erased: Mapping[str, int] | None = None,
+        reason: str | None = None,
         table_schema: dict[str, Any] | None = None,
         columns: Schema | None = None,
     ) -> "Entry":
@@ -287,6 +293,8 @@ class Entry:
             follows=follows,
             replaced=replaced,
             resolved=resolved,
+            erased=erased or {},
+            reason=reason,
         )
 
 
@@ -343,7 +351,7 @@ def encode(document: Entry | Protocol | Receipt | Started) -> bytes:
 
 def format_of(entry: Entry) -> int:
     """Return the lowest format whose readers understand an entry."""
-    if entry.kind == "retract":
+    if entry.kind in ("retract", "erase"):
         return formats.FORMAT_WITH_REMOVAL
     if entry.quarantine or entry.resolved:
         return formats.FORMAT_WITH_QUARANTINE

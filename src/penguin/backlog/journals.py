@@ -287,10 +287,10 @@ class _Journal:
                 "replay does",
                 path=where,
             )
-        if entry.replaced and entry.kind not in ("promote", "retract"):
+        if entry.replaced and entry.kind not in ("promote", "retract", "erase"):
             raise JournalBroken(
-                f"entry {sequence} ({entry.kind}) replaces data files, which only a promotion or "
-                "a retraction does",
+                f"entry {sequence} ({entry.kind}) replaces data files, which only a promotion, "
+                "a retraction or an erasure does",
                 path=where,
             )
 

@@ -211,7 +211,7 @@ def _left(row: PlanRow) -> Iterator[str]:
     """Yield what is not part of a plan, and why."""
     for one in row.not_promoted:
         reasons = "; ".join(one.reasons)
-        what = "retraction" if one.kind == "retract" else "promotion"
+        what = {"retract": "retraction", "erase": "erasure"}.get(one.kind, "promotion")
         yield f"  leave   {one.pipeline}: {what} in entry {one.entry}: {reasons}"
     for waiting in row.waiting:
         yield f"  wait    {waiting.pipeline}: entry {waiting.entry}: {waiting.reason}"

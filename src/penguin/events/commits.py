@@ -111,20 +111,22 @@ class PromotionPassedOver(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetractionPassedOver(Event):
-    """A retraction was settled without effect: the rows are still in the table."""
+    """A retraction or erasure was settled without effect: the rows are still in the table."""
 
     level: ClassVar[Level] = Level.WARN
     table: str
     pipeline: str
     entry: int
+    kind: str = "retract"
+    """The command that is to be run again."""
     reasons: tuple[str, ...]
 
     def sentence(self) -> str:
         """Report why, and what to do."""
         return (
-            f"{self.table}: the retraction in entry {self.entry} of pipeline {self.pipeline} was "
-            f"not applied: {'; '.join(self.reasons)}; the rows are still in the table, run "
-            "blizzard retract again"
+            f"{self.table}: the {'erasure' if self.kind == 'erase' else 'retraction'} in entry "
+            f"{self.entry} of pipeline {self.pipeline} was not applied: {'; '.join(self.reasons)}; "
+            f"the rows are still in the table, run blizzard {self.kind} again"
         )
 
     def measures(self) -> Iterable[Measure]:

@@ -180,7 +180,8 @@ def _facts(kept: Kept) -> list[tuple[str, str]]:
 
 def _committed(kept: Kept) -> str:
     if kept.passed_over:
-        again = "retract" if kept.entry.kind == "retract" else "schema promote"
+        kind = kept.entry.kind
+        again = "schema promote" if kind == "promote" else kind
         return f"passed over: nothing in the table was changed; run blizzard {again} again"
     return "yes" if kept.committed else "not yet, by the receipt"
 
@@ -217,8 +218,11 @@ def _upkeep(entry: Entry) -> Iterator[tuple[str, str]]:
         size = in_words(sum(file.size for file in entry.data_files))
         yield "replaces", f"{plural(len(entry.replaced), 'data file')} ({size})"
     if entry.left_out:
-        files = plural(sum(one.retracted for one in entry.sources), "source file")
+        named = len(entry.erased) or sum(one.retracted for one in entry.sources)
+        files = plural(named, "source file")
         yield "takes out", f"{plural(entry.left_out, 'row')} of {files}"
+    if entry.reason is not None:
+        yield "reason", entry.reason
 
 
 def _in_place(one: Replacement) -> str:

@@ -36,6 +36,9 @@ class FileBooks:
     """The rows of files of which the log no longer says what became of them."""
     _taken_out: dict[str, tuple[str, int, int]] = field(default_factory=dict)
     """The files that penguin removed and no entry has explained so far: pipeline, entry, rows."""
+    _left_of: dict[str, int] = field(default_factory=dict)
+    """The rows that are left of files which an entry replaced before their own was read: it may be
+    of another pipeline's journal."""
     _shapes: set[tuple[str, int]] = field(default_factory=set)
     """The schemas that were compared, as text, with the number of the table's."""
     _without: set[tuple[str, str, int]] = field(default_factory=set)
@@ -179,6 +182,8 @@ class FileBooks:
         elif active is not None:
             self.places.put(Place.IN_TABLE, rows)
             yield from self._compare(file, active, entry)
+        elif path in self._left_of:
+            self._put_left(self._left_of.pop(path))
         elif removed is not None and removed != BEFORE:
             if removed in self.log.ours:
                 self._taken_out[path] = entry.pipeline, entry.sequence, rows
@@ -314,12 +319,19 @@ class FileBooks:
                 )
         taken_out = self._taken_out.pop(one.old, None) is not None
         explained = self._missing.pop(one.old, None) is not None or taken_out
-        if explained and one.new is not None:
-            self.places.put(Place.REPLACED, one.new.record_count)
+        left = 0 if one.new is None else one.new.record_count
+        if explained:
+            self._put_left(left)
+        elif one.old not in self.named:
+            self._left_of[one.old] = left
         if one.left_out:
             self.places.put(Place.RETRACTED, one.left_out)
         if one.new is not None:
             yield from self._look_up(one.new, entry, journal)
+
+    def _put_left(self, rows: int) -> None:
+        if rows:
+            self.places.put(Place.REPLACED, rows)
 
     def _is_known(self, path: str) -> bool:
         return path in self.log.active or path in self.log.removed

@@ -205,7 +205,7 @@ class Place(StrEnum):
     REPLACED = "replaced"
     """Another file with these rows was put in its place."""
     RETRACTED = "retracted"
-    """Taken out of the table by blizzard retract."""
+    """Taken out of the table by blizzard retract or erase."""
     REMOVED_BY_OTHERS = "removed_by_others"
     UNKNOWN = "unknown"
     """Removed by a version that is no longer in the log."""

@@ -164,7 +164,7 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retraction:
-    """The entry that takes the rows of a source file out of the table."""
+    """The entry that takes rows of a source file out of the table."""
 
     entry: int
     at: datetime
@@ -221,6 +221,8 @@ class Answer:
     sources: tuple[str, ...] = ()
     """Of a data file: the source files with rows in it."""
     retraction: Retraction | None = None
+    erased: tuple[Retraction, ...] = ()
+    """What was asked to take some of its rows out of the table by what they hold."""
     inherited: Inherited | None = None
     """The earlier journal that knew it."""
     deleted_from: datetime | None = None

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from blizzard.inspect.why.answer import Answer, Resolution
+from blizzard.inspect.why.answer import Answer, Resolution, Retraction
 from blizzard.inspect.why.entries import dealing_with_lines
 from blizzard.inspect.why.standing import Table
 from lakebed.documents.entry import Entry
@@ -88,3 +88,17 @@ def _since(answer: Answer) -> Iterator[str]:
 
 def _lines(file: QuarantineFile | None, key: str) -> int:
     return 0 if file is None else sum(one.lines for one in file.sources if one.source == key)
+
+
+def erased_in_words(one: Retraction) -> str:
+    """Return what an erasure took of a file, in a sentence."""
+    rows = plural(one.rows, "of its rows was", "of its rows were")
+    if one.passed_over:
+        return f"The erasure of {plural(one.rows, 'row')} of it in entry {one.entry} had no effect."
+    if not one.committed:
+        rows = plural(one.rows, "of its rows is", "of its rows are")
+        return f"{rows} to be erased by entry {one.entry}, which is not committed yet."
+    until = ""
+    if one.deleted_from is not None:
+        until = f"; VACUUM does not delete the old files before {one.deleted_from:%Y-%m-%d %H:%M}"
+    return f"{rows} erased in entry {one.entry}{until}."

@@ -28,6 +28,7 @@ from blizzard.inspect.why.standing import Table
 from blizzard.inspect.why.table_log import LogEntry
 from blizzard.inspect.why.waiting import backlog_of
 from blizzard.inspect.why.words import worded
+from blizzard.journal.shared_sources import uris_of
 from blizzard.journal.state import Before
 from blizzard.model.files import IngestedFile, UnfinishedFile
 from blizzard.model.settings import SourceSettings
@@ -59,6 +60,7 @@ def why_source_file(asked: Asked, source: SourceSettings, path: str) -> Answer:
         else StoredObject(size=facts.size, etag=facts.etag, modified=facts.modified),
     )
     answer = _decided(asked, bare, facts, before, found)
+    answer = replace(answer, erased=_erasures(asked, key))
     refusal = asked.refusal() if answer.state in TO_BE_READ else None
     if refusal is not None:
         answer = replace(answer, state=State.REFUSED, reason=code_of(refusal), detail=str(refusal))
@@ -217,12 +219,33 @@ def _retraction(asked: Asked, table: Table, done: IngestedFile) -> Retraction | 
         entry = retracting(table.journal, done.key, done.key.partition(":")[2], last)
     if entry is None:
         return None
+    rows = sum(record.rows for record in entry.sources if record.key == done.key)
+    return _taken_out(asked, table, entry, rows)
+
+
+def _erasures(asked: Asked, key: str) -> tuple[Retraction, ...]:
+    """Return what was asked to take rows of a file out of the table by what they hold."""
+    table = asked.table
+    if table is None:
+        return ()
+    numbers = [int(at) for at, one in asked.history.books.retractions.items() if one.erased]
+    uris = uris_of(key, asked.settings, asked.history) if numbers else frozenset()
+    found = []
+    for number in sorted(numbers):
+        entry = table.journal.entry(number)
+        rows = 0 if entry is None else sum(entry.erased.get(uri, 0) for uri in uris)
+        if entry is not None and rows:
+            found.append(_taken_out(asked, table, entry, rows))
+    return tuple(found)
+
+
+def _taken_out(asked: Asked, table: Table, entry: Entry, rows: int) -> Retraction:
     told, mark = table.committed(entry), entry.replacement_mark
     at = None if told.version is None else told.version.at
     return Retraction(
         entry=entry.sequence,
         at=datetime.fromisoformat(entry.created),
-        rows=sum(record.rows for record in entry.sources if record.key == done.key),
+        rows=rows,
         committed=told.committed,
         passed_over=table.log.fates([mark]).get(mark) == GONE,
         version=None if told.version is None else told.version.version,

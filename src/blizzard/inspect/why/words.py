@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from blizzard.discover.skip_reason import IN_WORDS, Reason
 from blizzard.inspect.ways_out import way_out
 from blizzard.inspect.why.answer import Answer, Backlog, DataFile, Resolution, State
-from blizzard.inspect.why.later import bad_lines_in_words, waiting_lines
+from blizzard.inspect.why.later import bad_lines_in_words, erased_in_words, waiting_lines
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed.types import Commit, OnChange
 from lakebed.units import is_are, plural
@@ -59,6 +59,7 @@ def worded(
         sentence += " It is not in its source at the moment."
     elif answer.stored is None and answer.read:
         sentence += " It has gone from its source since; its rows do not depend on that."
+    sentence += "".join(f" {erased_in_words(one)}" for one in answer.erased)
     ways = told.ways
     if waiting_lines(answer):
         ways = (*ways, "blizzard dlq list shows which bad lines are waiting, and why")

@@ -50,6 +50,8 @@ class Retraction:
     mark: str
     """By this the log says that it has none."""
     rows: int
+    erased: bool = False
+    """Whether they go because of what they hold, not of where they came from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,9 +114,13 @@ class Ledger:
                 self._count(entry)
             case "redo":
                 self._given_up.append(entry)
-            case "retract":
+            case "retract" | "erase":
                 if entry.left_out:
-                    taken = Retraction(mark=entry.replacement_mark, rows=entry.left_out)
+                    taken = Retraction(
+                        mark=entry.replacement_mark,
+                        rows=entry.left_out,
+                        erased=entry.kind == "erase",
+                    )
                     self.retractions[str(entry.sequence)] = taken
             case (
                 # What they say of source files is no reading of them.

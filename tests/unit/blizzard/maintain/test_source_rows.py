@@ -112,3 +112,13 @@ def test_another_journal_names_a_source_file_by_its_place():
     assert [one.path for one in found(["w"], other).whole] == ["w"]
     elsewhere = replace(other, source_uris={"old": "/else"})
     assert found(["w"], elsewhere).files == ()
+
+
+def test_a_file_names_source_files_as_the_one_does_whose_place_it_takes():
+    theirs = replace(batch(MIXED), journal="another", source_uris={"in": "/elsewhere"})
+    left = data_file("n", "in:a", "in:b", runs=(Run(0, 1, 1, 1), Run(1, 1, 3, 3)))
+    ours = replacing("m", left, kind="erase", left_out=2)
+    rows = found(["n"], theirs, ours)
+    assert rows.files == ()
+    (one,) = found(["n"], batch(MIXED), replace(ours, journal="another")).mixed
+    assert one.without == RowRanges(((1, 4),))

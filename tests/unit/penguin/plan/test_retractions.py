@@ -59,3 +59,24 @@ def test_one_whose_rows_do_not_add_up_stops_its_pipeline(taken):
     found = planned(backlog(retraction(taken=taken)), active=(OLD, WHOLE))
     assert found.commit is None
     assert "do not add up" in str(found.stopped[0].error)
+
+
+def erasure(*, erased):
+    replaced = retraction().entry.replaced
+    return ready(1, kind="erase", replaced=replaced, erased=erased, reason="why")
+
+
+@pytest.mark.parametrize("erased", [{}, {"s3://in/a": 2}, {"s3://in/a": 2, "s3://in/b": 3}])
+def test_of_erased_rows_some_may_be_of_unknown_source_files(erased):
+    commit = planned(backlog(erasure(erased=erased)), active=(OLD, WHOLE)).commit
+    assert commit.left_out == 5
+    assert "why" not in str(commit.metadata())
+
+
+def test_an_erasure_of_more_rows_than_its_files_lose_stops_its_pipeline():
+    assert planned(backlog(erasure(erased={"s3://in/a": 6})), active=(OLD, WHOLE)).commit is None
+
+
+def test_an_erasure_of_which_a_file_is_gone_leaves_the_table_as_it_is():
+    commit = planned(backlog(erasure(erased={})), active=(OLD,)).commit
+    assert (commit.removes, [one.kind for one in commit.not_promoted]) == ((), ["erase"])

@@ -1,0 +1,179 @@
+"""`blizzard erase`: take rows out of the table by what they hold, and say who holds them still."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated
+
+import typer
+
+from blizzard.cli.output import One, load, open_reader, tables_of, the_one
+from blizzard.cli.rows.erased import show
+from blizzard.cli.rows.rewriting import commit, rewriter, table_log
+from blizzard.cli.surroundings import Surroundings
+from blizzard.cli.why import table_log as log_questions
+from blizzard.inspect.trace import named_by, uri_of
+from blizzard.maintain.erasing.erase import Erased, FileWithRows, Origins, OriginsOf, look
+from blizzard.maintain.erasing.erase import erase as append_erasure
+from blizzard.maintain.erasing.still_held import (
+    BadLinesLeft,
+    OtherFile,
+    Removed,
+    SourceLeft,
+    StillHeld,
+    still_held,
+)
+from blizzard.model.locations import sink_location
+from blizzard.model.predicate import parse
+from blizzard.model.settings import PipelineSettings
+from blizzard.service import table_entry
+from lakebed.arguments import (
+    DONE,
+    FAILED,
+    Files,
+    Folders,
+    Output,
+    Shape,
+    Sure,
+    ends_on_error,
+    exit_code_of,
+)
+from lakebed.console import print_line
+from lakebed.storage.store import Reader, Store
+from lakebed.types import Commit
+
+
+def erase(
+    context: typer.Context,
+    where: Annotated[
+        str,
+        typer.Option(metavar="CONDITION", help="Which rows, such as \"user_id = 'x'\"."),
+    ],
+    files: Files = None,
+    folders: Folders = None,
+    pipeline: One = None,
+    reason: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="Kept in the journal; the condition is not."),
+    ] = None,
+    yes: Sure = False,
+    output: Shape = Output.TEXT,
+) -> None:
+    """Take rows out of the table by what they hold, and say who holds them still.
+
+    Data files with other rows, too, are rewritten on Spark; penguin does it all in one commit.
+    """
+    loaded = load(files, folders)
+    settings = the_one(loaded, pipeline)
+    around = Surroundings.of(context)
+    with ends_on_error(settings.name, exit_code_of):
+        predicate = parse(where)
+        table = table_entry(settings, tables_of(loaded, files, folders))
+        log, place = table_log(settings, table), sink_location(settings)
+        reader = open_reader(place)
+        origins = origins_in(reader)
+        if yes:
+            with rewriter(loaded, around) as runner:
+                done = append_erasure(
+                    Store(place.uri, place.options),
+                    settings,
+                    predicate,
+                    log,
+                    runner,
+                    origins,
+                    clock=around.clock,
+                    reason=reason,
+                )
+            if done.entry is not None and settings.sink.commit is Commit.INLINE:
+                commit(settings, table, around)
+        else:
+            done = Erased(found=look(reader, settings, predicate, log, origins))
+        left = still_held(
+            reader, settings, predicate, done.found, log, removed_by(settings), open_reader
+        )
+    if output is Output.JSON:
+        print_line(erasure_row(settings, done, left))
+    else:
+        show(settings, done, left, sure=yes)
+    raise typer.Exit(FAILED if done.found.files and not yes else DONE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErasedFileRow:
+    """A data file with rows that leave; `rows` are all that are in it."""
+
+    path: str
+    rows: int | None
+    bytes: int
+    erased: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErasureRow:
+    """What an erasure takes out, and who holds it still; `entry` is None if nothing was written."""
+
+    pipeline: str
+    table_uri: str
+    entry: int | None
+    rows: int
+    every_row: bool
+    removed: tuple[ErasedFileRow, ...]
+    rewritten: tuple[ErasedFileRow, ...]
+    data_files: tuple[OtherFile, ...]
+    bad_lines: tuple[BadLinesLeft, ...]
+    sources: tuple[SourceLeft, ...]
+    unread: tuple[str, ...]
+
+
+def erasure_row(settings: PipelineSettings, done: Erased, left: StillHeld) -> ErasureRow:
+    """Return what was taken out or, where nothing was done, what would be."""
+    found = done.found
+    return ErasureRow(
+        pipeline=settings.name,
+        table_uri=settings.sink.table_uri,
+        entry=done.entry,
+        rows=found.rows,
+        every_row=found.is_everything,
+        removed=tuple(_file(one) for one in found.files if one.is_whole),
+        rewritten=tuple(_file(one) for one in found.files if not one.is_whole),
+        data_files=left.data_files,
+        bad_lines=left.bad_lines,
+        sources=left.sources,
+        unread=left.unread,
+    )
+
+
+def _file(one: FileWithRows) -> ErasedFileRow:
+    file = one.file
+    return ErasedFileRow(path=file.path, rows=file.rows, bytes=file.size, erased=one.rows)
+
+
+def origins_in(store: Reader) -> OriginsOf:
+    """Return what asks the journals of a table where the rows of data files came from."""
+
+    def ask(names: Collection[str]) -> dict[str, Origins]:
+        return {
+            name: Origins(
+                source_files=one.file.source_files,
+                uris=tuple(uri_of(key, one.entry) for key in one.file.source_files),
+                runs=one.file.runs,
+            )
+            for name, one in named_by(store, names).items()
+        }
+
+    return ask
+
+
+def removed_by(settings: PipelineSettings) -> Removed:
+    """Return what asks the log for data files that left the table, and how long they are kept."""
+    questions = log_questions(settings)
+
+    def ask(paths: Collection[str]) -> dict[str, datetime | None]:
+        keeps = questions.retention()
+        return {
+            path: None if one.removed_at is None else one.removed_at + keeps
+            for path, one in questions.files(paths).items()
+            if one.removed
+        }
+
+    return ask

@@ -1,0 +1,142 @@
+"""What `blizzard erase` prints: what leaves the table, and who holds it still."""
+
+from collections.abc import Iterator
+
+from blizzard.maintain.erasing.erase import Erased, FileWithRows
+from blizzard.maintain.erasing.still_held import OtherFile, StillHeld, Why
+from blizzard.model.settings import PipelineSettings
+from lakebed.console import console, plural, say, say_first, second
+from lakebed.types import Commit
+from lakebed.units import in_words
+from penguin import inline
+
+FEW = 10
+NOT_LOOKED_AT = (
+    "not looked at: other tables, backups and copies, the quarantine of other pipelines, and the "
+    "least and greatest values of columns that the Delta log and the journal keep of data files"
+)
+WHY = {
+    Why.WAITING: "not committed yet: run penguin, then this again",
+    Why.HELD: "held by penguin: penguin release or penguin discard them, then this again",
+    Why.UNNAMED: "not named by the Delta log: blizzard gc, or VACUUM, deletes them",
+}
+
+
+def show(settings: PipelineSettings, done: Erased, left: StillHeld, *, sure: bool) -> None:
+    """Print it."""
+    to, found = console(), done.found
+    say(to, f"pipeline {settings.name}: {_in_short(done, left)}")
+    to_be = "" if sure else "to be "
+    for what, files in (
+        (f"{to_be}removed, with no other rows", [one for one in found.files if one.is_whole]),
+        (f"{to_be}rewritten without them", [one for one in found.files if not one.is_whole]),
+    ):
+        if files:
+            size = in_words(sum(one.file.size for one in files))
+            say(to, f"  {plural(len(files), 'data file')} ({size}) {what}:")
+            say_first(to, [_file(one) for one in files], FEW, indent="    ")
+    if done.entry is not None:
+        inlined = settings.sink.commit is Commit.INLINE
+        when = "is committed" if inlined else "takes the rows out once penguin has committed it"
+        say(to, f"  entry {done.entry} {when}")
+        if not inlined:
+            say(to, "  -> run penguin, then this again: it says what is left")
+    for line in _still_held(settings, done, left):
+        say(to, line)
+    say(to, NOT_LOOKED_AT)
+    if found.files and not sure:
+        say(to, "add --yes to take the rows out of the table; nothing was changed")
+
+
+def _in_short(done: Erased, left: StillHeld) -> str:
+    found = done.found
+    if not found.files:
+        rest = "nothing else was found" if left.is_nothing else "what is left is below"
+        return f"nothing in the table: the condition holds for no row of it; {rest}"
+    rows = plural(found.rows, "row")
+    files = plural(len(found.files), "data file")
+    every = ", which are ALL rows of the table" if found.is_everything else ""
+    return f"the condition holds for {rows} in {files}{every}"
+
+
+def _file(one: FileWithRows) -> str:
+    return f"{one.file.path}: {one.rows:,} of {one.file.rows or 0:,} rows"
+
+
+def _still_held(settings: PipelineSettings, done: Erased, left: StillHeld) -> Iterator[str]:
+    if left.is_nothing and not done.found.files:
+        return
+    yield "who still holds such rows:"
+    if done.found.files:
+        sink = settings.sink
+        days = inline.retention(sink.table_uri, sink.storage_options).total_seconds() / 86_400
+        yield (
+            f"  time travel reads the {plural(len(done.found.files), 'data file')} above until "
+            f"VACUUM deletes them, {days:g} days after the commit at the earliest"
+        )
+    for why in Why:
+        yield from _data_files(why, [one for one in left.data_files if one.why is why])
+    yield from _bad_lines(left)
+    yield from _sources(left)
+    if left.unread:
+        yield f"  {plural(len(left.unread), 'file')} could not be read, and may hold some:"
+        yield from _first([f"    {path}" for path in left.unread])
+
+
+def _data_files(why: Why, files: list[OtherFile]) -> Iterator[str]:
+    if not files:
+        return
+    told = WHY.get(why, "")
+    if why is Why.REMOVED:
+        latest = max((one.deleted_from for one in files if one.deleted_from), default=None)
+        until = "" if latest is None else f": not all of them before {second(latest)} UTC"
+        told = f"removed from the table, read by time travel until VACUUM deletes them{until}"
+    yield f"  {plural(len(files), 'data file')} {told}:"
+    yield from _first([f"    {one.path}: {plural(one.rows, 'row')}" for one in files])
+
+
+def _bad_lines(left: StillHeld) -> Iterator[str]:
+    for waits, told in (
+        (True, "waiting in quarantine"),
+        (False, "in quarantine files that are done with; blizzard gc --delete deletes those"),
+    ):
+        some = [one for one in left.bad_lines if one.waits is waits]
+        if not some:
+            continue
+        sure, maybe = sum(one.lines for one in some), sum(one.maybe for one in some)
+        also = f", and {maybe:,} that may hold it" if maybe else ""
+        yield f"  {plural(sure, 'bad line')}{also}, {told}:"
+        names = dict.fromkeys(one.source for one in some)
+        if waits:
+            # All lines of a file go: single lines have no name.
+            yield from _first([f"    blizzard dlq discard {name}" for name in names])
+            yield "    gives up all bad lines of these source files"
+        else:
+            yield from _first([f"    {one.file}" for one in some])
+
+
+def _sources(left: StillHeld) -> Iterator[str]:
+    there = left.sources_there
+    gone = len(left.sources) - len(there)
+    if there:
+        yield f"  {plural(len(there), 'source file')} of such rows, or of rows erased before:"
+        yield from _first(
+            [
+                f"    {one.uri}: {plural(one.rows, 'line')}"
+                + ("" if one.is_there else "; whether it is there is not known")
+                for one in there
+            ]
+        )
+        yield (
+            "    they are yours to delete; on_change: reingest, blizzard redo or a new journal "
+            "would bring the rows back"
+        )
+    if gone:
+        files = plural(gone, "source file of such rows is", "source files of such rows are")
+        yield f"  {files} not there any more"
+
+
+def _first(lines: list[str]) -> Iterator[str]:
+    yield from lines[:FEW]
+    if len(lines) > FEW:
+        yield f"    ... and {len(lines) - FEW:,} more; --output json has them all"

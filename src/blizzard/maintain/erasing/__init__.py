@@ -1,0 +1,1 @@
+"""Rows erased by what they hold, and who holds them still."""

@@ -1,0 +1,138 @@
+"""Lines in quarantine for which a condition holds, or may hold: most of them cannot be read whole.
+
+A line is read as far as it can be: values that do not fit are left out. Where a value of the
+condition stands somewhere else in it, or where it is no JSON at all, it may be meant.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from blizzard.model.limits import MAX_LINE_BYTES
+from blizzard.model.predicate import Combined, Comparison, Operator, Predicate, PredicateInvalid
+from blizzard.worker.matching import Columns, matches
+from blizzard.worker.ndjson.exact import ExactPath
+from blizzard.worker.ndjson.lines import Block
+from lakebed.errors import ObjectMissing
+from lakebed.schema import Field, Schema
+from lakebed.storage.store import Reader
+from lakebed.types import OnBadRecord, OnMismatch, UnknownFields
+
+ROWS = 4096
+"""Rows that are held as Python objects at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line that was set aside."""
+
+    source: str
+    """The key of its source file."""
+    raw: bytes
+
+
+@dataclass(slots=True)
+class Counted:
+    """How many lines are meant, and how many may be."""
+
+    lines: int = 0
+    maybe: int = 0
+
+
+def lines_in(store: Reader, path: str) -> Iterator[Line]:
+    """Yield the lines of a quarantine file, whether they wait or not."""
+    body = store.get(path)
+    if body is None:
+        raise ObjectMissing("a file with bad lines is gone", path=store.describe(path))
+    # No thread of Arrow's may hold the bytes: one that lets go of them while Python ends takes the
+    # process down.
+    with pq.ParquetFile(pa.BufferReader(body), pre_buffer=False) as opened:
+        table = opened.read(columns=["source", "path", "raw"], use_threads=False)
+    for batch in table.to_batches(max_chunksize=ROWS):
+        for row in batch.to_pylist():
+            yield Line(f"{row['source']}:{row['path']}", row["raw"])
+
+
+@dataclass(slots=True)
+class LineSearch:
+    """Searches lines for a condition."""
+
+    predicate: Predicate
+    columns: Schema
+    """The columns as records give them."""
+    _path: ExactPath = field(init=False)
+    _values: re.Pattern[bytes] | None = field(init=False)
+    _kinds: Mapping[str, Any] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Prepare the reading of lines."""
+        self._path = ExactPath(
+            # A required value that does not fit must not keep the others from being read.
+            Schema(tuple(map(_optional, self.columns.fields))),
+            max_line_bytes=MAX_LINE_BYTES,
+            unknown=UnknownFields.DROP,
+            on_mismatch=OnMismatch.RESCUE,
+            on_bad_record=OnBadRecord.QUARANTINE,
+        )
+        self._values = values_in(self.predicate)
+        self._kinds = {one.name: one.arrow_type() for one in self.columns.fields}
+
+    def count(self, lines: Iterable[Line]) -> dict[str, Counted]:
+        """Count the lines that are meant or may be, by the keys of their source files."""
+        found: dict[str, Counted] = {}
+        for line in lines:
+            holds = self._holds(line.raw)
+            if holds:
+                found.setdefault(line.source, Counted()).lines += 1
+            elif self._may_hold(line.raw, unread=holds is None):
+                found.setdefault(line.source, Counted()).maybe += 1
+        return found
+
+    def _holds(self, raw: bytes) -> bool | None:
+        """Whether the condition holds for a line; None where it cannot be read."""
+        rows = self._path.read(Block(data=raw + b"\n", first_line=1, lines=1)).batch
+        if rows.num_rows != 1:
+            return None
+        table: pa.Table = pa.Table.from_batches([rows])
+        try:
+            found: Any = matches(self.predicate, Columns(table, 1, {}, self._kinds))
+        except PredicateInvalid:
+            return None  # The table has another type by now than records give.
+        return bool(found[0].as_py())
+
+    def _may_hold(self, raw: bytes, *, unread: bool) -> bool:
+        if self._values is None:
+            return unread
+        return self._values.search(raw) is not None
+
+
+def _optional(column: Field) -> Field:
+    return replace(column, nullable=True, fields=tuple(map(_optional, column.fields)))
+
+
+def values_in(predicate: Predicate) -> re.Pattern[bytes] | None:
+    """Return what finds the values that a condition asks for in a line; None without any. Pure."""
+    found = set(_texts(predicate))
+    return re.compile(b"|".join(sorted(found))) if found else None
+
+
+def _texts(predicate: Predicate) -> Iterator[bytes]:
+    match predicate:
+        case Combined(parts=parts):
+            for part in parts:
+                yield from _texts(part)
+        case Comparison(operator=Operator.EQUAL, value=str(value)) if value:
+            yield re.escape(value.encode())
+            # As it stands in JSON, with or without escapes for other than ASCII.
+            for ascii_only in (True, False):
+                text = json.dumps(value, ensure_ascii=ascii_only)[1:-1]
+                yield re.escape(text.encode())
+        case Comparison(operator=Operator.EQUAL, value=value) if not isinstance(value, bool | str):
+            yield rb"(?<![\d.])" + re.escape(str(value).encode()) + rb"(?![\d.])"
+        case _:
+            pass

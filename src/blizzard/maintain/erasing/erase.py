@@ -1,0 +1,291 @@
+"""Rows for which a condition holds, taken out of the table: the right to be forgotten.
+
+Data files with no other rows go; those with others are written anew without them. One `erase` entry
+says what becomes of each data file, and penguin does all of it in one version or, where a file is
+not in the table any more, nothing. The condition may itself be what is to be forgotten: it is
+written nowhere, the entry counts the rows only.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+
+import numpy as np
+
+from blizzard.config.columns import columns_from
+from blizzard.execute.runner import Rewriter
+from blizzard.journal.checks import refuse_closed, refuse_half_begun
+from blizzard.journal.fence import append_what_is_found
+from blizzard.journal.state import History, read_history
+from blizzard.maintain.replacing import (
+    TableLog,
+    TableNow,
+    refuse_collected_since,
+    refuse_contested,
+    refuse_waiting,
+    rewritten_all,
+)
+from blizzard.model.locations import sink_location
+from blizzard.model.predicate import Predicate
+from blizzard.model.rewriting import ActiveFile, Removal, RowsWhere
+from blizzard.model.settings import PipelineSettings
+from blizzard.worker.find_rows import RowsInFile, check_columns, rows_in
+from lakebed import layout
+from lakebed.clock import Clock
+from lakebed.documents.data_file import Run
+from lakebed.documents.entry import Entry
+from lakebed.documents.replacement import Replacement
+from lakebed.errors import JournalConflict, ObjectMissing
+from lakebed.journal import JournalReader
+from lakebed.schema import Schema
+from lakebed.storage.store import Reader, Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origins:
+    """Where the rows of a data file came from, as the journal has it that named it first."""
+
+    source_files: tuple[str, ...]
+    uris: tuple[str, ...]
+    """Where each of them was."""
+    runs: tuple[Run, ...]
+
+
+OriginsOf = Callable[[Collection[str]], Mapping[str, Origins]]
+"""Returns of data files where their rows came from; nothing of those that no journal names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileWithRows:
+    """A data file with rows for which the condition holds."""
+
+    file: ActiveFile
+    rows: int
+    """How many they are."""
+    sources: Mapping[str, int]
+    """How many of them came from which source file, by its URI, as far as it is known."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the condition holds for all of its rows."""
+        return self.rows == self.file.rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """The rows for which the condition holds, and where the journal stands."""
+
+    files: tuple[FileWithRows, ...]
+    last: Entry
+    history: History
+    table: TableNow
+    columns: Schema
+    waiting: tuple[Entry, ...]
+    """The entries of all pipelines of the table that are not committed yet."""
+
+    @property
+    def rows(self) -> int:
+        """Count the rows."""
+        return sum(one.rows for one in self.files)
+
+    @property
+    def sources(self) -> Counter[str]:
+        """Count the rows by their source files, as far as those are known."""
+        found: Counter[str] = Counter()
+        for one in self.files:
+            found.update(one.sources)
+        return found
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether the condition holds for every row of the table."""
+        whole = sum(one.is_whole for one in self.files)
+        others = [file for file in self.table.files.values() if file.rows != 0]
+        return whole > 0 and whole >= len(others)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Erased:
+    """What was found, and the entry that takes the rows out."""
+
+    found: Found
+    entry: int | None = None
+    """None where the condition holds for no row."""
+
+
+def look(
+    store: Reader,
+    settings: PipelineSettings,
+    predicate: Predicate,
+    log: TableLog,
+    origins_of: OriginsOf,
+) -> Found:
+    """Find the rows of the table for which a condition holds."""
+    now = _now(store, settings.name, log)
+    columns = columns_from(now.table.schema)
+    if columns is None:
+        raise ObjectMissing("the columns of the table cannot be read", path=store.uri)
+    check_columns(predicate, columns)
+    files = now.table.files
+    places: dict[str, RowsInFile] = {}
+    for path, file in sorted(files.items()):
+        inside = rows_in(store, path, file.partition_values, predicate, columns)
+        if inside is not None:
+            places[path] = inside
+    known = origins_of(places.keys())
+    waiting = _waiting(store, log)
+    found = tuple(
+        with_rows(files[path], inside, known.get(path), predicate)
+        for path, inside in places.items()
+    )
+    others = [entry for entry in waiting if entry.pipeline != settings.name]
+    refuse_contested(others, [one.file for one in found], log)
+    return Found(
+        files=found,
+        last=now.last,
+        history=now.history,
+        table=now.table,
+        columns=columns,
+        waiting=waiting,
+    )
+
+
+def erase(
+    store: Store,
+    settings: PipelineSettings,
+    predicate: Predicate,
+    log: TableLog,
+    rewriter: Rewriter,
+    origins_of: OriginsOf,
+    *,
+    clock: Clock,
+    reason: str | None = None,
+) -> Erased:
+    """Rewrite the files with other rows, and append the entry that takes the rows out."""
+    found = look(store, settings, predicate, log, origins_of)
+    if not found.files:
+        return Erased(found=found)
+    work = Removal(
+        sink=sink_location(settings),
+        codec=settings.sink.rolling.codec,
+        upload=settings.sink.upload,
+        marks={"pipeline": settings.name, "journal": found.last.journal},
+        clock=clock,
+        columns=found.columns,
+    )
+    replaced = _replacements(found.files, rewriter, work)
+
+    def look_again() -> tuple[_Now, Entry]:
+        now = _now(store, settings.name, log)
+        entry = now.last.successor(
+            "erase",
+            previous=now.history.digest,
+            run=str(clock.fresh_id()),
+            created=clock.now().isoformat(),
+            replaced=replaced,
+            erased=dict(sorted(found.sources.items())),
+            reason=reason,
+            table_schema=dict(now.table.schema),
+            columns=now.history.columns,
+        )
+        _refuse_overtaken(store, found, now, entry)
+        return now, entry
+
+    _last, entry = append_what_is_found(store, settings.name, look_again)
+    return Erased(found=found, entry=None if entry is None else entry.sequence)
+
+
+def with_rows(
+    file: ActiveFile, inside: RowsInFile, origins: Origins | None, predicate: Predicate
+) -> FileWithRows:
+    """Return a data file with what is known of the rows in it that are meant. Pure."""
+    file = replace(file, rows=inside.rows, without=RowsWhere(predicate))
+    sources: Mapping[str, int] = inside.by_column
+    told = 0 if origins is None else sum(run.rows for run in origins.runs)
+    if origins is not None and told == inside.rows:
+        file = replace(file, source_files=origins.source_files, runs=origins.runs)
+        sources = _by_runs(origins, inside.places)
+    return FileWithRows(file=file, rows=len(inside.places), sources=sources)
+
+
+def _by_runs(origins: Origins, places: Sequence[int]) -> dict[str, int]:
+    ends = list(accumulate(run.rows for run in origins.runs))
+    runs = np.searchsorted(np.asarray(ends), np.asarray(places), side="right").tolist()
+    found: Counter[str] = Counter()
+    for run, count in Counter(runs).items():
+        found[origins.uris[origins.runs[run].source]] += count
+    return dict(found)
+
+
+def _replacements(
+    files: Sequence[FileWithRows], rewriter: Rewriter, work: Removal
+) -> tuple[Replacement, ...]:
+    """Write the files anew that have other rows; return what becomes of each file."""
+    mixed = [one.file for one in files if not one.is_whole]
+    done = {one.old.path: one for one in rewritten_all(rewriter, mixed, work)}
+    replaced = []
+    for one in files:
+        file, new = one.file, None
+        if not one.is_whole:
+            new = done[file.path].new
+            if new is None or done[file.path].removed != one.rows:
+                raise AssertionError("other rows were left out of a file than were found in it")
+        replaced.append(
+            Replacement(
+                old=file.path,
+                old_size=file.size,
+                new=new,
+                left_out=one.rows,
+                partition_values={} if new else file.partition_values,
+            )
+        )
+    return tuple(replaced)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Now:
+    """Where the journal and the table stand."""
+
+    last: Entry
+    history: History
+    table: TableNow
+
+
+def _now(store: Reader, pipeline: str, log: TableLog) -> _Now:
+    """Return where things stand; raise while nothing may be taken out."""
+    history = read_history(store, pipeline)
+    tail = JournalReader(store, pipeline).entries(history.sequence - 1)
+    last = next(tail, None) if history.sequence >= 0 else None
+    table = log.now()
+    if last is None or table is None:
+        raise ObjectMissing("there is no table yet: nothing was committed", path=store.uri)
+    refuse_closed(store, pipeline, heir=history.heir)
+    refuse_half_begun(store, pipeline, sequence=history.sequence, awaits=history.awaits)
+    refuse_waiting(store, pipeline, log.committed(pipeline, last.journal) or 0)
+    return _Now(last=last, history=history, table=table)
+
+
+def _waiting(store: Reader, log: TableLog) -> tuple[Entry, ...]:
+    """Return the entries of all journals in use that are not committed yet."""
+    found: list[Entry] = []
+    for pipeline in layout.pipelines(store.folders(layout.OURS)):
+        journal = read_history(store, pipeline).journal
+        if journal is not None:
+            committed = log.committed(pipeline, journal) or 0
+            found += JournalReader(store, pipeline).entries(committed)
+    return tuple(found)
+
+
+def _refuse_overtaken(store: Reader, before: Found, now: _Now, entry: Entry) -> None:
+    """Raise where what was rewritten is not what is to be replaced any more."""
+    path = store.describe(layout.journal_folder(entry.pipeline))
+    files = now.table.files
+    gone = [one.file.path for one in before.files if one.file.path not in files]
+    if now.last.journal != before.last.journal or gone:
+        raise JournalConflict(
+            "data files with these rows were changed by somebody else meanwhile; nothing was done, "
+            "try again",
+            path=path,
+        )
+    refuse_collected_since(store, before.last.sequence, entry)

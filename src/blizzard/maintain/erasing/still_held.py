@@ -1,0 +1,260 @@
+"""Who still holds rows that are erased, or are to be. Nothing here writes.
+
+Files that left the table, or never were in it, hold them; bad lines in quarantine may; and the
+source files that they came from do. The condition is all there is to go by: nothing says for what
+earlier erasures were.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from blizzard.handoff.held_rows import GONE, HELD
+from blizzard.maintain.erasing.bad_lines import LineSearch, lines_in
+from blizzard.maintain.erasing.erase import Found
+from blizzard.maintain.replacing import TableLog
+from blizzard.model.columns import with_found
+from blizzard.model.locations import OpenReader, source_location
+from blizzard.model.predicate import Predicate
+from blizzard.model.settings import PipelineSettings
+from blizzard.worker.find_rows import rows_in
+from lakebed import layout
+from lakebed.errors import LakeError
+from lakebed.journal import JournalReader
+from lakebed.layout import file_name
+from lakebed.locations import written_out
+from lakebed.storage.store import Reader
+
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+
+
+class Why(StrEnum):
+    """Why a data file with such rows is there, though it is not in the table."""
+
+    WAITING = "waiting"
+    """It is in an entry that penguin has not committed yet."""
+    HELD = "held"
+    """penguin holds it."""
+    REMOVED = "removed"
+    """It was in the table, and time travel still reads it."""
+    UNNAMED = "unnamed"
+    """The log does not name it: it was removed long ago, or is left of an attempt that died."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherFile:
+    """A data file with such rows that is not in the table."""
+
+    path: str
+    rows: int
+    why: Why
+    deleted_from: datetime | None = None
+    """Before then no VACUUM deletes it, by the table's retention; None where that is not known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BadLinesLeft:
+    """Lines of one source file in one quarantine file."""
+
+    file: str
+    source: str
+    """The key of the source file."""
+    lines: int
+    """Lines for which the condition holds."""
+    maybe: int
+    """Others in which a value of the condition stands, or that cannot be read."""
+    waits: bool
+    """Whether they wait; otherwise they were dealt with, and blizzard gc deletes the file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceLeft:
+    """A source file from which such rows, or rows that were erased before, came."""
+
+    uri: str
+    rows: int
+    is_there: bool | None
+    """None where no source of the pipeline has it any more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StillHeld:
+    """Everything that was found."""
+
+    data_files: tuple[OtherFile, ...] = ()
+    bad_lines: tuple[BadLinesLeft, ...] = ()
+    sources: tuple[SourceLeft, ...] = ()
+    unread: tuple[str, ...] = ()
+    """Files that could not be read, so that it is not known whether they hold such rows."""
+
+    @property
+    def sources_there(self) -> tuple[SourceLeft, ...]:
+        """Return the source files that are there, or may be."""
+        return tuple(one for one in self.sources if one.is_there is not False)
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether nobody is known to hold any."""
+        return not (self.data_files or self.bad_lines or self.sources_there or self.unread)
+
+
+Removed = Callable[[Collection[str]], Mapping[str, datetime | None]]
+"""Returns which data files the log says are removed, and from when on a VACUUM may delete them."""
+
+
+def still_held(
+    store: Reader,
+    settings: PipelineSettings,
+    predicate: Predicate,
+    found: Found,
+    log: TableLog,
+    removed: Removed,
+    open_source: OpenReader,
+) -> StillHeld:
+    """Look for whoever holds rows for which the condition holds, beside the table."""
+    unread: list[str] = []
+    files = _data_files(store, predicate, found, log, removed, unread)
+    known = with_found(settings.schema, found.history.columns)
+    search = LineSearch(predicate, known if known.fields else found.columns)
+    lines, uris = _bad_lines(store, settings.name, search, found, unread)
+    rows = found.sources + _erased_before(store, settings.name, found, log) + uris
+    return StillHeld(
+        data_files=files,
+        bad_lines=lines,
+        sources=tuple(_sources(settings, rows, open_source)),
+        unread=tuple(unread),
+    )
+
+
+def _data_files(
+    store: Reader,
+    predicate: Predicate,
+    found: Found,
+    log: TableLog,
+    removed: Removed,
+    unread: list[str],
+) -> tuple[OtherFile, ...]:
+    """Look into every data file below the table that is not in it now."""
+    columns = frozenset(found.last.partition_columns)
+    rows: dict[str, int] = {}
+    for path in _others(store, frozenset(found.table.files)):
+        try:
+            inside = rows_in(store, path, _partition(path, columns), predicate, found.columns)
+        except (LakeError, pa.ArrowException, OSError):
+            unread.append(path)
+            continue
+        if inside is not None:
+            rows[path] = len(inside.places)
+    entries = {file_name(file.filename) for entry in found.waiting for file in entry.data_files}
+    fates = log.fates([file_name(path) for path in rows]) if rows else {}
+    gone = removed(rows.keys()) if rows else {}
+
+    def standing(path: str) -> OtherFile:
+        bare = OtherFile(path=path, rows=rows[path], why=Why.UNNAMED)
+        if file_name(path) in entries:
+            return replace(bare, why=Why.WAITING)
+        if path in gone:
+            return replace(bare, why=Why.REMOVED, deleted_from=gone[path])
+        return replace(bare, why=Why.HELD) if fates.get(file_name(path)) == HELD else bare
+
+    return tuple(standing(path) for path in rows)
+
+
+def _others(store: Reader, active: frozenset[str]) -> Iterator[str]:
+    """Yield the data files below the table that are not in it."""
+    folders, here = store.level("")
+    outboxes = [
+        f"{layout.OURS}/{name}/outbox" for name in layout.pipelines(store.folders(layout.OURS))
+    ]
+    ours = (layout.DELTA_LOG, layout.OURS, layout.STAGING)
+    below = [one for one in folders if one.strip("/") not in ours] + outboxes
+    paths = [facts.path for facts in here]
+    for folder in below:
+        paths += [facts.path for facts in store.objects(folder)]
+    return (path for path in paths if layout.is_parquet(path) and path not in active)
+
+
+def _partition(path: str, columns: frozenset[str]) -> dict[str, str | None]:
+    """Return the partition values that the folders of a file say. Pure."""
+    found: dict[str, str | None] = {}
+    for part in path.split("/")[:-1]:
+        name, is_said, value = part.partition("=")
+        if is_said and unquote(name) in columns:
+            found[unquote(name)] = None if value == NO_VALUE else unquote(value)
+    return found
+
+
+def _bad_lines(
+    store: Reader, pipeline: str, search: LineSearch, found: Found, unread: list[str]
+) -> tuple[tuple[BadLinesLeft, ...], Counter[str]]:
+    """Look into every quarantine file; count also by the URIs of the source files."""
+    waiting = {str(one.file.filename): one for one in found.history.books.waiting_files()}
+    lines: list[BadLinesLeft] = []
+    uris: Counter[str] = Counter()
+    for facts in store.objects(layout.quarantine_folder(pipeline)):
+        if not layout.is_quarantine_file(pipeline, facts.path):
+            continue
+        try:
+            counted = search.count(lines_in(store, facts.path))
+        except (LakeError, pa.ArrowException, OSError):
+            unread.append(facts.path)
+            continue
+        waits = waiting.get(facts.path)
+        for source, one in counted.items():
+            lines.append(
+                BadLinesLeft(
+                    file=facts.path,
+                    source=source,
+                    lines=one.lines,
+                    maybe=one.maybe,
+                    waits=waits is not None,
+                )
+            )
+            name, _, path = source.partition(":")
+            roots = found.history.source_uris if waits is None else waits.source_uris
+            uris[f"{roots.get(name, name).rstrip('/')}/{path}"] += one.lines + one.maybe
+    return tuple(lines), uris
+
+
+def _erased_before(store: Reader, pipeline: str, found: Found, log: TableLog) -> Counter[str]:
+    """Count the rows that earlier erasures took, by their source files."""
+    rows: Counter[str] = Counter()
+    journal = JournalReader(store, pipeline)
+    marks = {
+        one.mark: int(number)
+        for number, one in found.history.books.retractions.items()
+        if one.erased
+    }
+    fates = log.fates(marks.keys()) if marks else {}
+    for mark, number in marks.items():
+        entry = journal.entry(number) if fates.get(mark) != GONE else None
+        rows.update({} if entry is None else entry.erased)
+    return rows
+
+
+def _sources(
+    settings: PipelineSettings, rows: Mapping[str, int], open_source: OpenReader
+) -> Iterator[SourceLeft]:
+    """Yield the source files, and whether they are there."""
+    roots = [
+        (f"{root.rstrip('/')}/", source)
+        for source in settings.sources
+        for root in dict.fromkeys((source.uri, written_out(source.uri)))
+    ]
+    readers: dict[str, Reader] = {}
+    for uri, count in sorted(rows.items()):
+        is_there: bool | None = None
+        for root, source in roots:
+            if uri.startswith(root) and is_there is None:
+                try:
+                    if source.name not in readers:
+                        readers[source.name] = open_source(source_location(source))
+                    is_there = readers[source.name].head(uri.removeprefix(root)) is not None
+                except LakeError:
+                    is_there = None  # Whether it is there cannot be said.
+        yield SourceLeft(uri=uri, rows=count, is_there=is_there)

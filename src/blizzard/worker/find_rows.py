@@ -1,0 +1,193 @@
+"""The rows of data files for which a condition holds.
+
+Of a file only those row groups are read that its footer does not rule out, and in them the columns
+that the condition asks for.
+"""
+
+import io
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from blizzard.model.predicate import Predicate, PredicateInvalid, columns_in
+from blizzard.worker.matching import Bounds, Columns, matches, may_match
+from lakebed.errors import ObjectMissing
+from lakebed.field_path import FieldPath, format_path
+from lakebed.schema import Schema
+from lakebed.storage.store import Reader
+from lakebed.types import Provenance
+
+FILE = Provenance.FILE.column
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
+    """A row for which the condition holds."""
+
+    file: str
+    row: int
+    """Its place in the data file, from 0."""
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundInGroup:
+    """The rows of one row group for which a condition holds."""
+
+    file: pq.ParquetFile
+    group: int
+    start: int
+    """The place of the first row of the group in the data file, from 0."""
+    places: tuple[int, ...]
+    """Their places in the group, from 0."""
+
+
+class _RandomAccess(io.RawIOBase):
+    """A data file of which only the bytes are read that somebody asks for."""
+
+    def __init__(self, store: Reader, path: str) -> None:
+        facts = store.head(path)
+        if facts is None:
+            raise ObjectMissing("a file of the table is gone", path=store.describe(path))
+        self._store = store
+        self._facts = facts
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._facts.size}[whence]
+        self._at = start + offset
+        return self._at
+
+    def read(self, size: int = -1) -> bytes:
+        end = self._facts.size if size < 0 else min(self._facts.size, self._at + size)
+        if end <= self._at:
+            return b""
+        body = self._store.part(self._facts.path, self._at, end, etag=self._facts.etag)
+        self._at = end
+        return body
+
+
+def check_columns(predicate: Predicate, schema: Schema) -> None:
+    """Raise where a condition asks for a column that the table does not have."""
+    for path in columns_in(predicate):
+        fields = schema.fields
+        for name in path:
+            inner = next((one for one in fields if one.name == name), None)
+            if inner is None:
+                names = ", ".join(one.name for one in fields) or "no fields"
+                raise PredicateInvalid(
+                    f"there is no column {format_path(path)}; there are: {names}",
+                    column=format_path(path),
+                )
+            fields = inner.fields
+
+
+def matching_rows(
+    store: Reader,
+    files: Mapping[str, Mapping[str, str | None]],
+    predicate: Predicate,
+    schema: Schema,
+) -> Iterator[Match]:
+    """Yield the rows of data files for which a condition holds, in the order of the files.
+
+    `files` has the partition values of each file.
+    """
+    for path in sorted(files):
+        for found in matching_groups(store, path, files[path], predicate, schema):
+            whole = found.file.read_row_group(found.group).take(list(found.places)).to_pylist()
+            for place, values in zip(found.places, whole, strict=True):
+                yield Match(file=path, row=found.start + place, values={**files[path], **values})
+
+
+def matching_groups(
+    store: Reader,
+    path: str,
+    partition: Mapping[str, str | None],
+    predicate: Predicate,
+    schema: Schema,
+) -> Iterator[FoundInGroup]:
+    """Yield the row groups of a data file with rows for which a condition holds."""
+    kinds = {one.name: one.arrow_type() for one in schema.fields}
+    asked = {column[0] for column in columns_in(predicate)}
+    opened: Any = _RandomAccess(store, path)  # pyarrow's stubs want more of it than pyarrow
+    with pq.ParquetFile(opened) as file:
+        there = set(file.schema_arrow.names)
+        start = 0
+        for group in range(file.num_row_groups):
+            rows = file.metadata.row_group(group).num_rows
+            if may_match(predicate, _Bounds(file, group)):
+                some = file.read_row_group(group, columns=sorted(asked & there))
+                found = matches(predicate, Columns(some, rows, partition, kinds))
+                places: list[Any] = pc.indices_nonzero(found).to_pylist()
+                if places:
+                    yield FoundInGroup(file=file, group=group, start=start, places=tuple(places))
+            start += rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Bounds:
+    """What the footer of a data file says of the columns in one row group."""
+
+    file: pq.ParquetFile
+    group: int
+
+    def __call__(self, path: FieldPath) -> Bounds | None:
+        if len(path) > 1:
+            return None
+        place = self.file.schema_arrow.get_field_index(path[0])
+        group = self.file.metadata.row_group(self.group)
+        # Columns after a nested one have other places in the file than in the schema.
+        if place < 0 or group.num_columns != len(self.file.schema_arrow):
+            return None
+        known: Any = group.column(place).statistics
+        if known is None or not known.has_min_max:
+            return None
+        return Bounds(self.file.schema_arrow.field(place).type, known.min, known.max)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowsInFile:
+    """The rows of one data file for which a condition holds."""
+
+    rows: int
+    """All rows of the file."""
+    places: tuple[int, ...]
+    """Their places in the file, from 0."""
+    by_column: Mapping[str, int]
+    """How many of them say themselves that they came from which source file, by its URI."""
+
+
+def rows_in(
+    store: Reader,
+    path: str,
+    partition: Mapping[str, str | None],
+    predicate: Predicate,
+    schema: Schema,
+) -> RowsInFile | None:
+    """Return the rows of a data file for which a condition holds; None where it holds for none."""
+    rows = 0
+    places: list[int] = []
+    said: Counter[str] = Counter()
+    for found in matching_groups(store, path, partition, predicate, schema):
+        rows = found.file.metadata.num_rows
+        places += [found.start + place for place in found.places]
+        if FILE in found.file.schema_arrow.names:
+            column = found.file.read_row_group(found.group, columns=[FILE])[FILE]
+            names: Any = column.take(list(found.places))
+            said.update(name for name in names.to_pylist() if name is not None)
+    if not places:
+        return None
+    return RowsInFile(rows=rows, places=tuple(places), by_column=dict(said))

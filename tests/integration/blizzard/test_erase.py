@@ -1,0 +1,228 @@
+"""Rows erased by what they hold, in one process with the real programs."""
+
+import pytest
+from deltalake import DeltaTable
+
+from blizzard.maintain.replacing import PromotionWaits
+from blizzard.model.predicate import PredicateInvalid
+from lakebed.errors import JournalConflict
+from tests.support.builders import entries
+from tests.support.erasures import FIELDS, USER, Forgetful, landed
+from tests.support.promotions import ID, PRICE
+from tests.support.runner import InProcessRunner
+
+PARTITIONED = {"partition_by": {"prefix_template": "date=%Y-%m-%d"}}
+
+
+@pytest.fixture
+def desk(tmp_path):
+    return landed(tmp_path)
+
+
+def amounts(desk):
+    audit = desk.audited()
+    assert audit.is_balanced, audit.differences
+    return {p.value: amount.rows for p, amount in audit.places.amounts.items() if amount.rows}
+
+
+def test_rows_go_in_one_version_and_the_books_balance(desk):
+    before = desk.version
+    done = desk.forget("user = 'x'", reason="case 17")
+    assert (done.found.rows, desk.ids(), desk.version) == (4, [2, 4, 7], before + 1)
+    assert amounts(desk) == {"in_table": 3, "replaced": 2, "retracted": 4}
+    assert desk.audited().totals.rows == 7
+    last = entries(desk.table)[-1]
+    assert (last.kind, last.format, last.reason, last.left_out) == ("erase", 5, "case 17", 4)
+    rows = {"a.ndjson": 2, "b.ndjson": 1, "c.ndjson": 1}
+    assert last.erased == {desk.uri(name): count for name, count in rows.items()}
+    assert [one.new is None for one in last.replaced].count(True) == 1
+    assert desk.ids(before) == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_the_condition_is_written_nowhere(tmp_path):
+    desk = Forgetful(tmp_path, FIELDS)
+    # Its place between the others keeps it out of the statistics of data files.
+    desk.land("a.ndjson", *({"id": n, "user": u} for n, u in enumerate(("a", "secret-7", "z"))))
+    desk.ingest()
+    known = {path for path in desk.table.rglob("*") if path.is_file()}
+    told = desk.cli("erase", "--where", "user = 'secret-7'", "--yes")
+    assert told.exit_code == 0, told.output
+    assert "secret-7" not in told.output
+    desk.penguin()
+    new = [path for path in desk.table.rglob("*") if path.is_file() and path not in known]
+    assert any(path.suffix == ".parquet" for path in new)
+    assert not [path for path in new if b"secret-7" in path.read_bytes()]
+    assert desk.ids() == [0, 2]
+
+
+def test_rows_whose_value_is_null_are_meant_only_by_is_null(desk):
+    desk.forget("user != 'x'")
+    assert desk.ids() == [1, 3, 5, 6, 7]
+    desk.forget("user is null")
+    assert desk.ids() == [1, 3, 5, 6]
+
+
+def test_no_row_and_every_row_are_told(desk):
+    none = desk.cli("erase", "--where", "user = 'nobody'", "--yes")
+    assert none.exit_code == 0
+    assert "holds for no row" in none.output
+    assert [one.kind for one in entries(desk.table)][-1] == "batch"
+    every = desk.cli("erase", "--where", "id > 0")
+    assert every.exit_code == 1
+    assert "ALL rows of the table" in every.output
+    assert "add --yes" in every.output
+    assert desk.ids() == [1, 2, 3, 4, 5, 6, 7]
+    desk.forget("id > 0")
+    assert desk.ids() == []
+
+
+def test_twice_is_as_once_and_waits_for_penguin(desk):
+    desk.erase("user = 'x'")
+    with pytest.raises(PromotionWaits, match="the erasure in entry 4 is not committed yet"):
+        desk.erase("user = 'x'")
+    desk.penguin()
+    assert desk.erase("user = 'x'").entry is None
+    desk.forget("user = 'y'")
+    assert desk.ids() == [4, 7]
+
+
+def test_a_condition_on_a_column_that_is_not_there_is_refused(desk):
+    with pytest.raises(PredicateInvalid, match="there is no column name"):
+        desk.erase("name = 'x'")
+
+
+def test_rows_in_partitions_go_by_a_partition_and_by_nested_fields(tmp_path):
+    nested = {"fields": [ID, {"name": "who", "type": "struct", "fields": [USER]}]}
+    desk = Forgetful(tmp_path, nested, **PARTITIONED)
+    for day in ("2024-01-01", "2024-01-02"):
+        number = int(day[-1])
+        desk.land(
+            f"date={day}/a.ndjson",
+            {"id": number, "who": {"user": "x"}},
+            {"id": number + 10, "who": {"user": "y"}},
+        )
+    desk.ingest()
+    desk.forget("who.user = 'x' and date = '2024-01-02'")
+    assert desk.ids() == [1, 11, 12]
+    done = desk.forget("date = '2024-01-01'")
+    assert [one.is_whole for one in done.found.files] == [True]
+    assert desk.ids() == [12]
+    held = desk.held("who.user = 'x' and date = '2024-01-02'")
+    assert [(one.rows, one.why) for one in held.data_files] == [(1, "removed")]
+
+
+@pytest.mark.parametrize("provenance", [[], ["file"]], ids=["unknown", "by their column"])
+def test_after_optimize_rows_of_other_writers_go(tmp_path, provenance):
+    desk = landed(tmp_path, {**FIELDS, "provenance": provenance})
+    desk.optimize()
+    done = desk.forget("user = 'x'")
+    assert desk.ids() == [2, 4, 7]
+    assert bool(done.found.sources) == bool(provenance)
+    assert amounts(desk)["retracted"] == 4
+    assert desk.said("status")["erased_rows"] == 4
+
+
+@pytest.mark.parametrize("name", ["another", "next"], ids=["read before", "read after"])
+def test_rows_of_another_pipeline_of_the_table_go_and_stay_its_own(tmp_path, name):
+    desk = landed(tmp_path)
+    other = Forgetful(tmp_path, FIELDS, pipeline=name)
+    other.land("b.ndjson", {"id": 30, "user": "x"}, {"id": 31, "user": "y"})
+    other.ingest()
+    desk.forget("user = 'x'")
+    assert desk.ids() == [2, 4, 7, 31]
+    assert amounts(desk)["retracted"] == 5
+    desk.take_back("b.ndjson")
+    assert desk.ids() == [2, 7, 31]
+    other.take_back("b.ndjson")
+    assert desk.ids() == [2, 7]
+
+
+def test_trace_and_why_know_the_rows_that_stay_and_those_that_went(desk):
+    desk.forget("user = 'x'")
+    traced = desk.said("trace", "--where", "id = 2")
+    assert (traced["source"], traced["line"]) == (desk.uri("a.ndjson"), 2)
+    traced = desk.said("trace", "--where", "id = 4")
+    assert (traced["source"], traced["line"]) == (desk.uri("b.ndjson"), 1)
+    why = desk.said("why", "a.ndjson")
+    assert [(one["entry"], one["rows"]) for one in why["erased"]] == [(4, 2)]
+    assert "2 of its rows were erased in entry 4" in why["answer"]
+    assert "1 of its rows was erased in entry 4" in desk.said("why", "c.ndjson")["answer"]
+    assert desk.said("why", "d.ndjson")["erased"] == []
+    assert desk.said("status")["erased_rows"] == 4
+    shown = desk.cli("journal", "show", "4")
+    assert "4 rows of 3 source files" in shown.output
+
+
+def test_retract_and_promote_go_on_with_what_is_left(tmp_path):
+    desk = Forgetful(tmp_path, FIELDS)
+    for number, name in enumerate(("a", "b", "c"), start=1):
+        desk.land(
+            f"{name}.ndjson",
+            f'{{"id":{number},"user":"x","price":{number}.25}}',
+            f'{{"id":{number + 10},"user":"y","price":{number}.5}}',
+        )
+    desk.ingest()
+    desk.forget("user = 'x'")
+    desk.configure({"fields": [ID, USER, PRICE]})
+    desk.promote("price")
+    desk.penguin()
+    desk.take_back("b.ndjson")
+    assert [(row["id"], str(row["price"])) for row in desk.rows()] == [(11, "1.50"), (13, "3.50")]
+    desk.forget("price > 3")
+    assert desk.ids() == [11]
+
+
+def test_a_file_that_others_rewrite_before_the_commit_leaves_the_table_as_it_is(desk):
+    desk.erase("user = 'x'")
+    desk.optimize()
+    desk.penguin()
+    assert desk.ids() == [1, 2, 3, 4, 5, 6, 7]
+    assert desk.said("status")["erased_rows"] == 0
+    assert "had no effect" in desk.said("why", "a.ndjson")["answer"]
+    assert "run blizzard erase again" in " ".join(desk.cli("journal", "show", "4").output.split())
+    desk.forget("user = 'x'")
+    assert desk.ids() == [2, 4, 7]
+
+
+def test_a_file_that_others_rewrite_meanwhile_is_a_conflict(desk):
+    class Late(InProcessRunner):
+        def rewrite(self, files, work):
+            found = super().rewrite(files, work)
+            desk.optimize()
+            return found
+
+    with pytest.raises(JournalConflict, match="nothing was done, try again"):
+        desk.erase("user = 'x'", runner=Late())
+    assert [one.kind for one in entries(desk.table)][-1] == "batch"
+
+
+def test_a_batch_that_comes_meanwhile_does_not_hinder_it(desk):
+    class Late(InProcessRunner):
+        def rewrite(self, files, work):
+            found = super().rewrite(files, work)
+            desk.land("e.ndjson", {"id": 8, "user": "x"})
+            desk.blizzard()
+            return found
+
+    desk.forget("user = 'x'", runner=Late())
+    assert desk.ids() == [2, 4, 7, 8]
+    desk.forget("user = 'x'")
+    assert desk.ids() == [2, 4, 7]
+
+
+def test_a_snapshot_knows_it(desk):
+    desk.writes_a_snapshot()
+    desk.forget("user = 'x'")
+    desk.writes_a_snapshot()
+    desk.land("e.ndjson", {"id": 8, "user": "y"})
+    desk.ingest()
+    assert desk.said("status")["erased_rows"] == 4
+    assert [one["rows"] for one in desk.said("why", "b.ndjson")["erased"]] == [1]
+
+
+@pytest.mark.unbalanced("rows_back")
+def test_an_audit_finds_rows_that_have_come_back(desk):
+    before = desk.version
+    desk.forget("user = 'x'")
+    DeltaTable(str(desk.table)).restore(before)
+    assert "rows_back" in {one.kind.value for one in desk.audited().differences}

@@ -1,0 +1,104 @@
+"""Who still holds rows that were erased, and until when; in one process."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from deltalake import DeltaTable
+
+from tests.support.erasures import FIELDS, Forgetful, landed
+
+X = "user = 'x'"
+QUARANTINE = {"error_handling": {"on_bad_record": "quarantine"}}
+
+
+@pytest.fixture
+def desk(tmp_path):
+    return landed(tmp_path)
+
+
+def vacuum(desk):
+    DeltaTable(str(desk.table)).vacuum(0, enforce_retention_duration=False, dry_run=False)
+
+
+def test_old_files_are_named_until_a_vacuum_then_the_sources_are_left(desk):
+    before = datetime.now(UTC)
+    old = {one.file.path for one in desk.forget(X).found.files}
+    left = desk.said("erase", "--where", X)
+    assert (left["rows"], left["entry"]) == (0, None)
+    assert {one["path"] for one in left["data_files"]} == old
+    assert sum(one["rows"] for one in left["data_files"]) == 4
+    for one in left["data_files"]:
+        assert one["why"] == "removed"
+        until = datetime.fromisoformat(one["deleted_from"])
+        assert before + timedelta(days=7) - timedelta(seconds=2) <= until
+    vacuum(desk)
+    (desk.landing.folder / "c.ndjson").unlink()
+    left = desk.said("erase", "--where", X)
+    assert left["data_files"] == []
+    assert [(one["uri"], one["rows"], one["is_there"]) for one in left["sources"]] == [
+        (desk.uri("a.ndjson"), 2, True),
+        (desk.uri("b.ndjson"), 1, True),
+        (desk.uri("c.ndjson"), 1, False),
+    ]
+    shown = desk.cli("erase", "--where", X)
+    assert shown.exit_code == 0
+    text = " ".join(shown.output.split())
+    assert "nothing in the table" in text
+    assert "2 source files" in text
+    assert "would bring the rows back" in text
+
+
+def test_what_penguin_has_not_committed_yet_is_told(desk):
+    desk.land("e.ndjson", {"id": 8, "user": "x"})
+    desk.blizzard()
+    left = desk.held(X)
+    assert [(one.rows, one.why) for one in left.data_files] == [(1, "waiting")]
+    shown = " ".join(desk.cli("erase", "--where", X).output.split())
+    assert "run penguin, then this again" in shown
+
+
+def test_a_file_that_penguin_holds_is_told(tmp_path):
+    desk = Forgetful(tmp_path, FIELDS)
+    desk.land("a.ndjson", {"id": 1, "user": "x"})
+    desk.ingest()
+    desk.configure({"fields": [FIELDS["fields"][0], {"name": "user", "type": "int64"}]})
+    desk.land("b.ndjson", {"id": 2, "user": 5})
+    desk.ingest()
+    left = desk.held("id = 2")
+    assert [(one.rows, one.why) for one in left.data_files] == [(1, "held")]
+
+
+def test_lines_in_quarantine_are_searched_and_discarded(tmp_path):
+    desk = Forgetful(tmp_path, FIELDS, more=QUARANTINE)
+    desk.land(
+        "a.ndjson",
+        {"id": 1, "user": "x"},
+        {"id": "no", "user": "x"},
+        '{"id": 3, "user": "x',
+        {"id": "no", "user": "y"},
+        '{"id": 4, "user": "y',
+    )
+    desk.land("b.ndjson", {"id": 2, "user": "y"}, {"id": "no", "user": "y"})
+    desk.ingest()
+    (left,) = desk.held(X).bad_lines
+    assert (left.source, left.lines, left.maybe, left.waits) == ("in:a.ndjson", 1, 1, True)
+    shown = " ".join(desk.cli("erase", "--where", X).output.split())
+    assert "1 bad line, and 1 that may hold it" in shown
+    assert "blizzard dlq discard in:a.ndjson" in shown
+    assert desk.cli("dlq", "discard", "in:a.ndjson", "--yes").exit_code == 0
+    (left,) = desk.held(X).bad_lines
+    assert (left.lines, left.waits) == (1, False)
+    assert "blizzard gc" in desk.cli("erase", "--where", X).output
+
+
+def test_a_file_that_cannot_be_read_is_told(desk):
+    (desk.table / "broken.parquet").write_bytes(b"nothing")
+    assert desk.held(X).unread == ("broken.parquet",)
+
+
+def test_inline_commits_are_done_at_once(tmp_path):
+    desk = landed(tmp_path, commit="inline")
+    told = desk.cli("erase", "--where", X, "--yes")
+    assert told.exit_code == 0, told.output
+    assert "entry 4 is committed" in told.output
+    assert desk.ids() == [2, 4, 7]
