@@ -11,8 +11,11 @@ from blizzard.cli.rows.rewriting import table_log
 from blizzard.inspect.audit.findings import Audit
 from blizzard.journal.compaction import SnapshotWriter
 from blizzard.journal.state import read_history
+from blizzard.maintain.new_content.content import Reading
+from blizzard.maintain.new_content.replace import exchange_of, replace_rows
 from blizzard.maintain.retract import Found, Retracted, look, retract
 from blizzard.model.locations import sink_location
+from blizzard.service import open_reader
 from tests.support.promotions import Rescued
 from tests.support.runner import InProcessRunner
 
@@ -44,6 +47,16 @@ class Taken(Rescued):
             around.get("runner", InProcessRunner()),
             clock=self.clock,
         )
+
+    def replace(self, *names: str, by: str, **around: Any) -> Retracted:
+        """Put the rows of a source file in the place of others, without penguin's commit."""
+        settings, store = self.settings, around.get("store", self.store)
+        runner = around.get("runner", InProcessRunner())
+        reading = Reading(
+            runner=runner, open_source=open_reader, of_table=lambda: None, clock=self.clock
+        )
+        exchange = exchange_of(store, settings, names, by, open_reader, now=self.clock.now())
+        return replace_rows(store, settings, exchange, table_log(settings), runner, reading)
 
     def look(self, *names: str) -> Found:
         """Find what a retraction would take out."""

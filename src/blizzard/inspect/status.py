@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from blizzard.handoff.held_rows import GONE, Aside, Fates, Files, by_reason, read_aside
 from blizzard.inspect.books import Books
 from blizzard.inspect.source_status import SourceStatus, source_status
-from blizzard.journal.books.ledger import Ledger
+from blizzard.journal.books.ledger import Ledger, Retraction
 from blizzard.journal.books.totals import Batch, Quarantine, Totals
 from blizzard.journal.checks import has
 from blizzard.journal.ingested import SegmentBroken
@@ -103,7 +103,7 @@ def pipeline_status(
     history, sums = books.history, books.history.books.sums
     committed, fits = committed_entry(store, settings.name, history)
     counts = aside.counts()
-    retracted, error = _retracted(history.books, committed, fates)
+    done, passed_over, error = _retractions(history.books, committed, fates)
     return PipelineStatus(
         pipeline=settings.name,
         table_uri=settings.sink.table_uri,
@@ -125,27 +125,26 @@ def pipeline_status(
         held_files=counts.held_files,
         held_rows=counts.held_rows,
         held=by_reason(aside.held),
-        discarded_files=counts.discarded_files,
-        discarded_rows=counts.discarded_rows,
-        retracted_rows=retracted,
+        discarded_files=counts.discarded_files + sum(one.files for one in passed_over),
+        discarded_rows=counts.discarded_rows + sum(one.read for one in passed_over),
+        retracted_rows=sum(one.rows for one in done),
         aside_error=aside.error or error,
     )
 
 
-def _retracted(books: Ledger, committed: int | None, fates: Fates) -> tuple[int, str | None]:
-    """Count the rows that were taken out of the table; return also why that is not known."""
-    done = {
-        one.mark: one.rows
-        for entry, one in books.retractions.items()
-        if int(entry) <= (committed or 0)
-    }
-    if not done:
-        return 0, None
+def _retractions(
+    books: Ledger, committed: int | None, fates: Fates
+) -> tuple[list[Retraction], list[Retraction], str | None]:
+    """Return the retractions with an effect, those without, and why that is not known."""
+    settled = [one for entry, one in books.retractions.items() if int(entry) <= (committed or 0)]
+    if not settled:
+        return [], [], None
     try:
-        decided = fates(done.keys())
+        decided = fates([one.mark for one in settled])
     except LakeError as trouble:
-        return 0, str(trouble)
-    return sum(rows for mark, rows in done.items() if decided.get(mark) != GONE), None
+        return [], [], str(trouble)
+    passed_over = [one for one in settled if decided.get(one.mark) == GONE]
+    return [one for one in settled if one not in passed_over], passed_over, None
 
 
 def _sources(

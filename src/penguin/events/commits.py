@@ -123,8 +123,9 @@ class RetractionPassedOver(Event):
         """Report why, and what to do."""
         return (
             f"{self.table}: the retraction in entry {self.entry} of pipeline {self.pipeline} was "
-            f"not applied: {'; '.join(self.reasons)}; the rows are still in the table, run "
-            "blizzard retract again"
+            f"not applied: {'; '.join(self.reasons)}; the rows are still in the table, and "
+            "nothing has come in their place; run blizzard retract again for the source files "
+            f"that blizzard journal show {self.entry} names"
         )
 
     def measures(self) -> Iterable[Measure]:

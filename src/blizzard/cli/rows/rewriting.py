@@ -5,11 +5,10 @@ from contextlib import contextmanager
 
 from blizzard.cli.surroundings import Surroundings
 from blizzard.events import SparkStarting
-from blizzard.execute.runner import Rewriter
 from blizzard.maintain.replacing import TableLog, TableNow
 from blizzard.model.rewriting import ActiveFile
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
-from blizzard.service import SPARK_SAID, asks_fates, asks_last_committed, table_rules
+from blizzard.service import SPARK_SAID, ServiceRunner, asks_fates, asks_last_committed, table_rules
 from lakebed.layout import TablePath
 from lakebed.telemetry.logs import LogFormat, LogLevel, log_events
 from penguin import inline
@@ -17,7 +16,7 @@ from penguin.model.settings import TableSettings
 
 
 @contextmanager
-def rewriter(loaded: BlizzardSettings, around: Surroundings) -> Iterator[Rewriter]:
+def rewriter(loaded: BlizzardSettings, around: Surroundings) -> Iterator[ServiceRunner]:
     """Yield what rewrites files; Spark starts with the first of them, and is stopped at the end."""
     emit = log_events(LogLevel.INFO, LogFormat.TEXT)
     runner = around.make_runner(

@@ -178,14 +178,15 @@ def _finished(
     if table is None:
         return bare
     entry = _entry_of(table, done)
-    if entry is None or entry.kind != "batch":
+    if entry is None or not entry.has_read(done.key):
         answer = _inherited(table, bare)
     else:
         parts = (*earlier_parts(table.journal, done.key, entry), entry)
         answer = _with_parts(asked, bare, parts, done.key)
     retraction = _retraction(asked, table, done)
     if retraction is not None:
-        state = State.RETRACTED if retraction.is_done else answer.state
+        gone = retraction.is_done and not retraction.replaced
+        state = State.RETRACTED if gone else answer.state
         answer = replace(answer, state=state, retraction=retraction)
     if facts is not None and not is_same(done, facts):
         state = State.WAITING if found.take else State.CHANGED
@@ -200,7 +201,7 @@ def _entry_of(table: Table, done: IngestedFile) -> Entry | None:
     entries are looked through, the newest first.
     """
     entry = None if done.entry is None else table.journal.entry(done.entry)
-    if entry is not None and entry.kind == "batch":
+    if entry is not None and entry.has_read(done.key):
         return entry
     path = done.key.partition(":")[2]
     last = table.last if done.entry is None else done.entry
@@ -222,7 +223,10 @@ def _retraction(asked: Asked, table: Table, done: IngestedFile) -> Retraction | 
     return Retraction(
         entry=entry.sequence,
         at=datetime.fromisoformat(entry.created),
-        rows=sum(record.rows for record in entry.sources if record.key == done.key),
+        rows=sum(
+            record.rows for record in entry.sources if record.key == done.key and record.retracted
+        ),
+        replaced=entry.has_read(done.key),
         committed=told.committed,
         passed_over=table.log.fates([mark]).get(mark) == GONE,
         version=None if told.version is None else told.version.version,
@@ -254,7 +258,7 @@ def _with_parts(asked: Asked, bare: Answer, parts: tuple[Entry, ...], key: str) 
         files = [file for file in entry.files if key in file.source_files]
         data_files += table.data_files(entry, files)
         told = table.committed(entry)
-        records = (record for record in entry.sources if record.key == key)
+        records = (record for record in entry.readings if record.key == key)
         reads += [_read(entry, record, told) for record in records]
     since: list[Resolution] = []
     for entry, one in resolutions(table, parts, key):
