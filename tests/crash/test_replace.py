@@ -1,7 +1,8 @@
 """A replacement whose process dies before or after its n-th call to the store, for every n.
 
-The life is that of the command and of the penguin after it. Readers see the old content or the new,
-never both and never neither; and whoever runs both again ends where one life would have.
+The life is that of the command, or of a batch, and of the penguin after it. Readers see the old
+content or the new, never both and never neither; and whoever runs both again ends where one life
+would have.
 """
 
 import contextlib
@@ -42,20 +43,27 @@ def life(desk, fate):
         return found
 
     runner = InProcessRunner(stores=stores, sink=sink)
-    desk.replace("b.ndjson", by="b.ndjson", store=dying(desk.store, fate), runner=runner)
+    if desk.source:
+        desk.blizzard(open_sink=lambda _place: dying(desk.store, fate), runner=runner)
+    else:
+        desk.replace("b.ndjson", by="b.ndjson", store=dying(desk.store, fate), runner=runner)
     desk.penguin(fate)
 
 
 def again(desk):
+    if desk.source:
+        desk.ingest()
+        return
     with contextlib.suppress(PromotionWaits):
         desk.replace("b.ndjson", by="b.ndjson")
     desk.penguin()
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-def test_a_replacement_that_dies_at_any_call_is_done_once(tmp_path, after):
+@pytest.mark.parametrize("source", [{}, {"on_change": "replace"}], ids=["command", "on_change"])
+def test_a_replacement_that_dies_at_any_call_is_done_once(tmp_path, after, source):
     quarantine = {"error_handling": {"on_bad_record": "quarantine"}}
-    desk = Taken(tmp_path, {"fields": [ID]}, more=quarantine)
+    desk = Taken(tmp_path, {"fields": [ID]}, more=quarantine, source=source)
     desk.land("a.ndjson", {"id": 1})
     desk.land("b.ndjson", {"id": 2}, {"id": "bad"})
     desk.land("c.ndjson", {"id": 3})

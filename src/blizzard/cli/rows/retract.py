@@ -6,17 +6,15 @@ from typing import Annotated
 import typer
 
 from blizzard.cli.output import One, load, open_reader, tables_of, the_one
-from blizzard.cli.rows.rewriting import commit, rewriter, table_log
+from blizzard.cli.rows.rewriting import commit, reading_of, rewriter, table_log
 from blizzard.cli.surroundings import Surroundings
-from blizzard.execute.runner import Runner
-from blizzard.maintain.new_content.content import Reading
 from blizzard.maintain.new_content.replace import exchange_of, replace_rows
 from blizzard.maintain.retract import Retracted, look
 from blizzard.maintain.retract import retract as append_retraction
 from blizzard.model.locations import sink_location
 from blizzard.model.rewriting import ActiveFile
-from blizzard.model.settings import BlizzardSettings, PipelineSettings
-from blizzard.service import asks_columns, table_entry
+from blizzard.model.settings import PipelineSettings
+from blizzard.service import table_entry
 from lakebed.arguments import (
     DONE,
     FAILED,
@@ -79,7 +77,13 @@ def retract(
                         store, settings, sources, log, runner, clock=around.clock
                     )
                 else:
-                    reading = _reading(loaded, settings, runner, around)
+                    reading = reading_of(
+                        loaded,
+                        settings,
+                        runner,
+                        around.clock,
+                        log_events(LogLevel.WARN, LogFormat.TEXT),
+                    )
                     exchange = exchange_of(
                         store, settings, sources, other, open_reader, now=around.clock.now()
                     )
@@ -97,19 +101,6 @@ def retract(
     else:
         _show(settings, done, other, sure=yes)
     raise typer.Exit(FAILED if (done.found.rows.files or other) and not yes else DONE)
-
-
-def _reading(
-    loaded: BlizzardSettings, settings: PipelineSettings, runner: Runner, around: Surroundings
-) -> Reading:
-    return Reading(
-        runner=runner,
-        open_source=open_reader,
-        of_table=asks_columns(settings),
-        clock=around.clock,
-        emit=log_events(LogLevel.WARN, LogFormat.TEXT),
-        total_concurrency=loaded.total_concurrency,
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,6 +30,7 @@ from blizzard.maintain.retracted_sources import Named, has_rows, keys_of
 from blizzard.model.files import SourceFile
 from blizzard.model.locations import OpenReader
 from blizzard.model.settings import PipelineSettings
+from blizzard.renewal import Renewed
 from lakebed.documents.entry import Failure, SourceRecord, Stage
 from lakebed.errors import JournalConflict, LakeError
 from lakebed.storage.store import Reader, Store
@@ -97,18 +98,6 @@ def replace_rows(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Renewed:
-    """What became of source files that are other objects than those that were read."""
-
-    done: tuple[Retracted, ...] = ()
-    """With the entries that put their new content in the place of the old."""
-    failed: tuple[SourceRecord, ...] = ()
-    """Their old rows stay in the table."""
-    waits: str | None = None
-    """Why others have to wait; None where none does."""
-
-
 def renew(
     store: Store,
     settings: PipelineSettings,
@@ -137,7 +126,13 @@ def renew(
             return Renewed(failed=content.failed)
         read = tuple(record.key for record in content.records)
         done = retract(store, settings, read, log, rewriter, clock=reading.clock, content=content)
-        return Renewed(done=(done,), failed=content.failed)
+        return Renewed(
+            entries=() if done.entry is None else (done.entry,),
+            keys=frozenset(read),
+            rows=sum(record.rows for record in content.records),
+            removed=sum(done.rows.values()),
+            failed=content.failed,
+        )
 
     return _as_far_as_possible(files, together)
 
@@ -154,7 +149,10 @@ def _as_far_as_possible(
             return _alone(files[0], trouble)
     found = [_as_far_as_possible([file], together) for file in files]
     return Renewed(
-        done=tuple(done for one in found for done in one.done),
+        entries=tuple(entry for one in found for entry in one.entries),
+        keys=frozenset(key for one in found for key in one.keys),
+        rows=sum(one.rows for one in found),
+        removed=sum(one.removed for one in found),
         failed=tuple(record for one in found for record in one.failed),
         waits=next((one.waits for one in found if one.waits is not None), None),
     )
