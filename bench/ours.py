@@ -11,10 +11,11 @@ from pathlib import Path
 
 from bench.workloads import Workload
 from blizzard.config import load
+from blizzard.execute.runner import Runner
 from blizzard.execute.spark.runner import SparkRunner
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.settings import SparkSettings
-from blizzard.service import BatchRunner, Service
+from blizzard.service import Service
 from blizzard.worker.stores import OpenedStores
 from blizzard.worker.unit import run_unit
 from lakebed.polling import Stop
@@ -55,7 +56,7 @@ def declared(field: Field) -> dict[str, object]:
 class Ours:
     """The product as it runs for ever, on some runner: journal, commit and all."""
 
-    def __init__(self, runner: BatchRunner) -> None:
+    def __init__(self, runner: Runner) -> None:
         self._runner = runner
 
     def run(self, workload: Workload, source: Path, table: Path) -> None:

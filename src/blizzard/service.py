@@ -63,7 +63,7 @@ TableOf = Callable[[str], TableSettings | None]
 """Returns the settings of a pipeline's inline commits; None if it has none of its own."""
 
 
-RenewOf = Callable[[BlizzardSettings, PipelineSettings, "BatchRunner", Emit], Renew]
+RenewOf = Callable[[BlizzardSettings, PipelineSettings, Runner, Emit], Renew]
 """Returns what puts the new content of a pipeline's files in the place of their rows."""
 
 SPARK_SAID: Mapping[Severity, type[SparkSaid]] = {
@@ -82,11 +82,7 @@ class Result:
     error: BaseException | None
 
 
-class BatchRunner(Runner, Rewriter, Protocol):
-    """A runner for all that a pipeline does."""
-
-
-class ServiceRunner(BatchRunner, Protocol):
+class ServiceRunner(Runner, Rewriter, Protocol):
     """A runner that the service starts and stops."""
 
     def stop(self) -> None:
@@ -169,7 +165,7 @@ class Service:
         return results
 
     def run_on(
-        self, runner: BatchRunner, emit: Emit, attempts: Mapping[str, Attempts] | None = None
+        self, runner: Runner, emit: Emit, attempts: Mapping[str, Attempts] | None = None
     ) -> list[Result]:
         """Run all pipelines on a runner that the caller starts and stops."""
         run_id = str(self.clock.fresh_id())
@@ -224,7 +220,7 @@ class Service:
     def _pipeline(
         self,
         settings: PipelineSettings,
-        runner: BatchRunner,
+        runner: Runner,
         emit: Emit,
         run_id: str,
         attempts: Attempts | None = None,

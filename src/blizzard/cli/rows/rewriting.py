@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from blizzard.cli.surroundings import Surroundings
 from blizzard.events import SparkStarting
-from blizzard.execute.runner import Runner
+from blizzard.execute.runner import Rewriter, Runner
 from blizzard.maintain.new_content.content import Reading
 from blizzard.maintain.new_content.replace import renew
 from blizzard.maintain.replacing import TableLog, TableNow
@@ -15,7 +15,6 @@ from blizzard.model.settings import BlizzardSettings, PipelineSettings
 from blizzard.renewal import Renew, Renewed
 from blizzard.service import (
     SPARK_SAID,
-    BatchRunner,
     RenewOf,
     ServiceRunner,
     asks_columns,
@@ -72,10 +71,12 @@ def renews(clock: Clock) -> RenewOf:
     """Return what puts new content in the place of rows, for the pipelines of a run."""
 
     def renew_of(
-        loaded: BlizzardSettings, settings: PipelineSettings, runner: BatchRunner, emit: Emit
+        loaded: BlizzardSettings, settings: PipelineSettings, runner: Runner, emit: Emit
     ) -> Renew:
         reading = reading_of(loaded, settings, runner, clock, emit)
         rested = -REST_SECS
+        if not isinstance(runner, Rewriter):
+            raise TypeError("this runner rewrites no data files")
 
         def try_it(store: Store, files: Sequence[SourceFile]) -> Renewed:
             nonlocal rested

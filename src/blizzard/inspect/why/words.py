@@ -132,7 +132,9 @@ def _waits(answer: Answer, source: SourceSettings) -> str:
             if answer.failure is not None
             else " It was read before, and is another object now."
         )
-        if answer.read:
+        if answer.read and source.on_change is OnChange.REPLACE:
+            again += " Its rows are taken out of the table with the commit that has the new ones."
+        elif answer.read:
             again += " The rows of the one before stay in the table, too."
     if backlog is None or backlog.files is None:
         return (
