@@ -174,8 +174,15 @@ def test_gc_deletes_what_was_given_up_and_nothing_else(desk):
     desk.land("c.ndjson", {"id": 4})
     desk.ingest()
     desk.land("b.ndjson", {"id": 20})
+    desk.blizzard()
+    given_up = [desk.table / file.filename for file in entries(desk.table)[-1].data_files]
+    desk.optimize()
+    desk.penguin()
+    desk.land("a.ndjson", {"id": 10})
     desk.ingest()
+    assert all(path.exists() for path in given_up)
     found = desk.cli("gc", "--older-than", "0s", "--delete")
     assert found.exit_code == 0, found.output
-    assert sorted(desk.ids()) == [1, 4, 20]
+    assert not any(path.exists() for path in given_up)
+    assert sorted(desk.ids()) == [2, 3, 4, 10]
     balanced(desk)
