@@ -165,6 +165,10 @@ METRICS = (
         "blizzard_source_files_overwritten_total",
         "Source files that changed after being ingested.",
     ),
+    _counter(
+        "blizzard_source_files_replaced_total",
+        "Source files whose new content took the place of the old.",
+    ),
     _counter("blizzard_late_files_total", "Files that a bare watermark would have missed."),
     _counter(
         "blizzard_source_files_found_total",

@@ -12,7 +12,7 @@ from blizzard.execute.attempts import Attempts
 from blizzard.execute.bisect import look_at_units, may_be_a_death, run_units
 from blizzard.execute.merge import left_over
 from blizzard.execute.runner import Runner, RunStopped
-from blizzard.found_columns import BatchColumns, TableColumns, look_share
+from blizzard.found_columns import BatchColumns, look_share
 from blizzard.handoff.commit_lag import check_commits
 from blizzard.handoff.letterbox import Letterbox
 from blizzard.handoff.publish import Publisher
@@ -23,19 +23,19 @@ from blizzard.journal.lease import Lease
 from blizzard.journal.protocol import require_handoff
 from blizzard.journal.state import read_history
 from blizzard.model.failure_basis import bases_of, with_basis
-from blizzard.model.files import Location, SourceFile
-from blizzard.model.locations import OpenReader, sink_location
+from blizzard.model.files import SourceFile
+from blizzard.model.locations import OpenReader, OpenStore, sink_location
 from blizzard.model.notices import Hints, NoHints
 from blizzard.model.settings import PipelineSettings
 from blizzard.plan.trigger import Arrivals, should_start
 from blizzard.plan.work import work_of
 from blizzard.proposal import Batch, Proposal, View, propose
+from blizzard.renewal import DeltaLog
 from blizzard.reporter import Reporter
 from blizzard.run_summary import RunSummary, Statistics
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry, SourceRecord
 from lakebed.errors import JournalConflict, LakeError, Whose
-from lakebed.storage.store import Store
 from lakebed.telemetry.events import Emit
 from lakebed.units import plural
 
@@ -45,23 +45,6 @@ class TooManyFailures(LakeError):
 
     code = "max_failures_reached"
     whose = Whose.USER
-
-
-OpenStore = Callable[[Location], Store]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeltaLog:
-    """What a pipeline asks of its table's log, which it does not read itself."""
-
-    knows_pipeline: Callable[[], bool]
-    """Whether something of the pipeline was ever committed."""
-    check_schema: Callable[[], None] = lambda: None
-    """Raises where the table would hold every file with the declared fields."""
-    columns: TableColumns = lambda: None
-    """Returns the columns of the table, as far as they can be told."""
-    retention: Callable[[], timedelta] = lambda: timedelta.max
-    """Returns how long the table keeps files that its log does not name."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -163,6 +146,10 @@ class Pipeline:
             return False
         if proposal.refusal is not None:
             raise proposal.refusal
+        if proposal.renew:
+            proposal, done = self._renew(journal, proposal)
+            if not (proposal.units or proposal.failed):
+                return done
         self._report.started(journal.sequence + 1, proposal)
         self._schedule.look_ahead(
             journal, frozenset(self._summary.tried), running=proposal.files, failed=proposal.failed
@@ -176,7 +163,6 @@ class Pipeline:
             raise
 
     def _view(self, journal: Journal) -> View:
-        """Return what the next batch is proposed from."""
         began = self.clock.seconds()
         return View(
             settings=self.settings,
@@ -192,6 +178,19 @@ class Pipeline:
             failed=frozenset(self._summary.failed),
             unbounded=self._last.got_nowhere,
         )
+
+    def _renew(self, journal: Journal, proposal: Proposal) -> tuple[Proposal, bool]:
+        """Put what files hold now in the place of their rows; those that cannot be read fail."""
+        self._check_lease()
+        renewed = self.log.renew(journal.store, proposal.renew)
+        self._schedule.journaled(renewed.keys)
+        self._report.renewed(renewed)
+        if renewed.keys:
+            with self._schedule.journal_lock:
+                journal.catch_up()
+            self._last = replace(self._last, handed_off=False)
+            self._publish()
+        return proposal.after(renewed.failed), bool(renewed.keys)
 
     def _run(self, journal: Journal, proposal: Proposal) -> bool:
         """Run the units of a batch, journal what came of them, and hand it off."""

@@ -19,6 +19,7 @@ from blizzard.plan.recognise import planned
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry, SourceRecord, Started
 from lakebed.errors import LakeError, ProtocolConflict
+from lakebed.types import OnChange
 
 DRIVER_DIED = (
     "the process died every time it read this file on its own; the file may be too large for it"
@@ -59,6 +60,8 @@ class Proposal:
     files: tuple[SourceFile, ...] = ()
     misplaced: tuple[SourceRecord, ...] = ()
     """Files that have failed by their paths alone."""
+    renew: tuple[SourceFile, ...] = ()
+    """Files whose new content takes the place of their rows, before the batch."""
     died: tuple[SourceRecord, ...] = ()
     """Files that are given up, since the process dies with them."""
     gone: tuple[SourceRecord, ...] = ()
@@ -82,6 +85,10 @@ class Proposal:
     def failed(self) -> tuple[SourceRecord, ...]:
         """Return the files that have failed before any is read."""
         return self.misplaced + self.died + self.gone
+
+    def after(self, failed: tuple[SourceRecord, ...]) -> "Proposal":
+        """Return the rest of it, once the new content of files was read, or failed. Pure."""
+        return replace(self, renew=(), misplaced=self.misplaced + failed)
 
     @property
     def late(self) -> frozenset[str]:
@@ -143,6 +150,8 @@ def propose(view: View) -> Proposal:
     limit = view.settings.max_failures
     may_fail = None if limit is None else limit - len(view.failed)
     misplaced = misplaced[:may_fail]
+    renew = _to_renew(proposal, view.settings)
+    files = tuple(file for file in files if file not in renew)
     part = portion(files, view.started_before()) if files else Portion(take=())
     files, died = part.take, tuple(given_up(file, DRIVER_DIED) for file in part.died)
     bounds = Bounds(
@@ -155,12 +164,23 @@ def propose(view: View) -> Proposal:
     return replace(
         proposal,
         files=files,
+        renew=renew,
         misplaced=misplaced,
         died=died,
         units=_planned(view, files),
         bounds=bounds,
         note=part.note,
         began=began,
+    )
+
+
+def _to_renew(proposal: Proposal, settings: PipelineSettings) -> tuple[SourceFile, ...]:
+    """Return the files whose rows are replaced; one that was begun as it is now is read on."""
+    replacing = {one.name for one in settings.sources if one.on_change is OnChange.REPLACE}
+    return tuple(
+        file
+        for file in proposal.files
+        if file.source in replacing and file.key in proposal.again and not file.skip
     )
 
 

@@ -8,6 +8,7 @@ from blizzard import batch_events, events
 from blizzard.discover.finding import Finding
 from blizzard.model.settings import PipelineSettings
 from blizzard.proposal import Batch, Proposal
+from blizzard.renewal import Renewed
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry
 from lakebed.telemetry.events import Emit, Event, code_of
@@ -65,6 +66,21 @@ class Reporter:
         """Report that there is nothing to do, and how many failed files are not retried yet."""
         resting = sum(finding.resting for finding in findings.values())
         self.emit(events.NothingNew(pipeline=self.pipeline, resting=resting))
+
+    def renewed(self, renewed: Renewed) -> None:
+        """Report new content that took the place of rows, and what has to wait for that."""
+        for entry in renewed.entries[:1]:
+            self.emit(
+                events.ContentReplaced(
+                    pipeline=self.pipeline,
+                    entry=entry,
+                    files=len(renewed.keys),
+                    rows=renewed.rows,
+                    removed=renewed.removed,
+                )
+            )
+        if renewed.waits is not None:
+            self.emit(events.ReplacementWaits(pipeline=self.pipeline, reason=renewed.waits))
 
     def rebuilt(self, why: str) -> None:
         """Report that every entry is being read again."""

@@ -45,7 +45,8 @@ from blizzard.model.settings import (
 )
 from blizzard.notices.queue import Queue
 from blizzard.notices.subscription import OpenQueue, Subscription, has_queue
-from blizzard.pipeline import DeltaLog, Pipeline
+from blizzard.pipeline import Pipeline
+from blizzard.renewal import DeltaLog, Renew, Renewed
 from blizzard.run_summary import Statistics
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry
@@ -61,6 +62,9 @@ from penguin.model.settings import TableSettings
 TableOf = Callable[[str], TableSettings | None]
 """Returns the settings of a pipeline's inline commits; None if it has none of its own."""
 
+
+RenewOf = Callable[[BlizzardSettings, PipelineSettings, Runner, Emit], Renew]
+"""Returns what puts the new content of a pipeline's files in the place of their rows."""
 
 SPARK_SAID: Mapping[Severity, type[SparkSaid]] = {
     Severity.NOISE: SparkMurmured,
@@ -130,6 +134,7 @@ class Service:
     chance: Callable[[], float] = random.random
     make_runner: MakeRunner = on_spark
     open_queue: OpenQueue = open_queue
+    renew_of: RenewOf = lambda *_asked: lambda _store, _files: Renewed()
 
     def run(self) -> list[Result]:
         """Run all pipelines until they are done or stopped; if one ends, the others continue."""
@@ -230,6 +235,7 @@ class Service:
                 check_schema=checks_schema(settings, self.table_of),
                 columns=asks_columns(settings),
                 retention=asks_retention(settings),
+                renew=self.renew_of(self.settings, settings, runner, emit),
             ),
             clock=self.clock,
             emit=emit,

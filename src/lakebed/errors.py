@@ -189,6 +189,14 @@ class ColumnsPromoted(LakeError):
     retryable = True
 
 
+class SourcesReplaced(LakeError):
+    """A command read a source file while a batch did; the batch's others are read again."""
+
+    code = "sources_replaced"
+    whose = Whose.EXTERNAL
+    retryable = True
+
+
 class JournalLost(LakeError):
     """The table knows of batches that the journal does not have."""
 

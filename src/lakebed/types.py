@@ -91,6 +91,8 @@ class OnChange(StrEnum):
     """Its new content is not read, and nothing is said."""
     REINGEST = "reingest"
     """Its new content is ingested like a new file's; the rows of the old one stay."""
+    REPLACE = "replace"
+    """Its new content takes the place of the rows of the old one, in one commit."""
 
 
 class UnknownFields(StrEnum):

@@ -31,7 +31,8 @@ from blizzard.model.settings import (
     SourceSettings,
     UploadSettings,
 )
-from blizzard.pipeline import DeltaLog, Pipeline
+from blizzard.pipeline import Pipeline
+from blizzard.renewal import DeltaLog
 from lakebed.clock import Clock, uuid7
 from lakebed.documents.data_file import ColumnStatistics, FinishedFile
 from lakebed.documents.entry import Entry, Failure, SourceRecord, Stage, decode_entry, encode

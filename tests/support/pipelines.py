@@ -5,9 +5,10 @@ from collections.abc import Callable
 from blizzard.discover.schedule import Pace
 from blizzard.execute.runner import Runner
 from blizzard.handoff.publish import FollowEntry, IsCommitted, Publisher
-from blizzard.model.locations import OpenReader
+from blizzard.model.locations import OpenReader, OpenStore
 from blizzard.model.settings import PipelineSettings
-from blizzard.pipeline import DeltaLog, OpenStore, Pipeline
+from blizzard.pipeline import Pipeline
+from blizzard.renewal import DeltaLog, Renew, Renewed
 from blizzard.service import asks_columns
 from lakebed.clock import Clock
 from lakebed.storage.store import Reader, Store
@@ -28,6 +29,7 @@ def pipeline_of(
     is_committed: IsCommitted = lambda _entry: False,
     clock: Clock | None = None,
     pause: Callable[[float], object] = at_once,
+    renew: Renew = lambda _store, _files: Renewed(),
 ) -> Pipeline:
     """Return a pipeline that drains what is there."""
     clock = clock or Clock()
@@ -36,7 +38,9 @@ def pipeline_of(
         settings=settings,
         runner=runner,
         publisher=publisher or FollowEntry(is_committed),
-        log=DeltaLog(knows_pipeline=log_knows_pipeline, columns=asks_columns(settings)),
+        log=DeltaLog(
+            knows_pipeline=log_knows_pipeline, columns=asks_columns(settings), renew=renew
+        ),
         clock=clock,
         emit=emit,
         pace=Pace(drain=True),

@@ -7,21 +7,41 @@ import yaml
 from deltalake import DeltaTable
 
 from blizzard.cli.audit import audit_of
-from blizzard.cli.rows.rewriting import table_log
+from blizzard.cli.rows.rewriting import renews, table_log
+from blizzard.config.load import load
 from blizzard.inspect.audit.findings import Audit
 from blizzard.journal.compaction import SnapshotWriter
 from blizzard.journal.state import read_history
+from blizzard.maintain.new_content.content import Reading
+from blizzard.maintain.new_content.replace import exchange_of, replace_rows
 from blizzard.maintain.retract import Found, Retracted, look, retract
+from blizzard.model.files import Location
 from blizzard.model.locations import sink_location
+from blizzard.service import open_reader
+from lakebed.storage.store import Store
+from tests.support.pipelines import pipeline_of
 from tests.support.promotions import Rescued
 from tests.support.runner import InProcessRunner
+
+
+def open_sink(place: Location) -> Store:
+    """Open a table's directory, which need not be there yet."""
+    return Store(place.uri, place.options, make_folder=True)
 
 
 class Taken(Rescued):
     """A table from which rows are taken back; `more` is set for its pipeline, by section."""
 
-    def __init__(self, folder: Path, *given: Any, more: dict[str, Any] | None = None, **sink: Any):
+    def __init__(
+        self,
+        folder: Path,
+        *given: Any,
+        more: dict[str, Any] | None = None,
+        source: dict[str, Any] | None = None,
+        **sink: Any,
+    ) -> None:
         self.more = more or {}
+        self.source = source or {}
         super().__init__(folder, *given, **sink)
 
     def configure(self, schema: dict[str, Any], **table: Any) -> None:
@@ -29,9 +49,25 @@ class Taken(Rescued):
         super().configure(schema, **table)
         document = yaml.safe_load(self.file.read_text())
         pipeline = document["pipelines"][self.pipeline]
+        pipeline["sources"]["in"] |= self.source
         for section, settings in self.more.items():
             pipeline[section] = {**pipeline.get(section, {}), **settings}
         self.file.write_text(yaml.safe_dump(document))
+
+    def blizzard(self, **around: Any) -> None:
+        """Run batches until nothing is left; `on_change: replace` is done in this process, too."""
+        runner = around.get("runner", InProcessRunner())
+        emit = around.get("emit", lambda _event: None)
+        loaded = load([self.file], [], {})
+        pipeline = pipeline_of(
+            self.settings,
+            runner,
+            emit=emit,
+            open_sink=around.get("open_sink", open_sink),
+            renew=renews(self.clock)(loaded, self.settings, runner, emit),
+        )
+        while pipeline.step():
+            pass
 
     def retract(self, *names: str, **around: Any) -> Retracted:
         """Rewrite files and append the entry, in this process."""
@@ -44,6 +80,16 @@ class Taken(Rescued):
             around.get("runner", InProcessRunner()),
             clock=self.clock,
         )
+
+    def replace(self, *names: str, by: str, **around: Any) -> Retracted:
+        """Put the rows of a source file in the place of others, without penguin's commit."""
+        settings, store = self.settings, around.get("store", self.store)
+        runner = around.get("runner", InProcessRunner())
+        reading = Reading(
+            runner=runner, open_source=open_reader, of_table=lambda: None, clock=self.clock
+        )
+        exchange = exchange_of(store, settings, names, by, open_reader, now=self.clock.now())
+        return replace_rows(store, settings, exchange, table_log(settings), runner, reading)
 
     def look(self, *names: str) -> Found:
         """Find what a retraction would take out."""

@@ -34,6 +34,7 @@ PAGE = (ROOT / "docs/metrics.md").read_text()
 OPEN_SETS = {"penguin_pipeline_stopped"}
 """Gauges one of whose labels is a name that only the table directory knows."""
 NEVER_A_STEPS = {
+    "content_not_read",  # of a source file
     "field_not_promotable",  # a command
     "file_ambiguous",  # a command
     "file_not_rewritten",  # a command

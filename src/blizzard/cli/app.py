@@ -24,6 +24,7 @@ from blizzard.cli.progress_bar import Display
 from blizzard.cli.redo import redo
 from blizzard.cli.rows.erase import erase
 from blizzard.cli.rows.retract import retract
+from blizzard.cli.rows.rewriting import renews
 from blizzard.cli.schema.commands import app as schema_app
 from blizzard.cli.schema.promote import promote
 from blizzard.cli.source import source_app
@@ -245,6 +246,7 @@ def _run(
         table_of=table_of,
         clock=around.clock,
         make_runner=around.make_runner,
+        renew_of=renews(around.clock),
     ).run()
     asides = {each.settings.name: _aside(each.settings) for each in results}
     show.results(

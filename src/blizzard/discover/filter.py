@@ -89,9 +89,9 @@ class FileFilter:
         if key in self._take:
             return Decision.TAKE
         known = before.unfinished
-        reingests = self.source.on_change is OnChange.REINGEST
+        on_change = self.source.on_change
         is_cut = known is not None and self._is_cut(known, facts)
-        if known is not None and is_cut and not reingests:
+        if known is not None and is_cut and on_change is not OnChange.REINGEST:
             return self._lose_rest(facts, known.record)
         if before.finished is not None and is_same(before.finished, facts):
             return self.done(facts)
@@ -99,7 +99,8 @@ class FileFilter:
         is_other = is_cut or (before.finished is not None and not before.finished.empty)
         # The rest of an object whose first lines are in the table is read whatever came before it.
         is_begun = known is not None and bool(self._read_before(known, facts))
-        if is_other and not is_begun and not reingests:
+        is_read = on_change in (OnChange.REINGEST, OnChange.REPLACE)
+        if is_other and not is_begun and not is_read:
             return self._pass_over(facts)
         if known is not None and (
             key in self.tried

@@ -175,6 +175,43 @@ class SourceFileOverwritten(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ContentReplaced(Event):
+    """The new content of source files takes the place of their rows, once it is committed."""
+
+    level: ClassVar[Level] = Level.INFO
+    pipeline: str
+    entry: int
+    files: int
+    rows: int
+    removed: int
+
+    def sentence(self) -> str:
+        """Return how many rows come in the place of how many."""
+        return (
+            f"{self.pipeline}: {plural(self.files, 'source file')} changed; entry {self.entry} "
+            f"puts {plural(self.rows, 'row')} in the place of {self.removed:,}"
+        )
+
+    def measures(self) -> Iterable[Measure]:
+        """Count the files."""
+        labels = {"pipeline": self.pipeline}
+        yield Count("blizzard_source_files_replaced_total", self.files, labels)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplacementWaits(Event):
+    """The new content of a source file cannot take the place of the old yet."""
+
+    level: ClassVar[Level] = Level.INFO
+    pipeline: str
+    reason: str
+
+    def sentence(self) -> str:
+        """Return what it waits for."""
+        return f"{self.pipeline}: changed source files wait to be replaced: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LateFiles(Event):
     """Files were ingested that sort before others of their folder that came earlier."""
 

@@ -1,7 +1,7 @@
 """The protocol of what runs work units: Spark in production, the same process in tests."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.rewriting import ActiveFile, RewriteOutcome, Rewriting
@@ -45,6 +45,7 @@ class ExecutorsUnfit(LakeError):
     whose = Whose.EXTERNAL
 
 
+@runtime_checkable
 class Rewriter(Protocol):
     """Rewrites data files somewhere; exactly one outcome per file comes back."""
 

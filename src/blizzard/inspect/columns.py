@@ -91,9 +91,8 @@ class _Counts:
             if (unit := self.unit_of.get(name)) is not None:
                 self.rescued.pop(unit, None)
                 self.dropped.pop(unit, None)
-        if entry.kind != "batch":
-            return  # What is inherited was counted by the journal that it comes from.
-        for record in entry.sources:
+        # What is inherited was counted by the journal that it comes from.
+        for record in entry.readings:
             if record.failure is None:
                 unit = (entry.sequence, record.unit)
                 for counts, seen in (

@@ -105,7 +105,7 @@ def pipeline_status(
     history, sums = books.history, books.history.books.sums
     committed, fits = committed_entry(store, settings.name, history)
     counts = aside.counts()
-    taken_out, error = _taken_out(history.books, committed, fates)
+    done, passed_over, error = _retractions(history.books, committed, fates)
     return PipelineStatus(
         pipeline=settings.name,
         table_uri=settings.sink.table_uri,
@@ -127,26 +127,27 @@ def pipeline_status(
         held_files=counts.held_files,
         held_rows=counts.held_rows,
         held=by_reason(aside.held),
-        discarded_files=counts.discarded_files,
-        discarded_rows=counts.discarded_rows,
-        retracted_rows=sum(one.rows for one in taken_out if not one.erased),
-        erased_rows=sum(one.rows for one in taken_out if one.erased),
+        discarded_files=counts.discarded_files + sum(one.files for one in passed_over),
+        discarded_rows=counts.discarded_rows + sum(one.read for one in passed_over),
+        retracted_rows=sum(one.rows for one in done if not one.erased),
+        erased_rows=sum(one.rows for one in done if one.erased),
         aside_error=aside.error or error,
     )
 
 
-def _taken_out(
+def _retractions(
     books: Ledger, committed: int | None, fates: Fates
-) -> tuple[list[Retraction], str | None]:
-    """Return by what rows were taken out of the table, and why that is not known."""
-    done = [one for entry, one in books.retractions.items() if int(entry) <= (committed or 0)]
-    if not done:
-        return [], None
+) -> tuple[list[Retraction], list[Retraction], str | None]:
+    """Return the retractions with an effect, those without, and why that is not known."""
+    settled = [one for entry, one in books.retractions.items() if int(entry) <= (committed or 0)]
+    if not settled:
+        return [], [], None
     try:
-        decided = fates([one.mark for one in done])
+        decided = fates([one.mark for one in settled])
     except LakeError as trouble:
-        return [], str(trouble)
-    return [one for one in done if decided.get(one.mark) != GONE], None
+        return [], [], str(trouble)
+    passed_over = [one for one in settled if decided.get(one.mark) == GONE]
+    return [one for one in settled if one not in passed_over], passed_over, None
 
 
 def _sources(

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from lakebed import layout
 from lakebed.documents.entry import Entry, digest, encode
-from lakebed.errors import ColumnsPromoted, FilesCollected, JournalConflict
+from lakebed.errors import ColumnsPromoted, FilesCollected, JournalConflict, SourcesReplaced
 from lakebed.journal import JournalReader
 from lakebed.storage.store import AlreadyThere, Store
 from lakebed.units import plural
@@ -103,8 +103,8 @@ def refuse_promoted(first: Entry, ours: Entry) -> None:
     known = () if ours.columns is None else ours.columns.fields
     if first.kind == "promote" and first.columns != ours.columns:
         command = "schema promote"
-    elif first.kind == "replay" and not set(first.columns.fields) <= set(known):
-        command = "dlq replay"
+    elif first.files and not set(first.columns.fields) <= set(known):
+        command = "retract" if first.kind == "retract" else "dlq replay"
     else:
         return
     raise ColumnsPromoted(
@@ -112,3 +112,14 @@ def refuse_promoted(first: Entry, ours: Entry) -> None:
         "batch's source files are read again with that column",
         entry=first.sequence,
     )
+
+
+def refuse_replaced(first: Entry, ours: Entry) -> None:
+    """Raise if a batch has read what somebody has put in the place of other rows. Pure."""
+    again = {record.key for record in first.readings} & {record.key for record in ours.readings}
+    if again:
+        raise SourcesReplaced(
+            f"blizzard retract (entry {first.sequence}) has read {min(again)} while a batch read "
+            "it, too; the batch's other source files are read again",
+            entry=first.sequence,
+        )

@@ -13,7 +13,12 @@ from typing import Literal
 from blizzard.journal.checks import SourceTaken, admit, redirected, refuse_rivals, unread
 from blizzard.journal.compaction import SnapshotWriter
 from blizzard.journal.entry_columns import EntryColumns, columns_after
-from blizzard.journal.fence import refuse_collected, refuse_promoted, withdraw_stray
+from blizzard.journal.fence import (
+    refuse_collected,
+    refuse_promoted,
+    refuse_replaced,
+    withdraw_stray,
+)
 from blizzard.journal.identity import Identity
 from blizzard.journal.protocol import agree_on_protocol, require_handoff
 from blizzard.journal.shared_sources import unconfirmed
@@ -334,6 +339,7 @@ class Journal:
             self._history.learn(*first)
             refuse_collected(first[0], entry)
             refuse_promoted(first[0], entry)
+            refuse_replaced(first[0], entry)
             entry = replace(entry, sequence=self.sequence + 1, previous=self._history.digest)
             body = encode(entry)
         self._in_doubt = None

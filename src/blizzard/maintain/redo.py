@@ -94,7 +94,8 @@ def look(store: Reader, pipeline: str, fates: Fates, wanted: Wanted | None = Non
     refuse_closed(store, pipeline, heir=history.heir)
     refuse_half_begun(store, pipeline, sequence=history.sequence, awaits=history.awaits)
     last, written = _written(store, pipeline, history, wanted)
-    marks = fates([name for unit in written for name in unit.names])
+    instead = [unit.instead for unit in written if unit.instead is not None]
+    marks = fates([*(name for unit in written for name in unit.names), *instead])
     chosen = [unit for unit in written if unit.is_meant(marks)]
     lost = bool(missing)
     units = tuple(
@@ -104,7 +105,8 @@ def look(store: Reader, pipeline: str, fates: Fates, wanted: Wanted | None = Non
             rows=unit.rows,
             sources=unit.sources,
             quarantine=unit.quarantine,
-            why_not=_why_not(store, pipeline, history, unit, marks, lost=lost),
+            why_not=_why_not_replaced(unit, marks)
+            or _why_not(store, pipeline, history, unit, marks, lost=lost),
             lost=lost,
         )
         for unit in chosen
@@ -151,6 +153,8 @@ class _Written:
     quarantine: tuple[QuarantineFile, ...] = ()
     resolved_by: int | None = None
     """The entry that has replayed or discarded some of its bad lines."""
+    instead: str | None = None
+    """By this the log says that others, in whose place its rows were to come, are still there."""
 
     def is_meant(self, marks: Mapping[str, int | None]) -> bool:
         """Whether it is meant: of a source's units only those that are not in the table."""
@@ -211,6 +215,7 @@ def _units_of(entry: Entry, wanted: Wanted) -> Iterator[_Written]:
                     if record.unit == unit and record.failure is None
                 ),
                 quarantine=tuple(file for file in entry.quarantine if file.unit == unit),
+                instead=entry.replacement_mark if entry.replaced else None,
             )
 
 
@@ -257,6 +262,16 @@ def _why_not(
         if done is None or (done.size, done.etag) != (record.size, record.etag):
             return f"{record.path} is no longer recorded as it was when it was read"
     return None
+
+
+def _why_not_replaced(written: _Written, marks: Mapping[str, int | None]) -> str | None:
+    """Return why rows that were to take the place of others cannot be read by a batch."""
+    if written.instead is None or marks.get(written.instead) != GONE:
+        return None
+    return (
+        "its rows were to come in the place of others, which are still in the table; run blizzard "
+        "retract with --replace again"
+    )
 
 
 def _why_settled(

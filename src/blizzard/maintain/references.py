@@ -56,11 +56,11 @@ def read_references(store: Reader, pipeline: str) -> References:
         for folder in (*aside, layout.journal_folder(other)):
             for stored in entries_in(store, other, folder):
                 entry = stored.entry
-                named |= {file.filename for file in entry.files}
+                files = frozenset(file.filename for file in entry.data_files)
                 if entry.replaced:
-                    new = (one.new for one in entry.replaced)
-                    files = frozenset(file.filename for file in new if file is not None)
                     promoted[entry.replacement_mark] = files
+                else:
+                    named |= files
                 named |= {last_part(uri) for uri in entry.dlq}
                 named |= {file.filename for file in entry.quarantine_files}
                 named -= {one.old for one in entry.resolved}

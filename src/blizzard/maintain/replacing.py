@@ -13,6 +13,8 @@ from typing import Any
 from blizzard.execute.runner import Rewriter
 from blizzard.handoff.held_rows import Fates
 from blizzard.journal.fence import refuse_collected
+from blizzard.journal.ingested import SegmentBroken
+from blizzard.journal.state import Before, History, rebuild
 from blizzard.maintain.references import entries_in
 from blizzard.model.rewriting import ActiveFile, RewriteFailed, Rewriting, Rewritten
 from lakebed import layout
@@ -134,3 +136,21 @@ def refuse_collected_since(store: Reader, last: int, entry: Entry) -> None:
                 "was done, try again, and give gc a longer --older-than",
                 path=store.describe(layout.journal_folder(entry.pipeline)),
             ) from collected
+
+
+class Known:
+    """What the journal says of source files; names that turn out damaged are not believed."""
+
+    def __init__(self, store: Reader, pipeline: str, history: History) -> None:
+        self._store = store
+        self._pipeline = pipeline
+        self._lookup = history.lookup(store, pipeline)
+
+    def __call__(self, key: str) -> Before:
+        """Return what the journal says of a source file."""
+        try:
+            return self._lookup(key)
+        except SegmentBroken as broken:
+            whole = rebuild(self._store, self._pipeline, receipt=None, why=str(broken))
+            self._lookup = whole.lookup(self._store, self._pipeline)
+            return self._lookup(key)

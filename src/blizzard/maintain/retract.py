@@ -16,12 +16,13 @@ from blizzard.execute.runner import Rewriter
 from blizzard.handoff.held_rows import GONE, HELD
 from blizzard.journal.checks import refuse_closed, refuse_half_begun
 from blizzard.journal.fence import append_what_is_found
-from blizzard.journal.ingested import SegmentBroken
 from blizzard.journal.quarantine import WaitingFile, may_have
 from blizzard.journal.shared_sources import uris_of
-from blizzard.journal.state import Before, History, read_history, rebuild
+from blizzard.journal.state import History, read_history
 from blizzard.maintain.bad_lines import without_meant
+from blizzard.maintain.new_content.content import Content
 from blizzard.maintain.replacing import (
+    Known,
     TableLog,
     TableNow,
     entries_of_table,
@@ -92,6 +93,8 @@ class Retracted:
     """How many rows of each source file leave the table."""
     entry: int | None = None
     """None where no row of them is in the table."""
+    content: Content | None = None
+    """What has come in their place."""
 
 
 def look(store: Reader, settings: PipelineSettings, names: Sequence[str], log: TableLog) -> Found:
@@ -152,8 +155,12 @@ def retract(
     rewriter: Rewriter,
     *,
     clock: Clock,
+    content: Content | None = None,
 ) -> Retracted:
-    """Rewrite the files with other rows, and append the entry that takes the rows out."""
+    """Rewrite the files with other rows, and append the entry that takes the rows out.
+
+    `content` comes in their place, with the same entry.
+    """
     found = look(store, settings, names, log)
     work = Removal(
         sink=sink_location(settings),
@@ -166,7 +173,7 @@ def retract(
     rewritten = rewritten_all(rewriter, (*found.rows.mixed, *found.rows.unnamed), work)
     replaced = replacements(found.rows, rewritten)
     rows = rows_by_source(found, rewritten)
-    if not replaced:
+    if not replaced and content is None:
         return Retracted(found=found, rewritten=rewritten)
     resolved = without_meant(
         store,
@@ -190,7 +197,10 @@ def retract(
             table_schema=dict(now.table.schema),
             columns=now.history.columns,
         )
+        entry = entry if content is None else content.within(entry)
         _refuse_overtaken(store, found, now, entry)
+        if content is not None:
+            _refuse_read_since(store, settings.name, content, now.history)
         return now, entry
 
     now, entry = append_what_is_found(store, settings.name, look_again)
@@ -200,6 +210,7 @@ def retract(
         replaced=replaced,
         rows=rows,
         entry=None if entry is None else entry.sequence,
+        content=content,
     )
 
 
@@ -268,7 +279,7 @@ def _named(
     store: Reader, settings: PipelineSettings, history: History, names: Sequence[str]
 ) -> tuple[Named, ...]:
     """Return the source files that names stand for; raise where one cannot be taken back."""
-    known = _Known(store, settings.name, history)
+    known = Known(store, settings.name, history)
     found: dict[str, Named] = {}
     for name in names:
         befores = {key: known(key) for key in keys_of(name, settings, history.source_uris)}
@@ -288,23 +299,6 @@ def _named(
             raise SourceNotRetractable(f"{one.key} {why}; nothing was changed", file=one.key)
         found[one.key] = one
     return tuple(found.values())
-
-
-class _Known:
-    """What the journal says of source files; names that turn out damaged are not believed."""
-
-    def __init__(self, store: Reader, pipeline: str, history: History) -> None:
-        self._store = store
-        self._pipeline = pipeline
-        self._lookup = history.lookup(store, pipeline)
-
-    def __call__(self, key: str) -> Before:
-        try:
-            return self._lookup(key)
-        except SegmentBroken as broken:
-            whole = rebuild(self._store, self._pipeline, receipt=None, why=str(broken))
-            self._lookup = whole.lookup(self._store, self._pipeline)
-            return self._lookup(key)
 
 
 def _journals(store: Reader, pipeline: str, meant: Meant, history: History) -> Journals:
@@ -382,3 +376,15 @@ def _refuse_overtaken(store: Reader, before: Found, now: Found, entry: Entry) ->
             path=path,
         )
     refuse_collected_since(store, before.last.sequence, entry)
+
+
+def _refuse_read_since(store: Reader, pipeline: str, content: Content, history: History) -> None:
+    """Raise where somebody else has read the new content, or has found columns, meanwhile."""
+    known = Known(store, pipeline, history)
+    now = {key: Named.of(key, known(key)) for key in content.before}
+    if now != content.before or history.columns != content.known:
+        raise JournalConflict(
+            "the new content was read by a batch meanwhile, or columns were added; nothing was "
+            "done, try again",
+            path=store.describe(layout.journal_folder(pipeline)),
+        )

@@ -68,3 +68,9 @@ def why_not(before: Before) -> str | None:
     if not record.records_read and before.finished is None:
         return "failed, and no row of it is in the table"
     return None
+
+
+def has_rows(before: Before) -> bool:
+    """Whether rows of a file may be in the table, by what the journal knows of it."""
+    left = before.unfinished
+    return before.finished is not None or (left is not None and left.record.records_read > 0)

@@ -5,9 +5,10 @@ from collections.abc import Callable
 from blizzard.model.files import Location
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed.locations import written_out
-from lakebed.storage.store import Reader
+from lakebed.storage.store import Reader, Store
 
 OpenReader = Callable[[Location], Reader]
+OpenStore = Callable[[Location], Store]
 
 
 def source_uris_of(settings: PipelineSettings) -> dict[str, str]:

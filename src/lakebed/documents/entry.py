@@ -143,7 +143,7 @@ Kind = Literal[
     "open", "batch", "gc", "redo", "retry", "inherited", "closed", "moved", "promote", "replay",
     "discard", "retract", "erase",
 ]  # fmt: skip
-"""What an entry is: only a batch and a replay have data files of their own.
+"""What an entry is: only a batch, a replay and a retraction have data files of their own.
 
 `open` begins a journal. `gc` names what is deleted after it. `redo` gives up data files that are
 gone, so that their source files are read again. `retry` names source files that failed and are to
@@ -152,7 +152,8 @@ ends a journal that another pipeline has taken over. `moved` says that the files
 another place now, and which objects they are there. `promote` puts data files in the place of
 others, in which a column is filled from `_rescued`. `replay` has rows of lines that were set aside,
 `discard` gives such lines up. `retract` takes the rows of source files out of the table, `erase`
-rows for which a condition holds: data files go, or come anew without them.
+rows for which a condition holds: data files go, or come anew without them. What a retraction has
+read to take the place of such rows are its own data files.
 """
 
 
@@ -212,6 +213,20 @@ class Entry:
     def data_files(self) -> tuple[FinishedFile, ...]:
         """Return every data file that was written for it, whatever is to become of it."""
         return (*self.files, *(one.new for one in self.replaced if one.new is not None))
+
+    @property
+    def readings(self) -> tuple[SourceRecord, ...]:
+        """Return what it says of source files that were read for it, or failed."""
+        if self.kind not in ("batch", "retract"):
+            return ()
+        return tuple(record for record in self.sources if not record.retracted)
+
+    def has_read(self, key: str) -> bool:
+        """Whether a source file was read for it."""
+        return any(
+            record.key == key and record.failure is None and not record.gone
+            for record in self.readings
+        )
 
     @property
     def quarantine_files(self) -> tuple[QuarantineFile, ...]:

@@ -12,7 +12,7 @@ FORMAT_WITH_QUARANTINE = 4
 """Of an entry that names quarantine files, which the `gc` of a program of before would delete."""
 FORMAT_WITH_REMOVAL = 5
 """Of an entry that takes rows out of the table. A program of before would put files in the place of
-others only, and would not know that sources have no row in the table any more."""
+others only, and would not know that sources have no row in the table any more, or others."""
 FORMATS = (
     FORMAT, FORMAT_WITH_HOLES, FORMAT_WITH_FORMS, FORMAT_WITH_QUARANTINE, FORMAT_WITH_REMOVAL,
 )  # fmt: skip

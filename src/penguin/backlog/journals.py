@@ -281,10 +281,10 @@ class _Journal:
                 f"not entry {sequence} of {self.pipeline}",
                 path=where,
             )
-        if entry.files and entry.kind not in ("batch", "replay"):
+        if entry.files and entry.kind not in ("batch", "replay", "retract"):
             raise JournalBroken(
-                f"entry {sequence} ({entry.kind}) names data files, which only a batch or a "
-                "replay does",
+                f"entry {sequence} ({entry.kind}) names data files, which only a batch, a replay "
+                "or a retraction does",
                 path=where,
             )
         if entry.replaced and entry.kind not in ("promote", "retract", "erase"):

@@ -123,10 +123,16 @@ class RetractionPassedOver(Event):
 
     def sentence(self) -> str:
         """Report why, and what to do."""
+        what, again = "erasure", "run blizzard erase again"
+        if self.kind == "retract":
+            what = "retraction"
+            again = (
+                "nothing has come in their place; run blizzard retract again for the source "
+                f"files that blizzard journal show {self.entry} names"
+            )
         return (
-            f"{self.table}: the {'erasure' if self.kind == 'erase' else 'retraction'} in entry "
-            f"{self.entry} of pipeline {self.pipeline} was not applied: {'; '.join(self.reasons)}; "
-            f"the rows are still in the table, run blizzard {self.kind} again"
+            f"{self.table}: the {what} in entry {self.entry} of pipeline {self.pipeline} was not "
+            f"applied: {'; '.join(self.reasons)}; the rows are still in the table; {again}"
         )
 
     def measures(self) -> Iterable[Measure]:

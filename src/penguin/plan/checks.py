@@ -42,22 +42,25 @@ def check_books(ready: ReadyEntry) -> None:
                 + (", and failed" if source.failure else ""),
                 path=ready.path,
             )
-    given = sum(source.rows for source in ready.entry.sources)
-    if ready.entry.kind == "replay":
-        given += sum(one.rows for one in ready.entry.resolved)
-    held, told = sum(file.record_count for file in ready.entry.files), "hold"
-    if ready.entry.kind == "retract":
-        held, told = ready.entry.left_out, "lose"
-    if ready.entry.kind == "erase":
-        held, told = ready.entry.left_out, "lose"
+    entry = ready.entry
+    given = sum(source.rows for source in entry.sources if not source.retracted)
+    if entry.kind == "replay":
+        given += sum(one.rows for one in entry.resolved)
+    held = sum(file.record_count for file in entry.files)
+    taken = sum(source.rows for source in entry.sources if source.retracted)
+    if entry.kind == "erase":
         # Where erased rows came from is not known of all of them.
-        given = max(held, sum(ready.entry.erased.values()))
-    if given != held:
-        raise EntryInvalid(
-            f"the row counts of entry {ready.entry.sequence} do not add up: its source files "
-            f"gave {given} rows, but its data files {told} {held}",
-            path=ready.path,
-        )
+        taken = max(entry.left_out, sum(entry.erased.values()))
+    for rows, verb, told, count in (
+        (given, "gave", "hold", held),
+        (taken, "lose", "lose", entry.left_out),
+    ):
+        if rows != count:
+            raise EntryInvalid(
+                f"the row counts of entry {entry.sequence} do not add up: its source files "
+                f"{verb} {rows} rows, but its data files {told} {count}",
+                path=ready.path,
+            )
 
 
 def check_names(ready: ReadyEntry, others: Mapping[str, Add]) -> None:

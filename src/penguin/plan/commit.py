@@ -195,13 +195,14 @@ class _Draft:
         """Do all that an entry says of files that go or are replaced, or leave the table as it is.
 
         The rows of those files are in the table then: nothing waits for it, and it can be run
-        again. A file is never added without the one being removed in whose place it comes.
+        again. A file is never added without the one being removed in whose place it comes, and rows
+        that were read to take the place of others are given up with all the rest.
         """
         entry = ready.entry
         check_replaced(ready)
-        # What is left of a file fits as the file did: only a promotion asks for a column.
+        # What is left of a file fits as the file did: only what is new asks for a column.
         decision: Decision = Fits()
-        if entry.kind == "promote":
+        if entry.kind == "promote" or entry.files:
             decision = self.rules.decide(after, _with_all_columns(entry, after))
         reasons = self._reasons_against(entry, decision)
         if not reasons:
@@ -225,6 +226,8 @@ class _Draft:
             self.not_promoted.append(
                 NotPromoted(entry=name, kind=entry.kind, reasons=reasons, mark=mark, before=before)
             )
+            # What was read to come in is in no table, so no state is before this one.
+            self.discarded |= {file_name(file.filename): None for file in entry.files}
             self.after = after
         self.table = table
         self.taken.setdefault(entry.pipeline, []).append(ready)

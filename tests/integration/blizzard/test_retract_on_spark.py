@@ -25,3 +25,15 @@ def test_tasks_write_files_without_the_rows(tmp_path):
     desk.retract("0/b.ndjson", runner=shared_runner())
     desk.penguin()
     assert desk.ids() == [1]
+
+
+def test_tasks_read_the_new_content_and_write_the_rows_that_stay(tmp_path):
+    desk = Taken(tmp_path, {"fields": [ID]}, source={"on_change": "replace"})
+    desk.land("a.ndjson", {"id": 1})
+    desk.land("b.ndjson", {"id": 2})
+    desk.ingest()
+    desk.land("b.ndjson", {"id": 20}, {"id": 21})
+    desk.blizzard(runner=shared_runner())
+    assert desk.ids() == [1, 2]
+    desk.penguin()
+    assert sorted(desk.ids()) == [1, 20, 21]

@@ -62,6 +62,7 @@ def test_its_json_has_these_keys(desk):
     assert list(row) == [
         *("pipeline", "table_uri", "entry", "sources", "rows", "bad_lines"),
         *("removed", "rewritten", "searched"),
+        *("replaced_by", "new_rows", "new_bad_lines"),
     ]
     assert (row["entry"], row["rows"]) == (2, 2)
     assert row["sources"] == [{"source": "in", "path": "b.ndjson", "rows": 2}]

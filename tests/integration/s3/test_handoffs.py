@@ -5,7 +5,8 @@ import pytest
 from blizzard.discover.schedule import Pace
 from blizzard.handoff.publish import publisher_of
 from blizzard.model.settings import PipelineSettings, SinkSettings
-from blizzard.pipeline import DeltaLog, Pipeline
+from blizzard.pipeline import Pipeline
+from blizzard.renewal import DeltaLog
 from lakebed.clock import Clock
 from lakebed.errors import ObjectMissing
 from lakebed.layout import PENDING, file_id, log_version

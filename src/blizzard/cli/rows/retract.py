@@ -6,8 +6,9 @@ from typing import Annotated
 import typer
 
 from blizzard.cli.output import One, load, open_reader, tables_of, the_one
-from blizzard.cli.rows.rewriting import commit, rewriter, table_log
+from blizzard.cli.rows.rewriting import commit, reading_of, rewriter, table_log
 from blizzard.cli.surroundings import Surroundings
+from blizzard.maintain.new_content.replace import exchange_of, replace_rows
 from blizzard.maintain.retract import Retracted, look
 from blizzard.maintain.retract import retract as append_retraction
 from blizzard.model.locations import sink_location
@@ -27,6 +28,7 @@ from lakebed.arguments import (
 )
 from lakebed.console import console, plural, print_line, say, say_first
 from lakebed.storage.store import Store
+from lakebed.telemetry.logs import LogFormat, LogLevel, log_events
 from lakebed.types import Commit
 from lakebed.units import in_words
 from penguin import inline
@@ -46,10 +48,18 @@ def retract(
     files: Files = None,
     folders: Folders = None,
     pipeline: One = None,
+    other: Annotated[
+        str | None,
+        typer.Option(
+            "--replace",
+            metavar="OTHER",
+            help="A source file whose rows take their place; it may be SOURCE itself.",
+        ),
+    ] = None,
     yes: Sure = False,
     output: Shape = Output.TEXT,
 ) -> None:
-    """Take the rows of source files out of the table.
+    """Take the rows of source files out of the table, or put those of another in their place.
 
     Data files with other rows, too, are rewritten on Spark; penguin does it all in one commit.
     """
@@ -62,16 +72,35 @@ def retract(
         if yes:
             with rewriter(loaded, around) as runner:
                 store = Store(place.uri, place.options)
-                done = append_retraction(store, settings, sources, log, runner, clock=around.clock)
+                if other is None:
+                    done = append_retraction(
+                        store, settings, sources, log, runner, clock=around.clock
+                    )
+                else:
+                    reading = reading_of(
+                        loaded,
+                        settings,
+                        runner,
+                        around.clock,
+                        log_events(LogLevel.WARN, LogFormat.TEXT),
+                    )
+                    exchange = exchange_of(
+                        store, settings, sources, other, open_reader, now=around.clock.now()
+                    )
+                    done = replace_rows(store, settings, exchange, log, runner, reading)
             if done.entry is not None and settings.sink.commit is Commit.INLINE:
                 commit(settings, table, around)
         else:
-            done = Retracted(found=look(open_reader(place), settings, sources, log))
+            reader, names = open_reader(place), tuple(sources)
+            if other is not None:
+                now = around.clock.now()
+                names = exchange_of(reader, settings, names, other, open_reader, now=now).names
+            done = Retracted(found=look(reader, settings, names, log))
     if output is Output.JSON:
-        print_line(retraction_row(settings, done))
+        print_line(retraction_row(settings, done, other))
     else:
-        _show(settings, done, sure=yes)
-    raise typer.Exit(FAILED if done.found.rows.files and not yes else DONE)
+        _show(settings, done, other, sure=yes)
+    raise typer.Exit(FAILED if (done.found.rows.files or other) and not yes else DONE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,9 +134,16 @@ class RetractionRow:
     removed: tuple[DataFileRow, ...]
     rewritten: tuple[DataFileRow, ...]
     searched: tuple[DataFileRow, ...]
+    replaced_by: str | None
+    """The source file whose rows come in their place."""
+    new_rows: int | None
+    """None where it was not read."""
+    new_bad_lines: int | None
 
 
-def retraction_row(settings: PipelineSettings, done: Retracted) -> RetractionRow:
+def retraction_row(
+    settings: PipelineSettings, done: Retracted, other: str | None = None
+) -> RetractionRow:
     """Return what was taken out or, where nothing was done, what would be."""
     found, rows = done.found, _rows(done)
     return RetractionRow(
@@ -123,7 +159,16 @@ def retraction_row(settings: PipelineSettings, done: Retracted) -> RetractionRow
         removed=_files(found.rows.whole),
         rewritten=_files(found.rows.mixed),
         searched=_files(found.rows.unnamed),
+        replaced_by=_new_name(done) or other,
+        new_rows=None if done.content is None else sum(one.rows for one in done.content.records),
+        new_bad_lines=None
+        if done.content is None
+        else sum(one.quarantined for one in done.content.records),
     )
+
+
+def _new_name(done: Retracted) -> str | None:
+    return None if done.content is None else done.content.records[0].key
 
 
 def _rows(done: Retracted) -> dict[str, int]:
@@ -134,14 +179,14 @@ def _files(files: tuple[ActiveFile, ...]) -> tuple[DataFileRow, ...]:
     return tuple(DataFileRow(path=one.path, rows=one.rows, bytes=one.size) for one in files)
 
 
-def _show(settings: PipelineSettings, done: Retracted, *, sure: bool) -> None:
+def _show(settings: PipelineSettings, done: Retracted, other: str | None, *, sure: bool) -> None:
     to, found, rows = console(), done.found, _rows(done)
     count = plural(len(found.sources), "source file")
     say(to, f"pipeline {settings.name}: {plural(sum(rows.values()), 'row')} of {count}")
     say_first(
         to, [f"{one.key}: {plural(rows.get(one.key, 0), 'row')}" for one in found.sources], 10
     )
-    if not found.rows.files or (sure and done.entry is None):
+    if not other and (not found.rows.files or (sure and done.entry is None)):
         say(to, "  none of their rows is in the table; nothing was changed")
         if found.waiting_lines:
             lines = plural(found.waiting_lines, "bad line")
@@ -160,6 +205,12 @@ def _show(settings: PipelineSettings, done: Retracted, *, sure: bool) -> None:
     if found.waiting_lines:
         verb = "given up" if sure else "to be given up"
         say(to, f"  {plural(found.waiting_lines, 'bad line')} in quarantine {verb}")
+    if done.content is not None:
+        new = done.content.records[0]
+        bad = f", {plural(new.quarantined, 'bad line')} in quarantine" if new.quarantined else ""
+        say(to, f"  {plural(new.rows, 'row')} of {new.key} in their place{bad}")
+    elif other is not None:
+        say(to, f"  the rows of {other} are to come in their place")
     if sure:
         _show_next(settings, done)
     else:

@@ -1,23 +1,42 @@
 """What the commands share that rewrite data files: the table's log, Spark, and the commit."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from blizzard.cli.surroundings import Surroundings
 from blizzard.events import SparkStarting
-from blizzard.execute.runner import Rewriter
+from blizzard.execute.runner import Rewriter, Runner
+from blizzard.maintain.new_content.content import Reading
+from blizzard.maintain.new_content.replace import renew
 from blizzard.maintain.replacing import TableLog, TableNow
+from blizzard.model.files import SourceFile
 from blizzard.model.rewriting import ActiveFile
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
-from blizzard.service import SPARK_SAID, asks_fates, asks_last_committed, table_rules
+from blizzard.renewal import Renew, Renewed
+from blizzard.service import (
+    SPARK_SAID,
+    RenewOf,
+    ServiceRunner,
+    asks_columns,
+    asks_fates,
+    asks_last_committed,
+    open_reader,
+    table_rules,
+)
+from lakebed.clock import Clock
 from lakebed.layout import TablePath
+from lakebed.storage.store import Store
+from lakebed.telemetry.events import Emit
 from lakebed.telemetry.logs import LogFormat, LogLevel, log_events
 from penguin import inline
 from penguin.model.settings import TableSettings
 
+REST_SECS = 30.0
+"""How long changed files wait before it is tried again to replace their rows."""
+
 
 @contextmanager
-def rewriter(loaded: BlizzardSettings, around: Surroundings) -> Iterator[Rewriter]:
+def rewriter(loaded: BlizzardSettings, around: Surroundings) -> Iterator[ServiceRunner]:
     """Yield what rewrites files; Spark starts with the first of them, and is stopped at the end."""
     emit = log_events(LogLevel.INFO, LogFormat.TEXT)
     runner = around.make_runner(
@@ -32,6 +51,46 @@ def rewriter(loaded: BlizzardSettings, around: Surroundings) -> Iterator[Rewrite
         yield runner
     finally:
         runner.stop()
+
+
+def reading_of(
+    loaded: BlizzardSettings, settings: PipelineSettings, runner: Runner, clock: Clock, emit: Emit
+) -> Reading:
+    """Return what reads source files that are to take the place of rows."""
+    return Reading(
+        runner=runner,
+        open_source=open_reader,
+        of_table=asks_columns(settings),
+        clock=clock,
+        emit=emit,
+        total_concurrency=loaded.total_concurrency,
+    )
+
+
+def renews(clock: Clock) -> RenewOf:
+    """Return what puts new content in the place of rows, for the pipelines of a run."""
+
+    def renew_of(
+        loaded: BlizzardSettings, settings: PipelineSettings, runner: Runner, emit: Emit
+    ) -> Renew:
+        reading = reading_of(loaded, settings, runner, clock, emit)
+        rested = -REST_SECS
+        if not isinstance(runner, Rewriter):
+            raise TypeError("this runner rewrites no data files")
+
+        def try_it(store: Store, files: Sequence[SourceFile]) -> Renewed:
+            nonlocal rested
+            now = clock.seconds()
+            # Whoever waits for penguin need not read all journals every second.
+            if rested <= now < rested + REST_SECS:
+                return Renewed()
+            renewed = renew(store, settings, files, table_log(settings), runner, reading)
+            rested = now if renewed.waits is not None else -REST_SECS
+            return renewed
+
+        return try_it
+
+    return renew_of
 
 
 def commit(settings: PipelineSettings, table: TableSettings | None, around: Surroundings) -> None:

@@ -160,7 +160,7 @@ class JournalBooks:
         for record in entry.sources:
             yield from self._check_lines(number, entry, record)
         is_replay = entry.kind == "replay"
-        given = sum(record.rows for record in entry.sources if entry.kind == "batch")
+        given = sum(record.rows for record in entry.readings)
         given += sum(one.rows for one in entry.resolved if is_replay)
         held = sum(file.record_count for file in entry.files)
         taken = sum(record.rows for record in entry.sources if record.retracted)
@@ -184,7 +184,8 @@ class JournalBooks:
 
     def _check_lines(self, number: int, entry: Entry, record: SourceRecord) -> Iterator[Difference]:
         told = record.rows + record.blank + record.filtered + record.quarantined
-        if entry.kind == "batch" and (record.rows if record.failure else record.lines != told):
+        is_read = entry.kind in ("batch", "retract")
+        if is_read and (record.rows if record.failure else record.lines != told):
             yield self._differs(
                 Kind.BOOKS_DIFFER,
                 f"entry {number}: {record.key} has {plural(record.lines, 'line')}, of which "
@@ -214,7 +215,9 @@ class JournalBooks:
                 self._part_way[record.key] = record.records_read
             return
         self._part_way.pop(record.key, None)
-        if entry.kind not in ("batch", "inherited") or record.gave_no_row:
+        # That its rows are taken back does not make a file one that was not read.
+        is_known = entry.kind == "retract" and not record.retracted
+        if not (is_known or entry.kind in ("batch", "inherited")) or record.gave_no_row:
             return
         if entry.kind == "batch" and place in self._done and not record.reingested:
             yield self._differs(
@@ -229,7 +232,7 @@ class JournalBooks:
         totals = self.totals
         totals.entries += 1
         totals.waiting += not self.is_committed(entry) and entry.sequence > 0
-        for record in entry.sources if entry.kind == "batch" else ():
+        for record in entry.readings:
             if record.failure is None:
                 totals.source_files += record.complete
                 totals.lines += record.lines

@@ -26,7 +26,7 @@ class QuarantineBooks:
     def take(self, entry: Entry) -> Iterator[Difference]:
         """Go on by one entry; yield what is wrong with it."""
         self.is_closed = entry.kind == "closed"
-        if entry.kind == "batch":
+        if entry.kind in ("batch", "retract"):
             yield from self._check_sources(entry)
         for one in entry.quarantine_files:
             counted = sum(each.lines for each in one.sources)
@@ -53,7 +53,7 @@ class QuarantineBooks:
         for file in entry.quarantine:
             for each in file.sources:
                 held[each.source] += each.lines
-        for record in entry.sources:
+        for record in entry.readings:
             found = held.pop(record.key, 0)
             if found != record.quarantined:
                 yield _differs(

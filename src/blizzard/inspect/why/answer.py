@@ -177,6 +177,8 @@ class Retraction:
     committed_at: datetime | None = None
     deleted_from: datetime | None = None
     """Before then no VACUUM deletes the files with the rows, by the table's retention."""
+    replaced: bool = False
+    """Whether the new content of the file comes in their place, with the same entry."""
 
     @property
     def is_done(self) -> bool:

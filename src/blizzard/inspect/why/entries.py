@@ -94,15 +94,8 @@ def _may_hold(body: bytes, word: bytes) -> bool:
 
 
 def reading(journal: JournalReader, key: str, path: str, last: int) -> Entry | None:
-    """Return the newest batch, up to an entry, that read a source file; None where none did."""
-
-    def has_read(entry: Entry) -> bool:
-        return entry.kind == "batch" and any(
-            record.key == key and record.failure is None and not record.gone
-            for record in entry.sources
-        )
-
-    return next(mentioning(journal, path, last, has_read), None)
+    """Return the newest entry, up to one, that read a source file; None where none did."""
+    return next(mentioning(journal, path, last, lambda entry: entry.has_read(key)), None)
 
 
 def retracting(journal: JournalReader, key: str, path: str, last: int) -> Entry | None:
@@ -130,8 +123,8 @@ def earlier_parts(journal: JournalReader, key: str, entry: Entry) -> tuple[Entry
         number -= 1
         if before is None:
             break
-        record = next((each for each in before.sources if each.key == key), None)
-        if record is None or record.failure is not None or before.kind != "batch":
+        record = next((each for each in before.readings if each.key == key), None)
+        if record is None or record.failure is not None:
             continue
         found.append(before)
         skipped = record.skipped
@@ -139,7 +132,7 @@ def earlier_parts(journal: JournalReader, key: str, entry: Entry) -> tuple[Entry
 
 
 def _skipped(entry: Entry, key: str) -> int:
-    return max((each.skipped for each in entry.sources if each.key == key), default=0)
+    return max((each.skipped for each in entry.readings if each.key == key), default=0)
 
 
 def _created(journal: JournalReader, numbers: Sequence[int]) -> list[int | None]:

@@ -180,14 +180,15 @@ def _finished(
     if table is None:
         return bare
     entry = _entry_of(table, done)
-    if entry is None or entry.kind != "batch":
+    if entry is None or not entry.has_read(done.key):
         answer = _inherited(table, bare)
     else:
         parts = (*earlier_parts(table.journal, done.key, entry), entry)
         answer = _with_parts(asked, bare, parts, done.key)
     retraction = _retraction(asked, table, done)
     if retraction is not None:
-        state = State.RETRACTED if retraction.is_done else answer.state
+        gone = retraction.is_done and not retraction.replaced
+        state = State.RETRACTED if gone else answer.state
         answer = replace(answer, state=state, retraction=retraction)
     if facts is not None and not is_same(done, facts):
         state = State.WAITING if found.take else State.CHANGED
@@ -202,7 +203,7 @@ def _entry_of(table: Table, done: IngestedFile) -> Entry | None:
     entries are looked through, the newest first.
     """
     entry = None if done.entry is None else table.journal.entry(done.entry)
-    if entry is not None and entry.kind == "batch":
+    if entry is not None and entry.has_read(done.key):
         return entry
     path = done.key.partition(":")[2]
     last = table.last if done.entry is None else done.entry
@@ -219,8 +220,8 @@ def _retraction(asked: Asked, table: Table, done: IngestedFile) -> Retraction | 
         entry = retracting(table.journal, done.key, done.key.partition(":")[2], last)
     if entry is None:
         return None
-    rows = sum(record.rows for record in entry.sources if record.key == done.key)
-    return _taken_out(asked, table, entry, rows)
+    rows = sum(one.rows for one in entry.sources if one.key == done.key and one.retracted)
+    return replace(_taken_out(asked, table, entry, rows), replaced=entry.has_read(done.key))
 
 
 def _erasures(asked: Asked, key: str) -> tuple[Retraction, ...]:
@@ -277,7 +278,7 @@ def _with_parts(asked: Asked, bare: Answer, parts: tuple[Entry, ...], key: str) 
         files = [file for file in entry.files if key in file.source_files]
         data_files += table.data_files(entry, files)
         told = table.committed(entry)
-        records = (record for record in entry.sources if record.key == key)
+        records = (record for record in entry.readings if record.key == key)
         reads += [_read(entry, record, told) for record in records]
     since: list[Resolution] = []
     for entry, one in resolutions(table, parts, key):

@@ -133,7 +133,9 @@ def _waits(answer: Answer, source: SourceSettings) -> str:
             if answer.failure is not None
             else " It was read before, and is another object now."
         )
-        if answer.read:
+        if answer.read and source.on_change is OnChange.REPLACE:
+            again += " Its rows are taken out of the table with the commit that has the new ones."
+        elif answer.read:
             again += " The rows of the one before stay in the table, too."
     if backlog is None or backlog.files is None:
         return (
@@ -220,11 +222,17 @@ def _changed(case: Case) -> Told:
     on_change = case.source.on_change
     said = "is reported and not read" if on_change is OnChange.ERROR else "is not read"
     rows = f" ({_rows(case.answer)})" if case.answer.read else ""
+    path = case.answer.path
+    in_place = (
+        f"blizzard retract {path} --replace {path} puts it in the place of the old rows; "
+        "source.on_change: replace does so by itself"
+    )
     return Told(
         f"It was read{rows} and has been another object in its source since then. Its new content "
         f"{said}: source.on_change is {on_change.value}.",
         (
             "put the new content under another name, which is then read",
+            in_place,
             "source.on_change: reingest reads it too, and the rows of the old content stay",
         ),
     )
@@ -266,7 +274,14 @@ def _held(case: Case) -> Told:
 
 
 def _discarded(case: Case) -> Told:
-    answer = case.answer
+    answer, taken = case.answer, case.answer.retraction
+    if taken is not None and taken.replaced and taken.passed_over:
+        return Told(
+            f"Its new content was read with entry {taken.entry} to take the place of the old, and "
+            "penguin could not apply that entry, since data files with the old rows had been "
+            f"changed: {plural(taken.rows, 'row')} of the old content stay in the table.",
+            (f"blizzard retract {answer.path} --replace {answer.path} replaces them",),
+        )
     files = plural(len(_in_state(answer)), "data file")
     return Told(
         f"It was read with {_entries(answer)} ({_what(answer)}); {files} of it had been held by "
@@ -323,6 +338,9 @@ def _committed(case: Case) -> Told:
     taken = answer.retraction
     if taken is None:
         return Told(sentence)
+    if taken.replaced:
+        rows = plural(taken.rows, "row")
+        return Told(f"{sentence} They took the place of {rows} of its earlier content.")
     if taken.passed_over:
         sentence += f" The retraction in entry {taken.entry} had no effect."
         return Told(sentence, ("run blizzard retract again to take its rows back",))

@@ -52,6 +52,10 @@ class Retraction:
     rows: int
     erased: bool = False
     """Whether they go because of what they hold, not of where they came from."""
+    read: int = 0
+    """Rows that come in their place; without effect they never do."""
+    files: int = 0
+    """The data files that hold those."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,8 +124,12 @@ class Ledger:
                         mark=entry.replacement_mark,
                         rows=entry.left_out,
                         erased=entry.kind == "erase",
+                        read=sum(file.record_count for file in entry.files),
+                        files=len(entry.files),
                     )
                     self.retractions[str(entry.sequence)] = taken
+                if entry.readings:
+                    self._count(entry)
             case (
                 # What they say of source files is no reading of them.
                 "open" | "gc" | "retry" | "inherited" | "closed" | "moved"
@@ -148,9 +156,9 @@ class Ledger:
                 self._pass(record)
 
     def _count(self, entry: Entry) -> None:
-        """Count what a batch has read."""
+        """Count what was read for an entry."""
         sums = self.sums
-        sources = {record.source for record in entry.sources}
+        sources = {record.source for record in entry.readings}
         self.sums = replace(
             sums,
             totals=sums.totals.plus(entry),
@@ -160,7 +168,7 @@ class Ledger:
             },
             dead_letters=sums.dead_letters + dead_letters_of(entry),
         )
-        for record in entry.sources:
+        for record in entry.readings:
             if record.failure is None:
                 self._add_places(record, 1)
 

@@ -30,8 +30,8 @@ class Totals:
         # What is inherited was counted by the journal that it comes from.
         records = [
             record
-            for record in entry.sources
-            if entry.kind == "batch" and record.failure is None and source in (None, record.source)
+            for record in entry.readings
+            if record.failure is None and source in (None, record.source)
         ]
         return Totals(
             batches=self.batches + (entry.kind == "batch" and (source is None or bool(records))),

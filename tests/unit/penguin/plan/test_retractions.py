@@ -1,10 +1,12 @@
 """A retraction in the plan of a commit: all of its files go, or none does."""
 
+from dataclasses import replace
+
 import pytest
 
 from lakebed.documents.entry import SourceRecord
 from lakebed.documents.replacement import Replacement
-from lakebed.layout import held_transaction
+from lakebed.layout import file_name, held_transaction
 from penguin.model.commit import HeldState
 from tests.unit.penguin.plan.test_commit import backlog, file, ready
 from tests.unit.penguin.plan.test_promotions import OLD, planned
@@ -80,3 +82,35 @@ def test_an_erasure_of_more_rows_than_its_files_lose_stops_its_pipeline():
 def test_an_erasure_of_which_a_file_is_gone_leaves_the_table_as_it_is():
     commit = planned(backlog(erasure(erased={})), active=(OLD,)).commit
     assert (commit.removes, [one.kind for one in commit.not_promoted]) == ((), ["erase"])
+
+
+def exchange(*, rows=2, new_rows=2):
+    plain = retraction()
+    new = SourceRecord(source="in", path="a", size=2, etag="2", lines=rows, rows=rows, unit="u")
+    entry = replace(
+        plain.entry,
+        sources=(*plain.entry.sources, new),
+        files=(file("content", rows=new_rows),),
+    )
+    return replace(plain, entry=entry)
+
+
+def test_new_content_comes_with_the_very_commit_that_takes_the_old_out():
+    commit = planned(backlog(exchange()), active=(OLD, WHOLE)).commit
+    assert {add.path for add in commit.adds} == {file("content").filename, file("new").filename}
+    assert {one.filename for one in commit.removes} == {OLD, WHOLE}
+    assert (commit.left_out, commit.rewritten_rows, commit.rows) == (5, 3, 2)
+
+
+def test_where_the_old_cannot_go_the_new_content_is_given_up_and_never_added():
+    commit = planned(backlog(exchange()), active=(OLD,)).commit
+    assert (commit.adds, commit.removes, commit.holds) == ((), (), ())
+    name = file_name(file("content").filename)
+    assert commit.discarded == {name: None}
+    assert (held_transaction(name), HeldState.GONE.value) in commit.transactions()
+
+
+def test_new_content_whose_rows_do_not_add_up_stops_its_pipeline():
+    found = planned(backlog(exchange(new_rows=3)), active=(OLD, WHOLE))
+    assert found.commit is None
+    assert "gave 2 rows, but its data files hold 3" in str(found.stopped[0].error)

@@ -1,0 +1,188 @@
+"""`source.on_change: replace`: what a file holds now takes the place of its rows."""
+
+import json
+
+import pytest
+
+from blizzard import events
+from blizzard.config.load import load
+from lakebed.telemetry.events import Event
+from tests.support.builders import entries
+from tests.support.promotions import ID
+from tests.support.retractions import Taken
+
+REPLACE = {"on_change": "replace"}
+QUARANTINE = {"error_handling": {"on_bad_record": "quarantine"}}
+
+
+@pytest.fixture
+def desk(tmp_path):
+    desk = Taken(tmp_path, {"fields": [ID], "provenance": ["file"]}, source=REPLACE)
+    desk.land("a.ndjson", {"id": 1})
+    desk.land("b.ndjson", {"id": 2}, {"id": 3})
+    desk.ingest()
+    return desk
+
+
+def balanced(desk):
+    audit = desk.audited()
+    assert audit.is_balanced, audit.differences
+
+
+def why(desk, name):
+    return json.loads(desk.cli("why", name, "--output", "json").stdout)
+
+
+def test_new_content_comes_in_the_place_of_the_old_with_one_version(desk):
+    before = desk.version
+    desk.land("b.ndjson", {"id": 20})
+    assert why(desk, "b.ndjson")["state"] == "waiting"
+    desk.blizzard()
+    assert sorted(desk.ids()) == [1, 2, 3]
+    desk.penguin()
+    assert desk.version == before + 1
+    assert sorted(desk.ids()) == [1, 20]
+    assert sorted(desk.ids(before)) == [1, 2, 3]
+    assert why(desk, "b.ndjson")["state"] == "committed"
+    desk.ingest()
+    assert desk.version == before + 1
+    balanced(desk)
+
+
+def test_new_files_are_read_beside_and_changes_follow_one_another(desk):
+    for time in (1, 2, 3):
+        desk.land("a.ndjson", {"id": time * 10})
+        desk.land("b.ndjson", {"id": time * 100})
+        desk.land(f"new{time}.ndjson", {"id": -time})
+        desk.ingest()
+    assert sorted(desk.ids()) == [-3, -2, -1, 30, 300]
+    balanced(desk)
+
+
+def test_the_same_content_is_not_read_again(desk):
+    before = len(entries(desk.table))
+    desk.land("b.ndjson", {"id": 2}, {"id": 3})
+    desk.ingest()
+    assert sorted(desk.ids()) == [1, 2, 3]
+    assert len(entries(desk.table)) in (before, before + 1)
+    balanced(desk)
+
+
+def test_it_waits_for_penguin_where_old_rows_are_not_committed(desk):
+    desk.land("c.ndjson", {"id": 4})
+    desk.blizzard()
+    desk.land("c.ndjson", {"id": 40})
+    told: list[Event] = []
+    desk.blizzard(emit=told.append)
+    (waits,) = [one for one in told if isinstance(one, events.ReplacementWaits)]
+    assert "run penguin first" in waits.reason
+    desk.penguin()
+    assert sorted(desk.ids()) == [1, 2, 3, 4]
+    desk.ingest()
+    assert sorted(desk.ids()) == [1, 2, 3, 40]
+    balanced(desk)
+
+
+@pytest.mark.parametrize("content", ["not json", ""])
+def test_content_that_fails_leaves_the_old_rows_and_is_told_as_failed(desk, content):
+    desk.land("b.ndjson", content)
+    desk.land("a.ndjson", {"id": 10})
+    desk.ingest()
+    assert sorted(desk.ids()) == [2, 3, 10]
+    failed = [one for one in entries(desk.table)[-1].sources if one.failure is not None]
+    assert [one.path for one in failed] == ["b.ndjson"]
+    assert why(desk, "b.ndjson")["state"] == "failed"
+    desk.land("b.ndjson", {"id": 20})
+    desk.ingest()
+    assert sorted(desk.ids()) == [10, 20]
+    balanced(desk)
+
+
+def test_bad_lines_of_the_old_content_go_and_those_of_the_new_wait(tmp_path):
+    desk = Taken(tmp_path, {"fields": [ID]}, source=REPLACE, more=QUARANTINE)
+    desk.land("a.ndjson", {"id": 1}, {"id": "old"})
+    desk.ingest()
+    desk.land("a.ndjson", {"id": 2}, {"id": "new"}, {"id": "newer"})
+    desk.ingest()
+    assert desk.ids() == [2]
+    status = json.loads(desk.cli("status", "--output", "json").stdout)
+    assert (status["quarantine"]["waiting"], status["quarantine"]["discarded"]) == (2, 1)
+    balanced(desk)
+
+
+def test_rows_that_cannot_be_told_apart_any_more_fail_the_file_and_change_nothing(tmp_path):
+    desk = Taken(tmp_path, {"fields": [ID]}, source=REPLACE)
+    for number, name in enumerate(("a", "b"), start=1):
+        desk.land(f"{name}.ndjson", {"id": number})
+        desk.ingest()
+    desk.optimize()
+    desk.land("b.ndjson", {"id": 20})
+    desk.ingest()
+    assert sorted(desk.ids()) == [1, 2]
+    answer = why(desk, "b.ndjson")
+    assert (answer["state"], answer["reason"]) == ("failed", "rows_not_told_apart")
+    balanced(desk)
+
+
+def test_an_entry_that_penguin_could_not_apply_is_told_and_done_again_by_hand(desk):
+    desk.land("c.ndjson", {"id": 4})
+    desk.ingest()
+    desk.land("b.ndjson", {"id": 20})
+    desk.blizzard()
+    desk.optimize()
+    desk.penguin()
+    assert sorted(desk.ids()) == [1, 2, 3, 4]
+    (way,) = why(desk, "b.ndjson")["next"]
+    assert way == "blizzard retract b.ndjson --replace b.ndjson replaces them"
+    done = desk.cli("retract", "b.ndjson", "--replace", "b.ndjson", "--yes")
+    assert done.exit_code == 0, done.output
+    desk.penguin()
+    assert sorted(desk.ids()) == [1, 4, 20]
+    balanced(desk)
+
+
+def test_the_command_line_does_it_too_and_commits_inline(tmp_path):
+    desk = Taken(tmp_path, {"fields": [ID]}, source=REPLACE, commit="inline")
+    desk.land("a.ndjson", {"id": 1})
+    assert desk.cli("--once").exit_code == 0
+    desk.ends_well()
+    desk.land("a.ndjson", {"id": 2})
+    done = desk.cli("--once")
+    assert done.exit_code == 0, done.output
+    assert desk.ids() == [2]
+    assert load([desk.file], [], {}).pipelines[0].sources[0].on_change.value == "replace"
+    balanced(desk)
+
+
+@pytest.mark.parametrize("handoff", ["journal", "staging", "direct"])
+def test_every_hand_off_replaces_rows(tmp_path, handoff):
+    desk = Taken(tmp_path, {"fields": [ID]}, source=REPLACE, handoff=handoff)
+    desk.land("a.ndjson", {"id": 1})
+    desk.land("b.ndjson", {"id": 2})
+    desk.ingest()
+    desk.land("a.ndjson", {"id": 10})
+    desk.ingest()
+    assert sorted(desk.ids()) == [2, 10]
+    desk.land("b.ndjson", {"id": 20})
+    desk.land("c.ndjson", {"id": 3})
+    desk.ingest()
+    assert sorted(desk.ids()) == [3, 10, 20]
+    balanced(desk)
+
+
+def test_gc_deletes_what_was_given_up_and_nothing_else(desk):
+    desk.land("c.ndjson", {"id": 4})
+    desk.ingest()
+    desk.land("b.ndjson", {"id": 20})
+    desk.blizzard()
+    given_up = [desk.table / file.filename for file in entries(desk.table)[-1].data_files]
+    desk.optimize()
+    desk.penguin()
+    desk.land("a.ndjson", {"id": 10})
+    desk.ingest()
+    assert all(path.exists() for path in given_up)
+    found = desk.cli("gc", "--older-than", "0s", "--delete")
+    assert found.exit_code == 0, found.output
+    assert not any(path.exists() for path in given_up)
+    assert sorted(desk.ids()) == [2, 3, 4, 10]
+    balanced(desk)

@@ -1,0 +1,241 @@
+"""Rows replaced by what a source file holds now, in one process with the real programs."""
+
+import json
+
+import pytest
+from deltalake import DeltaTable
+
+from blizzard.maintain.new_content.content import ContentNotRead
+from blizzard.maintain.retract import SourceNotRetractable
+from lakebed.errors import ObjectMissing, SourcesReplaced
+from tests.support.builders import entries
+from tests.support.pipelines import pipeline_of
+from tests.support.promotions import ID
+from tests.support.retractions import Taken
+from tests.support.runner import InProcessRunner
+
+QUARANTINE = {"error_handling": {"on_bad_record": "quarantine"}}
+
+
+def landed(tmp_path, *given, **more):
+    desk = Taken(tmp_path, *given, **more)
+    desk.land("a.ndjson", {"id": 1}, {"id": 2})
+    desk.land("b.ndjson", {"id": 3}, {"id": 4})
+    desk.ingest()
+    return desk
+
+
+def why(desk, name):
+    return json.loads(desk.cli("why", name, "--output", "json").stdout)
+
+
+def status(desk):
+    return json.loads(desk.cli("status", "--output", "json").stdout)
+
+
+def balanced(desk):
+    audit = desk.audited()
+    assert audit.is_balanced, audit.differences
+    return {
+        place.value: amount.rows for place, amount in audit.places.amounts.items() if amount.rows
+    }
+
+
+def test_new_content_takes_the_place_of_the_old_in_one_version(tmp_path):
+    desk = landed(tmp_path)
+    before = desk.version
+    desk.land("b.ndjson", {"id": 30}, {"id": 40}, {"id": 50})
+    done = desk.replace("b.ndjson", by="b.ndjson")
+    assert dict(done.rows) == {"in:b.ndjson": 2}
+    desk.penguin()
+    assert desk.version == before + 1
+    assert sorted(desk.ids()) == [1, 2, 30, 40, 50]
+    assert sorted(desk.ids(before)) == [1, 2, 3, 4]
+    assert balanced(desk) == {"in_table": 5, "replaced": 2, "retracted": 2}
+    desk.ingest()
+    assert sorted(desk.ids()) == [1, 2, 30, 40, 50]
+    (told, *_others) = DeltaTable(str(desk.table)).history(1)
+    assert told["penguin"]["retracted"] == {"rows": 2}
+
+
+def test_a_data_file_with_no_other_rows_goes_for_the_new_one(tmp_path):
+    desk = Taken(tmp_path)
+    desk.land("a.ndjson", {"id": 1})
+    desk.ingest()
+    desk.land("a.ndjson", {"id": 2})
+    desk.replace("a.ndjson", by="a.ndjson")
+    desk.penguin()
+    assert desk.ids() == [2]
+    assert balanced(desk) == {"in_table": 1, "retracted": 1}
+
+
+def test_another_file_takes_the_place_and_is_not_read_again(tmp_path):
+    desk = landed(tmp_path)
+    desk.land("late/c.ndjson", {"id": 9})
+    desk.replace("a.ndjson", "b.ndjson", by="in:late/c.ndjson")
+    desk.ingest()
+    assert desk.ids() == [9]
+    assert why(desk, "a.ndjson")["state"] == "retracted"
+    assert why(desk, "late/c.ndjson")["state"] == "committed"
+
+
+def test_a_file_that_was_read_already_comes_anew(tmp_path):
+    desk = landed(tmp_path)
+    desk.replace("a.ndjson", by="b.ndjson")
+    desk.penguin()
+    assert sorted(desk.ids()) == [3, 4]
+    assert balanced(desk) == {"in_table": 2, "retracted": 4}
+
+
+def test_each_partition_gets_its_own(tmp_path):
+    desk = Taken(tmp_path, partition_by={"prefix_template": "date=%Y-%m-%d"})
+    for day in (1, 2):
+        desk.land(f"date=2024-01-0{day}/a.ndjson", {"id": day})
+        desk.land(f"date=2024-01-0{day}/b.ndjson", {"id": day + 10})
+    desk.ingest()
+    name = "date=2024-01-02/a.ndjson"
+    desk.land(name, {"id": 22})
+    desk.replace(name, by=name)
+    desk.penguin()
+    assert sorted((row["id"], str(row["date"])) for row in desk.rows()) == [
+        (1, "2024-01-01"),
+        (11, "2024-01-01"),
+        (12, "2024-01-02"),
+        (22, "2024-01-02"),
+    ]
+
+
+def test_bad_lines_of_the_old_content_are_given_up_and_those_of_the_new_wait(tmp_path):
+    desk = Taken(tmp_path, {"fields": [ID]}, more=QUARANTINE)
+    desk.land("a.ndjson", {"id": 1}, {"id": "old"})
+    desk.ingest()
+    desk.land("a.ndjson", {"id": 2}, {"id": "new"}, {"id": "newer"})
+    desk.replace("a.ndjson", by="a.ndjson")
+    desk.penguin()
+    assert desk.ids() == [2]
+    balanced(desk)
+    found = status(desk)
+    assert found["quarantine"] == {"waiting": 2, "replayed": 0, "filtered": 0, "discarded": 1}
+    assert (found["totals"]["rows"], found["retracted_rows"]) == (2, 1)
+    assert (found["totals"]["files"], found["totals"]["lines"]) == (2, 5)
+
+
+@pytest.mark.parametrize("content", ["not json", "", '{"id": "bad"}'])
+def test_content_that_cannot_come_in_leaves_the_old_rows(tmp_path, content):
+    desk = landed(tmp_path, {"fields": [ID]}, more=QUARANTINE)
+    desk.land("b.ndjson", content)
+    before = desk.version, len(entries(desk.table))
+    with pytest.raises(ContentNotRead, match="nothing was changed"):
+        desk.replace("b.ndjson", by="b.ndjson")
+    desk.penguin()
+    assert (desk.version, len(entries(desk.table))) == before
+    assert desk.ids() == [1, 2, 3, 4]
+
+
+def test_what_is_not_there_or_not_committed_changes_nothing(tmp_path):
+    desk = landed(tmp_path)
+    with pytest.raises(ObjectMissing, match="no source has a file"):
+        desk.replace("a.ndjson", by="nowhere.ndjson")
+    desk.land("c.ndjson", {"id": 5})
+    desk.blizzard()
+    with pytest.raises(SourceNotRetractable, match="run penguin first"):
+        desk.replace("c.ndjson", by="a.ndjson")
+
+
+def test_the_same_content_again_changes_no_row(tmp_path):
+    desk = landed(tmp_path)
+    for _time in range(2):
+        desk.replace("b.ndjson", by="b.ndjson")
+        desk.penguin()
+        assert sorted(desk.ids()) == [1, 2, 3, 4]
+    assert balanced(desk)["in_table"] == 4
+
+
+def test_rows_that_were_taken_back_come_again_with_their_own_file(tmp_path):
+    desk = landed(tmp_path)
+    desk.take_back("b.ndjson")
+    desk.replace("b.ndjson", by="b.ndjson")
+    desk.penguin()
+    assert sorted(desk.ids()) == [1, 2, 3, 4]
+    assert balanced(desk) == {"in_table": 4, "replaced": 2, "retracted": 2}
+
+
+def test_an_entry_that_cannot_be_applied_adds_nothing_and_can_be_done_again(tmp_path):
+    desk = landed(tmp_path, {"fields": [ID], "provenance": ["file"]})
+    desk.land("c.ndjson", {"id": 5})
+    desk.ingest()
+    desk.land("b.ndjson", {"id": 30})
+    desk.replace("b.ndjson", by="b.ndjson")
+    desk.optimize()
+    desk.penguin()
+    assert sorted(desk.ids()) == [1, 2, 3, 4, 5]
+    assert balanced(desk)["given_up"] == 1
+    found = status(desk)
+    assert (found["discarded_files"], found["discarded_rows"], found["retracted_rows"]) == (1, 1, 0)
+    answer = why(desk, "b.ndjson")
+    assert answer["state"] == "discarded"
+    assert "2 rows of the old content stay" in answer["answer"]
+    assert answer["next"] == ["blizzard retract b.ndjson --replace b.ndjson replaces them"]
+    again = desk.cli("redo", "--file", "b.ndjson", "--yes")
+    assert "blizzard retract with --replace again" in " ".join(again.output.split())
+    desk.ingest()
+    assert sorted(desk.ids()) == [1, 2, 3, 4, 5]
+    desk.replace("b.ndjson", by="b.ndjson")
+    desk.penguin()
+    assert sorted(desk.ids()) == [1, 2, 5, 30]
+    balanced(desk)
+
+
+def test_a_schema_that_the_table_refuses_leaves_the_old_rows(tmp_path):
+    desk = landed(tmp_path)
+    desk.configure({"fields": [{"name": "id", "type": "string"}]})
+    desk.land("b.ndjson", {"id": "x"})
+    desk.replace("b.ndjson", by="b.ndjson")
+    desk.penguin()
+    assert sorted(desk.ids()) == [1, 2, 3, 4]
+    balanced(desk)
+
+
+def test_why_and_trace_lead_to_the_new_content(tmp_path):
+    desk = landed(tmp_path)
+    desk.land("b.ndjson", {"id": 30})
+    desk.replace("b.ndjson", by="b.ndjson")
+    answer = why(desk, "b.ndjson")
+    assert answer["state"] == "uncommitted"
+    desk.penguin()
+    answer = why(desk, "b.ndjson")
+    assert (answer["state"], answer["read"][0]["rows"]) == ("committed", 1)
+    assert "took the place of 2 rows of its earlier content" in answer["answer"]
+    assert answer["retraction"]["replaced"]
+    desk.writes_a_snapshot()
+    assert why(desk, "b.ndjson")["state"] == "committed"
+
+
+def test_a_batch_that_reads_the_same_file_meanwhile_gives_way(tmp_path):
+    desk = landed(tmp_path)
+    desk.land("c.ndjson", {"id": 9})
+
+    class Overtaken(InProcessRunner):
+        def run(self, units, work):
+            desk.replace("b.ndjson", by="c.ndjson")
+            return super().run(units, work)
+
+    with pytest.raises(SourcesReplaced, match="entry 2"):
+        pipeline_of(desk.settings, Overtaken()).step()
+    desk.ingest()
+    assert sorted(desk.ids()) == [1, 2, 9]
+    balanced(desk)
+
+
+def test_the_command_shows_first_and_then_does_it(tmp_path):
+    desk = landed(tmp_path, {"fields": [ID]})
+    desk.land("b.ndjson", {"id": 30})
+    shown = desk.cli("retract", "b.ndjson", "--replace", "b.ndjson")
+    assert shown.exit_code == 1
+    assert "the rows of b.ndjson are to come in their place" in shown.output
+    done = desk.cli("retract", "b.ndjson", "--replace", "b.ndjson", "--yes", "--output", "json")
+    assert done.exit_code == 0, done.output
+    row = json.loads(done.stdout)
+    assert (row["replaced_by"], row["new_rows"], row["rows"]) == ("in:b.ndjson", 1, 2)
+    desk.penguin()
+    assert sorted(desk.ids()) == [1, 2, 30]
