@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lakebed.errors import ObjectChanged, ObjectMissing
+from lakebed.errors import ObjectChanged, ObjectMissing, StoreMisconfigured
 from lakebed.layout import TablePath
 from lakebed.storage import create_only
 from lakebed.storage.store import AlreadyThere, Created, Store
@@ -223,5 +223,5 @@ def test_a_bucket_that_is_not_there_is_an_error_and_not_an_empty_one(remote: Con
         lambda: store.create("a", b"1"),
         lambda: store.replace("a", b"1"),
     ):
-        with pytest.raises(ObjectMissing, match="does not exist"):
+        with pytest.raises(StoreMisconfigured, match=r"has no (bucket|container) no-such-bucket"):
             use()
