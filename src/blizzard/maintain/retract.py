@@ -32,6 +32,7 @@ from blizzard.maintain.replacing import (
     rewritten_all,
 )
 from blizzard.maintain.retracted_sources import Named, keys_of, why_not
+from blizzard.maintain.row_search import RowSearch
 from blizzard.maintain.source_rows import Journals, Meant, RowsFound, find_rows
 from blizzard.model.bad_lines import Meant as MeantLines
 from blizzard.model.locations import sink_location
@@ -97,7 +98,13 @@ class Retracted:
     """What has come in their place."""
 
 
-def look(store: Reader, settings: PipelineSettings, names: Sequence[str], log: TableLog) -> Found:
+def look(
+    store: Reader,
+    settings: PipelineSettings,
+    names: Sequence[str],
+    log: TableLog,
+    search: RowSearch | None = None,
+) -> Found:
     """Find the rows of source files in the table; raise where they cannot be taken out of it."""
     pipeline = settings.name
     history = read_history(store, pipeline)
@@ -133,6 +140,7 @@ def look(store: Reader, settings: PipelineSettings, names: Sequence[str], log: T
         aside=_aside(journals, last, committed, fates),
     )
     _refuse_untold(rows)
+    rows = (search or RowSearch(store))(rows, meant, _columns(table))
     others = [entry for entry in journals.replacing if entry.pipeline != pipeline]
     refuse_contested(others, rows.files, log)
     lines = MeantLines(sources=meant.keys)
@@ -161,14 +169,15 @@ def retract(
 
     `content` comes in their place, with the same entry.
     """
-    found = look(store, settings, names, log)
+    search = RowSearch(store)
+    found = look(store, settings, names, log, search)
     work = Removal(
         sink=sink_location(settings),
         codec=settings.sink.rolling.codec,
         upload=settings.sink.upload,
         marks={"pipeline": settings.name, "journal": found.last.journal},
         clock=clock,
-        columns=columns_from(found.table.schema) or Schema(()),
+        columns=_columns(found.table),
     )
     rewritten = rewritten_all(rewriter, (*found.rows.mixed, *found.rows.unnamed), work)
     replaced = replacements(found.rows, rewritten)
@@ -185,7 +194,7 @@ def retract(
     )
 
     def look_again() -> tuple[Found, Entry]:
-        now = look(store, settings, names, log)
+        now = look(store, settings, names, log, search)
         entry = now.last.successor(
             "retract",
             previous=now.history.digest,
@@ -354,6 +363,10 @@ def _refuse_untold(rows: RowsFound) -> None:
         "written with schema.provenance: [file] stay apart",
         files=len(rows.untold),
     )
+
+
+def _columns(table: TableNow) -> Schema:
+    return columns_from(table.schema) or Schema(())
 
 
 def _bad_lines(files: Sequence[WaitingFile], keys: frozenset[str]) -> Counter[str]:

@@ -1,5 +1,6 @@
 """`blizzard retract`: take the rows of source files out of the table."""
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -171,8 +172,10 @@ def _new_name(done: Retracted) -> str | None:
     return None if done.content is None else done.content.records[0].key
 
 
-def _rows(done: Retracted) -> dict[str, int]:
-    return dict(done.rows if done.entry is not None else done.found.rows.rows)
+def _rows(done: Retracted) -> Counter[str]:
+    if done.entry is not None:
+        return Counter(done.rows)
+    return Counter(done.found.rows.rows) + Counter(done.found.rows.counted)
 
 
 def _files(files: tuple[ActiveFile, ...]) -> tuple[DataFileRow, ...]:
@@ -196,7 +199,7 @@ def _show(settings: PipelineSettings, done: Retracted, other: str | None, *, sur
     for what, files in (
         (f"{is_are} removed, with no other rows", found.rows.whole),
         (f"{is_are} rewritten without them", found.rows.mixed),
-        ("of other writers, looked into for their rows", found.rows.unnamed),
+        (f"{is_are} rewritten without them, told apart by _file", found.rows.unnamed),
     ):
         if files:
             size = in_words(sum(one.size for one in files))
