@@ -243,7 +243,7 @@ def _retraction(one: Retraction) -> str:
 
 def _resolution(one: Resolution) -> str:
     lines = f"{second(one.at)} UTC: {one.kind} of {plural(one.lines, 'bad line')}"
-    if one.kind == "discard":
+    if one.kind != "replay":
         return lines
     more = f", {one.filtered:,} filtered" if one.filtered else ""
     done = "not committed yet"

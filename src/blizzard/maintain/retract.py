@@ -140,7 +140,7 @@ def look(
         aside=_aside(journals, last, committed, fates),
     )
     _refuse_untold(rows)
-    rows = (search or RowSearch(store))(rows, meant, _columns(table))
+    rows = (search or RowSearch(store))(rows, meant, columns_from(table.schema) or Schema(()))
     others = [entry for entry in journals.replacing if entry.pipeline != pipeline]
     refuse_contested(others, rows.files, log)
     lines = MeantLines(sources=meant.keys)
@@ -177,7 +177,7 @@ def retract(
         upload=settings.sink.upload,
         marks={"pipeline": settings.name, "journal": found.last.journal},
         clock=clock,
-        columns=_columns(found.table),
+        columns=columns_from(found.table.schema) or Schema(()),
     )
     rewritten = rewritten_all(rewriter, (*found.rows.mixed, *found.rows.unnamed), work)
     replaced = replacements(found.rows, rewritten)
@@ -363,10 +363,6 @@ def _refuse_untold(rows: RowsFound) -> None:
         "written with schema.provenance: [file] stay apart",
         files=len(rows.untold),
     )
-
-
-def _columns(table: TableNow) -> Schema:
-    return columns_from(table.schema) or Schema(())
 
 
 def _bad_lines(files: Sequence[WaitingFile], keys: frozenset[str]) -> Counter[str]:

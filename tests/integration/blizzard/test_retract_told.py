@@ -105,6 +105,24 @@ def test_why_says_when_the_rows_were_taken_back_and_how_long_they_can_be_read(de
     assert "2 rows to be taken out of the table; committed" in shown.stdout
 
 
+def test_why_says_that_bad_lines_were_given_up_with_the_rows(tmp_path):
+    desk = Taken(tmp_path, more={"error_handling": {"on_bad_record": "quarantine"}})
+    desk.land("a.ndjson", {"id": 1}, {"id": "x"}, {"id": "y"})
+    desk.land("b.ndjson", {"id": 2}, {"id": "z"})
+    desk.ingest()
+    desk.take_back("a.ndjson")
+    answer = why(desk, "a.ndjson")
+    assert [(one["kind"], one["lines"], one["rows"]) for one in answer["resolved"]] == [
+        ("retract", 2, 0)
+    ]
+    assert answer["answer"].endswith(
+        "2 bad lines of it were set aside: 2 were given up by the retraction in entry 2."
+    )
+    assert not any("dlq" in way for way in answer["next"])
+    assert "retract of 2 bad lines" in desk.cli("why", "a.ndjson").stdout
+    assert why(desk, "b.ndjson")["resolved"] == []
+
+
 def test_status_and_the_journal_count_the_rows(desk):
     desk.take_back("b.ndjson")
     assert told(desk, "status")["retracted_rows"] == 2

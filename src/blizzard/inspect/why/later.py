@@ -11,6 +11,10 @@ from lakebed.documents.quarantine_file import QuarantineFile
 from lakebed.units import is_are, plural
 
 REPLAY = "replay"
+GIVEN_UP = {
+    "discard": "discarded with",
+    "retract": "given up by the retraction in",
+}
 
 
 def resolutions(
@@ -83,7 +87,8 @@ def _since(answer: Answer) -> Iterator[str]:
             yield f"{one.filtered:,} {is_are(one.filtered)} passed over since entry {one.entry}"
         if one.kind != REPLAY:
             given_up = "was" if one.lines == 1 else "were"
-            yield f"{one.lines:,} {given_up} discarded with entry {one.entry}"
+            how = GIVEN_UP.get(one.kind, "given up with")
+            yield f"{one.lines:,} {given_up} {how} entry {one.entry}"
 
 
 def _lines(file: QuarantineFile | None, key: str) -> int:
