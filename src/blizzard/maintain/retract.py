@@ -122,7 +122,7 @@ def look(
         uris={uri: one.key for one in sources for uri in uris_of(one.key, settings, history)},
     )
     committed = cache(lambda *journal: log.committed(*journal) or 0)
-    refuse_waiting(store, pipeline, committed(pipeline, last.journal))
+    refuse_waiting(store, settings, committed(pipeline, last.journal))
     journals = _journals(store, pipeline, meant, history)
     fates = log.fates(
         [
@@ -137,7 +137,7 @@ def look(
             entry.sequence <= committed(entry.pipeline, entry.journal)
             and fates.get(entry.replacement_mark) != GONE
         ),
-        aside=_aside(journals, last, committed, fates),
+        aside=_aside(journals, last, committed, fates, settings.sink.committer),
     )
     _refuse_untold(rows)
     rows = (search or RowSearch(store))(rows, meant, columns_from(table.schema) or Schema(()))
@@ -303,7 +303,7 @@ def _named(
             keys = ", ".join(one.key for one in ours)
             raise SourceNotRetractable(f"{name} may be each of {keys}; name one of them", file=name)
         (one,) = ours
-        why = why_not(befores[one.key])
+        why = why_not(befores[one.key], settings.sink.committer)
         if why is not None:
             raise SourceNotRetractable(f"{one.key} {why}; nothing was changed", file=one.key)
         found[one.key] = one
@@ -327,6 +327,7 @@ def _aside(
     last: Entry,
     committed: Callable[[str, str], int],
     fates: Mapping[str, int | None],
+    committer: str,
 ) -> frozenset[str]:
     """Return the files that never were in the table; raise where they may still come."""
     aside: set[str] = set()
@@ -336,7 +337,7 @@ def _aside(
         if waits and (one.pipeline, one.journal) == (last.pipeline, last.journal):
             raise SourceNotRetractable(
                 f"rows of {key} are in entry {one.sequence}, which is not committed yet; run "
-                "penguin first, then this again; nothing was changed",
+                f"{committer} first, then this again; nothing was changed",
                 file=key,
             )
         if fates.get(name) == HELD:

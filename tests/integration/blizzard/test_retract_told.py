@@ -6,6 +6,7 @@ import pytest
 import yaml
 from deltalake import DeltaTable
 
+from blizzard.maintain.replacing import PromotionWaits
 from blizzard.maintain.retract import RowsNotToldApart, SourceNotRetractable
 from lakebed.errors import JournalConflict
 from tests.support.builders import entries
@@ -76,6 +77,22 @@ def test_a_pipeline_that_commits_itself_commits_it(tmp_path):
     shown = desk.cli("retract", "a.ndjson", "--yes")
     assert "entry 2 is committed" in shown.stdout, shown.output
     assert desk.ids() == [2]
+
+
+def test_one_that_such_a_pipeline_has_not_committed_waits_for_blizzard(tmp_path):
+    desk = Taken(tmp_path, commit="inline")
+    desk.land("a.ndjson", {"id": 1})
+    desk.land("b.ndjson", {"id": 2})
+    desk.ingest()
+    desk.retract("a.ndjson")  # It died before the commit.
+    assert why(desk, "a.ndjson")["next"] == ["run blizzard"]
+    with pytest.raises(PromotionWaits, match="run blizzard first"):
+        desk.retract("b.ndjson")
+    assert "1 entry is waiting to be committed" in desk.cli("status").stdout
+    done = desk.cli("--once")
+    assert done.exit_code == 0, done.output
+    assert desk.ids() == [2]
+    assert why(desk, "a.ndjson")["state"] == "retracted"
 
 
 @pytest.mark.parametrize("handoff", ["journal", "staging", "direct"])

@@ -260,13 +260,13 @@ def _uncommitted(case: Case) -> Told:
 
 
 def _held(case: Case) -> Told:
-    answer, aside = case.answer, _in_state(case.answer)
+    answer, aside, runs = case.answer, _in_state(case.answer), case.settings.sink.committer
     reasons = "; ".join(sorted({reason for one in aside for reason in one.reasons}))
     return Told(
         f"It was read with {_entries(answer)} ({_what(answer)}), but penguin holds "
         f"{plural(len(aside), 'data file')} of it: {reasons or 'penguin held shows why'}.",
         (
-            "change the schema or the table so that it fits, then run penguin",
+            f"change the schema or the table so that it fits, then run {runs}",
             *(f"penguin release {_id(one)}, or penguin discard {_id(one)}" for one in aside),
             f"blizzard redo --file {answer.path} has it read again",
         ),
@@ -345,7 +345,7 @@ def _committed(case: Case) -> Told:
         sentence += f" The retraction in entry {taken.entry} had no effect."
         return Told(sentence, ("run blizzard retract again to take its rows back",))
     sentence += f" Entry {taken.entry} takes its rows back, and is not committed yet."
-    return Told(sentence, ("run penguin",))
+    return Told(sentence, (f"run {case.settings.sink.committer}",))
 
 
 SAYS: Mapping[State, Callable[[Case], Told]] = {
