@@ -238,7 +238,8 @@ def _retraction(one: Retraction) -> str:
     if not one.committed:
         return f"{rows}; not committed yet"
     version = "" if one.version is None else f", Delta version {one.version}"
-    return f"{rows}; committed{version}"
+    back = ", and they came back" if one.came_back else ""
+    return f"{rows}; committed{version}{back}"
 
 
 def _resolution(one: Resolution) -> str:

@@ -140,6 +140,20 @@ def test_why_says_that_bad_lines_were_given_up_with_the_rows(tmp_path):
     assert why(desk, "b.ndjson")["resolved"] == []
 
 
+def test_why_says_that_rows_came_back_with_a_restore_and_they_can_be_taken_out_again(desk):
+    before = desk.version
+    desk.take_back("b.ndjson")
+    DeltaTable(str(desk.table)).restore(before)
+    answer = why(desk, "b.ndjson")
+    assert (answer["state"], answer["retraction"]["came_back"]) == ("committed", True)
+    assert "2 rows were taken out by the retraction in entry 2, and came back" in answer["answer"]
+    assert "and they came back" in " ".join(desk.cli("why", "b.ndjson").stdout.split())
+    desk.take_back("b.ndjson")
+    assert desk.ids() == [1, 2]
+    answer = why(desk, "b.ndjson")
+    assert (answer["state"], answer["retraction"]["came_back"]) == ("retracted", False)
+
+
 def test_status_and_the_journal_count_the_rows(desk):
     desk.take_back("b.ndjson")
     assert told(desk, "status")["retracted_rows"] == 2

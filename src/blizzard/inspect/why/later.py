@@ -100,6 +100,8 @@ def erased_in_words(one: Retraction) -> str:
     rows = plural(one.rows, "of its rows was", "of its rows were")
     if one.passed_over:
         return f"The erasure of {plural(one.rows, 'row')} of it in entry {one.entry} had no effect."
+    if one.came_back:
+        return f"{rows} erased in entry {one.entry}, and came back with data files of before."
     if not one.committed:
         rows = plural(one.rows, "of its rows is", "of its rows are")
         return f"{rows} to be erased by entry {one.entry}, which is not committed yet."

@@ -338,6 +338,13 @@ def _committed(case: Case) -> Told:
     taken = answer.retraction
     if taken is None:
         return Told(sentence)
+    if taken.came_back:
+        sentence += (
+            f" {plural(taken.rows, 'row was', 'rows were')} taken out by the retraction in entry "
+            f"{taken.entry}, and came back with data files that somebody has put into the table "
+            "again, as a RESTORE does."
+        )
+        return Told(sentence, ("run blizzard retract again to take them out again",))
     if taken.replaced:
         rows = plural(taken.rows, "row")
         return Told(f"{sentence} They took the place of {rows} of its earlier content.")
