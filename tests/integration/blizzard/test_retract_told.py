@@ -9,6 +9,7 @@ from deltalake import DeltaTable
 from blizzard.maintain.replacing import PromotionWaits
 from blizzard.maintain.retract import RowsNotToldApart, SourceNotRetractable
 from lakebed.errors import JournalConflict
+from penguin import inline
 from tests.support.builders import entries
 from tests.support.pipelines import pipeline_of
 from tests.support.promotions import ID
@@ -48,6 +49,7 @@ def test_without_yes_it_only_shows_what_would_be_done(desk):
 def test_with_yes_it_says_the_entry_and_what_comes_next(desk):
     shown = desk.cli("retract", "b.ndjson", "--yes")
     assert shown.exit_code == 0, shown.output
+    assert "was rewritten without them" in shown.stdout
     assert "entry 2 takes the rows out once penguin has committed it" in shown.stdout
     assert "-> run penguin" in shown.stdout
     assert "time travel still reads them until VACUUM" in shown.stdout
@@ -89,8 +91,10 @@ def test_one_that_such_a_pipeline_has_not_committed_waits_for_blizzard(tmp_path)
     with pytest.raises(PromotionWaits, match="run blizzard first"):
         desk.retract("b.ndjson")
     assert "1 entry is waiting to be committed" in desk.cli("status").stdout
-    done = desk.cli("--once")
-    assert done.exit_code == 0, done.output
+    sink = desk.settings.sink
+    inline.committer(
+        None, sink.table_uri, sink.storage_options, emit=lambda _event: None, clock=desk.clock
+    )()
     assert desk.ids() == [2]
     assert why(desk, "a.ndjson")["state"] == "retracted"
 
@@ -187,6 +191,9 @@ def test_one_that_somebody_overtook_has_no_effect_and_can_be_run_again(tmp_path)
     assert desk.ids() == [1, 2]
     answer = why(desk, "b.ndjson")
     assert "The retraction in entry 3 had no effect" in answer["answer"]
+    assert answer["next"] == [
+        "blizzard retract takes its rows back, if they can still be told apart"
+    ]
     assert told(desk, "status")["retracted_rows"] == 0
     assert "run blizzard retract again" in desk.cli("journal", "show", "3").stdout
     DeltaTable(str(desk.table)).restore(version)

@@ -195,15 +195,15 @@ def _show(settings: PipelineSettings, done: Retracted, other: str | None, *, sur
             lines = plural(found.waiting_lines, "bad line")
             say(to, f"  {lines} of them in quarantine: blizzard dlq discard gives those up")
         return
-    is_are = "were" if sure else "to be"
     for what, files in (
-        (f"{is_are} removed, with no other rows", found.rows.whole),
-        (f"{is_are} rewritten without them", found.rows.mixed),
-        (f"{is_are} rewritten without them, told apart by _file", found.rows.unnamed),
+        ("removed, with no other rows", found.rows.whole),
+        ("rewritten without them", found.rows.mixed),
+        ("rewritten without them, told apart by _file", found.rows.unnamed),
     ):
         if files:
+            verb = ("was" if len(files) == 1 else "were") if sure else "to be"
             size = in_words(sum(one.size for one in files))
-            say(to, f"  {plural(len(files), 'data file')} ({size}) {what}:")
+            say(to, f"  {plural(len(files), 'data file')} ({size}) {verb} {what}:")
             say_first(to, [one.path for one in files], FEW, indent="    ")
     if found.waiting_lines:
         verb = "given up" if sure else "to be given up"

@@ -279,7 +279,8 @@ def _discarded(case: Case) -> Told:
         return Told(
             f"Its new content was read with entry {taken.entry} to take the place of the old, and "
             "penguin could not apply that entry, since data files with the old rows had been "
-            f"changed: {plural(taken.rows, 'row')} of the old content stay in the table.",
+            f"changed: {plural(taken.rows, 'row')} of the old content "
+            f"{'stays' if taken.rows == 1 else 'stay'} in the table.",
             (f"blizzard retract {answer.path} --replace {answer.path} replaces them",),
         )
     files = plural(len(_in_state(answer)), "data file")
@@ -350,7 +351,9 @@ def _committed(case: Case) -> Told:
         return Told(f"{sentence} They took the place of {rows} of its earlier content.")
     if taken.passed_over:
         sentence += f" The retraction in entry {taken.entry} had no effect."
-        return Told(sentence, ("run blizzard retract again to take its rows back",))
+        return Told(
+            sentence, ("blizzard retract takes its rows back, if they can still be told apart",)
+        )
     sentence += f" Entry {taken.entry} takes its rows back, and is not committed yet."
     return Told(sentence, (f"run {case.settings.sink.committer}",))
 
