@@ -271,7 +271,7 @@ def _committed(found: PipelineStatus) -> str:
         upto = f"committed up to entry {found.committed_entry} of {found.last_entry}"
     waiting = found.uncommitted_entries
     entries = plural(waiting, "entry is", "entries are")
-    behind = f", {entries} waiting for penguin" if waiting else ""
+    behind = f", {entries} waiting to be committed" if waiting else ""
     return f"{upto}{behind}"
 
 

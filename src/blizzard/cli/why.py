@@ -238,12 +238,13 @@ def _retraction(one: Retraction) -> str:
     if not one.committed:
         return f"{rows}; not committed yet"
     version = "" if one.version is None else f", Delta version {one.version}"
-    return f"{rows}; committed{version}"
+    back = ", and they came back" if one.came_back else ""
+    return f"{rows}; committed{version}{back}"
 
 
 def _resolution(one: Resolution) -> str:
     lines = f"{second(one.at)} UTC: {one.kind} of {plural(one.lines, 'bad line')}"
-    if one.kind == "discard":
+    if one.kind != "replay":
         return lines
     more = f", {one.filtered:,} filtered" if one.filtered else ""
     done = "not committed yet"

@@ -113,7 +113,7 @@ def look(store: Reader, settings: PipelineSettings, wanted: Wanted, log: TableLo
     log.check(table_schema, last.partition_columns)
     committed = log.committed(pipeline, last.journal) or 0
     named, promotions = _named(store, target)
-    refuse_waiting(store, pipeline, committed)
+    refuse_waiting(store, settings, committed)
     files = [
         replace(file, partition_values=named[path].partition_values) if path in named else file
         for path, file in sorted(table.files.items())

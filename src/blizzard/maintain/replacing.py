@@ -17,6 +17,7 @@ from blizzard.journal.ingested import SegmentBroken
 from blizzard.journal.state import Before, History, rebuild
 from blizzard.maintain.references import entries_in
 from blizzard.model.rewriting import ActiveFile, RewriteFailed, Rewriting, Rewritten
+from blizzard.model.settings import PipelineSettings
 from lakebed import layout
 from lakebed.documents.entry import Entry
 from lakebed.errors import FilesCollected, JournalConflict, LakeError, Whose
@@ -96,13 +97,13 @@ def _done(outcome: Rewritten | RewriteFailed) -> Rewritten:
     return outcome
 
 
-def refuse_waiting(store: Reader, pipeline: str, committed: int) -> None:
+def refuse_waiting(store: Reader, settings: PipelineSettings, committed: int) -> None:
     """Raise while an earlier entry may still replace the same files."""
-    for entry in JournalReader(store, pipeline).entries(committed):
+    for entry in JournalReader(store, settings.name).entries(committed):
         if entry.replaced:
             raise PromotionWaits(
                 f"the {NOUNS[entry.kind]} in entry {entry.sequence} is not committed yet; run "
-                "penguin first, then this again",
+                f"{settings.sink.committer} first, then this again",
                 entry=entry.sequence,
             )
 

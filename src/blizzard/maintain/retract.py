@@ -32,6 +32,7 @@ from blizzard.maintain.replacing import (
     rewritten_all,
 )
 from blizzard.maintain.retracted_sources import Named, keys_of, why_not
+from blizzard.maintain.row_search import RowSearch
 from blizzard.maintain.source_rows import Journals, Meant, RowsFound, find_rows
 from blizzard.model.bad_lines import Meant as MeantLines
 from blizzard.model.locations import sink_location
@@ -97,7 +98,13 @@ class Retracted:
     """What has come in their place."""
 
 
-def look(store: Reader, settings: PipelineSettings, names: Sequence[str], log: TableLog) -> Found:
+def look(
+    store: Reader,
+    settings: PipelineSettings,
+    names: Sequence[str],
+    log: TableLog,
+    search: RowSearch | None = None,
+) -> Found:
     """Find the rows of source files in the table; raise where they cannot be taken out of it."""
     pipeline = settings.name
     history = read_history(store, pipeline)
@@ -115,7 +122,7 @@ def look(store: Reader, settings: PipelineSettings, names: Sequence[str], log: T
         uris={uri: one.key for one in sources for uri in uris_of(one.key, settings, history)},
     )
     committed = cache(lambda *journal: log.committed(*journal) or 0)
-    refuse_waiting(store, pipeline, committed(pipeline, last.journal))
+    refuse_waiting(store, settings, committed(pipeline, last.journal))
     journals = _journals(store, pipeline, meant, history)
     fates = log.fates(
         [
@@ -130,9 +137,10 @@ def look(store: Reader, settings: PipelineSettings, names: Sequence[str], log: T
             entry.sequence <= committed(entry.pipeline, entry.journal)
             and fates.get(entry.replacement_mark) != GONE
         ),
-        aside=_aside(journals, last, committed, fates),
+        aside=_aside(journals, last, committed, fates, settings.sink.committer),
     )
     _refuse_untold(rows)
+    rows = (search or RowSearch(store))(rows, meant, columns_from(table.schema) or Schema(()))
     others = [entry for entry in journals.replacing if entry.pipeline != pipeline]
     refuse_contested(others, rows.files, log)
     lines = MeantLines(sources=meant.keys)
@@ -161,7 +169,8 @@ def retract(
 
     `content` comes in their place, with the same entry.
     """
-    found = look(store, settings, names, log)
+    search = RowSearch(store)
+    found = look(store, settings, names, log, search)
     work = Removal(
         sink=sink_location(settings),
         codec=settings.sink.rolling.codec,
@@ -185,7 +194,7 @@ def retract(
     )
 
     def look_again() -> tuple[Found, Entry]:
-        now = look(store, settings, names, log)
+        now = look(store, settings, names, log, search)
         entry = now.last.successor(
             "retract",
             previous=now.history.digest,
@@ -294,7 +303,7 @@ def _named(
             keys = ", ".join(one.key for one in ours)
             raise SourceNotRetractable(f"{name} may be each of {keys}; name one of them", file=name)
         (one,) = ours
-        why = why_not(befores[one.key])
+        why = why_not(befores[one.key], settings.sink.committer)
         if why is not None:
             raise SourceNotRetractable(f"{one.key} {why}; nothing was changed", file=one.key)
         found[one.key] = one
@@ -318,6 +327,7 @@ def _aside(
     last: Entry,
     committed: Callable[[str, str], int],
     fates: Mapping[str, int | None],
+    committer: str,
 ) -> frozenset[str]:
     """Return the files that never were in the table; raise where they may still come."""
     aside: set[str] = set()
@@ -327,7 +337,7 @@ def _aside(
         if waits and (one.pipeline, one.journal) == (last.pipeline, last.journal):
             raise SourceNotRetractable(
                 f"rows of {key} are in entry {one.sequence}, which is not committed yet; run "
-                "penguin first, then this again; nothing was changed",
+                f"{committer} first, then this again; nothing was changed",
                 file=key,
             )
         if fates.get(name) == HELD:

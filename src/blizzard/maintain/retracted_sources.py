@@ -52,18 +52,19 @@ def keys_of(name: str, settings: PipelineSettings, source_uris: Mapping[str, str
     return [f"{source}:{name}" for source in roots] + found
 
 
-def why_not(before: Before) -> str | None:
+def why_not(before: Before, committer: str) -> str | None:
     """Return why the rows of a file cannot be taken back, by what the journal knows of it."""
+    and_commit = "" if committer == "blizzard" else f" and {committer}"
     left = before.unfinished
     if left is None:
         return None
     record = left.record
     if record.redo:
-        return "is to be read again, as blizzard redo asked; run blizzard and penguin first"
+        return f"is to be read again, as blizzard redo asked; run blizzard{and_commit} first"
     if record.failure is None:
         return (
-            f"is read up to line {record.records_read} only; let blizzard read it to its end, and "
-            "run penguin, first"
+            f"is read up to line {record.records_read} only; run blizzard{and_commit} first, until "
+            "it is read to its end"
         )
     if not record.records_read and before.finished is None:
         return "failed, and no row of it is in the table"

@@ -171,7 +171,9 @@ class RowsFound:
     unnamed: tuple[ActiveFile, ...] = ()
     """Files of other writers, in which the rows say themselves where they came from."""
     rows: Mapping[str, int] = field(default_factory=dict)
-    """How many rows each source file has in files that journals name."""
+    """How many rows each source file has in files of which journals tell it."""
+    counted: Mapping[str, int] = field(default_factory=dict)
+    """How many it has in the others, once these were looked into."""
     untold: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Files in which rows of source files cannot be told apart from others, with those."""
 
@@ -221,10 +223,13 @@ def find_rows(
         else:
             untold[path] = frozenset(keys)
     lost = _lost(journals, active, in_effect, aside)
-    unnamed = _unnamed(journals, active, lost) if lost else []
-    blind = {path: one for path, one in lost.items() if not one.tells}
-    if unnamed and blind:
-        untold |= {path: frozenset(filter(None, one.meant)) for path, one in blind.items()}
+    unnamed = _unnamed(journals, active) if lost else []
+    around = {_partition(file.partition_values) for file in unnamed}
+    untold |= {
+        path: frozenset(filter(None, one.meant))
+        for path, one in lost.items()
+        if not one.tells and _partition(one.file.partition_values) in around
+    }
     condition = journals.meant.condition()
     return RowsFound(
         whole=tuple(whole),
@@ -293,16 +298,9 @@ def _lost(
     }
 
 
-def _unnamed(
-    journals: Journals, active: Mapping[str, ActiveFile], lost: Mapping[str, Written]
-) -> list[ActiveFile]:
-    """Return the files of other writers in whose partitions rows were: they may have them now."""
-    where = {_partition(one.file.partition_values) for one in lost.values()}
-    return [
-        file
-        for path, file in sorted(active.items())
-        if path not in journals.known and _partition(file.partition_values) in where
-    ]
+def _unnamed(journals: Journals, active: Mapping[str, ActiveFile]) -> list[ActiveFile]:
+    """Return the files of other writers, in every partition: an UPDATE moves rows to another."""
+    return [file for path, file in sorted(active.items()) if path not in journals.known]
 
 
 def _partition(values: Mapping[str, str | None]) -> frozenset[tuple[str, str | None]]:

@@ -117,6 +117,11 @@ class SinkSettings:
     timestamp_field: str | None = None
     """The field that gives a row's partition; None where the source path does."""
 
+    @property
+    def committer(self) -> str:
+        """Return the program to run so that an entry is committed."""
+        return "blizzard" if self.commit is Commit.INLINE else "penguin"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizing:

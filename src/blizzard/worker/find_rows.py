@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from blizzard.model.predicate import Predicate, PredicateInvalid, columns_in
 from blizzard.worker.matching import Bounds, Columns, matches, may_match
+from blizzard.worker.plain_types import plain_type, read_group
 from lakebed.errors import ObjectMissing
 from lakebed.field_path import FieldPath, format_path
 from lakebed.schema import Schema
@@ -107,7 +108,7 @@ def matching_rows(
     """
     for path in sorted(files):
         for found in matching_groups(store, path, files[path], predicate, schema):
-            whole = found.file.read_row_group(found.group).take(list(found.places)).to_pylist()
+            whole = read_group(found.file, found.group).take(list(found.places)).to_pylist()
             for place, values in zip(found.places, whole, strict=True):
                 yield Match(file=path, row=found.start + place, values={**files[path], **values})
 
@@ -129,7 +130,7 @@ def matching_groups(
         for group in range(file.num_row_groups):
             rows = file.metadata.row_group(group).num_rows
             if may_match(predicate, _Bounds(file, group)):
-                some = file.read_row_group(group, columns=sorted(asked & there))
+                some = read_group(file, group, asked & there)
                 found = matches(predicate, Columns(some, rows, partition, kinds))
                 places: list[Any] = pc.indices_nonzero(found).to_pylist()
                 if places:
@@ -155,7 +156,8 @@ class _Bounds:
         known: Any = group.column(place).statistics
         if known is None or not known.has_min_max:
             return None
-        return Bounds(self.file.schema_arrow.field(place).type, known.min, known.max)
+        kind = plain_type(self.file.schema_arrow.field(place).type)
+        return Bounds(kind, known.min, known.max)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,7 +187,7 @@ def rows_in(
         rows = found.file.metadata.num_rows
         places += [found.start + place for place in found.places]
         if FILE in found.file.schema_arrow.names:
-            column = found.file.read_row_group(found.group, columns=[FILE])[FILE]
+            column = read_group(found.file, found.group, [FILE])[FILE]
             names: Any = column.take(list(found.places))
             said.update(name for name in names.to_pylist() if name is not None)
     if not places:

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -27,6 +27,7 @@ from blizzard.worker.fill import Filling
 from blizzard.worker.leave_out import LeavingOut
 from blizzard.worker.output.parquet import PARQUET_CODEC, repeating_columns
 from blizzard.worker.output.upload import Uploads
+from blizzard.worker.plain_types import read_group
 from blizzard.worker.record import failure_of
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.parquet_footer import statistics
@@ -170,29 +171,7 @@ def _downloaded(old: ActiveFile, store: Store, target: Path) -> Path:
 
 
 def _row_groups(file: pq.ParquetFile) -> Iterator[pa.Table]:
-    schema = _without_views(file.schema_arrow)
-    return (file.read_row_group(index).cast(schema) for index in range(file.num_row_groups))
-
-
-def _without_views(schema: pa.Schema) -> pa.Schema:
-    """Return a schema whose texts are plain: other writers note views, which Arrow cannot count."""
-    return pa.schema([one.with_type(_plain(one.type)) for one in schema])
-
-
-def _plain(kind: Any) -> Any:  # noqa: ANN401 - pyarrow's stubs know one type at a time
-    if pa.types.is_string_view(kind) or pa.types.is_large_string(kind):
-        return pa.string()
-    if pa.types.is_binary_view(kind) or pa.types.is_large_binary(kind):
-        return pa.binary()
-    if pa.types.is_struct(kind):
-        inner = (kind.field(place) for place in range(kind.num_fields))
-        return pa.struct([one.with_type(_plain(one.type)) for one in inner])
-    if pa.types.is_map(kind):
-        item = kind.item_field
-        return pa.map_(_plain(kind.key_type), item.with_type(_plain(item.type)))
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return pa.list_(kind.value_field.with_type(_plain(kind.value_type)))
-    return kind
+    return (read_group(file, index) for index in range(file.num_row_groups))
 
 
 def _write(path: Path, groups: Iterator[pa.Table], work: Rewriting) -> None:

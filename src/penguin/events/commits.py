@@ -128,7 +128,8 @@ class RetractionPassedOver(Event):
             what = "retraction"
             again = (
                 "nothing has come in their place; run blizzard retract again for the source "
-                f"files that blizzard journal show {self.entry} names"
+                f"files that blizzard journal show {self.entry} names; it refuses if another "
+                "program has rewritten the rows and they have no column _file"
             )
         return (
             f"{self.table}: the {what} in entry {self.entry} of pipeline {self.pipeline} was not "

@@ -6,8 +6,10 @@ import pytest
 import yaml
 from deltalake import DeltaTable
 
+from blizzard.maintain.replacing import PromotionWaits
 from blizzard.maintain.retract import RowsNotToldApart, SourceNotRetractable
 from lakebed.errors import JournalConflict
+from penguin import inline
 from tests.support.builders import entries
 from tests.support.pipelines import pipeline_of
 from tests.support.promotions import ID
@@ -47,6 +49,7 @@ def test_without_yes_it_only_shows_what_would_be_done(desk):
 def test_with_yes_it_says_the_entry_and_what_comes_next(desk):
     shown = desk.cli("retract", "b.ndjson", "--yes")
     assert shown.exit_code == 0, shown.output
+    assert "was rewritten without them" in shown.stdout
     assert "entry 2 takes the rows out once penguin has committed it" in shown.stdout
     assert "-> run penguin" in shown.stdout
     assert "time travel still reads them until VACUUM" in shown.stdout
@@ -78,6 +81,24 @@ def test_a_pipeline_that_commits_itself_commits_it(tmp_path):
     assert desk.ids() == [2]
 
 
+def test_one_that_such_a_pipeline_has_not_committed_waits_for_blizzard(tmp_path):
+    desk = Taken(tmp_path, commit="inline")
+    desk.land("a.ndjson", {"id": 1})
+    desk.land("b.ndjson", {"id": 2})
+    desk.ingest()
+    desk.retract("a.ndjson")  # It died before the commit.
+    assert why(desk, "a.ndjson")["next"] == ["run blizzard"]
+    with pytest.raises(PromotionWaits, match="run blizzard first"):
+        desk.retract("b.ndjson")
+    assert "1 entry is waiting to be committed" in desk.cli("status").stdout
+    sink = desk.settings.sink
+    inline.committer(
+        None, sink.table_uri, sink.storage_options, emit=lambda _event: None, clock=desk.clock
+    )()
+    assert desk.ids() == [2]
+    assert why(desk, "a.ndjson")["state"] == "retracted"
+
+
 @pytest.mark.parametrize("handoff", ["journal", "staging", "direct"])
 def test_every_hand_off_takes_rows_out(tmp_path, handoff):
     desk = Taken(tmp_path, handoff=handoff)
@@ -103,6 +124,38 @@ def test_why_says_when_the_rows_were_taken_back_and_how_long_they_can_be_read(de
     assert why(desk, "a.ndjson")["state"] == "committed"
     shown = desk.cli("why", "b.ndjson")
     assert "2 rows to be taken out of the table; committed" in shown.stdout
+
+
+def test_why_says_that_bad_lines_were_given_up_with_the_rows(tmp_path):
+    desk = Taken(tmp_path, more={"error_handling": {"on_bad_record": "quarantine"}})
+    desk.land("a.ndjson", {"id": 1}, {"id": "x"}, {"id": "y"})
+    desk.land("b.ndjson", {"id": 2}, {"id": "z"})
+    desk.ingest()
+    desk.take_back("a.ndjson")
+    answer = why(desk, "a.ndjson")
+    assert [(one["kind"], one["lines"], one["rows"]) for one in answer["resolved"]] == [
+        ("retract", 2, 0)
+    ]
+    assert answer["answer"].endswith(
+        "2 bad lines of it were set aside: 2 were given up by the retraction in entry 2."
+    )
+    assert not any("dlq" in way for way in answer["next"])
+    assert "retract of 2 bad lines" in desk.cli("why", "a.ndjson").stdout
+    assert why(desk, "b.ndjson")["resolved"] == []
+
+
+def test_why_says_that_rows_came_back_with_a_restore_and_they_can_be_taken_out_again(desk):
+    before = desk.version
+    desk.take_back("b.ndjson")
+    DeltaTable(str(desk.table)).restore(before)
+    answer = why(desk, "b.ndjson")
+    assert (answer["state"], answer["retraction"]["came_back"]) == ("committed", True)
+    assert "2 rows were taken out by the retraction in entry 2, and came back" in answer["answer"]
+    assert "and they came back" in " ".join(desk.cli("why", "b.ndjson").stdout.split())
+    desk.take_back("b.ndjson")
+    assert desk.ids() == [1, 2]
+    answer = why(desk, "b.ndjson")
+    assert (answer["state"], answer["retraction"]["came_back"]) == ("retracted", False)
 
 
 def test_status_and_the_journal_count_the_rows(desk):
@@ -138,6 +191,9 @@ def test_one_that_somebody_overtook_has_no_effect_and_can_be_run_again(tmp_path)
     assert desk.ids() == [1, 2]
     answer = why(desk, "b.ndjson")
     assert "The retraction in entry 3 had no effect" in answer["answer"]
+    assert answer["next"] == [
+        "blizzard retract takes its rows back, if they can still be told apart"
+    ]
     assert told(desk, "status")["retracted_rows"] == 0
     assert "run blizzard retract again" in desk.cli("journal", "show", "3").stdout
     DeltaTable(str(desk.table)).restore(version)

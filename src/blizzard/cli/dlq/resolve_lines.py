@@ -207,7 +207,8 @@ def _tell(settings: PipelineSettings, done: Done, verb: str, output: Output) -> 
             passed = plural(done.filtered, word)
             say(to, f"  {passed} passed over by source.skip_records, without a row")
         if done.left:
-            say(to, f"  {plural(done.left, word)} still cannot be read and wait on")
+            wait = "waits" if done.left == 1 else "wait"
+            say(to, f"  {plural(done.left, word)} still cannot be read and {wait} on")
         if done.entry is not None:
             say(to, f"  recorded in entry {done.entry}")
     _complain_of(done.unknown)

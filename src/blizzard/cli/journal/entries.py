@@ -115,7 +115,7 @@ def show_list(pipeline: str, found: list[Kept]) -> None:
     if any(_state(kept) == PASSED_OVER for kept in found):
         say(to, "  passed over: it changed nothing in the table, since its files had changed")
     if any(_state(kept) == "waits" for kept in found):
-        say(to, "  waits: penguin has not committed it yet, by its receipt")
+        say(to, "  waits: it is not committed yet, by the receipt")
     if not all(kept.follows for kept in found):
         say(to, "  broken: this entry and its neighbours do not name each other's digests")
 

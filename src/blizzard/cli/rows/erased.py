@@ -16,7 +16,7 @@ NOT_LOOKED_AT = (
     "least and greatest values of columns that the Delta log and the journal keep of data files"
 )
 WHY = {
-    Why.WAITING: "not committed yet: run penguin, then this again",
+    Why.WAITING: "not committed yet: run {committer}, then this again",
     Why.HELD: "held by penguin: penguin release or penguin discard them, then this again",
     Why.UNNAMED: "not named by the Delta log: blizzard gc, or VACUUM, deletes them",
 }
@@ -75,7 +75,8 @@ def _still_held(settings: PipelineSettings, done: Erased, left: StillHeld) -> It
             f"VACUUM deletes them, {days:g} days after the commit at the earliest"
         )
     for why in Why:
-        yield from _data_files(why, [one for one in left.data_files if one.why is why])
+        files = [one for one in left.data_files if one.why is why]
+        yield from _data_files(why, files, settings.sink.committer)
     yield from _bad_lines(left)
     yield from _sources(left)
     if left.unread:
@@ -83,10 +84,10 @@ def _still_held(settings: PipelineSettings, done: Erased, left: StillHeld) -> It
         yield from _first([f"    {path}" for path in left.unread])
 
 
-def _data_files(why: Why, files: list[OtherFile]) -> Iterator[str]:
+def _data_files(why: Why, files: list[OtherFile], committer: str) -> Iterator[str]:
     if not files:
         return
-    told = WHY.get(why, "")
+    told = WHY.get(why, "").format(committer=committer)
     if why is Why.REMOVED:
         latest = max((one.deleted_from for one in files if one.deleted_from), default=None)
         until = "" if latest is None else f": not all of them before {second(latest)} UTC"

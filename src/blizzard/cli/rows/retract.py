@@ -1,5 +1,6 @@
 """`blizzard retract`: take the rows of source files out of the table."""
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -171,8 +172,10 @@ def _new_name(done: Retracted) -> str | None:
     return None if done.content is None else done.content.records[0].key
 
 
-def _rows(done: Retracted) -> dict[str, int]:
-    return dict(done.rows if done.entry is not None else done.found.rows.rows)
+def _rows(done: Retracted) -> Counter[str]:
+    if done.entry is not None:
+        return Counter(done.rows)
+    return Counter(done.found.rows.rows) + Counter(done.found.rows.counted)
 
 
 def _files(files: tuple[ActiveFile, ...]) -> tuple[DataFileRow, ...]:
@@ -192,15 +195,15 @@ def _show(settings: PipelineSettings, done: Retracted, other: str | None, *, sur
             lines = plural(found.waiting_lines, "bad line")
             say(to, f"  {lines} of them in quarantine: blizzard dlq discard gives those up")
         return
-    is_are = "were" if sure else "to be"
     for what, files in (
-        (f"{is_are} removed, with no other rows", found.rows.whole),
-        (f"{is_are} rewritten without them", found.rows.mixed),
-        ("of other writers, looked into for their rows", found.rows.unnamed),
+        ("removed, with no other rows", found.rows.whole),
+        ("rewritten without them", found.rows.mixed),
+        ("rewritten without them, told apart by _file", found.rows.unnamed),
     ):
         if files:
+            verb = ("was" if len(files) == 1 else "were") if sure else "to be"
             size = in_words(sum(one.size for one in files))
-            say(to, f"  {plural(len(files), 'data file')} ({size}) {what}:")
+            say(to, f"  {plural(len(files), 'data file')} ({size}) {verb} {what}:")
             say_first(to, [one.path for one in files], FEW, indent="    ")
     if found.waiting_lines:
         verb = "given up" if sure else "to be given up"

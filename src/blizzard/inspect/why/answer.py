@@ -179,11 +179,13 @@ class Retraction:
     """Before then no VACUUM deletes the files with the rows, by the table's retention."""
     replaced: bool = False
     """Whether the new content of the file comes in their place, with the same entry."""
+    came_back: bool = False
+    """Whether data files that it took out are in the table again, as after a RESTORE."""
 
     @property
     def is_done(self) -> bool:
-        """Whether the rows were taken out."""
-        return self.committed and not self.passed_over
+        """Whether the rows were taken out, and still are."""
+        return self.committed and not self.passed_over and not self.came_back
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

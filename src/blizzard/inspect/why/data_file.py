@@ -10,11 +10,13 @@ from blizzard.inspect.why.entries import data_file_of, naming_data_file
 from blizzard.inspect.why.standing import Table
 from blizzard.journal.file_mark import born, mark_of
 from blizzard.journal.state import read_history
+from blizzard.model.settings import SinkSettings
 from lakebed import layout
 from lakebed.documents.entry import Entry
 from lakebed.journal import JournalReader
 from lakebed.layout import file_name
 from lakebed.storage.store import ObjectFacts, Reader
+from lakebed.types import Commit
 from lakebed.units import is_are, plural
 
 GC_AGE = timedelta(hours=24)
@@ -150,7 +152,7 @@ def _of_entry(asked: Asked, store: Reader, table: Table, entry: Entry, name: str
     if entry.replaced and one.state is State.REMOVED and one.removed_at is None:
         one = replace(one, state=State.DISCARDED)
     sources = file.source_files
-    sentence, ways = _told(one, entry)
+    sentence, ways = _told(one, entry, asked.settings.sink)
     if bare.stored is None and one.state in (State.COMMITTED, State.UNCOMMITTED, State.HELD):
         if store.head(layout.outbox(table.pipeline, file.filename)) is not None:
             sentence += " It is still in the outbox; blizzard moves it from there when it starts."
@@ -175,7 +177,7 @@ def _sources(sources: tuple[str, ...]) -> str:
     return f"Its rows are from {plural(len(sources), 'source file')}: {some}." if sources else ""
 
 
-def _told(one: DataFile, entry: Entry) -> tuple[str, tuple[str, ...]]:
+def _told(one: DataFile, entry: Entry, sink: SinkSettings) -> tuple[str, tuple[str, ...]]:
     rows, named = plural(one.rows, "row"), f"entry {entry.sequence} ({entry.kind})"
     name, are = file_name(one.path), is_are(one.rows)
     removed = one.removed_by or "by whom is not known any more"
@@ -190,9 +192,11 @@ def _told(one: DataFile, entry: Entry) -> tuple[str, tuple[str, ...]]:
             )
             return f"It is in the table with {rows}, {version}; {named} names it.", ()
         case State.UNCOMMITTED:
-            way = "run penguin --once; penguin status shows what stops it"
+            way = f"run {sink.committer} --once"
+            if sink.commit is Commit.PENGUIN:
+                way += "; penguin status shows what stops it"
             waits = f"It is not in the table yet: {named} names it with {rows}"
-            return f"{waits}, and penguin has yet to commit that.", (way,)
+            return f"{waits}, and {sink.committer} has yet to commit that.", (way,)
         case State.HELD:
             why = "; ".join(one.reasons) or "penguin held shows why"
             way = f"penguin release {name}, penguin discard {name}, or blizzard redo --held {name}"

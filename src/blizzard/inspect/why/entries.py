@@ -70,9 +70,12 @@ def mentioning(
 
 
 def dealing_with_lines(journal: JournalReader, first: int, last: int) -> Iterator[Entry]:
-    """Yield the entries that replay or discard lines, the oldest first; only those are decoded."""
-    found = _holding(journal, b'"resolved":[{', range(first, last + 1))
-    return (entry for entry in found if entry.kind in ("replay", "discard"))
+    """Yield the entries after which bad lines wait no more, the oldest first.
+
+    They replay them, discard them, or give them up with the rows of their file. Only these entries
+    are decoded.
+    """
+    return _holding(journal, b'"resolved":[{', range(first, last + 1))
 
 
 def _holding(journal: JournalReader, word: bytes, every: range) -> Iterator[Entry]:

@@ -11,6 +11,10 @@ from lakebed.documents.quarantine_file import QuarantineFile
 from lakebed.units import is_are, plural
 
 REPLAY = "replay"
+GIVEN_UP = {
+    "discard": "discarded with",
+    "retract": "given up by the retraction in",
+}
 
 
 def resolutions(
@@ -83,7 +87,8 @@ def _since(answer: Answer) -> Iterator[str]:
             yield f"{one.filtered:,} {is_are(one.filtered)} passed over since entry {one.entry}"
         if one.kind != REPLAY:
             given_up = "was" if one.lines == 1 else "were"
-            yield f"{one.lines:,} {given_up} discarded with entry {one.entry}"
+            how = GIVEN_UP.get(one.kind, "given up with")
+            yield f"{one.lines:,} {given_up} {how} entry {one.entry}"
 
 
 def _lines(file: QuarantineFile | None, key: str) -> int:
@@ -95,6 +100,8 @@ def erased_in_words(one: Retraction) -> str:
     rows = plural(one.rows, "of its rows was", "of its rows were")
     if one.passed_over:
         return f"The erasure of {plural(one.rows, 'row')} of it in entry {one.entry} had no effect."
+    if one.came_back:
+        return f"{rows} erased in entry {one.entry}, and came back with data files of before."
     if not one.committed:
         rows = plural(one.rows, "of its rows is", "of its rows are")
         return f"{rows} to be erased by entry {one.entry}, which is not committed yet."

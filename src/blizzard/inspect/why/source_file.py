@@ -243,12 +243,16 @@ def _erasures(asked: Asked, key: str) -> tuple[Retraction, ...]:
 def _taken_out(asked: Asked, table: Table, entry: Entry, rows: int) -> Retraction:
     told, mark = table.committed(entry), entry.replacement_mark
     at = None if told.version is None else told.version.at
+    passed_over = table.log.fates([mark]).get(mark) == GONE
+    taken_out = [one.old for one in entry.replaced] if told.committed and not passed_over else []
+    named = table.log.files(taken_out) if taken_out else {}
     return Retraction(
         entry=entry.sequence,
         at=datetime.fromisoformat(entry.created),
         rows=rows,
         committed=told.committed,
-        passed_over=table.log.fates([mark]).get(mark) == GONE,
+        passed_over=passed_over,
+        came_back=any(one.in_table for one in named.values()),
         version=None if told.version is None else told.version.version,
         committed_at=at,
         deleted_from=None if at is None else at + asked.log.retention(),

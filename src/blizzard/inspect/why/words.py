@@ -260,13 +260,13 @@ def _uncommitted(case: Case) -> Told:
 
 
 def _held(case: Case) -> Told:
-    answer, aside = case.answer, _in_state(case.answer)
+    answer, aside, runs = case.answer, _in_state(case.answer), case.settings.sink.committer
     reasons = "; ".join(sorted({reason for one in aside for reason in one.reasons}))
     return Told(
         f"It was read with {_entries(answer)} ({_what(answer)}), but penguin holds "
         f"{plural(len(aside), 'data file')} of it: {reasons or 'penguin held shows why'}.",
         (
-            "change the schema or the table so that it fits, then run penguin",
+            f"change the schema or the table so that it fits, then run {runs}",
             *(f"penguin release {_id(one)}, or penguin discard {_id(one)}" for one in aside),
             f"blizzard redo --file {answer.path} has it read again",
         ),
@@ -279,7 +279,8 @@ def _discarded(case: Case) -> Told:
         return Told(
             f"Its new content was read with entry {taken.entry} to take the place of the old, and "
             "penguin could not apply that entry, since data files with the old rows had been "
-            f"changed: {plural(taken.rows, 'row')} of the old content stay in the table.",
+            f"changed: {plural(taken.rows, 'row')} of the old content "
+            f"{'stays' if taken.rows == 1 else 'stay'} in the table.",
             (f"blizzard retract {answer.path} --replace {answer.path} replaces them",),
         )
     files = plural(len(_in_state(answer)), "data file")
@@ -338,14 +339,23 @@ def _committed(case: Case) -> Told:
     taken = answer.retraction
     if taken is None:
         return Told(sentence)
+    if taken.came_back:
+        sentence += (
+            f" {plural(taken.rows, 'row was', 'rows were')} taken out by the retraction in entry "
+            f"{taken.entry}, and came back with data files that somebody has put into the table "
+            "again, as a RESTORE does."
+        )
+        return Told(sentence, ("run blizzard retract again to take them out again",))
     if taken.replaced:
         rows = plural(taken.rows, "row")
         return Told(f"{sentence} They took the place of {rows} of its earlier content.")
     if taken.passed_over:
         sentence += f" The retraction in entry {taken.entry} had no effect."
-        return Told(sentence, ("run blizzard retract again to take its rows back",))
+        return Told(
+            sentence, ("blizzard retract takes its rows back, if they can still be told apart",)
+        )
     sentence += f" Entry {taken.entry} takes its rows back, and is not committed yet."
-    return Told(sentence, ("run penguin",))
+    return Told(sentence, (f"run {case.settings.sink.committer}",))
 
 
 SAYS: Mapping[State, Callable[[Case], Told]] = {

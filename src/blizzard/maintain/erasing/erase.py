@@ -122,7 +122,7 @@ def look(
     origins_of: OriginsOf,
 ) -> Found:
     """Find the rows of the table for which a condition holds."""
-    now = _now(store, settings.name, log)
+    now = _now(store, settings, log)
     columns = columns_from(now.table.schema)
     if columns is None:
         raise ObjectMissing("the columns of the table cannot be read", path=store.uri)
@@ -177,7 +177,7 @@ def erase(
     replaced = _replacements(found.files, rewriter, work)
 
     def look_again() -> tuple[_Now, Entry]:
-        now = _now(store, settings.name, log)
+        now = _now(store, settings, log)
         entry = now.last.successor(
             "erase",
             previous=now.history.digest,
@@ -252,8 +252,9 @@ class _Now:
     table: TableNow
 
 
-def _now(store: Reader, pipeline: str, log: TableLog) -> _Now:
+def _now(store: Reader, settings: PipelineSettings, log: TableLog) -> _Now:
     """Return where things stand; raise while nothing may be taken out."""
+    pipeline = settings.name
     history = read_history(store, pipeline)
     tail = JournalReader(store, pipeline).entries(history.sequence - 1)
     last = next(tail, None) if history.sequence >= 0 else None
@@ -262,7 +263,7 @@ def _now(store: Reader, pipeline: str, log: TableLog) -> _Now:
         raise ObjectMissing("there is no table yet: nothing was committed", path=store.uri)
     refuse_closed(store, pipeline, heir=history.heir)
     refuse_half_begun(store, pipeline, sequence=history.sequence, awaits=history.awaits)
-    refuse_waiting(store, pipeline, log.committed(pipeline, last.journal) or 0)
+    refuse_waiting(store, settings, log.committed(pipeline, last.journal) or 0)
     return _Now(last=last, history=history, table=table)
 
 

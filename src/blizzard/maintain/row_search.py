@@ -1,0 +1,44 @@
+"""Rows that say themselves which source file they came from, found in the data files."""
+
+from collections import Counter
+from dataclasses import replace
+
+from blizzard.maintain.source_rows import Meant, RowsFound
+from blizzard.model.rewriting import ActiveFile, RowsWhere
+from blizzard.worker.find_rows import rows_in
+from lakebed.schema import Schema
+from lakebed.storage.store import Reader
+
+Said = dict[str, int]
+"""How many rows of a data file say that they came from which source file, by its URI."""
+
+
+class RowSearch:
+    """Looks into data files for rows; into each of them once, since none ever changes.
+
+    Of a file the footer is read and, unless that rules it out, the column that says it.
+    """
+
+    def __init__(self, store: Reader) -> None:
+        self._store = store
+        self._said: dict[str, Said] = {}
+
+    def __call__(self, rows: RowsFound, meant: Meant, columns: Schema) -> RowsFound:
+        """Return the rows, those counted that only a column tells; files without any left out."""
+        said = {
+            file.path: self._in(file, file.without, columns)
+            for file in (*rows.mixed, *rows.unnamed)
+            if isinstance(file.without, RowsWhere)
+        }
+        counted: Counter[str] = Counter()
+        for one in said.values():
+            for uri, count in one.items():
+                counted[meant.uris[uri]] += count
+        unnamed = tuple(file for file in rows.unnamed if said[file.path])
+        return replace(rows, unnamed=unnamed, counted=dict(counted))
+
+    def _in(self, file: ActiveFile, where: RowsWhere, columns: Schema) -> Said:
+        if file.path not in self._said:
+            found = rows_in(self._store, file.path, file.partition_values, where.predicate, columns)
+            self._said[file.path] = {} if found is None else dict(found.by_column)
+        return self._said[file.path]
