@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 
 from blizzard.discover.skip_reason import IN_WORDS, Reason
 from blizzard.inspect.ways_out import way_out
-from blizzard.inspect.why.answer import Answer, Backlog, DataFile, Resolution, State
+from blizzard.inspect.why import phrases
+from blizzard.inspect.why.answer import Answer, Backlog, State
 from blizzard.inspect.why.later import bad_lines_in_words, erased_in_words, waiting_lines
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed.types import Commit, OnChange
@@ -82,10 +83,10 @@ def _gone(case: Case) -> Told:
 
 
 def _partial(case: Case) -> Told:
-    lines = _lines(case.answer)
+    lines = phrases.lines(case.answer)
     return Told(
-        f"It is being read over several batches: {lines} so far, {_rows(case.answer)}. The next "
-        "batch reads on.",
+        f"It is being read over several batches: {lines} so far, "
+        f"{phrases.rows(case.answer)}. The next batch reads on.",
         _ways_of_waiting(None),
     )
 
@@ -124,7 +125,7 @@ def _waits(answer: Answer, source: SourceSettings) -> str:
         left = 0.0 if backlog is None else backlog.starts_in_secs or 0.0
         return (
             f"It is waiting: it is younger than min_age_secs ({source.min_age:g}), so that nobody "
-            f"still writes to it. It is old enough in {_span(left)}."
+            f"still writes to it. It is old enough in {phrases.seconds(left)}."
         )
     again = ""
     if answer.reason == Reason.CHANGED.value:
@@ -161,8 +162,8 @@ def _when(backlog: Backlog) -> str:
         "inactivity": "no new file has come for inactivity_timeout_secs",
     }[backlog.trigger or "rollover"]
     return (
-        f"It starts in {_span(backlog.starts_in_secs)} at the latest, once {why}, or as soon as "
-        "more files are waiting; with --once it starts right away."
+        f"It starts in {phrases.seconds(backlog.starts_in_secs)} at the latest, once {why}, or "
+        "as soon as more files are waiting; with --once it starts right away."
     )
 
 
@@ -183,9 +184,13 @@ def _failed(case: Case) -> Told:
         for name, value in (("line", failure.line), ("field", failure.field))
         if value is not None
     )
-    since = f" since {_at(failure.since)}" if failure.since is not None else ""
+    since = f" since {phrases.moment(failure.since)}" if failure.since is not None else ""
     times = plural(failure.attempts, "try", "tries")
-    rows = f"{_rows(answer)} of it {is_are(_count(answer))}" if answer.read else "no row of it is"
+    rows = (
+        f"{phrases.rows(answer)} of it {is_are(phrases.row_count(answer))}"
+        if answer.read
+        else "no row of it is"
+    )
     sentence = (
         f"It has failed{since} ({times}) at stage {failure.stage}{at}: {failure.message} "
         f"[{failure.code}]; {rows} in the table."
@@ -201,7 +206,7 @@ def _failed(case: Case) -> Told:
     if failure.next_try <= case.now:
         return Told(f"{sentence} It is tried again with the next batch.", _ways_of_waiting(None))
     return Told(
-        f"{sentence} It is tried again at {_at(failure.next_try)}.",
+        f"{sentence} It is tried again at {phrases.moment(failure.next_try)}.",
         (f"blizzard dlq retry --file {answer.path} has it read right away",),
     )
 
@@ -221,7 +226,7 @@ def _inherited(case: Case) -> Told:
 def _changed(case: Case) -> Told:
     on_change = case.source.on_change
     said = "is reported and not read" if on_change is OnChange.ERROR else "is not read"
-    rows = f" ({_rows(case.answer)})" if case.answer.read else ""
+    rows = f" ({phrases.rows(case.answer)})" if case.answer.read else ""
     path = case.answer.path
     in_place = (
         f"blizzard retract {path} --replace {path} puts it in the place of the old rows; "
@@ -239,15 +244,17 @@ def _changed(case: Case) -> Told:
 
 
 def _no_rows(case: Case) -> Told:
-    lines = _lines(case.answer)
+    lines = phrases.lines(case.answer)
     return Told(
-        f"It was read with {_entries(case.answer)}, and there is no row in it: {lines}"
-        f"{_left_out(case.answer)}.",
+        f"It was read with {phrases.entries(case.answer)}, and there is no row in it: {lines}"
+        f"{phrases.left_out(case.answer)}.",
     )
 
 
 def _uncommitted(case: Case) -> Told:
-    read = f"It was read with {_entries(case.answer)} ({_what(case.answer)})"
+    read = (
+        f"It was read with {phrases.entries(case.answer)} ({phrases.rows_from_lines(case.answer)})"
+    )
     if case.settings.sink.commit is Commit.INLINE:
         return Told(
             f"{read}, and is not in the table yet: blizzard commits it with its next batch.",
@@ -260,14 +267,17 @@ def _uncommitted(case: Case) -> Told:
 
 
 def _held(case: Case) -> Told:
-    answer, aside, runs = case.answer, _in_state(case.answer), case.settings.sink.committer
+    answer, aside, runs = case.answer, phrases.in_state(case.answer), case.settings.sink.committer
     reasons = "; ".join(sorted({reason for one in aside for reason in one.reasons}))
     return Told(
-        f"It was read with {_entries(answer)} ({_what(answer)}), but penguin holds "
-        f"{plural(len(aside), 'data file')} of it: {reasons or 'penguin held shows why'}.",
+        f"It was read with {phrases.entries(answer)} ({phrases.rows_from_lines(answer)}), but "
+        f"penguin holds {plural(len(aside), 'data file')} of it: {reasons or 'penguin held shows why'}.",
         (
             f"change the schema or the table so that it fits, then run {runs}",
-            *(f"penguin release {_id(one)}, or penguin discard {_id(one)}" for one in aside),
+            *(
+                f"penguin release {phrases.file_id(one)}, or penguin discard {phrases.file_id(one)}"
+                for one in aside
+            ),
             f"blizzard redo --file {answer.path} has it read again",
         ),
     )
@@ -283,10 +293,10 @@ def _discarded(case: Case) -> Told:
             f"{'stays' if taken.rows == 1 else 'stay'} in the table.",
             (f"blizzard retract {answer.path} --replace {answer.path} replaces them",),
         )
-    files = plural(len(_in_state(answer)), "data file")
+    files = plural(len(phrases.in_state(answer)), "data file")
     return Told(
-        f"It was read with {_entries(answer)} ({_what(answer)}); {files} of it had been held by "
-        "penguin and then discarded, so those rows are not in the table.",
+        f"It was read with {phrases.entries(answer)} ({phrases.rows_from_lines(answer)}); {files} of "
+        "it had been held by penguin and then discarded, so those rows are not in the table.",
         (f"blizzard redo --file {answer.path} has it read again",),
     )
 
@@ -294,8 +304,9 @@ def _discarded(case: Case) -> Told:
 def _removed(case: Case) -> Told:
     answer = case.answer
     return Told(
-        f"It was read with {_entries(answer)} ({_what(answer)}) and committed, and its rows have "
-        f"been removed from the table since: {_removals(_in_state(answer))}.",
+        f"It was read with {phrases.entries(answer)} ({phrases.rows_from_lines(answer)}) and "
+        "committed, and its rows have been removed from the table since: "
+        f"{phrases.removals(phrases.in_state(answer))}.",
         ("time travel to an earlier version shows them, until VACUUM",),
     )
 
@@ -306,11 +317,12 @@ def _retracted(case: Case) -> Told:
         raise AssertionError("no entry says that a file was retracted")
     where = "" if taken.version is None else f"; Delta version {taken.version}"
     rows = plural(taken.rows, "row was", "rows were")
-    sentence = f"Its {rows} taken back in entry {taken.entry} on {_at(taken.at)}{where}."
+    sentence = f"Its {rows} taken back in entry {taken.entry} on {phrases.moment(taken.at)}{where}."
     if taken.deleted_from is not None:
         sentence += (
             " They are still readable by time travel until VACUUM, which deletes the files after "
-            f"the table's deletedFileRetentionDuration: not before {_at(taken.deleted_from)}."
+            "the table's deletedFileRetentionDuration: not before "
+            f"{phrases.moment(taken.deleted_from)}."
         )
     return Told(
         f"{sentence} It is known, so it is not read again by itself.",
@@ -328,14 +340,17 @@ def _committed(case: Case) -> Told:
     if versions:
         word = "version" if len(versions) == 1 else "versions"
         where = f"Delta {word} {', '.join(map(str, versions))}"
-    sentence = f"It is in the table: {_what(answer)}, read with {_entries(answer)}, in {where}."
+    sentence = (
+        f"It is in the table: {phrases.rows_from_lines(answer)}, "
+        f"read with {phrases.entries(answer)}, in {where}."
+    )
     moved = [one for one in answer.data_files if one.state is State.REWRITTEN]
     lost = [one for one in answer.data_files if one.state is State.REMOVED]
     if moved:
         files = plural(len(moved), "data file has", "data files have")
-        sentence += f" {files} been rewritten since: {_removals(moved)}."
+        sentence += f" {files} been rewritten since: {phrases.removals(moved)}."
     if lost:
-        sentence += f" Some of its rows have been removed since: {_removals(lost)}."
+        sentence += f" Some of its rows have been removed since: {phrases.removals(lost)}."
     taken = answer.retraction
     if taken is None:
         return Told(sentence)
@@ -379,72 +394,3 @@ SAYS: Mapping[State, Callable[[Case], Told]] = {
     State.RETRACTED: _retracted,
 }
 """The states that a source file can be in."""
-
-
-def _in_state(answer: Answer) -> list[DataFile]:
-    """Return the data files to which the file owes its state."""
-    return [one for one in answer.data_files if one.state is answer.state]
-
-
-def _what(answer: Answer) -> str:
-    return f"{_rows(answer)} from {_lines(answer)}"
-
-
-def _entries(answer: Answer) -> str:
-    read = _numbered([one.entry for one in answer.read])
-    replays = [one.entry for one in _replays(answer)]
-    return f"{read} and replayed with {_numbered(replays)}" if replays else read
-
-
-def _numbered(entries: list[int]) -> str:
-    return f"{'entry' if len(entries) == 1 else 'entries'} {' and '.join(map(str, entries))}"
-
-
-def _removals(files: list[DataFile]) -> str:
-    told = {
-        f"{one.removed_by or 'by whom is not known any more'}"
-        + (f" in version {one.removed_version}" if one.removed_version is not None else "")
-        for one in files
-    }
-    return "; ".join(sorted(told))
-
-
-def _left_out(answer: Answer) -> str:
-    counts = (
-        ("blank", sum(read.blank for read in answer.read)),
-        ("filtered", sum(read.filtered for read in answer.read)),
-        ("quarantined", sum(read.quarantined for read in answer.read)),
-    )
-    return "".join(f", {count:,} {name}" for name, count in counts if count)
-
-
-def _rows(answer: Answer) -> str:
-    return plural(_count(answer), "row")
-
-
-def _count(answer: Answer) -> int:
-    rows = sum(read.rows for read in answer.read)
-    return rows + sum(one.rows for one in _replays(answer))
-
-
-def _replays(answer: Answer) -> list[Resolution]:
-    """Return the replays whose rows are where the others are."""
-    waits = answer.state is State.UNCOMMITTED
-    return [one for one in answer.resolved if one.rows and (one.committed or waits)]
-
-
-def _lines(answer: Answer) -> str:
-    word = "line" if all(read.counted == "lines" for read in answer.read) else "record"
-    return plural(sum(read.lines for read in answer.read), word)
-
-
-def _id(one: DataFile) -> str:
-    return one.path.rpartition("/")[2].removesuffix(".parquet")
-
-
-def _at(at: datetime) -> str:
-    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
-
-
-def _span(seconds: float) -> str:
-    return plural(max(1, round(seconds)), "second")

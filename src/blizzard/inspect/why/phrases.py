@@ -1,0 +1,86 @@
+"""Parts of sentences about a source file. Pure."""
+
+from datetime import UTC, datetime
+
+from blizzard.inspect.why.answer import Answer, DataFile, Resolution, State
+from lakebed.units import plural
+
+
+def in_state(answer: Answer) -> list[DataFile]:
+    """Return the data files to which the file owes its state."""
+    return [one for one in answer.data_files if one.state is answer.state]
+
+
+def rows_from_lines(answer: Answer) -> str:
+    """Name how many rows came from how many lines."""
+    return f"{rows(answer)} from {lines(answer)}"
+
+
+def entries(answer: Answer) -> str:
+    """Name the entries that read the file, and those that replayed lines of it."""
+    read = numbered([one.entry for one in answer.read])
+    again = [one.entry for one in replays(answer)]
+    return f"{read} and replayed with {numbered(again)}" if again else read
+
+
+def numbered(numbers: list[int]) -> str:
+    """Name entries by their numbers."""
+    return f"{'entry' if len(numbers) == 1 else 'entries'} {' and '.join(map(str, numbers))}"
+
+
+def removals(files: list[DataFile]) -> str:
+    """Name who removed files, and in which versions."""
+    told = {
+        f"{one.removed_by or 'by whom is not known any more'}"
+        + (f" in version {one.removed_version}" if one.removed_version is not None else "")
+        for one in files
+    }
+    return "; ".join(sorted(told))
+
+
+def left_out(answer: Answer) -> str:
+    """Count the lines that gave no row."""
+    counts = (
+        ("blank", sum(read.blank for read in answer.read)),
+        ("filtered", sum(read.filtered for read in answer.read)),
+        ("quarantined", sum(read.quarantined for read in answer.read)),
+    )
+    return "".join(f", {count:,} {name}" for name, count in counts if count)
+
+
+def rows(answer: Answer) -> str:
+    """Name how many rows the file has given."""
+    return plural(row_count(answer), "row")
+
+
+def row_count(answer: Answer) -> int:
+    """Count the rows that the file has given."""
+    read = sum(one.rows for one in answer.read)
+    return read + sum(one.rows for one in replays(answer))
+
+
+def replays(answer: Answer) -> list[Resolution]:
+    """Return the replays whose rows are where the others are."""
+    waits = answer.state is State.UNCOMMITTED
+    return [one for one in answer.resolved if one.rows and (one.committed or waits)]
+
+
+def lines(answer: Answer) -> str:
+    """Name how many lines, or records, were read."""
+    word = "line" if all(read.counted == "lines" for read in answer.read) else "record"
+    return plural(sum(read.lines for read in answer.read), word)
+
+
+def file_id(one: DataFile) -> str:
+    """Return the id in the name of a data file."""
+    return one.path.rpartition("/")[2].removesuffix(".parquet")
+
+
+def moment(at: datetime) -> str:
+    """Write a time."""
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def seconds(count: float) -> str:
+    """Write a number of seconds."""
+    return plural(max(1, round(count)), "second")
