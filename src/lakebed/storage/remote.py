@@ -6,7 +6,7 @@ takes over: it is the one that a person sees in the log and that a stop can inte
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from difflib import get_close_matches
 from typing import Any
@@ -14,7 +14,8 @@ from urllib.parse import urlsplit
 
 from lakebed.errors import ConfigInvalid
 from lakebed.locations import place_of
-from lakebed.storage.answers import CREDENTIALS_OF_THE_MACHINE, ENDPOINTS
+from lakebed.storage import settings
+from lakebed.storage.answers import CREDENTIALS_OF_THE_MACHINE
 from lakebed.storage.options import PREFIXES, StorageOptions, bare
 
 RETRY: Mapping[str, Any] = {
@@ -110,35 +111,34 @@ NO_URL = "is not a URL; write http:// or https://, then the host, then the port 
 
 
 def split(
-    options: Mapping[str, str], *, uri: str, environment: Mapping[str, str] | None = None
+    options: Mapping[str, str],
+    *,
+    uri: str,
+    environment: Mapping[str, str] | None = None,
+    key: Callable[[str], str] = str,
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Separate the store's options from its HTTP client's; names in any case are accepted.
 
-    ConfigInvalid names an option that is given twice, or plain HTTP that is not allowed. A message
-    never holds a value: it may be a secret.
+    Both hold what is set in the environment, too. ConfigInvalid names an option that cannot be
+    used, or plain HTTP that is not allowed. A message never holds a value: it may be a secret.
     """
-    store: dict[str, str] = {}
     outside, kind = environment or {}, place_of(uri).scheme
     allowing = ALLOW_HTTP.get(kind, ALLOW_HTTP["s3"])
     # The store's own options are taken from the environment by the library, this one is not.
-    client: dict[str, str] = {**TIMEOUTS, "allow_http": outside.get(allowing, "false")}
-    seen: set[str] = set()
-    for name, value in options.items():
-        key = name.lower()
-        if key in seen:
-            raise ConfigInvalid([f"{uri}: storage_options: {key} is given twice"])
-        seen.add(key)
-        if bare(key) in CLIENT_OPTIONS:
-            client[bare(key)] = value
-        else:
-            store[key] = value
-    for key, value in _endpoints(options, outside, kind):
-        if not _leads_somewhere(value):
-            raise ConfigInvalid([f"{uri}: storage_options: {key}: {NO_URL}"])
-        if value.lower().startswith("http://") and client["allow_http"].lower() != "true":
-            fault = f"{key} is http://, which is not encrypted; to allow it set {allowing}: true"
+    client: dict[str, str] = {**TIMEOUTS, "allow_http": outside.get(allowing) or "false"}
+    found = settings.resolved(options, uri=uri, environment=outside, key=key)
+    for name in [name for name in found if bare(name) in CLIENT_OPTIONS]:
+        client[bare(name)] = found.pop(name).value
+    for setting in (each for name, each in found.items() if is_endpoint(name)):
+        if not _leads_somewhere(setting.value):
+            raise ConfigInvalid([f"{uri}: storage_options: {setting.name}: {NO_URL}"])
+        if setting.value.lower().startswith("http://") and client["allow_http"].lower() != "true":
+            fault = (
+                f"{setting.name} is http://, which is not encrypted; to allow it set "
+                f"{allowing}: true"
+            )
             raise ConfigInvalid([f"{uri}: storage_options: {fault}"])
-    return store, client
+    return settings.told(found, outside), client
 
 
 def with_region(options: StorageOptions, uri: str) -> StorageOptions:
@@ -202,23 +202,27 @@ def _way_out(text: str, options: StorageOptions) -> str:
     )
 
 
-def for_delta(options: Mapping[str, str]) -> dict[str, str]:
+def for_delta(
+    options: Mapping[str, str], *, uri: str, environment: Mapping[str, str] | None = None
+) -> dict[str, str]:
     """Return the options as deltalake takes them, with the same bounds on waiting and trying.
 
-    Its client has no timeout for reading alone, and its requests are small: one timeout does.
+    They lead to the store to which `split` leads. Its client has no timeout for reading alone, and
+    its requests are small: one timeout does.
     """
-    bounds = {
+    store, client = split(options, uri=uri, environment=environment)
+    given = {bare(name.lower()) for name in options}
+    if "timeout" not in given:
+        client["timeout"] = client["read_timeout"]
+    if "read_timeout" not in given:
+        del client["read_timeout"]
+    return {
         "max_retries": str(RETRY["max_retries"]),
         "retry_timeout": _duration(RETRY["retry_timeout"]),
         "backoff_config.init_backoff": _duration(RETRY["backoff"]["init_backoff"]),
         "backoff_config.max_backoff": _duration(RETRY["backoff"]["max_backoff"]),
-        "connect_timeout": TIMEOUTS["connect_timeout"],
-        "timeout": TIMEOUTS["read_timeout"],
-    }
-    given = {name.lower() for name in options}
-    return {
-        **{name: value for name, value in bounds.items() if name not in given},
-        **options,
+        **client,
+        **store,
     }
 
 
@@ -265,17 +269,6 @@ _REASONS = {
 """What a client means by an error in sending a request, which it tells further down."""
 _UNKNOWN = re.compile(r"Configuration key: '([^']+)' is not valid")
 _ASKED = re.compile(r"Error performing [A-Z]+ (https?://[^\s/?]+)")
-
-
-def _endpoints(
-    options: Mapping[str, str], environment: Mapping[str, str], kind: str
-) -> Iterator[tuple[str, str]]:
-    """Yield every address that is given for a store; one in the options wins over one outside."""
-    given = [(name, value) for name, value in options.items() if is_endpoint(name)]
-    yield from given
-    if not given:
-        names = ENDPOINTS.get(kind, ())
-        yield from ((name, environment[name]) for name in names if environment.get(name))
 
 
 def is_endpoint(name: str) -> bool:

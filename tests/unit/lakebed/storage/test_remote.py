@@ -324,9 +324,10 @@ def test_any_other_error_is_told_by_its_first_line(text, said):
 
 def test_the_delta_log_is_reached_with_the_same_bounds_unless_others_are_given():
     """W01."""
-    assert for_delta({"AWS_REGION": "x", "TIMEOUT": "9s"}) == {
-        "AWS_REGION": "x",
-        "TIMEOUT": "9s",
+    assert for_delta({"AWS_REGION": "x", "TIMEOUT": "9s"}, uri="s3://b") == {
+        "aws_region": "x",
+        "timeout": "9s",
+        "allow_http": "false",
         "max_retries": "4",
         "retry_timeout": "60000ms",
         "backoff_config.init_backoff": "200ms",
