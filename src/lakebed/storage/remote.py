@@ -127,8 +127,15 @@ def split(
     # The store's own options are taken from the environment by the library, this one is not.
     client: dict[str, str] = {**TIMEOUTS, "allow_http": outside.get(allowing) or "false"}
     found = settings.resolved(options, uri=uri, environment=outside, key=key)
+    switch = allowing
     for name in [name for name in found if bare(name) in CLIENT_OPTIONS]:
-        client[bare(name)] = found.pop(name).value
+        setting = found.pop(name)
+        client[bare(name)] = setting.value
+        switch = setting.name if bare(name) == "allow_http" else switch
+    if client["allow_http"].lower() not in ("true", "false"):
+        raise ConfigInvalid(
+            [f"{uri}: storage_options: {switch}: is not understood; write true or false"]
+        )
     for setting in (each for name, each in found.items() if is_endpoint(name)):
         if not _leads_somewhere(setting.value):
             raise ConfigInvalid([f"{uri}: storage_options: {setting.name}: {NO_URL}"])
@@ -183,21 +190,30 @@ def _way_out(text: str, options: StorageOptions) -> str:
     asked = _ASKED.search(_ARROW.sub(": ", text))
     if asked is None or _STATUS.search(_ARROW.sub(": ", text)):
         return ""
+    endpoints = {name: value for name, value in options.plain().items() if is_endpoint(name)}
     where = _LOGIN.sub(r"\1", asked[1])
+    if where == _HIDDEN:  # The library hides an address that is signed.
+        own = _HOST.match(_LOGIN.sub(r"\1", next(iter(endpoints.values()), "")))
+        where = own[0] if own else ""
     if any(place in where for place in CREDENTIALS_OF_THE_MACHINE):
         return (
             f"; it was asked at {where} for the credentials of this machine, because there are "
             f"none in {options.origin.section} or in the environment: set them, or give the "
             "machine a role"
         )
-    keys = [name for name in options.plain() if is_endpoint(name)]
-    if keys:
+    proxies = [name for name in options.plain() if bare(name.lower()) == "proxy_url"]
+    proxy = f", through the proxy of {options.key(proxies[0])}" if proxies else ""
+    checked = "that proxy, " if proxies else ""
+    asked_at = f"it was asked at {where}" if where else "it was asked at its usual address"
+    if endpoints:
+        leading = (name for name, value in endpoints.items() if where in _LOGIN.sub(r"\1", value))
+        name = next(leading, next(iter(endpoints)))
         return (
-            f"; it was asked at {where}, as {options.key(keys[0])} specifies: check that "
+            f"; {asked_at}, as {options.key(name)} specifies{proxy}: check {checked}that "
             "address, and that the store is up"
         )
     return (
-        f"; it was asked at {where}: check the network, or set an endpoint in "
+        f"; {asked_at}{proxy}: check {checked}the network, or set an endpoint in "
         f"{options.origin.section}"
     )
 
@@ -237,8 +253,9 @@ def in_words(text: str) -> str:
         code = _CODE.search(text)
         named = f" ({code[1]})" if code else ""
         return f"the store answered {answered[1].strip()}{named}"
-    _request, trouble, reason = first.partition(" - HTTP error: ")
+    _request, trouble, reason = _ARROW.sub(": ", text).partition(" - HTTP error: ")
     if trouble:
+        reason = next(iter(reason.splitlines()), "").strip()
         known = (words for sign, words in _REASONS.items() if sign in text)
         return without_urls(f"the store gave no answer: {next(known, reason)}")
     return without_urls(first)
@@ -268,7 +285,9 @@ _REASONS = {
 }
 """What a client means by an error in sending a request, which it tells further down."""
 _UNKNOWN = re.compile(r"Configuration key: '([^']+)' is not valid")
-_ASKED = re.compile(r"Error performing [A-Z]+ (https?://[^\s/?]+)")
+_ASKED = re.compile(r"Error performing [A-Z]+ (https?://[^\s/?]+|REDACTED)")
+_HIDDEN = "REDACTED"
+_HOST = re.compile(r"https?://[^\s/?]+", re.IGNORECASE)
 
 
 def is_endpoint(name: str) -> bool:

@@ -111,6 +111,8 @@ def resolved(
         outside = _outside(canonical, names, uri, environment)
         if outside is not None:
             found[canonical] = outside
+    if missing := _missing(found):
+        raise ConfigInvalid([f"{uri}: {key(missing)} is missing"])
     return found
 
 
@@ -155,6 +157,13 @@ def _refuse_empty(names: tuple[str, ...], uri: str, environment: Mapping[str, st
             )
 
 
+def _missing(found: Mapping[str, Setting]) -> str:
+    """Return the half of a key that is not given beside the other one; empty if none is missing."""
+    halves = ("aws_access_key_id", "aws_secret_access_key")
+    missing = [name for name in halves if name not in found or not found[name].value]
+    return missing[0].upper() if len(missing) == 1 else ""
+
+
 def _canonical(name: str, spellings: Mapping[str, tuple[str, ...]]) -> str:
     """Return the name that libraries are told for an option as it is written in a section."""
     meant = bare(name.lower())
@@ -172,6 +181,11 @@ def _fault(name: str, value: str) -> str:
 def _faults(meant: str, value: str) -> Iterator[str]:
     if meant in PLACES:
         yield "the bucket is named by the URI; remove this option"
+    if meant == "conditional_put" and value.lower() == "disabled":
+        yield (
+            "must not be disabled: both programs depend on create-only writes; remove this option, "
+            "or use a store that supports them"
+        )
     if meant not in OF_LINES and _CONTROL.search(value):
         if value.endswith(("\n", "\r")) and not _CONTROL.search(value.rstrip("\r\n")):
             yield (

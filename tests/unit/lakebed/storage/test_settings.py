@@ -151,7 +151,7 @@ def test_a_value_that_no_header_can_hold_is_refused_by_its_key(value, says, monk
     """The client panics where it is given one."""
     origin = Origin(section="tables.one.storage_options")
     with pytest.raises(ConfigInvalid) as refused:
-        Reader("s3://b", StorageOptions({"AWS_SECRET_ACCESS_KEY": value}, origin))
+        Reader("s3://b", StorageOptions({**KEYS, "AWS_SECRET_ACCESS_KEY": value}, origin))
     assert f"tables.one.storage_options.AWS_SECRET_ACCESS_KEY: {says}" in str(refused.value)
     assert "canary" not in str(refused.value)
     monkeypatch.setenv("AWS_SESSION_TOKEN", value)
@@ -161,3 +161,33 @@ def test_a_value_that_no_header_can_hold_is_refused_by_its_key(value, says, monk
 
 def test_a_document_may_have_lines():
     split({"GOOGLE_SERVICE_ACCOUNT_KEY": "{\n}\n"}, uri="gs://b")
+
+
+def test_a_switch_that_is_neither_true_nor_false_is_told_as_that():
+    options = {"AWS_ALLOW_HTTP": "yes", "AWS_ENDPOINT": "http://h"}
+    with pytest.raises(ConfigInvalid, match="AWS_ALLOW_HTTP: is not understood; write true or"):
+        split(options, uri="s3://b")
+    with pytest.raises(ConfigInvalid, match="AWS_ALLOW_HTTP: is not understood"):
+        split({}, uri="s3://b", environment={"AWS_ALLOW_HTTP": "perhaps"})
+
+
+@pytest.mark.parametrize(
+    ("given", "missing"),
+    [
+        ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"),
+        ("AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY_ID"),
+    ],
+)
+def test_half_of_a_key_is_a_fault_unless_the_environment_has_the_other(given, missing):
+    with pytest.raises(ConfigInvalid, match=f"{missing} is missing"):
+        split({given: "x"}, uri="s3://b")
+    with pytest.raises(ConfigInvalid, match=f"{missing} is missing"):
+        split({}, uri="s3://b", environment={given: "x"})
+    split({given: "x"}, uri="s3://b", environment={missing: "y"})
+
+
+def test_create_only_writes_cannot_be_disabled():
+    with pytest.raises(ConfigInvalid, match="AWS_CONDITIONAL_PUT: must not be disabled"):
+        split({"AWS_CONDITIONAL_PUT": "disabled"}, uri="s3://b")
+    with pytest.raises(ConfigInvalid, match="variable AWS_CONDITIONAL_PUT: must not be disabled"):
+        split({}, uri="s3://b", environment={"AWS_CONDITIONAL_PUT": "disabled"})
