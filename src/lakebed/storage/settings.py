@@ -124,6 +124,14 @@ def told(settings: Mapping[str, Setting], environment: Mapping[str, str]) -> dic
     return values
 
 
+def meant(name: str) -> str:
+    """Return which setting the name of an option means, whichever of its spellings it is."""
+    for spellings in SPELLINGS.values():
+        if (found := _canonical(name, spellings)) in spellings:
+            return found
+    return bare(name.lower())
+
+
 def _outside(
     canonical: str, names: tuple[str, ...], uri: str, environment: Mapping[str, str]
 ) -> Setting | None:

@@ -275,7 +275,15 @@ def test_the_option_that_is_wrong_is_named_as_it_was_written(uri, options, says)
 
 @pytest.mark.parametrize("app", [blizzard, penguin])
 @pytest.mark.parametrize("how", ["--once", "--dry-run"])
-@pytest.mark.parametrize("options", [{"AWS_REGOIN": "x"}, {"AWS_ENDPOINT": "localhost:9000"}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"AWS_REGOIN": "x"},
+        {"AWS_ENDPOINT": "localhost:9000"},
+        {"AWS_BUCKET": "decoy"},
+        {"AWS_SESSION_TOKEN": "canary\n"},
+    ],
+)
 def test_both_programs_end_with_2_where_options_cannot_be_used(app, how, options, tmp_path):
     """HOLES W41: at once, however they were started, and the option is named."""
     place = {"storage_options": options}
@@ -293,6 +301,7 @@ def test_both_programs_end_with_2_where_options_cannot_be_used(app, how, options
     answer = CliRunner().invoke(app, ["-c", str(file), how])
     assert answer.exit_code == 2, answer.output
     assert next(iter(options)) in answer.output
+    assert "canary" not in answer.output
 
 
 HTTP = [

@@ -11,6 +11,7 @@ from deltalake import DeltaTable
 from lakebed.errors import ConfigInvalid, LakeError
 from lakebed.storage.options import Origin, StorageOptions
 from lakebed.storage.remote import split
+from lakebed.storage.settings import meant
 from lakebed.storage.store import Reader
 from penguin.delta.library import location, options_for, translated
 
@@ -191,3 +192,19 @@ def test_create_only_writes_cannot_be_disabled():
         split({"AWS_CONDITIONAL_PUT": "disabled"}, uri="s3://b")
     with pytest.raises(ConfigInvalid, match="variable AWS_CONDITIONAL_PUT: must not be disabled"):
         split({}, uri="s3://b", environment={"AWS_CONDITIONAL_PUT": "disabled"})
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("AWS_ENDPOINT", "endpoint_url_s3"),
+        ("azure_endpoint", "AZURE_STORAGE_ENDPOINT"),
+        ("AWS_REGION", "default_region"),
+        ("AWS_TOKEN", "session_token"),
+        ("AZURE_STORAGE_ACCESS_KEY", "account_key"),
+        ("AWS_SKIP_SIGNATURE", "skip_signature"),
+    ],
+)
+def test_a_section_replaces_an_option_of_a_profile_by_any_of_its_names(one, other):
+    assert meant(one) == meant(other)
+    assert meant("AWS_REGION") != meant("AWS_ENDPOINT")
