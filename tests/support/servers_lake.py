@@ -113,7 +113,7 @@ class Lake:
 
     def ids(self) -> list[int]:
         """Read the table as another program does."""
-        access = for_delta(self.contestant.options())
+        access = for_delta(self.contestant.options(), uri=self.table)
         table = DeltaTable(self.table, storage_options=access)
         found: list[Any] = pa.table(table.scan(["id"]).read_all())["id"].to_pylist()
         return sorted(found)

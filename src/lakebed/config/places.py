@@ -43,8 +43,8 @@ def location(text: str) -> str:
         raise ValueError(f"names no bucket or container after {scheme}://")
     if ":" in host.rpartition("@")[0]:
         raise ValueError("must not hold a password; put it into storage_options")
-    if scheme != "file" and ("?" in rest or "#" in rest):
-        raise ValueError("must not hold ? or #; put keys and signatures into storage_options")
+    if scheme != "file":
+        _check_rest(rest, path)
     if scheme == "https":
         _check_address(text, host)
     elif SAME_SCHEME.get(scheme, scheme) == "az" and (account := _AZURE_HOST.fullmatch(host)):
@@ -54,6 +54,14 @@ def location(text: str) -> str:
             f"abfss://{container or 'container'}@{account[1]}.dfs.core.windows.net/{folder}"
         )
     return f"{scheme}://{rest.rstrip('/') or ('/' if scheme == 'file' else '')}"
+
+
+def _check_rest(rest: str, path: str) -> None:
+    """Refuse what no path of a bucket can have."""
+    if "?" in rest or "#" in rest:
+        raise ValueError("must not hold ? or #; put keys and signatures into storage_options")
+    if "//" in f"/{path}".rstrip("/"):
+        raise ValueError("must not have two slashes in a row after the bucket; write one")
 
 
 def prefix(text: str) -> str:
@@ -78,6 +86,8 @@ def _no_uri(text: str) -> str:
 def _other_scheme(scheme: str, host: str) -> str:
     known = ", ".join(f"{name}://" for name in SCHEMES)
     if scheme == "http":
+        if place_of(f"https://{_without_port(host)}/bucket").scheme != "https":
+            return f"must begin with https://: write https://{_without_port(host)}/…"
         return (
             "must be the name of a bucket, not its address; write s3://bucket/folder, and set "
             f"AWS_ENDPOINT: http://{host.rpartition('@')[2]} and AWS_ALLOW_HTTP: true in "
@@ -91,11 +101,18 @@ def _other_scheme(scheme: str, host: str) -> str:
 def _check_address(text: str, host: str) -> None:
     """Refuse an https address that is not one of a bucket or a container."""
     if place_of(text).scheme == "https":
+        if place_of(f"https://{_without_port(host)}/bucket").scheme != "https" and ":" in host:
+            raise ValueError(f"must have no port: write https://{_without_port(host)}/…")
         raise ValueError(
             "is not the address of a bucket of Amazon or Google or of a container of Azure; for "
             f"another store write s3://bucket/folder, and set AWS_ENDPOINT: https://{host} in "
             "storage_options"
         )
+
+
+def _without_port(host: str) -> str:
+    """Return a host without the login before it and the port after it."""
+    return host.rpartition("@")[2].partition(":")[0]
 
 
 def local(text: str) -> str:

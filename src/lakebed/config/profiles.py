@@ -22,7 +22,8 @@ from lakebed.config.models import (
     plain,
 )
 from lakebed.locations import Place
-from lakebed.storage.options import Origin, StorageOptions, bare
+from lakebed.storage.options import Origin, StorageOptions
+from lakebed.storage.settings import meant
 
 Options = Mapping[str, SecretStr]
 
@@ -115,9 +116,9 @@ def _merged(profiles: list[StorageProfile], uri: str, own: Options) -> dict[str,
     fitting = [profile for profile in profiles if _fits(profile, place)]
     if not fitting:
         return dict(own)
-    given = {_meant(name) for name in own}
+    given = {meant(name) for name in own}
     longest = max(fitting, key=lambda profile: _length(profile.prefix))
-    shared = {name: value for name, value in longest.options.items() if _meant(name) not in given}
+    shared = {name: value for name, value in longest.options.items() if meant(name) not in given}
     return {**shared, **own}
 
 
@@ -131,9 +132,3 @@ def _fits(profile: StorageProfile, place: Place) -> bool:
 def _length(prefix: str) -> tuple[bool, int]:
     place = place_in(prefix, {})
     return (bool(place.bucket), len(place.folders))
-
-
-def _meant(name: str) -> str:
-    """Return which option a name means, whichever of its spellings it is."""
-    found = bare(name.lower())
-    return {"endpoint_url": "endpoint", "endpoint_url_s3": "endpoint"}.get(found, found)

@@ -32,12 +32,6 @@ GOOGLE_KEY = (
     "GOOGLE_SERVICE_ACCOUNT_KEY",
     "GOOGLE_APPLICATION_CREDENTIALS",
 )
-ENDPOINTS = {
-    "s3": ("AWS_ENDPOINT", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"),
-    "az": ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"),
-    "gs": ("GOOGLE_BASE_URL",),
-}
-"""The options that lead to a store, by the kind of store; the first one is the one to set."""
 
 CREDENTIALS_OF_THE_MACHINE = ("169.254.169.254", "169.254.170.2", "metadata.google.internal")
 """Where a client asks for credentials when nobody has given it any."""

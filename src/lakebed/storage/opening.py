@@ -7,12 +7,13 @@ from typing import Any
 from urllib.parse import unquote
 
 from obstore.exceptions import BaseError
-from obstore.store import LocalStore, from_url
+from obstore.store import LocalStore, S3Store, from_url
 
 from lakebed.errors import ConfigInvalid, ObjectMissing, StoreDenied, StoreUnavailable
 from lakebed.locations import openable, place_of
 from lakebed.storage import remote
 from lakebed.storage.options import StorageOptions
+from lakebed.storage.settings import S3_ENDPOINT
 
 REMOTE = ("s3", "gs", "az")
 """The kinds of remote stores, whichever scheme or address names them."""
@@ -65,7 +66,17 @@ def _open_remote(uri: str, options: StorageOptions, retry: Any) -> Any:  # noqa:
     def opened(given: Mapping[str, str]) -> Any:  # noqa: ANN401 - obstore's stores share no public type
         config: Any
         client: Any
-        config, client = remote.split(given, uri=uri, environment=os.environ)
+        config, client = remote.split(given, uri=uri, environment=os.environ, key=options.key)
+        if S3_ENDPOINT in config:
+            # The library takes this name in no call but this one.
+            place = place_of(uri)
+            return S3Store(
+                place.bucket,
+                prefix="/".join(place.folders) or None,
+                config=config,
+                client_options=client,
+                retry_config=retry,
+            )
         return from_url(
             openable(uri), config=config or None, client_options=client, retry_config=retry
         )

@@ -6,7 +6,7 @@ takes over: it is the one that a person sees in the log and that a stop can inte
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from difflib import get_close_matches
 from typing import Any
@@ -14,7 +14,8 @@ from urllib.parse import urlsplit
 
 from lakebed.errors import ConfigInvalid
 from lakebed.locations import place_of
-from lakebed.storage.answers import CREDENTIALS_OF_THE_MACHINE, ENDPOINTS
+from lakebed.storage import settings
+from lakebed.storage.answers import CREDENTIALS_OF_THE_MACHINE
 from lakebed.storage.options import PREFIXES, StorageOptions, bare
 
 RETRY: Mapping[str, Any] = {
@@ -110,35 +111,41 @@ NO_URL = "is not a URL; write http:// or https://, then the host, then the port 
 
 
 def split(
-    options: Mapping[str, str], *, uri: str, environment: Mapping[str, str] | None = None
+    options: Mapping[str, str],
+    *,
+    uri: str,
+    environment: Mapping[str, str] | None = None,
+    key: Callable[[str], str] = str,
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Separate the store's options from its HTTP client's; names in any case are accepted.
 
-    ConfigInvalid names an option that is given twice, or plain HTTP that is not allowed. A message
-    never holds a value: it may be a secret.
+    Both hold what is set in the environment, too. ConfigInvalid names an option that cannot be
+    used, or plain HTTP that is not allowed. A message never holds a value: it may be a secret.
     """
-    store: dict[str, str] = {}
     outside, kind = environment or {}, place_of(uri).scheme
     allowing = ALLOW_HTTP.get(kind, ALLOW_HTTP["s3"])
     # The store's own options are taken from the environment by the library, this one is not.
-    client: dict[str, str] = {**TIMEOUTS, "allow_http": outside.get(allowing, "false")}
-    seen: set[str] = set()
-    for name, value in options.items():
-        key = name.lower()
-        if key in seen:
-            raise ConfigInvalid([f"{uri}: storage_options: {key} is given twice"])
-        seen.add(key)
-        if bare(key) in CLIENT_OPTIONS:
-            client[bare(key)] = value
-        else:
-            store[key] = value
-    for key, value in _endpoints(options, outside, kind):
-        if not _leads_somewhere(value):
-            raise ConfigInvalid([f"{uri}: storage_options: {key}: {NO_URL}"])
-        if value.lower().startswith("http://") and client["allow_http"].lower() != "true":
-            fault = f"{key} is http://, which is not encrypted; to allow it set {allowing}: true"
+    client: dict[str, str] = {**TIMEOUTS, "allow_http": outside.get(allowing) or "false"}
+    found = settings.resolved(options, uri=uri, environment=outside, key=key)
+    switch = allowing
+    for name in [name for name in found if bare(name) in CLIENT_OPTIONS]:
+        setting = found.pop(name)
+        client[bare(name)] = setting.value
+        switch = setting.name if bare(name) == "allow_http" else switch
+    if client["allow_http"].lower() not in ("true", "false"):
+        raise ConfigInvalid(
+            [f"{uri}: storage_options: {switch}: is not understood; write true or false"]
+        )
+    for setting in (each for name, each in found.items() if is_endpoint(name)):
+        if not _leads_somewhere(setting.value):
+            raise ConfigInvalid([f"{uri}: storage_options: {setting.name}: {NO_URL}"])
+        if setting.value.lower().startswith("http://") and client["allow_http"].lower() != "true":
+            fault = (
+                f"{setting.name} is http://, which is not encrypted; to allow it set "
+                f"{allowing}: true"
+            )
             raise ConfigInvalid([f"{uri}: storage_options: {fault}"])
-    return store, client
+    return settings.told(found, outside), client
 
 
 def with_region(options: StorageOptions, uri: str) -> StorageOptions:
@@ -183,42 +190,55 @@ def _way_out(text: str, options: StorageOptions) -> str:
     asked = _ASKED.search(_ARROW.sub(": ", text))
     if asked is None or _STATUS.search(_ARROW.sub(": ", text)):
         return ""
+    endpoints = {name: value for name, value in options.plain().items() if is_endpoint(name)}
     where = _LOGIN.sub(r"\1", asked[1])
+    if where == _HIDDEN:  # The library hides an address that is signed.
+        own = _HOST.match(_LOGIN.sub(r"\1", next(iter(endpoints.values()), "")))
+        where = own[0] if own else ""
     if any(place in where for place in CREDENTIALS_OF_THE_MACHINE):
         return (
             f"; it was asked at {where} for the credentials of this machine, because there are "
             f"none in {options.origin.section} or in the environment: set them, or give the "
             "machine a role"
         )
-    keys = [name for name in options.plain() if is_endpoint(name)]
-    if keys:
+    proxies = [name for name in options.plain() if bare(name.lower()) == "proxy_url"]
+    proxy = f", through the proxy of {options.key(proxies[0])}" if proxies else ""
+    checked = "that proxy, " if proxies else ""
+    asked_at = f"it was asked at {where}" if where else "it was asked at its usual address"
+    if endpoints:
+        leading = (name for name, value in endpoints.items() if where in _LOGIN.sub(r"\1", value))
+        name = next(leading, next(iter(endpoints)))
         return (
-            f"; it was asked at {where}, as {options.key(keys[0])} specifies: check that "
+            f"; {asked_at}, as {options.key(name)} specifies{proxy}: check {checked}that "
             "address, and that the store is up"
         )
     return (
-        f"; it was asked at {where}: check the network, or set an endpoint in "
+        f"; {asked_at}{proxy}: check {checked}the network, or set an endpoint in "
         f"{options.origin.section}"
     )
 
 
-def for_delta(options: Mapping[str, str]) -> dict[str, str]:
+def for_delta(
+    options: Mapping[str, str], *, uri: str, environment: Mapping[str, str] | None = None
+) -> dict[str, str]:
     """Return the options as deltalake takes them, with the same bounds on waiting and trying.
 
-    Its client has no timeout for reading alone, and its requests are small: one timeout does.
+    They lead to the store to which `split` leads. Its client has no timeout for reading alone, and
+    its requests are small: one timeout does.
     """
-    bounds = {
+    store, client = split(options, uri=uri, environment=environment)
+    given = {bare(name.lower()) for name in options}
+    if "timeout" not in given:
+        client["timeout"] = client["read_timeout"]
+    if "read_timeout" not in given:
+        del client["read_timeout"]
+    return {
         "max_retries": str(RETRY["max_retries"]),
         "retry_timeout": _duration(RETRY["retry_timeout"]),
         "backoff_config.init_backoff": _duration(RETRY["backoff"]["init_backoff"]),
         "backoff_config.max_backoff": _duration(RETRY["backoff"]["max_backoff"]),
-        "connect_timeout": TIMEOUTS["connect_timeout"],
-        "timeout": TIMEOUTS["read_timeout"],
-    }
-    given = {name.lower() for name in options}
-    return {
-        **{name: value for name, value in bounds.items() if name not in given},
-        **options,
+        **client,
+        **store,
     }
 
 
@@ -233,8 +253,9 @@ def in_words(text: str) -> str:
         code = _CODE.search(text)
         named = f" ({code[1]})" if code else ""
         return f"the store answered {answered[1].strip()}{named}"
-    _request, trouble, reason = first.partition(" - HTTP error: ")
+    _request, trouble, reason = _ARROW.sub(": ", text).partition(" - HTTP error: ")
     if trouble:
+        reason = next(iter(reason.splitlines()), "").strip()
         known = (words for sign, words in _REASONS.items() if sign in text)
         return without_urls(f"the store gave no answer: {next(known, reason)}")
     return without_urls(first)
@@ -264,18 +285,9 @@ _REASONS = {
 }
 """What a client means by an error in sending a request, which it tells further down."""
 _UNKNOWN = re.compile(r"Configuration key: '([^']+)' is not valid")
-_ASKED = re.compile(r"Error performing [A-Z]+ (https?://[^\s/?]+)")
-
-
-def _endpoints(
-    options: Mapping[str, str], environment: Mapping[str, str], kind: str
-) -> Iterator[tuple[str, str]]:
-    """Yield every address that is given for a store; one in the options wins over one outside."""
-    given = [(name, value) for name, value in options.items() if is_endpoint(name)]
-    yield from given
-    if not given:
-        names = ENDPOINTS.get(kind, ())
-        yield from ((name, environment[name]) for name in names if environment.get(name))
+_ASKED = re.compile(r"Error performing [A-Z]+ (https?://[^\s/?]+|REDACTED)")
+_HIDDEN = "REDACTED"
+_HOST = re.compile(r"https?://[^\s/?]+", re.IGNORECASE)
 
 
 def is_endpoint(name: str) -> bool:

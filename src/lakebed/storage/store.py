@@ -21,7 +21,7 @@ from lakebed.errors import (
     StoreUnavailable,
 )
 from lakebed.listing import sort
-from lakebed.storage import arrow_s3, detour
+from lakebed.storage import arrow_s3, detour, remote
 from lakebed.storage.answers import means_exists
 from lakebed.storage.objects import ObjectFacts, ObjectReader, facts_of
 from lakebed.storage.opening import check_readable, is_there, local_path
@@ -124,8 +124,9 @@ class Reader(ObjectReader):
             last = odd.next
 
     def _names(self, folder: str) -> tuple[list[str], list[str]]:
-        options = self.options.plain()
-        return arrow_s3.names(self.uri, folder, options=options, environment=os.environ)
+        given = self.options.plain()
+        store, client = remote.split(given, uri=self.uri, environment=os.environ)
+        return arrow_s3.names(self.uri, folder, options={**client, **store}, environment=os.environ)
 
     def _walk(self, prefix: str, after: str, guide: sort.Guide | None) -> Iterator[ObjectFacts]:
         root = self.local_root

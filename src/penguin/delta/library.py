@@ -1,5 +1,6 @@
 """How deltalake is reached: its errors become ours, a panic of its core included."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
@@ -56,7 +57,9 @@ def _raise_ours(store: Reader, cause: BaseException, *, unreadable: bool) -> NoR
 def options_for(store: Reader) -> dict[str, str]:
     """Return the storage options of a store, as the library spells them."""
     plain = store.options.plain()
-    return plain if store.local_root is not None else remote.for_delta(plain)
+    if store.local_root is not None:
+        return plain
+    return remote.for_delta(plain, uri=store.uri, environment=os.environ)
 
 
 def location(uri: str) -> str:

@@ -73,7 +73,8 @@ class Bay:
         return look(self.uri, rows=1, options=StorageOptions(options(self.address))).rows
 
     def delta(self) -> DeltaTable:
-        return DeltaTable(self.uri, storage_options=for_delta(options(self.address)))
+        access = for_delta(options(self.address), uri=self.uri)
+        return DeltaTable(self.uri, storage_options=access)
 
 
 @pytest.fixture

@@ -40,7 +40,7 @@ IN_SOURCE = "is inside source default, where the records of failed files would b
         ("s3://b/in", "s3://b/in"),
         ("s3://b/in/", "s3://b/in/dlq/"),
         ("s3://b", "s3://b/dlq"),
-        ("s3://b/in", "s3://b/x/../in//dlq"),
+        ("s3://b/in", "s3://b/x/../in/dlq"),
         ("s3://b/in/*.ndjson", "s3://b/in"),
         ("s3://b/in/**/*.ndjson", "s3://b/in/dlq"),
         ("s3://b/in/f*", "s3://b/in"),

@@ -64,6 +64,16 @@ def test_every_usual_form_is_understood(written: str, canonical: str, opened: st
         ),
         ("https://s3.eu-west-1.amazonaws.com/", "is not the address of a bucket"),
         (
+            "https://lake.s3.us-east-1.amazonaws.com:443/src",
+            "must have no port: write https://lake.s3.us-east-1.amazonaws.com/…",
+        ),
+        (
+            "http://lake.s3.us-east-1.amazonaws.com:80/src",
+            "must begin with https://: write https://lake.s3.us-east-1.amazonaws.com/…",
+        ),
+        ("s3://lake//src", "must not have two slashes in a row"),
+        ("s3://lake/a//src/", "must not have two slashes in a row"),
+        (
             "az://lake.blob.core.windows.net/c/in",
             "write abfss://c@lake.dfs.core.windows.net/in",
         ),

@@ -1,0 +1,210 @@
+"""Every library that opens a store is told the same settings, and none follows others."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from deltalake import DeltaTable
+
+from lakebed.errors import ConfigInvalid, LakeError
+from lakebed.storage.options import Origin, StorageOptions
+from lakebed.storage.remote import split
+from lakebed.storage.settings import meant
+from lakebed.storage.store import Reader
+from penguin.delta.library import location, options_for, translated
+
+KEYS = {
+    "AWS_ACCESS_KEY_ID": "key",
+    "AWS_SECRET_ACCESS_KEY": "canary",
+    "AWS_REGION": "us-east-1",
+    "AWS_ALLOW_HTTP": "true",
+}
+A, B, C = "https://a:1", "https://b:1", "https://c:1"
+
+
+@contextmanager
+def listening() -> Iterator[tuple[str, list[str]]]:
+    """Run a server that holds nothing; yield its address and the paths that it is asked for."""
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_response(404)
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+        def do_HEAD(self) -> None:
+            self.do_GET()
+
+        def log_message(self, *_given: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}", asked
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("section", "outside"),
+    [
+        ("AWS_ENDPOINT", ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3")),
+        ("endpoint_url", ("AWS_ENDPOINT", "AWS_ENDPOINT_URL_S3")),
+        ("AWS_ENDPOINT_URL_S3", ("AWS_ENDPOINT", "AWS_ENDPOINT_URL")),
+        ("", ("AWS_ENDPOINT_URL_S3",)),
+        ("", ("AWS_ENDPOINT_URL",)),
+    ],
+)
+def test_the_journal_and_the_delta_log_are_in_the_same_store(section, outside, monkeypatch):
+    """A section always wins; without one, any of the variables leads both there."""
+    with listening() as (right, asked), listening() as (wrong, nobody):
+        for name in outside:
+            monkeypatch.setenv(name, wrong if section else right)
+        monkeypatch.setenv("AWS_BUCKET", "decoy")
+        options = StorageOptions({**KEYS, **({section: right} if section else {})})
+        reader = Reader("s3://lake/tab", options)
+        assert reader.head("x") is None
+        assert asked == ["/lake/tab/x"]
+        with suppress(LakeError), translated(reader, unreadable=True):
+            DeltaTable(location(reader.uri), storage_options=options_for(reader))
+    assert len(asked) > 1
+    assert all("/lake" in path for path in asked)
+    assert not nobody
+
+
+def test_two_values_of_one_setting_in_the_environment_are_a_contradiction():
+    for one, two in (
+        ("AWS_ENDPOINT", "AWS_ENDPOINT_URL"),
+        ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"),
+        ("AWS_SESSION_TOKEN", "AWS_TOKEN"),
+    ):
+        with pytest.raises(ConfigInvalid, match=f"variables {one} and {two} are the same"):
+            split({}, uri="s3://b", environment={one: A, two: B})
+    split({}, uri="s3://b", environment={"AWS_ENDPOINT": A, "AWS_ENDPOINT_URL": f"{A}/"})
+    environment = {"AWS_ENDPOINT": A, "AWS_ENDPOINT_URL": B}
+    store, _client = split({"endpoint": C}, uri="s3://b", environment=environment)
+    assert store == {"aws_endpoint": C}
+
+
+def test_two_names_of_one_setting_in_a_section_are_a_contradiction_if_they_differ():
+    with pytest.raises(ConfigInvalid, match="AWS_ENDPOINT_URL: is the same setting as endpoint"):
+        split({"endpoint": A, "AWS_ENDPOINT_URL": B}, uri="s3://b")
+    assert split({"endpoint": A, "AWS_ENDPOINT_URL": A}, uri="s3://b")[0] == {"aws_endpoint": A}
+
+
+def test_a_region_of_a_section_wins_over_one_outside_by_whichever_name():
+    environment = {"AWS_REGION": "eu-1", "AWS_DEFAULT_REGION": "eu-2"}
+    assert split({}, uri="s3://b", environment=environment)[0] == {"aws_region": "eu-1"}
+    given = {"default_region": "eu-3"}
+    assert split(given, uri="s3://b", environment=environment)[0] == {"aws_region": "eu-3"}
+
+
+@pytest.mark.parametrize(
+    ("uri", "name"),
+    [
+        ("s3://b", "AWS_BUCKET"),
+        ("s3://b", "bucket_name"),
+        ("gs://b", "google_bucket"),
+        ("az://b", "azure_container_name"),
+        ("az://b", "container_name"),
+    ],
+)
+def test_no_option_names_the_bucket(uri, name):
+    """The journal would be read from one bucket and the Delta log from another."""
+    options = StorageOptions({name: "decoy"}, Origin(section="tables.one.storage_options"))
+    with pytest.raises(ConfigInvalid, match=rf"one\.storage_options\.{name}: the bucket is"):
+        Reader(uri, options)
+
+
+def test_the_account_of_a_uri_is_the_only_one():
+    uri = "abfss://c@acc.dfs.core.windows.net/t"
+    with pytest.raises(ConfigInvalid, match="another account than the URI names"):
+        split({"account_name": "other"}, uri=uri)
+    split({"account_name": "acc"}, uri=uri)
+    assert split({}, uri=uri, environment={"AZURE_STORAGE_ACCOUNT_NAME": "other"})[0] == {}
+
+
+def test_an_empty_address_in_the_environment_is_a_fault():
+    with pytest.raises(ConfigInvalid, match="AWS_ENDPOINT_URL_S3 is empty; unset it"):
+        split({}, uri="s3://b", environment={"AWS_ENDPOINT_URL_S3": ""})
+    environment = {"AWS_ENDPOINT_URL_S3": "", "AWS_ENDPOINT": A}
+    assert set(split({}, uri="s3://b", environment=environment)[0].values()) == {A}
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        ("canary\n", "it ends with a line break"),
+        ("canary\r\n", "it ends with a line break"),
+        ("can\nary", "it has a line break or another control character in it"),
+        ("canary\x01", "it has a line break or another control character in it"),
+    ],
+)
+def test_a_value_that_no_header_can_hold_is_refused_by_its_key(value, says, monkeypatch):
+    """The client panics where it is given one."""
+    origin = Origin(section="tables.one.storage_options")
+    with pytest.raises(ConfigInvalid) as refused:
+        Reader("s3://b", StorageOptions({**KEYS, "AWS_SECRET_ACCESS_KEY": value}, origin))
+    assert f"tables.one.storage_options.AWS_SECRET_ACCESS_KEY: {says}" in str(refused.value)
+    assert "canary" not in str(refused.value)
+    monkeypatch.setenv("AWS_SESSION_TOKEN", value)
+    with pytest.raises(ConfigInvalid, match=f"environment variable AWS_SESSION_TOKEN: {says}"):
+        Reader("s3://b", StorageOptions({}, origin))
+
+
+def test_a_document_may_have_lines():
+    split({"GOOGLE_SERVICE_ACCOUNT_KEY": "{\n}\n"}, uri="gs://b")
+
+
+def test_a_switch_that_is_neither_true_nor_false_is_told_as_that():
+    options = {"AWS_ALLOW_HTTP": "yes", "AWS_ENDPOINT": "http://h"}
+    with pytest.raises(ConfigInvalid, match="AWS_ALLOW_HTTP: is not understood; write true or"):
+        split(options, uri="s3://b")
+    with pytest.raises(ConfigInvalid, match="AWS_ALLOW_HTTP: is not understood"):
+        split({}, uri="s3://b", environment={"AWS_ALLOW_HTTP": "perhaps"})
+
+
+@pytest.mark.parametrize(
+    ("given", "missing"),
+    [
+        ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"),
+        ("AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY_ID"),
+    ],
+)
+def test_half_of_a_key_is_a_fault_unless_the_environment_has_the_other(given, missing):
+    with pytest.raises(ConfigInvalid, match=f"{missing} is missing"):
+        split({given: "x"}, uri="s3://b")
+    with pytest.raises(ConfigInvalid, match=f"{missing} is missing"):
+        split({}, uri="s3://b", environment={given: "x"})
+    split({given: "x"}, uri="s3://b", environment={missing: "y"})
+
+
+def test_create_only_writes_cannot_be_disabled():
+    with pytest.raises(ConfigInvalid, match="AWS_CONDITIONAL_PUT: must not be disabled"):
+        split({"AWS_CONDITIONAL_PUT": "disabled"}, uri="s3://b")
+    with pytest.raises(ConfigInvalid, match="variable AWS_CONDITIONAL_PUT: must not be disabled"):
+        split({}, uri="s3://b", environment={"AWS_CONDITIONAL_PUT": "disabled"})
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("AWS_ENDPOINT", "endpoint_url_s3"),
+        ("azure_endpoint", "AZURE_STORAGE_ENDPOINT"),
+        ("AWS_REGION", "default_region"),
+        ("AWS_TOKEN", "session_token"),
+        ("AZURE_STORAGE_ACCESS_KEY", "account_key"),
+        ("AWS_SKIP_SIGNATURE", "skip_signature"),
+    ],
+)
+def test_a_section_replaces_an_option_of_a_profile_by_any_of_its_names(one, other):
+    assert meant(one) == meant(other)
+    assert meant("AWS_REGION") != meant("AWS_ENDPOINT")
