@@ -271,7 +271,8 @@ def _held(case: Case) -> Told:
     reasons = "; ".join(sorted({reason for one in aside for reason in one.reasons}))
     return Told(
         f"It was read with {phrases.entries(answer)} ({phrases.rows_from_lines(answer)}), but "
-        f"penguin holds {plural(len(aside), 'data file')} of it: {reasons or 'penguin held shows why'}.",
+        f"penguin holds {plural(len(aside), 'data file')} of it: "
+        f"{reasons or 'penguin held shows why'}.",
         (
             f"change the schema or the table so that it fits, then run {runs}",
             *(
@@ -295,8 +296,8 @@ def _discarded(case: Case) -> Told:
         )
     files = plural(len(phrases.in_state(answer)), "data file")
     return Told(
-        f"It was read with {phrases.entries(answer)} ({phrases.rows_from_lines(answer)}); {files} of "
-        "it had been held by penguin and then discarded, so those rows are not in the table.",
+        f"It was read with {phrases.entries(answer)} ({phrases.rows_from_lines(answer)}); {files} "
+        "of it had been held by penguin and then discarded, so those rows are not in the table.",
         (f"blizzard redo --file {answer.path} has it read again",),
     )
 
