@@ -43,6 +43,8 @@ def location(text: str) -> str:
         raise ValueError(f"names no bucket or container after {scheme}://")
     if ":" in host.rpartition("@")[0]:
         raise ValueError("must not hold a password; put it into storage_options")
+    if "@" in host and SAME_SCHEME.get(scheme, scheme) != "az":  # there, a container comes before
+        raise ValueError("must not hold a key; put it into storage_options")
     if scheme != "file":
         _check_rest(rest, path)
     if scheme == "https":

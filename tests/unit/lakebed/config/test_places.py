@@ -80,6 +80,9 @@ def test_every_usual_form_is_understood(written: str, canonical: str, opened: st
         ("https://lake.blob.core.windows.net/c/in?sig=canary", "must not hold ? or #"),
         ("http://me:canary@minio/b", "AWS_ENDPOINT: http://minio and"),
         ("https://me:canary@minio/b", "must not hold a password"),
+        ("https://canary@minio/b", "must not hold a key"),
+        ("s3://canary@bucket/in", "must not hold a key"),
+        ("gs://canary@bucket/in", "must not hold a key"),
     ],
 )
 @pytest.mark.parametrize("check", [location, source_location])
