@@ -41,10 +41,7 @@ def location(text: str) -> str:
         raise ValueError("must have three slashes and a full path, as in file:///data/events")
     if scheme != "file" and not host:
         raise ValueError(f"names no bucket or container after {scheme}://")
-    if ":" in host.rpartition("@")[0]:
-        raise ValueError("must not hold a password; put it into storage_options")
-    if "@" in host and SAME_SCHEME.get(scheme, scheme) != "az":  # there, a container comes before
-        raise ValueError("must not hold a key; put it into storage_options")
+    _check_login(scheme, host)
     if scheme != "file":
         _check_rest(rest, path)
     if scheme == "https":
@@ -56,6 +53,15 @@ def location(text: str) -> str:
             f"abfss://{container or 'container'}@{account[1]}.dfs.core.windows.net/{folder}"
         )
     return f"{scheme}://{rest.rstrip('/') or ('/' if scheme == 'file' else '')}"
+
+
+def _check_login(scheme: str, host: str) -> None:
+    """Refuse credentials; before the account of an Azure store comes its container."""
+    login, at, _ = host.rpartition("@")
+    if ":" in login:
+        raise ValueError("must not hold a password; put it into storage_options")
+    if at and SAME_SCHEME.get(scheme, scheme) != "az":
+        raise ValueError("must not hold a key; put it into storage_options")
 
 
 def _check_rest(rest: str, path: str) -> None:
