@@ -60,7 +60,7 @@ def dying(store: Store, fate: Fate) -> Store:
     return store
 
 
-def lives(folder: Path, most: int, *, after: bool | None = None) -> Iterator[Fate]:
+def lives(folder: Path, most: int = 200, *, after: bool | None = None) -> Iterator[Fate]:
     """Yield a death at each call until a life makes fewer calls; by turns, they are after it.
 
     Each life begins with the files as they are now, at the same place, with the same times.

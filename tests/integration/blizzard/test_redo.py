@@ -172,7 +172,7 @@ def test_death_at_any_call_of_penguin_around_a_redo_leaves_every_row_once(tmp_pa
     desk.penguin()
     desk.redo()
     desk.blizzard(later=60)
-    for fate in lives(desk.folder, 60):
+    for fate in lives(desk.folder):
         with contextlib.suppress(Died):
             desk.penguin(fate)
         desk.penguin()

@@ -300,7 +300,7 @@ def deaths(tmp_path, begin, order):
     """Let an order die at each of its calls, before or after it, and yield what is left."""
     case = Case(tmp_path / "desk")
     begin(case)
-    for fate in lives(case.folder, 80):
+    for fate in lives(case.folder):
         with contextlib.suppress(Died):
             order(case, dying(Store(str(case.table), case.sink.storage_options), fate))
         yield fate.call, case

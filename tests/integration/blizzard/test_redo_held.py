@@ -200,7 +200,7 @@ def test_death_at_any_call_of_a_redo_of_a_held_file(tmp_path, discarded):
     desk = Held(tmp_path / "desk")
     if discarded:
         desk.order("discard", desk.name, "--yes")
-    for fate in lives(desk.folder, 40):
+    for fate in lives(desk.folder):
         store = dying(Store(str(desk.table), desk.sink.storage_options), fate)
         with contextlib.suppress(Died):
             desk.redo(desk.wanted, store)
@@ -216,7 +216,7 @@ def test_death_at_any_call_of_penguin_around_a_redo_of_a_held_file(tmp_path):
     desk = Held(tmp_path / "desk")
     desk.redo(desk.wanted)
     desk.blizzard(later=60)
-    for fate in lives(desk.folder, 60):
+    for fate in lives(desk.folder):
         with contextlib.suppress(Died):
             desk.penguin(fate)
         desk.penguin()
@@ -227,7 +227,7 @@ def test_death_at_any_call_of_a_discard_and_then_a_redo(tmp_path):
     """HOLES W24, D11: discarded or still held, its sources are read again once."""
     fates = set()
     desk = Held(tmp_path / "desk")
-    for fate in lives(desk.folder, 60):
+    for fate in lives(desk.folder):
         store = dying(Store(str(desk.table), desk.sink.storage_options), fate)
         with contextlib.suppress(Died):
             desk.operator(store).discard(frozenset({desk.name}))

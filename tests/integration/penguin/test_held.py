@@ -193,7 +193,7 @@ def test_death_at_any_call_while_a_file_is_held_and_released_adds_it_once(tmp_pa
     table.journal().batch(rows_of(2), rows_of(3))
     table.journal().schema = EVENTS
     table.journal().batch(rows_of(4))
-    for fate in lives(table.root, 200, after=False):
+    for fate in lives(table.root, after=False):
         for mode in (STRICT, MERGE):
             try:
                 life = run(table, mode, fate)
