@@ -15,7 +15,8 @@ from blizzard.journal.state import History, read_history
 from blizzard.model.files import Location
 from blizzard.model.settings import PipelineSettings, SinkSettings
 from lakebed.clock import Clock
-from lakebed.documents.entry import Entry, Failure, SourceRecord, Stage, digest, encode
+from lakebed.documents.entry import Entry, digest, encode
+from lakebed.documents.source_record import Failure, SourceRecord, Stage
 from lakebed.layout import dead_letter_folder, dead_letters, journal_entry
 from lakebed.storage.store import Reader
 from lakebed.types import Handoff

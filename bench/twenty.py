@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from lakebed.documents.entry import SourceRecord
+from lakebed.documents.source_record import SourceRecord
 from lakebed.schema import Field, Schema
 from lakebed.types import FieldType
 from tests.support.tables import Row

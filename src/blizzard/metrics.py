@@ -8,7 +8,7 @@ from blizzard.discover.skip_reason import AMISS
 from blizzard.events import Retried, Step
 from blizzard.model.notices import NoticeKind
 from blizzard.notices.queue import QUEUE_ERRORS
-from lakebed.documents.entry import Stage
+from lakebed.documents.source_record import Stage
 from lakebed.errors import codes_in
 from lakebed.telemetry.measures import LONG, QUICK, Kind, Spec, each
 

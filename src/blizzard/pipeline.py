@@ -34,7 +34,8 @@ from blizzard.renewal import DeltaLog
 from blizzard.reporter import Reporter
 from blizzard.run_summary import RunSummary, Statistics
 from lakebed.clock import Clock
-from lakebed.documents.entry import Entry, SourceRecord
+from lakebed.documents.entry import Entry
+from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import JournalConflict, LakeError, Whose
 from lakebed.telemetry.events import Emit
 from lakebed.units import plural

@@ -17,7 +17,8 @@ from blizzard.model.locations import OpenReader
 from blizzard.model.settings import PipelineSettings
 from blizzard.plan.recognise import planned
 from lakebed.clock import Clock
-from lakebed.documents.entry import Entry, SourceRecord, Started
+from lakebed.documents.entry import Entry, Started
+from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import LakeError, ProtocolConflict
 from lakebed.types import OnChange
 

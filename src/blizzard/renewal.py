@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from blizzard.found_columns import TableColumns
 from blizzard.model.files import SourceFile
-from lakebed.documents.entry import SourceRecord
+from lakebed.documents.source_record import SourceRecord
 from lakebed.storage.store import Store
 
 

@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from blizzard.execute.bisect import new_failures
-from lakebed.documents.entry import Entry, SourceRecord
+from lakebed.documents.entry import Entry
+from lakebed.documents.source_record import SourceRecord
 
 
 @dataclass(slots=True)

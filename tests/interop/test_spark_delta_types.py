@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lakebed.documents.entry import SourceRecord
+from lakebed.documents.source_record import SourceRecord
 from lakebed.schema import Field, Schema
 from lakebed.types import Evolution, FieldType
 from penguin.plan.evolution import READ_AS

@@ -20,7 +20,8 @@ from blizzard.model.limits import LookLimits, SnapshotLimits
 from blizzard.model.notices import Hint, NoticeKind
 from blizzard.model.settings import SourceSettings
 from lakebed.clock import Clock
-from lakebed.documents.entry import SourceRecord, decode_entry
+from lakebed.documents.entry import decode_entry
+from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import StoreUnavailable
 from lakebed.layout import entry_sequence
 from tests.support.bucket import Bucket

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from blizzard.cli.app import app
 from blizzard.worker.ndjson.decoder import BadLine, Decoder
 from blizzard.worker.record import failure_of
-from lakebed.documents.entry import Stage
+from lakebed.documents.source_record import Stage
 from lakebed.schema import ARROW, Field, Schema
 from lakebed.types import FieldType
 from tests.support.builders import Bench, gz, pipeline_settings, put

@@ -35,7 +35,8 @@ from blizzard.pipeline import Pipeline
 from blizzard.renewal import DeltaLog
 from lakebed.clock import Clock, uuid7
 from lakebed.documents.data_file import ColumnStatistics, FinishedFile
-from lakebed.documents.entry import Entry, Failure, SourceRecord, Stage, decode_entry, encode
+from lakebed.documents.entry import Entry, decode_entry, encode
+from lakebed.documents.source_record import Failure, SourceRecord, Stage
 from lakebed.layout import TablePath, entry_sequence, journal_folder
 from lakebed.partition import Template
 from lakebed.schema import Field, Schema

@@ -11,9 +11,10 @@ from blizzard.handoff.dead_letters import encode as encode_letters
 from blizzard.handoff.dead_letters import letters
 from lakebed import layout
 from lakebed.clock import uuid7
-from lakebed.documents.entry import Entry, Failure, SourceRecord, Stage, digest, encode
+from lakebed.documents.entry import Entry, digest, encode
 from lakebed.documents.quarantine_file import BadLines, QuarantineFile, Resolved
 from lakebed.documents.replacement import Replacement
+from lakebed.documents.source_record import Failure, SourceRecord, Stage
 from lakebed.layout import TablePath
 from lakebed.types import Handoff
 from tests.support.bucket import Bucket

@@ -11,7 +11,7 @@ from blizzard.journal.state import History
 from blizzard.model.files import IngestedFile, UnfinishedFile
 from blizzard.model.limits import LookLimits
 from lakebed.clock import Clock
-from lakebed.documents.entry import SourceRecord
+from lakebed.documents.source_record import SourceRecord
 from tests.support.bucket import Bucket
 from tests.support.builders import NOON, source_settings
 

@@ -12,16 +12,9 @@ from deltalake import DeltaTable
 
 from lakebed.clock import Clock
 from lakebed.documents.data_file import FinishedFile
-from lakebed.documents.entry import (
-    Entry,
-    Protocol,
-    Receipt,
-    SourceRecord,
-    decode_receipt,
-    digest,
-    encode,
-)
+from lakebed.documents.entry import Entry, Protocol, Receipt, decode_receipt, digest, encode
 from lakebed.documents.parquet_footer import statistics
+from lakebed.documents.source_record import SourceRecord
 from lakebed.field_ids import with_field_ids
 from lakebed.layout import data_file, journal_entry, log_version, protocol, receipt
 from lakebed.schema import Field, Schema

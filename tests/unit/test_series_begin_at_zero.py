@@ -18,7 +18,7 @@ from blizzard.cli import app
 from blizzard.config.load import load
 from blizzard.events import SourceFileFailed
 from blizzard.metrics import FAILURES
-from lakebed.documents.entry import Stage
+from lakebed.documents.source_record import Stage
 from lakebed.errors import LakeError
 from lakebed.telemetry.health import Part, PartKind
 from lakebed.telemetry.measures import Kind, Spec

@@ -22,7 +22,7 @@ from blizzard.model.settings import PipelineSettings
 from blizzard.worker.find_rows import Match, check_columns, matching_rows
 from lakebed.arguments import Files, Folders, Outcome, Output, Shape
 from lakebed.console import console, print_lines, say
-from lakebed.documents.entry import SourceRecord
+from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import LakeError, ObjectMissing
 from lakebed.schema import PROVENANCE, Schema
 from penguin import inline

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from blizzard.config import forms, overlaps, partitions, provenance, queues, reachability
 from blizzard.config.columns import format_faults, id_faults, schema_of
-from blizzard.model.quarantine import QuarantineLimits
+from blizzard.model.bad_lines import QuarantineLimits
 from blizzard.model.settings import (
     BlizzardSettings,
     PipelineSettings,

@@ -21,7 +21,7 @@ from blizzard.model.source.part_way import (
     read_otherwise,
 )
 from blizzard.model.source.unread import failed
-from lakebed.documents.entry import Failure, SourceRecord, Stage
+from lakebed.documents.source_record import Failure, SourceRecord, Stage
 from lakebed.errors import LakeError
 from lakebed.listing.lookback import Window
 from lakebed.partition import Template

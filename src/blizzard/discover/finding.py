@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from blizzard.discover.skip_reason import Reason, SkippedFile, SkipSummary
 from blizzard.model.files import SourceFile
-from lakebed.documents.entry import SourceRecord
+from lakebed.documents.source_record import SourceRecord
 from lakebed.storage.store import ObjectFacts
 
 

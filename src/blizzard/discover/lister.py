@@ -21,7 +21,7 @@ from blizzard.model.files import IngestedFile, UnfinishedFile
 from blizzard.model.limits import LookLimits
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from blizzard.model.source.part_way import GonePartWay, gone_part_way, is_part_way, is_told, settled
-from lakebed.documents.entry import SourceRecord, Stage
+from lakebed.documents.source_record import SourceRecord, Stage
 from lakebed.listing.incremental import ListingPlan, Range
 from lakebed.listing.sort import Guide, Oddity
 from lakebed.partition import Template, table_schema

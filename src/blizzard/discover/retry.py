@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from blizzard.model.files import UnfinishedFile
 from blizzard.model.source.part_way import lacks_its_object
-from lakebed.documents.entry import Stage
+from lakebed.documents.source_record import Stage
 from lakebed.retry import Backoff
 
 RETRY = Backoff(first_secs=30, limit_secs=3600)

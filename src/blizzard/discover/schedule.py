@@ -25,7 +25,7 @@ from blizzard.model.locations import OpenReader, source_location
 from blizzard.model.notices import Hints, NoHints
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed.clock import Clock
-from lakebed.documents.entry import SourceRecord
+from lakebed.documents.source_record import SourceRecord
 
 THINK_AGAIN_SECS = 10.0
 """Files that wait for their batch are thought of this often, however rare the looks are."""

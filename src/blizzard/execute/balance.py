@@ -8,8 +8,8 @@ from blizzard.model.files import SourceFile
 from blizzard.model.source.unread import failed, untouched
 from blizzard.worker.books import Miscounted
 from lakebed.documents.data_file import FinishedFile
-from lakebed.documents.entry import Failure, SourceRecord, Stage
 from lakebed.documents.quarantine_file import QuarantineFile
+from lakebed.documents.source_record import Failure, SourceRecord, Stage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

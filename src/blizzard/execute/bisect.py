@@ -15,7 +15,8 @@ from blizzard.execute.runner import RunFailed, Runner, RunnerDied, WorkersDied
 from blizzard.model.files import SourceFile, UnitOutcome, Work, WorkUnit
 from blizzard.model.seen import Seen, joined
 from blizzard.model.source.unread import failed, untouched
-from lakebed.documents.entry import Failure, SourceRecord, Stage, Started
+from lakebed.documents.entry import Started
+from lakebed.documents.source_record import Failure, SourceRecord, Stage
 from lakebed.errors import JournalConflict, ObjectChanged, panic_as_error
 from lakebed.telemetry.events import Emit
 

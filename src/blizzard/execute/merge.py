@@ -10,12 +10,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from blizzard.execute.balance import Books, balanced
+from blizzard.model.bad_lines import TOO_MANY, QuarantineLimits, in_words
 from blizzard.model.files import Effort, SourceFile, UnitOutcome, WorkUnit
-from blizzard.model.quarantine import TOO_MANY, QuarantineLimits, in_words
 from blizzard.model.source.unread import failed, left_of, lines_before, parts_of, untouched
 from lakebed.documents.data_file import FinishedFile
-from lakebed.documents.entry import Failure, SourceRecord, Stage
 from lakebed.documents.quarantine_file import QuarantineFile
+from lakebed.documents.source_record import Failure, SourceRecord, Stage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

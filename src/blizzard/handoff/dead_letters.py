@@ -21,7 +21,8 @@ from blizzard.model.locations import OpenReader, sink_location, source_uris_of
 from blizzard.model.settings import PipelineSettings
 from lakebed import layout
 from lakebed.clock import Clock
-from lakebed.documents.entry import Entry, SourceRecord, Stage
+from lakebed.documents.entry import Entry
+from lakebed.documents.source_record import SourceRecord, Stage
 from lakebed.errors import DocumentUnreadable, ObjectMissing, StoreUnavailable
 from lakebed.journal import JournalReader
 from lakebed.locations import place_of

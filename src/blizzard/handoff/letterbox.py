@@ -8,7 +8,7 @@ from blizzard.handoff.dead_letters import dlq_location_of, record_failures
 from blizzard.model.files import Location
 from blizzard.model.settings import PipelineSettings
 from lakebed.clock import Clock
-from lakebed.documents.entry import SourceRecord
+from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import LakeError, StoreDenied
 from lakebed.storage.store import Created, Store
 

@@ -14,7 +14,7 @@ from blizzard.worker.ndjson.decoder import Decoder
 from blizzard.worker.ndjson.lines import BYTE_ORDER_MARK
 from blizzard.worker.output.origins import record_numbers
 from lakebed.documents.data_file import Run
-from lakebed.documents.entry import SourceRecord
+from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import LakeError, ObjectMissing, Whose
 from lakebed.locations import written_out
 from lakebed.schema import Schema

@@ -18,7 +18,7 @@ from blizzard.model.locations import OpenReader
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from blizzard.notices.subscription import OpenQueue
 from lakebed.clock import Clock
-from lakebed.documents.entry import Stage
+from lakebed.documents.source_record import Stage
 from lakebed.errors import LakeError
 from lakebed.locations import written_out
 from lakebed.storage.store import Reader

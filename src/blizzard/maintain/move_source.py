@@ -27,7 +27,8 @@ from blizzard.model.settings import SourceSettings
 from blizzard.model.source.part_way import is_part_way
 from lakebed import layout
 from lakebed.clock import Clock
-from lakebed.documents.entry import Entry, SourceRecord, digest, encode
+from lakebed.documents.entry import Entry, digest, encode
+from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import JournalConflict, LakeError, StoreUnavailable, Whose
 from lakebed.journal import JournalReader
 from lakebed.locations import place_of, written_out

@@ -25,8 +25,9 @@ from blizzard.maintain.old_journal import (
 )
 from lakebed import layout
 from lakebed.clock import Clock
-from lakebed.documents.entry import Entry, Receipt, SourceRecord, digest, encode
+from lakebed.documents.entry import Entry, Receipt, digest, encode
 from lakebed.documents.lineage import Lineage
+from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import JournalConflict
 from lakebed.journal import JournalReader
 from lakebed.storage.store import AlreadyThere, Reader, Store

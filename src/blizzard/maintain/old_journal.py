@@ -12,9 +12,10 @@ from blizzard.journal.state import learn_sources
 from blizzard.maintain.references import entries_in
 from blizzard.model.source.part_way import settled
 from lakebed import layout
-from lakebed.documents.entry import Entry, SourceRecord
+from lakebed.documents.entry import Entry
 from lakebed.documents.pending_meta import decode_meta
 from lakebed.documents.quarantine_file import QuarantineFile
+from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import DocumentUnreadable, JournalConflict, JournalLost, LakeError
 from lakebed.journal import JournalReader
 from lakebed.storage.store import Reader

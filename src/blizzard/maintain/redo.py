@@ -17,9 +17,10 @@ from blizzard.journal.state import History, read_history
 from blizzard.maintain.retry import names_of
 from lakebed import layout
 from lakebed.clock import Clock
-from lakebed.documents.entry import Entry, Failure, SourceRecord, Stage
+from lakebed.documents.entry import Entry
 from lakebed.documents.pending_meta import HeldMeta
 from lakebed.documents.quarantine_file import QuarantineFile, Resolved
+from lakebed.documents.source_record import Failure, SourceRecord, Stage
 from lakebed.journal import JournalReader
 from lakebed.storage.store import Reader, Store
 

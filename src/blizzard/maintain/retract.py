@@ -40,8 +40,9 @@ from blizzard.model.rewriting import Removal, Rewritten
 from blizzard.model.settings import PipelineSettings
 from lakebed import layout
 from lakebed.clock import Clock
-from lakebed.documents.entry import Entry, SourceRecord
+from lakebed.documents.entry import Entry
 from lakebed.documents.replacement import Replacement
+from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import JournalConflict, LakeError, ObjectMissing, Whose
 from lakebed.journal import JournalReader
 from lakebed.layout import file_name

@@ -14,7 +14,8 @@ from blizzard.journal.fence import append_what_is_found
 from blizzard.journal.state import read_history
 from blizzard.model.source.part_way import is_part_way, lacks_its_object, with_same_lines
 from lakebed.clock import Clock
-from lakebed.documents.entry import Entry, SourceRecord
+from lakebed.documents.entry import Entry
+from lakebed.documents.source_record import SourceRecord
 from lakebed.journal import JournalReader
 from lakebed.storage.store import Reader, Store
 

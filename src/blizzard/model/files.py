@@ -9,19 +9,18 @@ from datetime import datetime
 from pathlib import Path
 from uuid import UUID
 
-from blizzard.model.bad_lines import Replay
+from blizzard.model.bad_lines import QuarantineLimits, Replay
 from blizzard.model.bounds import Bounds
 from blizzard.model.event_time import RowPartitions
 from blizzard.model.progress import Address, Done
-from blizzard.model.quarantine import QuarantineLimits
 from blizzard.model.seen import Seen
 from blizzard.model.settings import RollingPolicy, Sizing, UploadSettings
 from blizzard.model.source.byte_range import ByteRange
 from blizzard.model.source.form import Form
 from lakebed.clock import Clock
 from lakebed.documents.data_file import ColumnStatistics, FinishedFile, Run
-from lakebed.documents.entry import SourceRecord, Unread
 from lakebed.documents.quarantine_file import QuarantineFile, Resolved
+from lakebed.documents.source_record import SourceRecord, Unread
 from lakebed.schema import Schema
 from lakebed.storage.options import StorageOptions
 from lakebed.types import KEEPING, Codec, OnMismatch, Provenance, UnknownFields

@@ -6,8 +6,8 @@ They are built from YAML by `blizzard.config.load`; the stages know only this mo
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from blizzard.model.bad_lines import QuarantineLimits
 from blizzard.model.limits import DecodeLimits, LookLimits, SnapshotLimits
-from blizzard.model.quarantine import QuarantineLimits
 from blizzard.model.source.form import Form
 from blizzard.model.source.glob import Pattern
 from lakebed.listing.lookback import Window

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from blizzard.model.files import SourceFile
 from blizzard.worker.books import LineCount, require_all, require_some
 from blizzard.worker.ndjson.lines import BYTE_ORDER_MARK, Place
-from lakebed.documents.entry import Unread
+from lakebed.documents.source_record import Unread
 
 if TYPE_CHECKING:
     from blizzard.worker.ndjson.forms.framer import Framer

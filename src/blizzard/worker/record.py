@@ -12,7 +12,7 @@ from blizzard.worker.compression import CorruptStream
 from blizzard.worker.ndjson.decoder import BadLine, Decoded
 from blizzard.worker.ndjson.lines import BrokenDocument, Place
 from blizzard.worker.output.partitioner import NoPartition
-from lakebed.documents.entry import Failure, SourceRecord, Stage, Unread
+from lakebed.documents.source_record import Failure, SourceRecord, Stage, Unread
 from lakebed.errors import LakeError, machine_trouble
 from lakebed.retry import may_mend
 

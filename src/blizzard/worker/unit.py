@@ -27,7 +27,7 @@ from blizzard.worker.quarantine.writer import BadOfFile
 from blizzard.worker.record import Tally, failure_of, record_of
 from blizzard.worker.stores import Stores
 from blizzard.worker.unit_look import UnitLook
-from lakebed.documents.entry import SourceRecord, Unread
+from lakebed.documents.source_record import SourceRecord, Unread
 from lakebed.errors import ObjectChanged, machine_trouble
 from lakebed.schema import Schema
 from lakebed.types import Codec, OnBadRecord

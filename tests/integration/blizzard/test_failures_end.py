@@ -9,7 +9,8 @@ from blizzard.discover.retry import is_due, next_try
 from blizzard.maintain.retry import retry
 from blizzard.model.failure_basis import bases_of
 from lakebed.clock import Clock
-from lakebed.documents.entry import Stage, decode_entry, encode
+from lakebed.documents.entry import decode_entry, encode
+from lakebed.documents.source_record import Stage
 from lakebed.storage.store import Store
 from lakebed.types import Compression
 from tests.support.builders import NOON, failure, known, ndjson, no_options, put, record, rows

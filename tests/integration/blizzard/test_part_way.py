@@ -11,7 +11,8 @@ from blizzard.discover.retry import next_try
 from blizzard.events import SourceFileFailed
 from blizzard.maintain.retry import Present, retry
 from lakebed.clock import Clock
-from lakebed.documents.entry import Stage, encode
+from lakebed.documents.entry import encode
+from lakebed.documents.source_record import Stage
 from lakebed.storage.store import Reader, Store
 from lakebed.types import OnChange
 from tests.support.builders import gz, known, ndjson, no_options, put, rows

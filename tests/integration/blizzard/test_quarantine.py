@@ -13,8 +13,8 @@ from blizzard.execute.runner import Runner, WorkersDied
 from blizzard.journal.compaction import SnapshotWriter
 from blizzard.journal.state import read_history
 from blizzard.maintain.gc import Kind, collect
+from blizzard.model.bad_lines import QuarantineLimits
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
-from blizzard.model.quarantine import QuarantineLimits
 from blizzard.model.settings import Sizing
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry

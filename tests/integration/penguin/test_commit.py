@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from lakebed.clock import Clock
-from lakebed.documents.entry import SourceRecord
+from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import LakeError
 from lakebed.layout import data_file, journal_entry
 from lakebed.storage.options import StorageOptions

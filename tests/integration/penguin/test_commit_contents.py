@@ -2,7 +2,7 @@
 
 import pytest
 
-from lakebed.documents.entry import SourceRecord
+from lakebed.documents.source_record import SourceRecord
 from lakebed.schema import Field, Schema
 from lakebed.types import FieldType
 from tests.support.tables import EVENTS, Penguin, rows_of

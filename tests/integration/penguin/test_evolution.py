@@ -10,7 +10,7 @@ import pytest
 from deltalake import Field as DeltaField
 from deltalake.schema import PrimitiveType
 
-from lakebed.documents.entry import SourceRecord
+from lakebed.documents.source_record import SourceRecord
 from lakebed.schema import Field, Schema
 from lakebed.types import Evolution, FieldType
 from penguin.delta.table import Log

@@ -10,7 +10,7 @@ from blizzard.inspect.explain import explain
 from blizzard.model.settings import SinkSettings
 from blizzard.pipeline import TooManyFailures
 from lakebed.clock import Clock
-from lakebed.documents.entry import Stage
+from lakebed.documents.source_record import Stage
 from lakebed.errors import DocumentUnreadable, JournalConflict, JournalLost, StoreUnavailable
 from lakebed.partition import Template
 from lakebed.storage.store import Reader, Store

@@ -11,8 +11,9 @@ from blizzard.inspect.entries import Kept
 from blizzard.journal.books.totals import Batch
 from blizzard.model.source.unread import bytes_in_words
 from lakebed.console import INLINED, add, columns, console, plural, say, say_first, say_more, second
-from lakebed.documents.entry import Entry, SourceRecord
+from lakebed.documents.entry import Entry
 from lakebed.documents.replacement import Replacement
+from lakebed.documents.source_record import SourceRecord
 from lakebed.units import in_words
 
 PASSED_OVER = "passed over"

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from blizzard.inspect.audit.findings import Difference, Kind, Totals, spans
 from blizzard.inspect.audit.log_books import JournalName, LogBooks
 from blizzard.inspect.audit.quarantine_books import QuarantineBooks
-from lakebed.documents.entry import Entry, Receipt, SourceRecord, digest_number
+from lakebed.documents.entry import Entry, Receipt, digest_number
+from lakebed.documents.source_record import SourceRecord
 from lakebed.layout import digest_transaction
 from lakebed.units import plural
 

@@ -32,7 +32,8 @@ from blizzard.journal.shared_sources import uris_of
 from blizzard.journal.state import Before
 from blizzard.model.files import IngestedFile, UnfinishedFile
 from blizzard.model.settings import SourceSettings
-from lakebed.documents.entry import Entry, SourceRecord, Stage
+from lakebed.documents.entry import Entry
+from lakebed.documents.source_record import SourceRecord, Stage
 from lakebed.errors import StoreDenied
 from lakebed.listing.sort import readable
 from lakebed.storage.store import ObjectFacts, Reader

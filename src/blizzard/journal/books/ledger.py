@@ -14,8 +14,9 @@ from pydantic import TypeAdapter
 from blizzard.journal.books.shelf import Kept, Shelf
 from blizzard.journal.books.totals import Batch, Quarantine, Totals, Watermark
 from blizzard.journal.quarantine import WaitingFile, with_entry
-from lakebed.documents.entry import Entry, SourceRecord, format_of
+from lakebed.documents.entry import Entry, format_of
 from lakebed.documents.formats import FORMAT
+from lakebed.documents.source_record import SourceRecord
 from lakebed.journal import JournalReader
 from lakebed.layout import file_name
 from lakebed.storage.store import Reader

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from lakebed.documents.entry import Entry, SourceRecord
+from lakebed.documents.entry import Entry
+from lakebed.documents.source_record import SourceRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,7 +31,7 @@ from blizzard.model.files import SourceFile
 from blizzard.model.locations import OpenReader
 from blizzard.model.settings import PipelineSettings
 from blizzard.renewal import Renewed
-from lakebed.documents.entry import Failure, SourceRecord, Stage
+from lakebed.documents.source_record import Failure, SourceRecord, Stage
 from lakebed.errors import JournalConflict, LakeError
 from lakebed.storage.store import Reader, Store
 

@@ -8,7 +8,7 @@ somebody says what the other one is.
 from dataclasses import replace
 
 from blizzard.model.source.unread import in_the_table
-from lakebed.documents.entry import Failure, SourceRecord, Stage, Unread
+from lakebed.documents.source_record import Failure, SourceRecord, Stage, Unread
 from lakebed.errors import LakeError, Whose
 
 

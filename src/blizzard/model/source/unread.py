@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from blizzard.model.files import SourceFile
 from blizzard.model.source.byte_range import ByteRange
-from lakebed.documents.entry import Failure, SourceRecord, Unread
+from lakebed.documents.source_record import Failure, SourceRecord, Unread
 
 FEW = 3
 """How many byte ranges are named in a message; the journal has them all."""

@@ -32,8 +32,8 @@ from blizzard.worker.quarantine.writer import Aside, AsideWriter
 from blizzard.worker.record import failure_of
 from lakebed import layout
 from lakebed.documents.data_file import FinishedFile, Run
-from lakebed.documents.entry import SourceRecord, Stage
 from lakebed.documents.quarantine_file import BadLines, QuarantineFile
+from lakebed.documents.source_record import SourceRecord, Stage
 from lakebed.partition import PartitionValues
 from lakebed.types import Provenance
 

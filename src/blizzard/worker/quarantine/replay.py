@@ -35,8 +35,8 @@ from blizzard.worker.unit import run_unit
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.documents.data_file import FinishedFile, Run
-from lakebed.documents.entry import SourceRecord
 from lakebed.documents.quarantine_file import BadLines, QuarantineFile, Resolved
+from lakebed.documents.source_record import SourceRecord
 from lakebed.schema import Schema
 from lakebed.storage.store import Reader, Store
 from lakebed.types import Codec, OnBadRecord

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from blizzard.model.quarantine import QuarantineLimits
+from blizzard.model.bad_lines import QuarantineLimits
 from blizzard.model.settings import (
     PipelineSettings,
     RollingPolicy,

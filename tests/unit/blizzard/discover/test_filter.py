@@ -12,7 +12,7 @@ from blizzard.journal.state import Before
 from blizzard.model.files import IngestedFile, UnfinishedFile
 from blizzard.model.settings import SourceSettings
 from blizzard.model.source.glob import Pattern
-from lakebed.documents.entry import SourceRecord, Stage
+from lakebed.documents.source_record import SourceRecord, Stage
 from lakebed.listing.lookback import Window
 from lakebed.partition import Template, table_schema
 from lakebed.schema import Schema

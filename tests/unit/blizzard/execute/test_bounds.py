@@ -16,7 +16,7 @@ from blizzard.model.settings import SparkSettings
 from blizzard.worker.progress import NoProgressChannel, ProgressClient, ProgressServer
 from blizzard.worker.stores import OpenedStores
 from blizzard.worker.unit import run_unit
-from lakebed.documents.entry import SourceRecord
+from lakebed.documents.source_record import SourceRecord
 from tests.support.bounds import FOR_EVER, SMALL_PIECES, settings_of
 from tests.support.builders import (
     Bench,

@@ -17,7 +17,7 @@ from blizzard.pipeline import TooManyFailures
 from blizzard.worker.progress import ProgressClient, ProgressServer
 from blizzard.worker.stores import OpenedStores
 from blizzard.worker.unit import run_unit
-from lakebed.documents.entry import SourceRecord
+from lakebed.documents.source_record import SourceRecord
 from tests.support.bounds import BAD, FOR_EVER, SMALL_PIECES, settings_of
 from tests.support.builders import Bench, Hands, listed, ndjson, put, rows, unit, work
 from tests.support.readers import journaled_ids as ids

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from blizzard.cli.app import app
 from blizzard.handoff import dead_letters
 from blizzard.model.files import Location
-from lakebed.documents.entry import Stage
+from lakebed.documents.source_record import Stage
 from lakebed.errors import LakeError
 from lakebed.layout import journal_entry
 from lakebed.storage.options import StorageOptions

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from blizzard.execute.merge import settle
+from blizzard.model.bad_lines import QuarantineLimits
 from blizzard.model.bounds import Overseer
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.limits import DecodeLimits
-from blizzard.model.quarantine import QuarantineLimits
 from blizzard.model.settings import Sizing
 from blizzard.model.source.byte_range import cut
 from blizzard.model.source.form import Form
@@ -19,7 +19,7 @@ from blizzard.worker.books import LineCount, Miscounted, require_all, require_ex
 from blizzard.worker.ndjson.decoder import Decoded, Decoder
 from blizzard.worker.stores import OpenedStores
 from blizzard.worker.unit import run_unit
-from lakebed.documents.entry import Failure, Stage
+from lakebed.documents.source_record import Failure, Stage
 from lakebed.types import SourceFormat
 from tests.support import builders
 from tests.support.builders import Bench, entries, gz, listed, ndjson, put, rows, unit

@@ -17,7 +17,7 @@ from blizzard.model.settings import RollingPolicy, Sizing
 from blizzard.model.source.form import Form, SkipRule
 from blizzard.worker.stores import OpenedStores
 from blizzard.worker.unit import run_unit
-from lakebed.documents.entry import Stage
+from lakebed.documents.source_record import Stage
 from lakebed.errors import StoreDenied
 from lakebed.partition import Template
 from lakebed.schema import Field, Schema

@@ -13,7 +13,7 @@ from blizzard.journal.books.totals import Totals
 from blizzard.model.settings import Sizing
 from blizzard.model.source.form import Form, SkipRule
 from blizzard.plan.units import USUAL
-from lakebed.documents.entry import SourceRecord
+from lakebed.documents.source_record import SourceRecord
 from lakebed.telemetry.measures import Count
 from lakebed.types import SourceFormat
 from tests.support.builders import Bench, gz, pipeline_settings, put, rows, source_settings

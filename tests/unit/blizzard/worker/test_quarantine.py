@@ -8,14 +8,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from blizzard.execute.merge import Settled, settle
+from blizzard.model.bad_lines import QuarantineLimits
 from blizzard.model.files import SourceFile, UnitOutcome, Work
-from blizzard.model.quarantine import QuarantineLimits
 from blizzard.model.settings import RollingPolicy, Sizing
 from blizzard.model.source.byte_range import cut
 from blizzard.model.source.form import Form, SkipRule
 from blizzard.worker.stores import OpenedStores
 from blizzard.worker.unit import run_unit
-from lakebed.documents.entry import Failure, Unread
+from lakebed.documents.source_record import Failure, Unread
 from lakebed.errors import StoreDenied
 from lakebed.layout import is_quarantine_file
 from lakebed.types import SourceFormat

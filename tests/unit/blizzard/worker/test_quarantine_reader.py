@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from blizzard.model.quarantine import QuarantineLimits
+from blizzard.model.bad_lines import QuarantineLimits
 from tests.support.builders import put
 from tests.support.quarantined import bad, good, text
 from tests.support.units import Place

@@ -17,7 +17,7 @@ from blizzard.worker.compression import CorruptStream, decompress
 from blizzard.worker.output.parquet import RollingWriter
 from blizzard.worker.record import Tally, failure_of, record_of
 from blizzard.worker.stores import OpenedStores
-from lakebed.documents.entry import SourceRecord, Stage
+from lakebed.documents.source_record import SourceRecord, Stage
 from lakebed.errors import LakeError, StoreDenied, StoreFull, StoreUnavailable
 from lakebed.types import Codec
 from tests.support import builders

@@ -24,7 +24,8 @@ from blizzard.maintain.old_journal import inherited
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.worker.stores import OpenedStores
 from blizzard.worker.unit import run_unit
-from lakebed.documents.entry import Entry, SourceRecord, decode_entry, encode
+from lakebed.documents.entry import Entry, decode_entry, encode
+from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import DocumentUnreadable
 from lakebed.storage.store import Reader, Store
 from tests.support.builders import (

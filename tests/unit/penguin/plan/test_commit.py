@@ -3,7 +3,8 @@ from dataclasses import replace
 import pytest
 
 from lakebed.documents.data_file import FinishedFile
-from lakebed.documents.entry import Entry, Failure, SourceRecord, Stage, digest_number
+from lakebed.documents.entry import Entry, digest_number
+from lakebed.documents.source_record import Failure, SourceRecord, Stage
 from lakebed.layout import TablePath
 from lakebed.schema import Field, Schema
 from lakebed.types import FieldType, Handoff

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from lakebed.documents.entry import SourceRecord
 from lakebed.documents.replacement import Replacement
+from lakebed.documents.source_record import SourceRecord
 from lakebed.layout import file_name, held_transaction
 from penguin.model.commit import HeldState
 from tests.unit.penguin.plan.test_commit import backlog, file, ready
