@@ -1,18 +1,25 @@
-"""Schemas that others wrote, Spark's DDL and the JSON of Spark and Delta, as declared fields. Pure.
+"""Types by the names that others give them, Spark's DDL, and the JSON of Spark and Delta. Pure.
 
 What is declared is what the `fields` of a configuration would be; a ValueError says what cannot be.
 """
 
+import difflib
 import json
 import re
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
+from lakebed.types import NESTED_TYPES, FieldType
+
 Declared = dict[str, Any]
 """A field as `schema.fields` has it."""
 
-_TYPES: Mapping[str, str] = {
-    "string": "string",
+_OWN_NAMES = {
+    kind.value: kind.value for kind in FieldType if kind not in {*NESTED_TYPES, FieldType.DECIMAL}
+}
+_OTHER_NAMES: Mapping[str, str] = {
+    "varchar": "string",
+    "text": "string",
     "tinyint": "int8",
     "byte": "int8",
     "smallint": "int16",
@@ -24,14 +31,29 @@ _TYPES: Mapping[str, str] = {
     "float": "float32",
     "real": "float32",
     "double": "float64",
-    "boolean": "boolean",
-    "timestamp": "timestamp",
+    "bool": "boolean",
     "timestamp_ltz": "timestamp",
-    "timestamp_ntz": "timestamp_ntz",
-    "date": "date",
-    "binary": "binary",
 }
-"""The names of plain types in DDL and in JSON, without regard to case."""
+_TYPES: Mapping[str, str] = {**_OWN_NAMES, **_OTHER_NAMES}
+"""The plain types by their names here, in Spark and in SQL, without regard to case."""
+_MEANT: Mapping[str, str] = {
+    "number": "float64, or decimal(p,s) to keep every digit",
+    "datetime": "timestamp",
+    "time": "string: Delta has no time of day",
+    "object": "json, or struct with its fields",
+    "array": "array<string>, say, or list with its items",
+    "list": "list with its items, as in list<string>",
+    "map": "map<string,string>, say, or map with its values",
+    "struct": "struct with its fields, as in struct<id: long>",
+    "variant": "json",
+    "uuid": "string",
+    "uint8": "int16",
+    "uint16": "int32",
+    "uint32": "int64",
+    "uint64": "decimal(20,0)",
+    "bytes": "binary",
+}
+"""What takes the place of types that people look for and Delta, or this program, does not have."""
 _DECIMAL = re.compile(
     r"(?:decimal|dec|numeric)(?:\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?", re.IGNORECASE
 )
@@ -89,16 +111,42 @@ def _json_type(kind: Any, path: str) -> Declared:  # noqa: ANN401
 def _plain(name: str, path: str) -> str:
     if digits := _DECIMAL.fullmatch(name):
         return f"decimal({digits[1]},{digits[2] or 0})" if digits[1] else _SPARK_DECIMAL
-    found = _TYPES.get(name.lower())
+    found = plain_type(name)
     if found is None:
-        known = ", ".join(sorted({*_TYPES, "decimal(p,s)"}))
-        raise ValueError(f"{path}: the type {name} is not known; known are {known}")
+        raise ValueError(_of(path, f"the type {name} is not known; {suggestion(name)}"))
     return found
+
+
+def plain_type(name: str) -> str | None:
+    """Return the type that is called so, here or elsewhere; None where there is none."""
+    return _TYPES.get(name.strip().lower())
+
+
+def suggestion(name: str) -> str:
+    """Return what somebody probably meant by a type that is not known, or else all that are."""
+    name = name.strip().lower()
+    close = difflib.get_close_matches(name, {*_TYPES, *NESTED_TYPES, "decimal", *_MEANT}, n=1)
+    for one in (name, *close):
+        if meant := _MEANT.get(one) or plain_type(one):
+            return f"did you mean {meant}?"
+    if close:
+        return "did you mean decimal(p,s), as in decimal(18,2)?"
+    return f"known types are {', '.join(_OWN_NAMES)}, decimal(p,s), struct, list and map"
+
+
+def type_from_ddl(text: str) -> Declared:
+    """Read one type as DDL writes it: `array<string>`, `map<string, struct<id: long>>`."""
+    return _Ddl(text).only_type()
 
 
 def _require_text_keys(key: object, path: str) -> None:
     if key != "string":
-        raise ValueError(f"{path}: the keys of a map are strings in JSON, so it must be map<string")
+        raise ValueError(_of(path, "the keys of a map are strings in JSON; write map<string, …>"))
+
+
+def _of(path: str, message: str) -> str:
+    """Return a message with the field that it is about, where that has a name."""
+    return f"{path}: {message}" if path else message
 
 
 def fields_from_ddl(text: str) -> list[Declared]:
@@ -117,6 +165,12 @@ class _Ddl:
         self._text = text
         self._at = 0
 
+    def only_type(self) -> Declared:
+        found = self._type("")
+        if not self._takes(None):
+            self._wrong("the end")
+        return found
+
     def fields(self, above: str, ends: str | None) -> list[Declared]:
         found: list[Declared] = []
         while not self._takes(ends):
@@ -134,7 +188,7 @@ class _Ddl:
             case "struct":
                 self._require("<", "<")
                 return {"type": "struct", "fields": self.fields(path, ends=">")}
-            case "array":
+            case "array" | "list":
                 self._require("<", "<")
                 items = self._type(f"{path}[]")
                 self._require(">", ">")

@@ -6,11 +6,12 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from lakebed.config.ddl import plain_type, suggestion, type_from_ddl
 from lakebed.config.section import Flag, Section, Text
 from lakebed.types import NESTED_TYPES, FieldType, OnMismatch, Provenance, UnknownFields
 
 MOST_DIGITS = 38
-_DECIMAL = re.compile(r"decimal\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)")
+_DECIMAL = re.compile(r"(?:decimal|dec|numeric)\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)", re.IGNORECASE)
 TIMES = frozenset({FieldType.TIMESTAMP, FieldType.TIMESTAMP_NTZ, FieldType.DATE})
 
 
@@ -23,7 +24,7 @@ class TypeName(NamedTuple):
 
 
 def type_name(text: object) -> TypeName:
-    """Read the name of a type; a ValueError says what it must be."""
+    """Read the name of a type, also one of Spark's; a ValueError says what it must be."""
     written = str(text).strip()
     if digits := _DECIMAL.fullmatch(written):
         precision, scale = int(digits[1]), int(digits[2] or 0)
@@ -33,15 +34,15 @@ def type_name(text: object) -> TypeName:
                 f"than it has in all; is {written}"
             )
         return TypeName(FieldType.DECIMAL, precision, scale)
-    if written == FieldType.DECIMAL:
+    if written.lower() in {"decimal", "dec", "numeric"}:
         raise ValueError("a decimal needs its digits, as in decimal(18,2)")
-    try:
+    if written in NESTED_TYPES:
         return TypeName(FieldType(written))
-    except ValueError:
-        names = ["decimal(p,s)" if kind is FieldType.DECIMAL else kind.value for kind in FieldType]
-        raise ValueError(
-            f"must be {', '.join(names[:-1])} or {names[-1]}; is {written or 'empty'}"
-        ) from None
+    if "<" in written:
+        return TypeName(FieldType(type_from_ddl(written)["type"]))
+    if (plain := plain_type(written)) is None:
+        raise ValueError(f"{written or 'an empty text'} is not a type; {suggestion(written)}")
+    return TypeName(FieldType(plain))
 
 
 def _formats(value: object) -> object:
@@ -64,6 +65,11 @@ class DeclaredType(Section):
     coerce: Flag | None = None
     null_values: list[str] | None = None
     truncate: Flag = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _take_apart(cls, value: Any) -> Any:  # noqa: ANN401 - whatever YAML holds
+        return with_parts(value)
 
     @model_validator(mode="after")
     def _check_parts(self) -> "DeclaredType":
@@ -89,6 +95,23 @@ class DeclaredType(Section):
             key = "null_values" if self.null_values is not None else "coerce"
             raise ValueError(f"{key} belongs to the values inside a {kind}, not to the {kind}")
         return self
+
+
+def with_parts(value: Any) -> Any:  # noqa: ANN401 - whatever YAML holds
+    """Return a declared type whose name has its parts in it, `array<string>`, with them beside it.
+
+    One that cannot be read stays as it is: it is told where the name is.
+    """
+    written = value.get("type") if isinstance(value, Mapping) else None
+    if not isinstance(written, str) or "<" not in written:
+        return value
+    try:
+        parts = type_from_ddl(written)
+    except ValueError:
+        return value
+    if twice := sorted(parts.keys() & value.keys() - {"type"}):
+        raise ValueError(f"{twice[0]} is in the type already, which is {written}")
+    return {**value, **parts}
 
 
 def _items(value: Any) -> Any:  # noqa: ANN401 - whatever YAML holds
