@@ -12,7 +12,7 @@ WORKERS ?= 2
 ARCHIVE := dist/blizzard-env.tar.gz
 
 .PHONY: help setup java demo check test test-quick test-spark test-stores archive test-cluster interop \
-  bench bench-all bench-growth bench-wide bench-commits features scaling format lock audit-deps sbom clean
+  bench bench-all bench-growth bench-wide bench-commits features config-schema scaling format lock audit-deps sbom clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -98,6 +98,9 @@ bench-commits: setup ## measure a commit to tables of up to a million files; wri
 
 features: setup ## write docs/table-features.md from the code
 	$(BIN)/python -m tests.support.features_page
+
+config-schema: setup ## write the JSON Schema of configurations from the code and docs/configuration.md
+	$(BIN)/python -m tests.support.config_schema
 
 scaling: setup ## compute docs/scaling.md from what was measured
 	$(BIN)/python -m bench.scaling --write

@@ -31,6 +31,7 @@ from blizzard.cli.source import source_app
 from blizzard.cli.status import status
 from blizzard.cli.surroundings import Surroundings
 from blizzard.cli.trace import trace
+from blizzard.cli.validate import validate
 from blizzard.cli.why import why
 from blizzard.execute.spark.cds_archive import require_java
 from blizzard.execute.spark.warm import NotMade, warm
@@ -134,6 +135,7 @@ def demo_command(
 
 
 app.command()(init)
+app.command()(validate)
 app.command()(status)
 app.command()(audit)
 app.command()(why)

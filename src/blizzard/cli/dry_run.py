@@ -40,25 +40,32 @@ def dry_run(
     outcome = Outcome(log_format)
     for pipeline in pipelines:
         with outcome.of(pipeline.name, exit_code_of):
-            found = explain(
-                pipeline,
-                open_reader,
-                parallelism=os.cpu_count() or 1,
-                clock=Clock(),
-                log_knows_pipeline=asks_the_log(pipeline),
-                beside={
-                    other.name: source_uris_of(other)
-                    for other in pipelines
-                    if other is not pipeline
-                    and place_of(other.sink.table_uri).same(place_of(pipeline.sink.table_uri))
-                },
-                check_schema=checks_schema(pipeline, table_of),
-                retention=asks_retention(pipeline),
-            )
+            found = explained(pipeline, pipelines, table_of)
             explanation(found, output, queues_of(pipeline, open_queue))
             if found.refusal is not None:
                 raise found.refusal
     return outcome.code
+
+
+def explained(
+    pipeline: PipelineSettings, all_of_them: tuple[PipelineSettings, ...], table_of: TableOf
+) -> Explanation:
+    """Return what the next batch of a pipeline would do, started with the others beside it."""
+    return explain(
+        pipeline,
+        open_reader,
+        parallelism=os.cpu_count() or 1,
+        clock=Clock(),
+        log_knows_pipeline=asks_the_log(pipeline),
+        beside={
+            other.name: source_uris_of(other)
+            for other in all_of_them
+            if other is not pipeline
+            and place_of(other.sink.table_uri).same(place_of(pipeline.sink.table_uri))
+        },
+        check_schema=checks_schema(pipeline, table_of),
+        retention=asks_retention(pipeline),
+    )
 
 
 def explanation(found: Explanation, output: Output, queues: tuple[QueueStatus, ...] = ()) -> None:

@@ -18,12 +18,16 @@ from blizzard.inspect.written import pipeline_lines, rotation_remark
 from blizzard.model.source.glob import split
 from blizzard.model.source.rotation import renamed
 from lakebed.arguments import DONE, FAILED, USAGE, ends_on_error, exit_code_of
+from lakebed.config.json_schema import schema_text
 from lakebed.config.places import location, source_location
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import local_path
 from lakebed.units import in_words, plural
 
 STANDARD_OUTPUT = "-"
+SCHEMA = "blizzard.schema.json"
+"""What an editor checks a configuration by, beside it; VS Code and others know such a line."""
+EDITOR_LINE = f"# yaml-language-server: $schema={SCHEMA}\n"
 MOST_TOLD = 20
 """Files that are named; a look reads no more than these."""
 WHY_NOT = {
@@ -66,7 +70,8 @@ def init(
 ) -> None:
     """Look at files and write a configuration for them.
 
-    Credentials for a store are taken from the environment.
+    Credentials for a store are taken from the environment. The JSON Schema of configurations is
+    written beside it, for editors.
     """
     source = _checked("URI", uri, source_location)
     goal = None if table is None else _checked("--table", table, location)
@@ -89,7 +94,8 @@ def init(
     if file is None:
         typer.echo(text, nl=False)
     else:
-        _write(file, text, force=force)
+        _write(file, EDITOR_LINE + text, force=force)
+        _write(file.with_name(SCHEMA), schema_text(), force=True)
     _tell(found, read, columns, file)
     raise typer.Exit(DONE)
 

@@ -122,6 +122,11 @@ def plain_type(name: str) -> str | None:
     return _TYPES.get(name.strip().lower())
 
 
+def type_names() -> list[str]:
+    """List the names of types that need nothing more: those of this program come first."""
+    return [*_OWN_NAMES, *sorted(NESTED_TYPES), *sorted(_OTHER_NAMES)]
+
+
 def suggestion(name: str) -> str:
     """Return what somebody probably meant by a type that is not known, or else all that are."""
     name = name.strip().lower()

@@ -467,7 +467,10 @@ def test_no_message_speaks_of_the_library(folder: Path) -> None:
         ("from: a..b", "schema.fields[0].from[1]: must not be empty"),
         ("format: ''", "schema.fields[0].format[0]: must not be empty"),
         ("items: ''", "schema.fields[0].items.type: an empty text is not a type"),
-        ("values: {type: map, values: ''}", "schema.fields[0].values.values.type: an empty text is not a type"),
+        (
+            "values: {type: map, values: ''}",
+            "schema.fields[0].values.values.type: an empty text is not a type",
+        ),
         ("null_values: 7", "schema.fields[0].null_values: must be a list"),
     ],
 )

@@ -45,8 +45,10 @@ def test_a_name_of_spark_is_the_type_that_it_means(tmp_path: Path, short: str, l
         ("map<string, double>", "type: map, values: float64"),
         (
             "array<struct<id: long NOT NULL, tags: array<string>>>",
-            "type: list, items: {type: struct, fields: [{name: id, type: int64, nullable: false}, "
-            "{name: tags, type: list, items: string}]}",
+            (
+                "type: list, items: {type: struct, fields: [{name: id, type: int64, "
+                "nullable: false}, {name: tags, type: list, items: string}]}"
+            ),
         ),
     ],
 )

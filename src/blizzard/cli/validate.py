@@ -1,0 +1,238 @@
+"""`blizzard validate`: whether a configuration can be used, without and with its stores."""
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from blizzard.cli.dry_run import explained
+from blizzard.cli.output import open_reader, tables_of
+from blizzard.config import load as config
+from blizzard.execute.spark.cds_archive import require_java
+from blizzard.handoff.dead_letters import dlq_location_of
+from blizzard.handoff.letterbox import Letterbox
+from blizzard.model.files import Location
+from blizzard.model.locations import sink_location
+from blizzard.model.settings import BlizzardSettings, PipelineSettings
+from blizzard.service import TableOf
+from lakebed.arguments import DONE, Files, Folders, Output, Shape, exit_code_of, usage_is_checked
+from lakebed.clock import Clock
+from lakebed.config.json_schema import schema_text
+from lakebed.config.loader import load_document
+from lakebed.config.models import Document
+from lakebed.console import console, print_line, say
+from lakebed.errors import ConfigInvalid, LakeError, ObjectMissing, StoreDenied
+from lakebed.layout import CREATE_ONLY_PROOF, DELTA_LOG
+from lakebed.storage.create_only import prove
+from lakebed.storage.store import Store, local_path
+from lakebed.telemetry.events import code_of
+from lakebed.types import Commit
+from lakebed.units import in_words, plural
+from penguin import inline
+from penguin.config import load as penguin_config
+from penguin.model.settings import PenguinSettings
+
+
+class Verdict(StrEnum):
+    """How a check ended."""
+
+    OK = "ok"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckRow:
+    """One thing that was checked."""
+
+    check: str
+    result: Verdict
+    message: str
+    code: str | None = None
+
+
+def validate(
+    files: Files = None,
+    folders: Folders = None,
+    online: Annotated[
+        bool,
+        typer.Option("--online", help="Also try Java, every store, and what a start would do."),
+    ] = False,
+    json_schema: Annotated[
+        bool,
+        typer.Option("--json-schema", help="Print the JSON Schema of configurations, for editors."),
+    ] = False,
+    output: Shape = Output.TEXT,
+) -> None:
+    """Check a configuration for both programs, and say what it would do.
+
+    With --online it writes a small object to each remote store, and removes it.
+    """
+    if json_schema:
+        typer.echo(schema_text(), nl=False)
+        raise typer.Exit
+    with usage_is_checked():
+        loaded = _loaded(files or [], folders or [])
+    code = DONE
+    checks = (_offline(loaded), _online(loaded, files, folders) if online else ())
+    for row, failed in chain.from_iterable(checks):
+        code = max(code, failed)
+        if output is Output.JSON:
+            print_line(row)
+        else:
+            say(console(), f"{row.result.value:<8}{row.check}: {row.message}")
+    raise typer.Exit(code)
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    """A configuration as each program reads that it is for."""
+
+    document: Document
+    blizzard: BlizzardSettings | None
+    penguin: PenguinSettings | None
+
+
+def _loaded(files: list[Path], folders: list[Path]) -> _Loaded:
+    """Read a configuration as each program would that it is for; raise the faults of both."""
+    document = load_document(files, folders, os.environ, lambda _document: ())
+    faults: list[str] = []
+    blizzard, penguin = None, None
+    if document.has_single_form or document.pipelines or not document.tables:
+        try:
+            blizzard = config.load(files, folders, os.environ)
+        except ConfigInvalid as invalid:
+            faults += invalid.faults
+    if document.tables:
+        try:
+            penguin = penguin_config.load(files, folders, os.environ, inline.refused_properties)
+        except ConfigInvalid as invalid:
+            faults += invalid.faults
+    if faults:
+        raise ConfigInvalid(list(dict.fromkeys(faults)))
+    return _Loaded(document, blizzard, penguin)
+
+
+Tried = tuple[CheckRow, int]
+"""What was checked, and the exit code that it asks for."""
+
+
+def _offline(loaded: _Loaded) -> Iterator[Tried]:
+    """Yield what the configuration alone shows."""
+    document, settings = loaded.document, loaded.blizzard
+    counts = [
+        *([plural(len(settings.pipelines), "pipeline")] if settings else []),
+        *([plural(len(document.tables), "table")] if document.tables else []),
+    ]
+    yield CheckRow(check="configuration", result=Verdict.OK, message=", ".join(counts)), DONE
+    if settings is None:
+        return
+    for one in settings.pipelines:
+        if one.sink.commit is Commit.PENGUIN and one.name not in settings.tables:
+            message = _uncommitted(one, loaded.penguin)
+            yield CheckRow(check=one.name, result=Verdict.WARNING, message=message), DONE
+
+
+def _uncommitted(pipeline: PipelineSettings, penguin: PenguinSettings | None) -> str:
+    """Return why penguin, started with this configuration, would not commit a pipeline's files."""
+    where = pipeline.sink.table_uri
+    if penguin is None:
+        return (
+            f"nothing in this configuration commits {where}: run penguin with one that has it "
+            "under tables, or set sink.commit: inline"
+        )
+    others = ", ".join(table.table_uri for table in penguin.tables)
+    return f"it writes to {where}, which is none of the tables that penguin commits: {others}"
+
+
+def _online(
+    loaded: _Loaded, files: list[Path] | None, folders: list[Path] | None
+) -> Iterator[Tried]:
+    """Yield what Java and the stores answer."""
+    if (settings := loaded.blizzard) is not None:
+        yield _tried("java", partial(_java, settings))
+        table_of = tables_of(settings, files, folders)
+        for each in settings.pipelines:
+            yield _tried(each.name, partial(_start, each, settings, table_of))
+            yield _tried(f"{each.name}, sink", partial(_writable, sink_location(each)))
+            if each.dlq_path is not None:
+                yield _tried(f"{each.name}, dead letter queue", partial(_letterbox, each))
+    for table in loaded.penguin.tables if loaded.penguin else ():
+        place = Location(uri=table.table_uri, options=table.storage_options)
+        yield _tried(f"table {table.name}", partial(_table, place))
+
+
+def _tried(check: str, answer: Callable[[], str]) -> Tried:
+    try:
+        return CheckRow(check=check, result=Verdict.OK, message=answer()), DONE
+    except ConfigInvalid as fault:
+        message = "; ".join(fault.faults)
+        found = CheckRow(check=check, result=Verdict.ERROR, message=message, code=fault.code)
+        return found, exit_code_of(fault)
+    except LakeError as error:
+        found = CheckRow(check=check, result=Verdict.ERROR, message=str(error), code=code_of(error))
+        return found, exit_code_of(error)
+
+
+def _java(settings: BlizzardSettings) -> str:
+    require_java(os.environ)
+    return f"found; Spark will run on {settings.spark.master}"
+
+
+def _start(each: PipelineSettings, settings: BlizzardSettings, table_of: TableOf) -> str:
+    """Return what the next batch would read; raise what a start would be refused for."""
+    found = explained(each, settings.pipelines, table_of)
+    if found.refusal is not None:
+        raise found.refusal
+    read = {file.key: file.to_read for unit in found.units for file in unit.files}
+    if read:
+        size = in_words(sum(read.values()))
+        return f"would read {plural(len(read), 'file')} ({size}) into {found.table_uri}"
+    seen = sum(one.files for finding in found.findings.values() for one in finding.not_taken)
+    if seen:
+        return f"nothing new to read: {plural(seen, 'file')} there, blizzard --dry-run says which"
+    return "there are no files yet"
+
+
+def _writable(place: Location) -> str:
+    """Try whether a table can be written to; on a local disk only by asking."""
+    local = local_path(place.uri)
+    if local is not None:
+        return _writable_folder(local)
+    prove(Store(place.uri, place.options), CREATE_ONLY_PROOF)
+    return "can be written, and an object that exists is not overwritten by a create-only write"
+
+
+def _writable_folder(folder: Path) -> str:
+    there = next(each for each in (folder.absolute(), *folder.absolute().parents) if each.exists())
+    if not there.is_dir():
+        raise StoreDenied("is a file, not a folder", path=str(there))
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise StoreDenied("this user may not write there", path=str(there))
+    return "can be written" if there == folder.absolute() else "will be created"
+
+
+def _letterbox(each: PipelineSettings) -> str:
+    place = dlq_location_of(each).location
+    local = local_path(place.uri)
+    if local is not None:
+        return _writable_folder(local)
+    letterbox = Letterbox(settings=each, clock=Clock())
+    letterbox.check(lambda location: Store(location.uri, location.options))
+    return "can be written"
+
+
+def _table(place: Location) -> str:
+    try:
+        log = open_reader(place).objects(f"{DELTA_LOG}/")
+    except ObjectMissing:
+        log = iter(())
+    if next(log, None) is None:
+        return "is not there yet; penguin creates it with the first files"
+    return "is there"

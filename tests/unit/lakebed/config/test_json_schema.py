@@ -1,0 +1,76 @@
+"""The JSON Schema of configurations: what an editor accepts and refuses is what the programs do."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+
+from lakebed.config.json_schema import schema_text
+from tests.support.config_schema import ROOT, SECTIONS, config_schema
+
+SCHEMA = json.loads(schema_text())
+EXAMPLES = {
+    f"{page.name}, {number}": text
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    for number, text in enumerate(re.findall(r"```yaml\n(.*?)```", page.read_text(), re.DOTALL), 1)
+}
+
+
+def faults(document: Any) -> list[str]:
+    return [each.message for each in Draft202012Validator(SCHEMA).iter_errors(document)]
+
+
+def test_it_is_made_from_the_models_and_the_page_as_they_are() -> None:
+    assert config_schema() == schema_text(), "run make config-schema"
+    Draft202012Validator.check_schema(SCHEMA)
+
+
+@pytest.mark.parametrize("text", EXAMPLES.values(), ids=EXAMPLES)
+def test_the_examples_of_the_pages_have_no_fault(text: str) -> None:
+    document = yaml.safe_load(text)
+    if isinstance(document, dict) and {"source", "sink", "pipelines"} & document.keys():
+        assert faults(document) == []
+
+
+def test_every_key_is_explained() -> None:
+    for section, kind in SECTIONS.items():
+        node = SCHEMA["$defs"][kind.__name__]
+        for key, each in node["properties"].items():
+            assert each.get("description"), f"{section}.{key}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sink: {file_sze_mb: 1}",
+        "sink: {file_size_mb: large}",
+        "sink: {compression: zip}",
+        "schema: {fields: [{name: a}]}",
+        "schema: {fields: [{name: a, type: integr}]}",
+        "tables: {a: {}}",
+        "metrics: {enabled: maybe}",
+    ],
+)
+def test_what_the_programs_refuse_an_editor_marks(text: str) -> None:
+    assert faults(yaml.safe_load(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sink: {file_size_mb: '${SIZE:-128}', commit: '${WHO:-inline}'}",
+        "metrics: {enabled: '${METRICS}'}",
+        "source: {path: /in, storage_options: {AWS_ALLOW_HTTP: true, AWS_REGION: 1}}",
+        "schema: {fields: [{name: a, type: 'array<long>'}, {name: b, type: 'decimal(4,2)'}]}",
+        "schema: {fields: [{name: a, type: list, items: long}]}",
+        "schema: {fields: [{name: a, type: map, values: {type: string, nullable: false}}]}",
+        "schema: {fields: [{name: a, type: timestamp, format: epoch_ms, from: meta.ts}]}",
+        "schema: {fields: [{name: a, type: timestamp, format: [iso, epoch_s], from: [x, y]}]}",
+        "source:\nsink: {path: /t, file_size_mb: }",
+    ],
+)
+def test_what_the_programs_take_an_editor_takes(text: str) -> None:
+    assert faults(yaml.safe_load(text)) == []
