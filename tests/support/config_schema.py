@@ -59,7 +59,10 @@ def rows(section: str) -> dict[str, tuple[str, str, str, str]]:
         for line in re.split(r"^##+ ", chapter, flags=re.MULTILINE)[0].splitlines()
         if line.startswith("| `")
     ]
-    return {cell[0].strip("`"): (*cell[1:4], cell[4] if len(cell) > 4 else "") for cell in cells}
+    return {
+        key.strip("`"): (kind, default, meaning, acted)
+        for key, kind, default, meaning, acted in cells
+    }
 
 
 def config_schema() -> str:
