@@ -5,8 +5,10 @@ import random
 import signal
 import threading
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from types import FrameType
+from typing import TypeVar
 
 from lakebed.retry import Backoff, can_help, may_mend
 from lakebed.telemetry.events import (
@@ -20,6 +22,7 @@ from lakebed.telemetry.events import (
 from lakebed.telemetry.health import PartKind
 
 LEAVE_AT_ONCE = 130
+Outcome = TypeVar("Outcome")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,22 @@ def stop_on_signals(stop: Stop, emit: Emit) -> None:
 
     signal.signal(signal.SIGINT, handle)
     signal.signal(signal.SIGTERM, handle)
+
+
+def finished(run: Callable[[], Outcome], stop: Stop) -> Outcome:
+    """Run something to its end in a thread; Ctrl-C asks for an orderly stop, and waits for it.
+
+    A second one is raised at once.
+    """
+    threads = ThreadPoolExecutor(max_workers=1)
+    running = threads.submit(run)
+    threads.shutdown(wait=False)
+    try:
+        return running.result()
+    except KeyboardInterrupt:
+        stop.request()
+        running.result()
+        raise
 
 
 def run_step(

@@ -1,6 +1,7 @@
 """What the commands share: the configuration, the pipelines that are meant, readers."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +12,7 @@ from blizzard.model.settings import BlizzardSettings, PipelineSettings
 from blizzard.service import TableOf
 from blizzard.service import open_reader as open_reader  # noqa: PLC0414 - the commands' own
 from lakebed.arguments import USAGE, usage_is_checked
+from lakebed.config.files import Given
 from lakebed.errors import ConfigInvalid
 from lakebed.telemetry.logs import LogFormat
 from penguin import inline
@@ -56,7 +58,7 @@ def the_one(settings: BlizzardSettings, name: str | None) -> PipelineSettings:
 
 
 def tables_of(
-    settings: BlizzardSettings, files: list[Path] | None, folders: list[Path] | None
+    settings: BlizzardSettings, files: Sequence[Given] | None, folders: list[Path] | None
 ) -> TableOf:
     """Return the `tables:` entry of a pipeline: how blizzard commits itself, or penguin does."""
 

@@ -21,6 +21,7 @@ from blizzard.model.source.glob import Pattern, literally, split
 from lakebed.config.addresses import metrics_address
 from lakebed.config.checks import filter_fault
 from lakebed.config.faults import Fault
+from lakebed.config.files import Given
 from lakebed.config.loader import load_document
 from lakebed.config.models import (
     Document,
@@ -55,7 +56,7 @@ sink:
 
 
 def load(
-    files: Sequence[Path], folders: Sequence[Path], environment: Mapping[str, str]
+    files: Sequence[Given], folders: Sequence[Path], environment: Mapping[str, str]
 ) -> BlizzardSettings:
     """Read a configuration; ConfigInvalid carries every fault of it."""
     document = load_document(files, folders, environment, _check)

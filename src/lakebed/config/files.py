@@ -11,6 +11,9 @@ from lakebed.config.faults import Fault, dotted, kind_of
 from lakebed.config.models import KeyPath
 from lakebed.errors import ConfigInvalid
 
+Given = Path | Mapping[str, Any]
+"""A YAML file, or what could stand in one."""
+IN_CODE = "given in Python"
 NAMED_SECTIONS = ("pipelines", "tables")
 """Sections whose entries belong to one file each."""
 
@@ -47,7 +50,7 @@ _YamlLoader.add_constructor("tag:yaml.org,2002:map", _mapping)
 _YamlLoader.add_constructor("tag:yaml.org,2002:seq", _list)
 
 
-def read_all(files: Sequence[Path], folders: Sequence[Path]) -> dict[str, dict[str, Any]]:
+def read_all(files: Sequence[Given], folders: Sequence[Path]) -> dict[str, dict[str, Any]]:
     """Read every file once; if any cannot be read, report all of them and stop.
 
     Half a configuration would only produce false faults.
@@ -55,7 +58,7 @@ def read_all(files: Sequence[Path], folders: Sequence[Path]) -> dict[str, dict[s
     faults: list[str] = []
     if not files and not folders:
         faults.append("no configuration given: pass a file with -c or a folder with -C")
-    wanted = list(files)
+    wanted = [each for each in files if isinstance(each, Path)]
     for folder in folders:
         names = [path for path in folder.glob("[!.]*") if path.suffix in (".yaml", ".yml")]
         if not names:
@@ -72,7 +75,26 @@ def read_all(files: Sequence[Path], folders: Sequence[Path]) -> dict[str, dict[s
             faults.append(str(fault))
     if faults:
         raise ConfigInvalid(faults)
-    return dict(documents.values())
+    in_code = (each for each in files if not isinstance(each, Path))
+    return dict(documents.values()) | {
+        IN_CODE if number == 1 else f"{IN_CODE}, {number}": _as_text(each)
+        for number, each in enumerate(in_code, start=1)
+    }
+
+
+def _as_text(value: Any) -> Any:  # noqa: ANN401 - whatever YAML could hold
+    """Return values as YAML would give them: every scalar is text."""
+    match value:
+        case Mapping():
+            return {str(key): _as_text(each) for key, each in value.items()}
+        case list() | tuple():
+            return [_as_text(each) for each in value]
+        case bool():
+            return str(value).lower()
+        case None:
+            return None
+        case _:
+            return str(value)
 
 
 def _read(path: Path) -> dict[str, Any]:

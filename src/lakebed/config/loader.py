@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from lakebed.config.checks import check_sections
 from lakebed.config.ddl import schema_from
 from lakebed.config.faults import Fault, in_words
-from lakebed.config.files import Merged, merge, read_all
+from lakebed.config.files import Given, Merged, merge, read_all
 from lakebed.config.interpolate import interpolate
 from lakebed.config.models import Document, KeyPath
 from lakebed.config.profiles import with_profiles
@@ -24,7 +24,7 @@ Check = Callable[[Document], Iterable[Fault]]
 
 
 def load_document(
-    files: Sequence[Path], folders: Sequence[Path], environment: Mapping[str, str], check: Check
+    files: Sequence[Given], folders: Sequence[Path], environment: Mapping[str, str], check: Check
 ) -> Document:
     """Read a configuration; ConfigInvalid carries every fault, those found by `check` too."""
     merged = merge(read_all(files, folders))

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import logging
 import sys
 import threading
 from collections.abc import Callable
@@ -65,6 +66,16 @@ def log_events(
         # Whoever read our log may be gone; the work goes on.
         with lock, contextlib.suppress(OSError, ValueError):
             (write or to_stream)(line)
+
+    return emit
+
+
+def log_to(logger: logging.Logger) -> Emit:
+    """Return an emitter that hands every event to a logger of the standard library."""
+
+    def emit(event: Event) -> None:
+        if logger.isEnabledFor(event.level):
+            logger.log(event.level, "%s", printable(_cut(event.sentence())))
 
     return emit
 

@@ -3,7 +3,6 @@
 import sys
 import time
 from dataclasses import replace
-from functools import partial
 from typing import Annotated
 
 import typer
@@ -26,7 +25,6 @@ from lakebed.arguments import (
 )
 from lakebed.clock import Clock
 from lakebed.errors import LakeError
-from lakebed.polling import run_step, run_together
 from lakebed.telemetry.events import Emit, shared
 from lakebed.telemetry.health import Part, PartKind
 from lakebed.telemetry.logs import LogFormat, LogLevel, log_events
@@ -185,56 +183,27 @@ def _run(
     settings: PenguinSettings, emit: Emit, around: Surroundings, *, once: bool, output: Output
 ) -> int:
     """Commit to every table in a thread of its own; none of them stops another."""
-    from penguin.pipeline import TableRun, open_store  # noqa: PLC0415
+    from penguin.service import commit_tables  # noqa: PLC0415
 
-    stop = around.stop
-    around.listen(stop, emit)
-    clock = Clock()
-    runs = [
-        TableRun(
-            settings=table,
-            emit=emit,
-            clock=clock,
-            open_store=lambda table=table: open_store(table),  # type: ignore[misc]
-            pause=stop.wait,
-        )
-        for table in settings.tables
-    ]
-
-    def poll(table: TableRun) -> BaseException | None:
-        return run_step(
-            table.step,
-            who=table.settings.name,
-            stop=stop,
-            emit=emit,
-            once=once,
-            interval=lambda: table.settings.poll_interval,
-            kind=PartKind.TABLE,
-        )
-
-    errors = run_together(
-        {each.settings.name: partial(poll, each) for each in runs}, emit, kind=PartKind.TABLE
-    )
-    for each in runs:
-        for stopped in each.stopped.values():
-            errors.setdefault(each.settings.name, stopped.error)
+    around.listen(around.stop, emit)
+    runs = commit_tables(settings, emit, around.stop, once=once, clock=Clock())
     results.results(
         [
             results.ResultRow(
                 table=each.settings.name,
                 table_uri=each.settings.table_uri,
                 totals=each.totals,
-                held_files=len(each.held),
-                held_rows=sum(one.meta.record_count for one in each.held),
-                error=_sentence(errors.get(each.settings.name)),
+                held_files=each.held_files,
+                held_rows=each.held_rows,
+                error=_sentence(each.error),
             )
             for each in runs
         ],
         output,
     )
     # If it runs for ever, the metric, `status` and `held` tell.
-    held = FAILED if once and any(each.held for each in runs) else DONE
-    return max((exit_code_of(error) for error in errors.values()), default=held)
+    held = FAILED if once and any(each.held_files for each in runs) else DONE
+    return max((exit_code_of(each.error) for each in runs if each.error), default=held)
 
 
 def _explain(settings: PenguinSettings, output: Output) -> int:

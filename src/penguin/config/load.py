@@ -7,6 +7,7 @@ from pathlib import Path
 from lakebed.config.addresses import metrics_address
 from lakebed.config.checks import filter_fault
 from lakebed.config.faults import Fault
+from lakebed.config.files import Given
 from lakebed.config.loader import load_document
 from lakebed.config.models import (
     Document,
@@ -37,7 +38,7 @@ Refuse = Callable[[Mapping[str, str]], Mapping[str, str]]
 
 
 def load(
-    files: Sequence[Path],
+    files: Sequence[Given],
     folders: Sequence[Path],
     environment: Mapping[str, str],
     refused_properties: Refuse = lambda _properties: {},

@@ -85,8 +85,11 @@ class SparkRunner:
         unreached: Callable[[str, int], None] = lambda _host, _port: None,
         said: Said = on_standard_error,
         start: StartSpark = start,
+        lent: SparkSession | None = None,
     ) -> None:
+        """Take a session that is `lent` as it is, and leave it running at the end."""
         self._settings = settings
+        self._lent = lent is not None
         self._start = start
         self._starting = starting
         self._stop_requested = stop_requested
@@ -99,7 +102,7 @@ class SparkRunner:
         self._lock = threading.Lock()
         self._jobs: dict[str, set[str]] = {}
         """The units of each running job that have reported, which is before they read anything."""
-        self._session: SparkSession | None = None
+        self._session = lent
         self._server: ProgressServer | None = None
 
     @property
@@ -207,18 +210,25 @@ class SparkRunner:
                 "about them in the log above, and check whether the machine has memory left"
             )
         if any(sign in text for sign in CONTEXT_IS_GONE) or is_gone(session):
-            # The JVM is gone, or its context is: the next batch starts a new one, once for all
-            # the pipelines that notice it.
-            with self._lock:
-                if self._session is session:
-                    self._session = None
-                    forget(session)
-            if not begun and self._stop_requested():
-                return RunStopped(STOPPED)
-            gone = "Spark is gone; it is being restarted"
-            here = runs_in_this_process(self._settings.master)
-            return RunnerDied(gone) if begun and here else RunFailed(gone)
+            return self._without(session, begun=begun)
         return RunFailed(f"Spark could not run a job of {count} units: {_reason(text)}")
+
+    def _without(self, session: SparkSession, *, begun: bool) -> LakeError:
+        """Return the error of a job whose JVM is gone, or its context is.
+
+        The next batch starts a new one, once for all the pipelines that notice it.
+        """
+        if self._lent:
+            return RunFailed("the Spark session that was passed in has been stopped")
+        with self._lock:
+            if self._session is session:
+                self._session = None
+                forget(session)
+        if not begun and self._stop_requested():
+            return RunStopped(STOPPED)
+        gone = "Spark is gone; it is being restarted"
+        here = runs_in_this_process(self._settings.master)
+        return RunnerDied(gone) if begun and here else RunFailed(gone)
 
     def stop(self) -> None:
         """End the session, if there is one.
@@ -227,11 +237,13 @@ class SparkRunner:
         """
         if self._server is not None:
             self._server.close()
-        if self._session is not None:
+        if self._session is not None and not self._lent:
             forget(self._session)
 
     def make_next_start_faster(self) -> bool:
         """If Spark was started without an archive, have one made for the next start."""
+        if self._lent:
+            return False
         return self._session is not None and make_archive_for_next_time(self._settings)
 
     def _started(self) -> tuple[SparkSession, ProgressServer]:

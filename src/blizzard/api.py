@@ -1,0 +1,153 @@
+"""blizzard from Python: `blizzard.run(config)`, in a notebook, a job of Airflow, a script.
+
+It does what the command does. What it logs goes to the logger `blizzard`.
+"""
+
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from blizzard.cli.output import tables_of
+from blizzard.cli.progress_bar import Display
+from blizzard.cli.rows.rewriting import renews
+from blizzard.config import load as config_file
+from blizzard.execute.spark.cds_archive import require_java
+from blizzard.model.settings import BlizzardSettings
+from blizzard.service import MakeRunner, Result, Service, on_spark
+from lakebed.clock import Clock
+from lakebed.config.files import Given
+from lakebed.errors import ConfigInvalid, LakeError
+from lakebed.polling import Stop, finished
+from lakebed.telemetry.events import Emit, shared
+from lakebed.telemetry.logs import log_to
+
+Config = str | Path | Mapping[str, Any]
+"""A YAML file, or what could stand in one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineResult:
+    """What one pipeline did. `error` is None where nothing kept it from finishing."""
+
+    pipeline: str
+    table_uri: str
+    files_processed: int
+    """Source files that were read to their end."""
+    records_processed: int
+    """Rows that were written."""
+    bytes_written: int
+    parquet_files_written: int
+    files_failed: int
+    """Source files that this run could not read; the journal says why."""
+    files_still_failed: int
+    """The same, with those of earlier runs."""
+    delta_commits: int
+    """Versions of the table, where `sink.commit` is `inline`."""
+    error: BaseException | None = None
+
+
+class PipelinesFailed(LakeError):
+    """At least one pipeline could not finish; `results` are those of all of them."""
+
+    code = "pipelines_failed"
+
+    def __init__(self, results: Sequence[PipelineResult]) -> None:
+        self.results = tuple(results)
+        failed = [each for each in results if each.error is not None]
+        super().__init__("; ".join(f"{each.pipeline}: {each.error}" for each in failed))
+
+
+def run(
+    config: Config | Sequence[Config],
+    *,
+    spark: Any = None,  # noqa: ANN401 - a SparkSession, which need not be installed to import this
+    once: bool = True,
+    pipeline: str | None = None,
+    stop: Stop | None = None,
+    progress: bool | None = None,
+) -> list[PipelineResult]:
+    """Read what is new and write it to the tables, exactly once; return what each pipeline did.
+
+    `config` is a YAML file, a mapping with the same keys, or several of them. With `spark` the
+    tasks run on that session, which stays open; without it, Spark is started and stopped. With
+    `once=False` it runs until `stop.request()` is called in another thread, or Ctrl-C. Bars show
+    the `progress` in a notebook or on a terminal, unless it is False.
+
+    ConfigInvalid has every fault of the configuration; PipelinesFailed, with all results, says
+    which pipelines could not finish. Source files that cannot be read are no error: they are
+    counted, and `blizzard dlq list` names them.
+    """
+    given = _given(config)
+    settings = _chosen(config_file.load(given, [], os.environ), pipeline)
+    make_runner = _runner(spark)
+    service = Service(
+        settings=settings,
+        emit=_emitter(progress=progress),
+        stop=stop or Stop(),
+        once=once,
+        table_of=tables_of(settings, given, None),
+        clock=Clock(),
+        make_runner=make_runner,
+        renew_of=renews(Clock()),
+    )
+    results = [_result(each) for each in finished(service.run, service.stop)]
+    if any(each.error is not None for each in results):
+        raise PipelinesFailed(results)
+    return results
+
+
+def _given(config: Config | Sequence[Config]) -> list[Given]:
+    if isinstance(config, Mapping):
+        return [config]
+    if isinstance(config, str | Path):
+        return [Path(config)]
+    return [one for each in config for one in _given(each)]
+
+
+def _chosen(settings: BlizzardSettings, name: str | None) -> BlizzardSettings:
+    if name is None:
+        return settings
+    found = tuple(each for each in settings.pipelines if each.name == name)
+    if not found:
+        names = ", ".join(each.name for each in settings.pipelines)
+        raise ConfigInvalid([f"there is no pipeline {name!r}; there are: {names}"])
+    return replace(settings, pipelines=found)
+
+
+def _runner(spark: Any) -> MakeRunner:  # noqa: ANN401
+    if spark is None:
+        require_java(os.environ)
+        return on_spark
+    from blizzard.execute.spark.lent import on_lent_session  # noqa: PLC0415 - pyspark is heavy
+
+    made: MakeRunner = on_lent_session(spark)
+    return made
+
+
+def _emitter(*, progress: bool | None) -> Emit:
+    log = log_to(logging.getLogger("blizzard"))
+    to = Console(stderr=True)
+    if progress is False or not (progress or to.is_terminal or to.is_jupyter):
+        return log
+    return shared(log, Display(to).emit)
+
+
+def _result(result: Result) -> PipelineResult:
+    done = result.statistics
+    return PipelineResult(
+        pipeline=result.settings.name,
+        table_uri=result.settings.sink.table_uri,
+        files_processed=done.files_processed,
+        records_processed=done.records_processed,
+        bytes_written=done.bytes_written,
+        parquet_files_written=done.parquet_files_written,
+        files_failed=done.files_failed,
+        files_still_failed=done.files_still_failed,
+        delta_commits=done.delta_commits,
+        error=result.error,
+    )

@@ -1,0 +1,66 @@
+"""A run of penguin: every table of a configuration, side by side, until done or stopped."""
+
+from dataclasses import dataclass
+from functools import partial
+
+from lakebed.clock import Clock
+from lakebed.polling import Stop, run_step, run_together
+from lakebed.telemetry.events import Emit
+from lakebed.telemetry.health import PartKind
+from penguin.model.settings import PenguinSettings, TableSettings
+from penguin.pipeline import TableRun, Totals, open_store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableOutcome:
+    """What was done for one table, and the error that ended it, if one did."""
+
+    settings: TableSettings
+    totals: Totals
+    held_files: int
+    held_rows: int
+    error: BaseException | None
+
+
+def commit_tables(
+    settings: PenguinSettings, emit: Emit, stop: Stop, *, once: bool, clock: Clock
+) -> list[TableOutcome]:
+    """Commit to every table in a thread of its own; none of them stops another."""
+    runs = [
+        TableRun(
+            settings=table,
+            emit=emit,
+            clock=clock,
+            open_store=partial(open_store, table),
+            pause=stop.wait,
+        )
+        for table in settings.tables
+    ]
+
+    def poll(table: TableRun) -> BaseException | None:
+        return run_step(
+            table.step,
+            who=table.settings.name,
+            stop=stop,
+            emit=emit,
+            once=once,
+            interval=lambda: table.settings.poll_interval,
+            kind=PartKind.TABLE,
+        )
+
+    errors = run_together(
+        {each.settings.name: partial(poll, each) for each in runs}, emit, kind=PartKind.TABLE
+    )
+    for each in runs:
+        for stopped in each.stopped.values():
+            errors.setdefault(each.settings.name, stopped.error)
+    return [
+        TableOutcome(
+            settings=each.settings,
+            totals=each.totals,
+            held_files=len(each.held),
+            held_rows=sum(one.meta.record_count for one in each.held),
+            error=errors.get(each.settings.name),
+        )
+        for each in runs
+    ]

@@ -1,0 +1,95 @@
+"""blizzard from Python, on a session that the caller has, as docs/python.md shows it."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import blizzard
+from blizzard.execute.spark.lent import checked
+from lakebed.config.files import IN_CODE
+
+PAGE = Path(__file__).parents[3] / "docs" / "python.md"
+
+
+def test_faults_of_a_configuration_are_raised_all_at_once() -> None:
+    with pytest.raises(blizzard.ConfigInvalid) as invalid:
+        blizzard.run({"source": {"path": "/in", "batch_size": 0}, "sink": {"pth": "/table"}})
+    assert [each.partition(":")[0] for each in invalid.value.faults] == [
+        "source.batch_size",
+        "sink.pth",
+        "sink.path",
+    ]
+    assert all(each.endswith(f"({IN_CODE})") for each in invalid.value.faults)
+
+
+def test_a_pipeline_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    config = {"source": {"path": str(tmp_path)}, "sink": {"path": str(tmp_path / "t")}}
+    with pytest.raises(blizzard.ConfigInvalid, match="no pipeline 'x'; there are: default"):
+        blizzard.run(config, pipeline="x")
+
+
+def test_values_mean_what_they_would_in_yaml(tmp_path: Path) -> None:
+    from blizzard.config.load import load  # noqa: PLC0415
+
+    found = load(
+        [
+            {
+                "source": {"path": tmp_path, "poll_interval_secs": 2.5},
+                "sink": {"path": str(tmp_path / "t"), "file_size_mb": 1, "partition_by": None},
+                "schema": {"fields": [{"name": "a", "type": "long", "nullable": False}]},
+            }
+        ],
+        [],
+        {},
+    )
+    (pipeline,) = found.pipelines
+    assert pipeline.poll_interval == 2.5
+    assert not pipeline.schema.fields[0].nullable
+
+
+class FakeConnect:
+    """What a session of Spark Connect looks like from here."""
+
+
+FakeConnect.__module__ = "pyspark.sql.connect.session"
+
+
+def test_a_session_of_spark_connect_is_refused_in_words() -> None:
+    with pytest.raises(blizzard.ConfigInvalid, match="Spark Connect session"):
+        checked(FakeConnect())
+    with pytest.raises(blizzard.ConfigInvalid, match="must be a SparkSession, is a str"):
+        checked("local[*]")
+
+
+@pytest.mark.spark
+def test_the_page_runs_on_a_session_that_stays_open(tmp_path: Path) -> None:
+    """Every block of the page in its order, in one Python that has a plain session."""
+    landing = tmp_path / "landing"
+    landing.mkdir()
+    (landing / "a.ndjson").write_text("".join(f'{{"id": {n}}}\n' for n in range(7)))
+    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    script = "\n".join(blocks).replace("/data/", f"{tmp_path}/")
+    config = {
+        "source": {"path": str(landing)},
+        "sink": {"path": f"{tmp_path}/tables/events"},
+        "tables": {"events": {"table_uri": f"{tmp_path}/tables/events"}},
+    }
+    (tmp_path / "pipeline.yaml").write_text(json.dumps(config))
+    told = subprocess.run(
+        [sys.executable, "-c", script + "\nprint('rows', spark.range(5).count())"],
+        cwd=tmp_path,
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert told.returncode == 0, told.stderr
+    assert "rows 5" in told.stdout
+    assert "7 rows from 1 files" in told.stdout
+    assert "version 1: 7 rows" in told.stdout
