@@ -65,4 +65,4 @@ def test_a_table_that_cannot_be_committed_to_is_an_error(desk: Desk) -> None:
 def test_the_version_is_that_of_the_package() -> None:
     assert penguin.__version__.count(".") == 2
     with pytest.raises(AttributeError, match="has no attribute 'comit'"):
-        penguin.comit  # type: ignore[attr-defined] # noqa: B018
+        penguin.comit  # noqa: B018
