@@ -11,7 +11,7 @@ WORKERS ?= 2
 
 ARCHIVE := dist/blizzard-env.tar.gz
 
-.PHONY: help setup java demo check test test-quick test-spark test-stores archive test-cluster interop \
+.PHONY: help setup java demo check test test-quick test-spark test-stores archive wheel test-wheel test-cluster interop \
   bench bench-all bench-growth bench-wide bench-commits features config-schema scaling format lock audit-deps sbom clean
 
 help: ## list the targets
@@ -72,6 +72,13 @@ $(ARCHIVE): requirements.lock pyproject.toml $(shell find src -name '*.py') | $(
 	@mv $(ARCHIVE).part $(ARCHIVE)
 	@rm -rf dist/env
 
+wheel: setup ## build the wheel that holds both programs: dist/blizzard_penguin-*.whl
+	@rm -f dist/blizzard_penguin-*.whl
+	$(BIN)/hatchling build -t wheel
+
+test-wheel: wheel java ## install the wheel into empty environments, and use it there
+	@scripts/try-wheel $(UV) $(BIN)/python
+
 test-cluster: setup java archive ## the tests on a standalone cluster: a master and two workers
 	$(BIN)/blizzard warm
 	$(BIN)/pytest -q -m cluster -p no:randomly tests/cluster
@@ -110,7 +117,7 @@ format: setup ## format the code and mend what ruff can mend
 	$(BIN)/ruff check --fix
 
 lock: ## resolve the dependencies anew into requirements.lock
-	$(UV) pip compile --quiet --upgrade pyproject.toml --extra sqs --group dev --universal \
+	$(UV) pip compile --quiet --upgrade pyproject.toml --extra blizzard --extra sqs --group dev --universal \
 	  --generate-hashes --python-version 3.11 --no-header -o requirements.lock
 
 # pip-audit is fetched for the occasion. With --strict a package that it knows nothing of is a failure:
