@@ -75,6 +75,27 @@ class Table(Snapshot):
             known = self._after_others(known, transactions)
         raise CommitFailed("others commit all the time", table=self._store.uri)
 
+    def record(
+        self,
+        operation: str,
+        metadata: object,
+        at: datetime,
+        *,
+        parameters: dict[str, str],
+        metrics: dict[str, str],
+    ) -> int:
+        """Write a version that changes nothing, after whatever others commit; return its number."""
+        self._require_whole_log()
+        known = self.known
+        for _ in range(MOST_VERSIONS):
+            body = version.note(
+                known, operation, metadata, at, parameters=parameters, metrics=metrics
+            )
+            if self._is_created(known.version + 1, body):
+                return known.version + 1
+            known = self._after_others(known, ())
+        raise CommitFailed("others commit all the time", table=self._store.uri)
+
     def _after_others(self, known: CachedVersion, transactions: Pairs) -> CachedVersion:
         """Read the version that is there instead of ours, if an append may go after it.
 
