@@ -25,6 +25,7 @@ def grow_old(root: Path, days: float) -> None:
             version.read_text(),
         )
         keep = version.stat()
+        (version.parent / f".{version.name}.crc").unlink(missing_ok=True)
         version.write_text(text)
         os.utime(version, (keep.st_atime, keep.st_mtime))
     for path in root.rglob("*"):

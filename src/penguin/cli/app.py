@@ -30,14 +30,15 @@ from lakebed.polling import run_step, run_together
 from lakebed.telemetry.events import Emit, shared
 from lakebed.telemetry.health import Part, PartKind
 from lakebed.telemetry.logs import LogFormat, LogLevel, log_events
-from penguin.cli import operator, options, report, results, upkeep
+from penguin.cli import fsck, operator, options, report, results, vacuum
 from penguin.cli.rows import CommitRow, HeldRows, StatusRow
 from penguin.cli.surroundings import Surroundings
 from penguin.model.settings import PenguinSettings
 
 app = program()
 app.add_typer(operator.app)
-app.add_typer(upkeep.app)
+app.add_typer(vacuum.app)
+app.add_typer(fsck.app)
 
 
 def main() -> None:

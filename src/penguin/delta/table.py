@@ -28,7 +28,7 @@ from penguin.delta.log.latest import find_tail, read_latest
 from penguin.delta.log.table_actions import TableActions
 from penguin.delta.snapshot import LogReader, Snapshot, has_log
 from penguin.delta.version import Action, Pairs
-from penguin.delta.writer_features import unsafe_properties
+from penguin.delta.writer_features import APPEND_ONLY, unsafe_properties
 from penguin.model.commit import Add
 from penguin.model.errors import CommitFailed, TableExists, TableUnreadable, TableUnsupported
 from penguin.model.table import TableFacts
@@ -36,6 +36,8 @@ from penguin.model.table_features import (
     COLUMN_MAPPING_MODE,
     INVARIANTS,
     OTHER_CHECKPOINTS,
+    ROW_TRACKING,
+    is_on,
     maps_columns,
 )
 
@@ -154,6 +156,26 @@ class Table(Snapshot):
             for file in files
         ]
         self._write_next(version.replacement(self.known, removes, adds, transactions, metadata, at))
+
+    def repair(
+        self, removes: tuple[Action, ...], transactions: Pairs, metadata: object, at: datetime
+    ) -> None:
+        """Take files out that are gone, in the very next version, or not at all.
+
+        A removal repeats the deletion vector of its file, so that tables that have them are
+        repaired, too.
+        """
+        if is_on(self.facts.configuration, APPEND_ONLY):
+            raise TableUnsupported(
+                f"{APPEND_ONLY} is set: nothing may be removed from the table",
+                table=self._store.uri,
+            )
+        if ROW_TRACKING in self.facts.features:
+            raise TableUnsupported(
+                "the table tracks its rows; repair it with the engine that made it",
+                table=self._store.uri,
+            )
+        self._write_next(version.repair(self.known, removes, transactions, metadata, at))
 
     def _write_next(self, body: bytes) -> None:
         self._require_whole_log()

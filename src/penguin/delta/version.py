@@ -75,6 +75,18 @@ def replacement(
     return encoded([told, *removes, *_added(known, adds), *_txns(transactions)])
 
 
+def repair(
+    known: CachedVersion,
+    removes: Iterable[Action],
+    transactions: Pairs,
+    metadata: object,
+    at: datetime,
+) -> bytes:
+    """Write the version after one that takes out files which are gone, as FSCK does."""
+    told = _commit_info(known, "FSCK", metadata, at)
+    return encoded([told, *removes, *_txns(transactions)])
+
+
 def note(
     known: CachedVersion,
     operation: str,

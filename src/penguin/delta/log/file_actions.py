@@ -23,10 +23,9 @@ from penguin.delta.log.latest import Tail
 from penguin.delta.vectors import vector_file, vector_key
 from penguin.model.errors import TableUnreadable
 
-KEY = ("path", "deletionVector.storageType", "deletionVector.pathOrInlineDv")
 COLUMNS = (
-    *(f"add.{name}" for name in (*KEY, "deletionVector.offset", "size", "partitionValues")),
-    *(f"remove.{name}" for name in (*KEY, "deletionVector.offset", "deletionTimestamp")),
+    *(f"add.{name}" for name in ("path", "deletionVector", "size", "partitionValues")),
+    *(f"remove.{name}" for name in ("path", "deletionVector", "deletionTimestamp")),
     *("txn.appId", "txn.version", "sidecar.path"),
 )
 
@@ -46,6 +45,8 @@ class FileAction:
     vector: str | None = None
     """The file that holds its deletion vector, by its name in the store."""
     key: Key
+    deletion_vector: Mapping[str, Any] | None = None
+    """The vector as the log writes it."""
     size: int | None = None
     partition_values: tuple[tuple[str, str | None], ...] = ()
     removed_at_ms: int | None = None
@@ -171,6 +172,7 @@ def _action(
         written=told["path"],
         vector=None if held_in is None else named(unquote(held_in)),
         key=(path, vector_key(vector)),
+        deletion_vector=None if vector_key(vector) is None else vector,
         size=told.get("size") if added else None,
         # Delta takes an empty string for null.
         partition_values=tuple((name, value or None) for name, value in pairs),

@@ -83,9 +83,7 @@ def vacuum(
     rows, outcome = [], Outcome()
     for table in tables:
         with outcome.of(table.name):
-            order = VacuumOrder(
-                settings=table, older_than=span, ignore_retention=ignore_retention
-            )
+            order = VacuumOrder(settings=table, older_than=span, ignore_retention=ignore_retention)
             if sure:
                 store = open_store(table)
                 found = None if store is None else order.carry_out(store)
