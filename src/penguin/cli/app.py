@@ -187,6 +187,7 @@ def _run(
     settings: PenguinSettings, emit: Emit, around: Surroundings, *, once: bool, output: Output
 ) -> int:
     """Commit to every table in a thread of its own; none of them stops another."""
+    from penguin.catalog.opening import open_catalog  # noqa: PLC0415
     from penguin.pipeline import TableRun, open_store  # noqa: PLC0415
 
     stop = around.stop
@@ -198,6 +199,7 @@ def _run(
             emit=emit,
             clock=clock,
             open_store=lambda table=table: open_store(table),  # type: ignore[misc]
+            open_catalog=open_catalog,
             pause=stop.wait,
         )
         for table in settings.tables
@@ -218,6 +220,7 @@ def _run(
         {each.settings.name: partial(poll, each) for each in runs}, emit, kind=PartKind.TABLE
     )
     for each in runs:
+        each.finish()
         for stopped in each.stopped.values():
             errors.setdefault(each.settings.name, stopped.error)
     results.results(
