@@ -55,9 +55,9 @@ class HiveCatalog:
         with self._in_our_words():
             self._client = make_client(
                 self._hive.ThriftHiveMetastore,
-                place.hostname,
-                place.port,
-                proto_factory=TBinaryProtocolFactory(),
+                place.hostname or "",
+                place.port or 0,
+                proto_factory=TBinaryProtocolFactory(),  # type: ignore[no-untyped-call]
                 trans_factory=TBufferedTransportFactory(),
                 timeout=MILLISECONDS,
             )

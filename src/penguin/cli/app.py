@@ -98,6 +98,7 @@ def status(
 ) -> None:
     """Show what is committed, what is waiting, and what is held."""
     tables = options.tables(files, folders)
+    from penguin.catalog.opening import open_catalog  # noqa: PLC0415
     from penguin.inspect.status import table_status  # noqa: PLC0415
     from penguin.pipeline import open_reader  # noqa: PLC0415
 
@@ -107,7 +108,7 @@ def status(
         try:
             reader = open_reader(table)
             if reader is not None:
-                found = table_status(table, reader, Clock().now())
+                found = table_status(table, reader, Clock().now(), open_catalog=open_catalog)
                 row = StatusRow.of(table.name, table.table_uri, found)
         except LakeError as trouble:
             row = replace(row, error=_sentence(trouble))

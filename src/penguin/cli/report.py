@@ -45,6 +45,12 @@ def statuses(rows: list[StatusRow], output: Output) -> None:
     for row in rows:
         say(to, f"{row.table}: {_standing(row)}")
         _say_others(to, row.table, row.others)
+        if row.catalog is not None and row.catalog.state != "registered":
+            why = "" if row.catalog.error is None else f": {row.catalog.error}"
+            say(
+                to,
+                f"{row.table}: {row.catalog.state} in {row.catalog.type} as {row.catalog.name}{why}",
+            )
         if row.in_danger is not None:
             say(to, f"{row.table}: {row.in_danger.reason}")
         if not row.pipelines:

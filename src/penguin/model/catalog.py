@@ -87,4 +87,6 @@ class CatalogState(StrEnum):
     REGISTERED = "registered"
     OUTDATED = "outdated"
     MISSING = "missing"
+    CONFLICT = "conflict"
+    """Something else has the table's name there."""
     UNREACHABLE = "unreachable"
