@@ -117,7 +117,7 @@ format: setup ## format the code and mend what ruff can mend
 	$(BIN)/ruff check --fix
 
 lock: ## resolve the dependencies anew into requirements.lock
-	$(UV) pip compile --quiet --upgrade pyproject.toml --extra blizzard --extra sqs --group dev --universal \
+	$(UV) pip compile --quiet --upgrade pyproject.toml --all-extras --group dev --universal \
 	  --generate-hashes --python-version 3.11 --no-header -o requirements.lock
 
 # pip-audit is fetched for the occasion. With --strict a package that it knows nothing of is a failure:

@@ -183,3 +183,10 @@ class SourceFormat(StrEnum):
     """Lines, one record each."""
     JSON = "json"
     """Documents, one after the other, printed in whatever way."""
+
+
+class CatalogType(StrEnum):
+    """Which kind of catalog names a table for other engines."""
+
+    GLUE = "glue"
+    HIVE = "hive"

@@ -1,11 +1,25 @@
 """Quantities, parsed once on input and named by their unit from then on."""
 
+import re
+from datetime import timedelta
+
 MEBIBYTE = 1_048_576
+SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+SPAN = re.compile(r"(\d+(?:\.\d+)?)([smhd])")
 
 
 def mebibytes(count: float) -> int:
     """Turn the `_mb` of a setting into bytes (1 MB = 1,048,576 bytes)."""
     return int(count * MEBIBYTE)
+
+
+def parse_span(text: str) -> timedelta | None:
+    """Return a time span such as `90m`, `24h` or `7d`; None for a text that is none."""
+    found = SPAN.fullmatch(text)
+    try:
+        return None if found is None else timedelta(seconds=float(found[1]) * SECONDS[found[2]])
+    except OverflowError:
+        return None  # Longer than the calendar.
 
 
 def in_words(size: int) -> str:

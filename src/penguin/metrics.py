@@ -4,6 +4,7 @@ import lakebed.errors
 import penguin.model.errors
 from lakebed.errors import codes_in
 from lakebed.telemetry.measures import QUICK, Kind, Spec, each
+from penguin.model.catalog import CATALOG_ERRORS
 from penguin.model.commit import HoldCode
 
 TABLE = ("table",)
@@ -96,6 +97,14 @@ METRICS = (
         "penguin_files_in_danger", "1 while files have waited so long that VACUUM may delete them."
     ),
     _gauge("penguin_lag_seconds", "Age of the oldest entry journaled but not committed."),
+    _gauge("penguin_catalog_registered", "1 if the catalog says what the table is.", series=()),
+    _counter("penguin_catalog_updates_total", "Times a catalog was told what a table is."),
+    _counter(
+        "penguin_catalog_failures_total",
+        "Times a table could not be registered in its catalog.",
+        "code",
+        series=each(CATALOG_ERRORS),
+    ),
     _gauge(
         "penguin_pipeline_stopped",
         "1 while a pipeline's commits are stopped.",

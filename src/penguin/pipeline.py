@@ -14,6 +14,7 @@ from lakebed.telemetry.events import Emit
 from penguin.announcer import Announcer
 from penguin.backlog.look import LookCache, TableView, look
 from penguin.backlog.pending_metas import delete_metas
+from penguin.catalog.registrar import OpenCatalog, Registrar
 from penguin.committer import AlreadyCommitted, Committed, Committer, Superseded
 from penguin.delta.log.cache import LogCache
 from penguin.delta.maintenance import Maintenance
@@ -32,6 +33,7 @@ from penguin.model.commit import CommitPlan
 from penguin.model.errors import CommitFailed
 from penguin.model.repeated_conflicts import RepeatedConflicts
 from penguin.model.settings import TableSettings
+from penguin.model.table import TableFacts
 from penguin.proposal import propose
 
 
@@ -82,6 +84,8 @@ class TableRun:
     clock: Clock
     open_store: Callable[[], Store | None]
     open_log: Callable[[Store, LogCache], Log] = Log
+    open_catalog: OpenCatalog | None = None
+    """Opens the catalog that the table is registered in; None for a run that leaves it alone."""
     pause: Callable[[float], object] = time.sleep
     totals: Totals = field(default_factory=Totals)
     _log_cache: LogCache = field(default_factory=LogCache)
@@ -92,6 +96,9 @@ class TableRun:
     _search: Search | None = None
     _conflicts: RepeatedConflicts = field(default_factory=RepeatedConflicts)
     _on_disk: OnDisk = field(default_factory=OnDisk)
+    _facts: TableFacts | None = None
+    """What the table is, as last seen."""
+    _registrar: Registrar | None = None
     _announcer: Announcer = field(init=False)
     _maintenance: Maintenance = field(init=False)
 
@@ -104,6 +111,20 @@ class TableRun:
             clock=self.clock,
             on_disk=self._on_disk,
         )
+        if self.settings.catalog is not None and self.open_catalog is not None:
+            self._registrar = Registrar(
+                table=self.settings.name,
+                table_uri=self.settings.table_uri,
+                settings=self.settings.catalog,
+                open_catalog=self.open_catalog,
+                emit=self.emit,
+                clock=self.clock,
+            )
+
+    def finish(self) -> None:
+        """End well: let the catalog know of the last commit, for some seconds at most."""
+        if self._registrar is not None:
+            self._registrar.finish(self._facts)
 
     @property
     def stopped(self) -> Mapping[str, Stopped]:
@@ -135,6 +156,7 @@ class TableRun:
             settings=self.settings, clock=self.clock, looked=self._announcer.looked
         )
         view = look(self.settings, store, log, cache=self._look_cache, search=search)
+        self._show_catalog(view.facts)
         self._announcer.strays(view.strays)
         self._announcer.bounds(self.settings, view)
         self._announcer.unnamed(view, lambda: unnamed(store, view.others.ours))
@@ -174,6 +196,12 @@ class TableRun:
                 if stopped.error.retryable:
                     raise stopped.error
         return worked
+
+    def _show_catalog(self, facts: TableFacts | None) -> None:
+        """Have the catalog told of the table, by a thread of its own."""
+        self._facts = facts or self._facts
+        if self._registrar is not None and facts is not None:
+            self._registrar.see(facts)
 
     def _untried(self, view: TableView) -> tuple[HeldFile, ...]:
         """Return the held files that are worth a look: new ones, or all where the table changed."""

@@ -7,6 +7,7 @@ from lakebed.clock import Clock
 from lakebed.polling import Stop, run_step, run_together
 from lakebed.telemetry.events import Emit
 from lakebed.telemetry.health import PartKind
+from penguin.catalog.opening import open_catalog
 from penguin.model.settings import PenguinSettings, TableSettings
 from penguin.pipeline import TableRun, Totals, open_store
 
@@ -32,6 +33,7 @@ def commit_tables(
             emit=emit,
             clock=clock,
             open_store=partial(open_store, table),
+            open_catalog=open_catalog,
             pause=stop.wait,
         )
         for table in settings.tables
@@ -52,6 +54,7 @@ def commit_tables(
         {each.settings.name: partial(poll, each) for each in runs}, emit, kind=PartKind.TABLE
     )
     for each in runs:
+        each.finish()
         for stopped in each.stopped.values():
             errors.setdefault(each.settings.name, stopped.error)
     return [

@@ -109,7 +109,7 @@ KEYS = {
         committed_entry pending_entries pending_files pending_rows lag_secs stopped] stopped
         held_files held_rows held[code reasons files rows] discarded_files discarded_rows
         others(pending_files pending_late left_out watermarks passed_over(files some reason
-        complete)) in_danger error
+        complete)) in_danger catalog error
     """,
     "penguin held": """
         table kind id pipeline entry code reasons since file rows bytes sources
@@ -145,7 +145,7 @@ KEYS = {
         entry code reasons since files rows entries_behind)] stopped held_files held_rows
         held[code reasons files rows] discarded_files discarded_rows others(pending_files
         pending_late left_out watermarks passed_over(files some reason complete)) in_danger
-        error
+        catalog error
     """,
     "penguin held # stopped": """
         table kind id pipeline entry code reasons since file rows bytes sources | table kind

@@ -95,6 +95,12 @@ def sql(statement: str) -> DataFrame:
     return session().sql(statement)
 
 
+def forget() -> None:
+    """Forget what was read of tables, which tests edit behind Spark's back."""
+    jvm: Any = session()._jvm
+    jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+
+
 def interval(text: str) -> timedelta | None:
     """Read the interval of a table property as Delta does; None where it refuses it."""
     jvm: Any = session()._jvm

@@ -34,6 +34,12 @@ PAGE = (ROOT / "docs/metrics.md").read_text()
 OPEN_SETS = {"penguin_pipeline_stopped"}
 """Gauges one of whose labels is a name that only the table directory knows."""
 NEVER_A_STEPS = {
+    "catalog_conflict",  # beside the steps
+    "catalog_denied",  # beside the steps
+    "catalog_missing",  # beside the steps
+    "catalog_unavailable",  # beside the steps
+    "repair_refused",  # a command
+    "vacuum_refused",  # a command
     "content_not_read",  # of a source file
     "field_not_promotable",  # a command
     "file_ambiguous",  # a command

@@ -1,6 +1,5 @@
 """`blizzard gc`: what nobody names, how much it is, and its deletion if that is requested."""
 
-import re
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Annotated
@@ -18,11 +17,9 @@ from lakebed.clock import Clock
 from lakebed.console import add, columns, console, plural, print_line, say, say_first
 from lakebed.errors import ObjectMissing
 from lakebed.storage.store import Store
-from lakebed.units import in_words
+from lakebed.units import in_words, parse_span
 from penguin import inline
 
-UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
-SPAN = re.compile(r"(\d+(?:\.\d+)?)([smhd])")
 NAMES = {
     Kind.DATA: "data files of attempts that died, or of promotions without effect",
     Kind.OUTBOX: "files left in the outbox",
@@ -62,15 +59,6 @@ def gc(
         with outcome.of(settings.name):
             _one(settings, span, delete=delete, output=output)
     raise typer.Exit(outcome.code)
-
-
-def parse_span(text: str) -> timedelta | None:
-    """Return a time span; None for a text that is none."""
-    found = SPAN.fullmatch(text)
-    try:
-        return None if found is None else timedelta(seconds=float(found[1]) * UNITS[found[2]])
-    except OverflowError:
-        return None  # Longer than the calendar.
 
 
 def _one(settings: PipelineSettings, span: timedelta, *, delete: bool, output: Output) -> None:

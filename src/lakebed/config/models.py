@@ -25,6 +25,7 @@ from lakebed.locations import Place, place_of
 from lakebed.storage.options import bare
 from lakebed.telemetry.guard import Guard, token
 from lakebed.types import (
+    CatalogType,
     Commit,
     Compression,
     DiscoverBy,
@@ -127,6 +128,8 @@ Megabytes = Annotated[
     Field(gt=0, allow_inf_nan=False),
     AfterValidator(_a_byte_at_least),
 ]
+CatalogName = Annotated[str, Field(pattern=r"^[a-z0-9_]{1,128}$")]
+"""Lower case, as Glue, Athena and Hive want it."""
 Location = Annotated[Text, AfterValidator(_without_nul), AfterValidator(location)]
 SourceLocation = Annotated[Text, AfterValidator(_without_nul), AfterValidator(source_location)]
 Prefix = Annotated[Text, AfterValidator(_without_nul), AfterValidator(prefix)]
@@ -248,6 +251,19 @@ class Pipeline(Section):
             yield ("sources", name), name, source
 
 
+class Catalog(Section):
+    """A catalog that names a table for other engines."""
+
+    type: CatalogType
+    database: CatalogName
+    table: CatalogName | None = None
+    location: Text | None = None
+    uri: Text | None = None
+    endpoint: Text | None = None
+    region: Text | None = None
+    storage_options: dict[str, SecretStr] = {}
+
+
 class Table(Discovering):
     """One table that penguin commits to."""
 
@@ -261,6 +277,7 @@ class Table(Discovering):
     max_files_per_commit: Count = 10_000
     file_pattern: Text | None = None
     table_properties: dict[str, str] = {}
+    catalog: Catalog | None = None
 
 
 class StorageProfile(Section):

@@ -124,16 +124,16 @@ def look(
     """
     cache = cache or LookCache()
     pipelines = read_pipelines(store, settings.discovery, known_protocol=cache.protocol)
-    if search is not None and _is_scanned(pipelines, settings):
+    if search is not None and is_scanned(pipelines, settings):
         search.scan(store, log)
         if not pipelines.declared:
             # The listing came first: what blizzard wrote before it, it has declared by now.
             pipelines = read_pipelines(store, settings.discovery)
-            if not _is_scanned(pipelines, settings):
+            if not is_scanned(pipelines, settings):
                 search.drop()
     cache.protocol = pipelines.protocol
     staged = pipelines.handoff is Handoff.STAGING
-    hears_others = search is not None and (staged or _is_scanned(pipelines, settings))
+    hears_others = search is not None and (staged or is_scanned(pipelines, settings))
     reads_metas = staged or hears_others or not cache.metas.asked
     metas = read_metas(store, cache.metas) if reads_metas else {}
     if not pipelines.receipts and not pipelines.stopped and not hears_others:
@@ -159,7 +159,7 @@ def look(
         strays=strays(metas, waiting.backlogs, waiting.stopped, hears_others=hears_others),
         held_files=sort_out(held_metas, transactions),
         declared=pipelines.declared,
-        searched=search is not None and _is_scanned(pipelines, settings),
+        searched=search is not None and is_scanned(pipelines, settings),
     )
     if search is not None and hears_others:
         entries = (ready.entry for backlog in waiting.backlogs for ready in backlog.entries)
@@ -176,7 +176,7 @@ def look(
     )
 
 
-def _is_scanned(pipelines: TablePipelines, settings: TableSettings) -> bool:
+def is_scanned(pipelines: TablePipelines, settings: TableSettings) -> bool:
     """Whether files are found by looking into the folders: so it is declared, or nothing is."""
     undeclared = not pipelines.declared and settings.discovery is DiscoverBy.AUTO
     return pipelines.handoff is Handoff.DIRECT or undeclared

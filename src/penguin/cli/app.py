@@ -28,13 +28,15 @@ from lakebed.errors import LakeError
 from lakebed.telemetry.events import Emit, shared
 from lakebed.telemetry.health import Part, PartKind
 from lakebed.telemetry.logs import LogFormat, LogLevel, log_events
-from penguin.cli import operator, options, report, results
+from penguin.cli import fsck, operator, options, report, results, vacuum
 from penguin.cli.rows import CommitRow, HeldRows, StatusRow
 from penguin.cli.surroundings import Surroundings
 from penguin.model.settings import PenguinSettings
 
 app = program()
 app.add_typer(operator.app)
+app.add_typer(vacuum.app)
+app.add_typer(fsck.app)
 
 
 def main() -> None:
@@ -94,6 +96,7 @@ def status(
 ) -> None:
     """Show what is committed, what is waiting, and what is held."""
     tables = options.tables(files, folders)
+    from penguin.catalog.opening import open_catalog  # noqa: PLC0415
     from penguin.inspect.status import table_status  # noqa: PLC0415
     from penguin.pipeline import open_reader  # noqa: PLC0415
 
@@ -103,7 +106,7 @@ def status(
         try:
             reader = open_reader(table)
             if reader is not None:
-                found = table_status(table, reader, Clock().now())
+                found = table_status(table, reader, Clock().now(), open_catalog=open_catalog)
                 row = StatusRow.of(table.name, table.table_uri, found)
         except LakeError as trouble:
             row = replace(row, error=_sentence(trouble))

@@ -45,6 +45,10 @@ def statuses(rows: list[StatusRow], output: Output) -> None:
     for row in rows:
         say(to, f"{row.table}: {_standing(row)}")
         _say_others(to, row.table, row.others)
+        if row.catalog is not None and row.catalog.state != "registered":
+            found = row.catalog
+            why = "" if found.error is None else f": {found.error}"
+            say(to, f"{row.table}: {found.state} in {found.type} as {found.name}{why}")
         if row.in_danger is not None:
             say(to, f"{row.table}: {row.in_danger.reason}")
         if not row.pipelines:

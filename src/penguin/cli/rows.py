@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from penguin.delta.log.versions import Commit, Settled
     from penguin.held import HeldFile
     from penguin.inspect.status import (
+        CatalogStatus,
         ForeignFilesStatus,
         PipelineStatus,
         StoppedStatus,
@@ -166,6 +167,7 @@ class StatusRow:
     discarded_rows: int = 0
     others: OthersRow = field(default_factory=OthersRow)
     in_danger: DangerRow | None = None
+    catalog: "CatalogStatus | None" = None
     error: str | None = None
 
     @classmethod
@@ -190,6 +192,7 @@ class StatusRow:
             discarded_rows=sum(one.meta.record_count for one in found.discarded),
             others=OthersRow.of(found.others),
             in_danger=DangerRow.of(found.danger) if found.danger else None,
+            catalog=found.catalog,
         )
 
     @property
@@ -201,6 +204,7 @@ class StatusRow:
             or self.held_files
             or self.others.left_out
             or self.in_danger is not None
+            or (self.catalog is not None and self.catalog.state != "registered")
         )
 
 

@@ -19,6 +19,7 @@ from lakebed.config.models import (
 from lakebed.config.profiles import options_at
 from lakebed.listing.lookback import Window
 from lakebed.locations import ByPlace
+from penguin.config import catalogs
 from penguin.model.settings import PenguinSettings, TableSettings
 
 FORGETS = "delta.setTransactionRetentionDuration"
@@ -91,6 +92,7 @@ def _check(written: Document, *, refused_properties: Refuse) -> Iterator[Fault]:
                 place = ("tables", name, "table_properties", key)
                 yield Fault(place, f"a table cannot be created with it: {why}")
         yield from _window_faults(("tables", name), table)
+        yield from catalogs.faults(("tables", name, "catalog"), name, table.catalog)
 
 
 def _window_faults(place: tuple[str, ...], table: Table) -> Iterator[Fault]:
@@ -149,4 +151,5 @@ def _settings(document: Document, name: str, table: Table) -> TableSettings:
             else Window.parse(timed, table.sweep_horizon)
         ),
         file_pattern=table.file_pattern,
+        catalog=catalogs.settings(document, name, table),
     )

@@ -128,3 +128,25 @@ def known_by_links(store: Located, paths: Iterable[str]) -> dict[str, str]:
         return {}
     links = (path for path in paths if (root / path).is_symlink())
     return {real: path for path in links if (real := without_links(store, path)) != path}
+
+
+def linked_name(store: Located) -> Callable[[str], str | None]:
+    """Return a function that names a file without links; None for one that has none on its way.
+
+    Folders are looked up once, so that it can be asked for a million files.
+    """
+    root = store.local_root
+    if root is None:
+        return lambda _path: None
+    base = f"{os.path.realpath(root)}/"
+    folder_of = lru_cache(maxsize=10_000)(lambda folder: os.path.realpath(root / folder))
+
+    def named(path: str) -> str | None:
+        folder, _, name = path.rpartition("/")
+        whole = f"{folder_of(folder)}/{name}"
+        if os.path.islink(root / path):  # noqa: PTH114 - a Path for each costs more than the look
+            whole = os.path.realpath(whole)
+        real = whole.removeprefix(base)
+        return None if real in (path, whole) else real
+
+    return named

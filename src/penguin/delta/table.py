@@ -28,7 +28,7 @@ from penguin.delta.log.latest import find_tail, read_latest
 from penguin.delta.log.table_actions import TableActions
 from penguin.delta.snapshot import LogReader, Snapshot, has_log
 from penguin.delta.version import Action, Pairs
-from penguin.delta.writer_features import unsafe_properties
+from penguin.delta.writer_features import APPEND_ONLY, unsafe_properties
 from penguin.model.commit import Add
 from penguin.model.errors import CommitFailed, TableExists, TableUnreadable, TableUnsupported
 from penguin.model.table import TableFacts
@@ -36,6 +36,8 @@ from penguin.model.table_features import (
     COLUMN_MAPPING_MODE,
     INVARIANTS,
     OTHER_CHECKPOINTS,
+    ROW_TRACKING,
+    is_on,
     maps_columns,
 )
 
@@ -73,6 +75,27 @@ class Table(Snapshot):
             if next_version:
                 raise self._too_late(known.version + 1)
             known = self._after_others(known, transactions)
+        raise CommitFailed("others commit all the time", table=self._store.uri)
+
+    def record(
+        self,
+        operation: str,
+        metadata: object,
+        at: datetime,
+        *,
+        parameters: dict[str, str],
+        metrics: dict[str, str],
+    ) -> int:
+        """Write a version that changes nothing, after whatever others commit; return its number."""
+        self._require_whole_log()
+        known = self.known
+        for _ in range(MOST_VERSIONS):
+            body = version.note(
+                known, operation, metadata, at, parameters=parameters, metrics=metrics
+            )
+            if self._is_created(known.version + 1, body):
+                return known.version + 1
+            known = self._after_others(known, ())
         raise CommitFailed("others commit all the time", table=self._store.uri)
 
     def _after_others(self, known: CachedVersion, transactions: Pairs) -> CachedVersion:
@@ -133,6 +156,26 @@ class Table(Snapshot):
             for file in files
         ]
         self._write_next(version.replacement(self.known, removes, adds, transactions, metadata, at))
+
+    def repair(
+        self, removes: tuple[Action, ...], transactions: Pairs, metadata: object, at: datetime
+    ) -> None:
+        """Take files out that are gone, in the very next version, or not at all.
+
+        A removal repeats the deletion vector of its file, so that tables that have them are
+        repaired, too.
+        """
+        if is_on(self.facts.configuration, APPEND_ONLY):
+            raise TableUnsupported(
+                f"{APPEND_ONLY} is set: nothing may be removed from the table",
+                table=self._store.uri,
+            )
+        if ROW_TRACKING in self.facts.features:
+            raise TableUnsupported(
+                "the table tracks its rows; repair it with the engine that made it",
+                table=self._store.uri,
+            )
+        self._write_next(version.repair(self.known, removes, transactions, metadata, at))
 
     def _write_next(self, body: bytes) -> None:
         self._require_whole_log()

@@ -75,6 +75,33 @@ def replacement(
     return encoded([told, *removes, *_added(known, adds), *_txns(transactions)])
 
 
+def repair(
+    known: CachedVersion,
+    removes: Iterable[Action],
+    transactions: Pairs,
+    metadata: object,
+    at: datetime,
+) -> bytes:
+    """Write the version after one that takes out files which are gone, as FSCK does."""
+    told = _commit_info(known, "FSCK", metadata, at)
+    return encoded([told, *removes, *_txns(transactions)])
+
+
+def note(
+    known: CachedVersion,
+    operation: str,
+    metadata: object,
+    at: datetime,
+    *,
+    parameters: dict[str, str],
+    metrics: dict[str, str],
+) -> bytes:
+    """Write the version after one that changes nothing, and says what was done beside the log."""
+    told = _commit_info(known, operation, metadata, at, parameters, blind=True)
+    told["commitInfo"]["operationMetrics"] = metrics
+    return encoded([told])
+
+
 def encoded(actions: Iterable[Action]) -> bytes:
     """Write actions as a version of a log."""
     return "".join(f"{to_json(action)}\n" for action in actions).encode()

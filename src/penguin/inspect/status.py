@@ -8,15 +8,19 @@ from lakebed.clock import Clock
 from lakebed.errors import LakeError
 from lakebed.storage.store import Reader
 from lakebed.telemetry.events import code_of
+from penguin.catalog.catalog import state_in
+from penguin.catalog.registrar import OpenCatalog
 from penguin.delta.log.versions import Commit, read_history
 from penguin.foreign.ignored import ignored_files
 from penguin.held import HeldFile
 from penguin.inspect.explain import Explanation, explain
 from penguin.model.backlog import Backlog, Stopped
+from penguin.model.catalog import CatalogConflict, CatalogState
 from penguin.model.errors import SchemaRefused
 from penguin.model.foreign_file import LeftOut, PassedOver
 from penguin.model.retention import Danger, instant
 from penguin.model.settings import TableSettings
+from penguin.model.table import TableFacts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +70,16 @@ class ForeignFilesStatus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogStatus:
+    """What the catalog of a table says of it."""
+
+    type: str
+    name: str
+    state: CatalogState
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableStatus:
     """One table; `version` is None before it is created."""
 
@@ -79,6 +93,8 @@ class TableStatus:
     others: ForeignFilesStatus = field(default_factory=ForeignFilesStatus)
     danger: Danger | None = None
     """Files have been waiting so long that a VACUUM may soon delete them."""
+    catalog: CatalogStatus | None = None
+    """None where none is configured, or the table is yet to be created."""
 
     @property
     def lag_secs(self) -> float:
@@ -87,7 +103,12 @@ class TableStatus:
 
 
 def table_status(
-    settings: TableSettings, store: Reader, now: datetime, *, count_ignored: bool = True
+    settings: TableSettings,
+    store: Reader,
+    now: datetime,
+    *,
+    count_ignored: bool = True,
+    open_catalog: OpenCatalog | None = None,
 ) -> TableStatus:
     """Return the status of a table, from the same look and the same plan as the next step's.
 
@@ -102,7 +123,30 @@ def table_status(
         discarded=shown.discarded,
         others=_others(shown, store if count_ignored else None),
         danger=shown.danger,
+        catalog=_catalog(settings, shown.view.facts, open_catalog),
     )
+
+
+def _catalog(
+    settings: TableSettings, facts: TableFacts | None, opening: OpenCatalog | None
+) -> CatalogStatus | None:
+    """Ask the catalog what it says of the table; nothing is changed there."""
+    wanted = settings.catalog
+    if wanted is None or facts is None or opening is None:
+        return None
+    error = None
+    try:
+        catalog = opening(wanted)
+        try:
+            state = state_in(catalog, wanted, facts, settings.table_uri)
+        finally:
+            catalog.close()
+    except LakeError as trouble:
+        state = CatalogState.UNREACHABLE
+        if isinstance(trouble, CatalogConflict):
+            state = CatalogState.CONFLICT
+        error = str(trouble)
+    return CatalogStatus(type=wanted.type, name=wanted.name, state=state, error=error)
 
 
 def _others(shown: Explanation, store: Reader | None) -> ForeignFilesStatus:

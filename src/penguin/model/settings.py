@@ -7,6 +7,7 @@ from lakebed.listing.lookback import Window
 from lakebed.storage.options import StorageOptions
 from lakebed.telemetry.guard import Guard
 from lakebed.types import DiscoverBy, Evolution
+from penguin.model.catalog import CatalogSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +41,8 @@ class TableSettings:
     """How far back a full comparison goes; None for all the way."""
     file_pattern: str | None = None
     """Which files a scan takes besides `{uuidv7}.parquet`."""
+    catalog: CatalogSettings | None = None
+    """Where the table is registered for other engines; None for nowhere."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -58,6 +58,7 @@ def whole() -> dict[str, Any]:
                 "table_uri": "/table",
                 "partition_by": dict(by),
                 "partition_filter": dict(only),
+                "catalog": {"type": "glue", "database": "lake"},
             }
         },
         "storage": [{"prefix": "s3://lake/", "options": {}}],

@@ -1,0 +1,1 @@
+"""Catalogs that name tables for other engines: AWS Glue, Hive metastores."""

@@ -1,0 +1,225 @@
+"""AWS Glue: penguin's only door to botocore.
+
+What botocore says of an error may hold names and keys, so only the error's code goes into our
+messages.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from botocore.config import Config
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    CredentialRetrievalError,
+    NoCredentialsError,
+    PartialCredentialsError,
+    ProfileNotFound,
+)
+from botocore.session import Session
+
+from lakebed.errors import LakeError
+from lakebed.storage.options import bare
+from penguin.catalog.catalog import AlreadyRegistered
+from penguin.model.catalog import (
+    CatalogDenied,
+    CatalogMissing,
+    CatalogSettings,
+    CatalogUnavailable,
+    Column,
+    TableEntry,
+)
+
+SECS = 10
+SETTABLE = frozenset(
+    {
+        "Name",
+        "Description",
+        "Owner",
+        "LastAccessTime",
+        "LastAnalyzedTime",
+        "Retention",
+        "StorageDescriptor",
+        "PartitionKeys",
+        "ViewOriginalText",
+        "ViewExpandedText",
+        "TableType",
+        "Parameters",
+        "TargetTable",
+    }
+)
+"""What Glue takes back of what it says of a table."""
+FORMAT = {
+    "InputFormat": "org.apache.hadoop.mapred.SequenceFileInputFormat",
+    "OutputFormat": "org.apache.hadoop.hive.ql.io.HiveSequenceFileOutputFormat",
+}
+"""What Spark writes for tables whose files it does not let Hive read."""
+SERDE = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
+_MISSING = "EntityNotFoundException"
+_THERE = frozenset({"AlreadyExistsException", "ConcurrentModificationException", "VersionMismatch"})
+_DENIED = frozenset(
+    {
+        "AccessDeniedException",
+        "AccessDenied",
+        "ExpiredTokenException",
+        "IncompleteSignature",
+        "InvalidClientTokenId",
+        "InvalidSignatureException",
+        "MissingAuthenticationTokenException",
+        "SignatureDoesNotMatch",
+        "UnrecognizedClientException",
+    }
+)
+NO_CREDENTIALS = (
+    "there are no credentials for Glue; set them under catalog.storage_options or "
+    "storage_options, in the environment, or give the machine a role"
+)
+
+
+class GlueCatalog:
+    """One table of the Glue Data Catalog."""
+
+    def __init__(self, settings: CatalogSettings) -> None:
+        self._database = settings.database
+        self._table = settings.table
+        self._found: Mapping[str, Any] = {}
+        with self._in_our_words("a role or keys"):
+            self._client = _client(settings)
+
+    def find(self) -> TableEntry | None:
+        """Return what Glue says; None where it does not know the table."""
+        try:
+            with self._in_our_words("glue:GetTable"):
+                answer = self._client.get_table(DatabaseName=self._database, Name=self._table)
+        except _NotThere:
+            self._require_database()
+            return None
+        self._found = answer["Table"]
+        storage = self._found.get("StorageDescriptor") or {}
+        return TableEntry(
+            location=storage.get("Location", ""),
+            columns=tuple(
+                Column(one["Name"], one.get("Type", "")) for one in storage.get("Columns") or ()
+            ),
+            parameters=dict(self._found.get("Parameters") or {}),
+        )
+
+    def create(self, entry: TableEntry) -> None:
+        """Register the table."""
+        with self._in_our_words("glue:CreateTable"):
+            self._client.create_table(
+                DatabaseName=self._database, TableInput=_input({"Name": self._table}, entry)
+            )
+
+    def update(self, entry: TableEntry) -> None:
+        """Change what was found; what others have added to it stays."""
+        kept = {key: value for key, value in self._found.items() if key in SETTABLE}
+        version = self._found.get("VersionId")
+        with self._in_our_words("glue:UpdateTable"):
+            self._client.update_table(
+                DatabaseName=self._database,
+                TableInput=_input(kept, entry),
+                # Glue keeps a limited number of versions, and nobody goes back to one of these.
+                SkipArchive=True,
+                **({} if version is None else {"VersionId": version}),
+            )
+
+    def close(self) -> None:
+        """Let go of connections."""
+        self._client.close()
+
+    def _require_database(self) -> None:
+        try:
+            with self._in_our_words("glue:GetDatabase"):
+                self._client.get_database(Name=self._database)
+        except _NotThere:
+            raise CatalogMissing(
+                f"Glue has no database {self._database}; create it (aws glue create-database), or "
+                "correct catalog.database: penguin registers tables and makes no databases"
+            ) from None
+
+    @contextmanager
+    def _in_our_words(self, permission: str) -> Iterator[None]:
+        name = f"{self._database}.{self._table}"
+        try:
+            yield
+        except ClientError as cause:
+            raise _refused(cause, name, permission) from cause
+        except ProfileNotFound as cause:
+            raise CatalogDenied("AWS_PROFILE names a profile that is not there") from cause
+        except (NoCredentialsError, PartialCredentialsError, CredentialRetrievalError) as cause:
+            raise CatalogDenied(NO_CREDENTIALS) from cause
+        except BotoCoreError as cause:
+            message = f"Glue does not answer [{type(cause).__name__}]"
+            raise CatalogUnavailable(message, table=name) from cause
+
+
+class _NotThere(Exception):
+    """Glue does not know the table, or its database."""
+
+
+def _refused(cause: ClientError, name: str, permission: str) -> LakeError | Exception:
+    code = str(cause.response.get("Error", {}).get("Code", "unknown")).rpartition(".")[2]
+    if code == _MISSING:
+        return _NotThere()
+    if code in _THERE:
+        return AlreadyRegistered()
+    if code in _DENIED:
+        return CatalogDenied(f"Glue refused us; it takes {permission} [{code}]", table=name)
+    return CatalogUnavailable(f"Glue cannot answer now [{code}]", table=name)
+
+
+def _input(kept: Mapping[str, Any], entry: TableEntry) -> dict[str, Any]:
+    """Return what Glue is told: our part of it, and whatever else is there. Pure."""
+    storage = dict(kept.get("StorageDescriptor") or {**FORMAT, "SerdeInfo": {}})
+    serde = dict(storage.get("SerdeInfo") or {})
+    known = {one["Name"]: one for one in storage.get("Columns") or ()}
+    return {
+        **kept,
+        "TableType": "EXTERNAL_TABLE",
+        "Parameters": {**(kept.get("Parameters") or {}), **entry.parameters},
+        "PartitionKeys": [],
+        "StorageDescriptor": {
+            **storage,
+            "Location": storage.get("Location") or entry.location,
+            # What people have said of a column stays with it.
+            "Columns": [
+                {**known.get(one.name, {}), "Name": one.name, "Type": one.type}
+                for one in entry.columns
+            ],
+            "SerdeInfo": {
+                **serde,
+                "SerializationLibrary": serde.get("SerializationLibrary") or SERDE,
+                "Parameters": {
+                    "serialization.format": "1",
+                    "path": entry.location,
+                    **(serde.get("Parameters") or {}),
+                },
+            },
+        },
+    }
+
+
+def _client(settings: CatalogSettings) -> Any:  # noqa: ANN401 - botocore has no types
+    options = {bare(name.lower()): value for name, value in settings.options.plain().items()}
+    session = Session(profile=options.get("profile"))
+    if {"access_key_id", "secret_access_key"} <= options.keys():
+        session.set_credentials(
+            options["access_key_id"],
+            options["secret_access_key"],
+            options.get("session_token") or options.get("token"),
+        )
+    region = settings.region or options.get("region") or options.get("default_region")
+    return session.create_client(
+        "glue",
+        region_name=region or session.get_config_variable("region") or "us-east-1",
+        endpoint_url=settings.endpoint,
+        config=Config(
+            connect_timeout=SECS,
+            read_timeout=SECS,
+            # Whatever lasts longer is for our own backoff, which a person sees.
+            retries={"mode": "standard", "total_max_attempts": 2},
+            max_pool_connections=1,
+        ),
+    )

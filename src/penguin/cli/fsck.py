@@ -1,0 +1,228 @@
+"""`penguin fsck`: which files of a table are missing, whose rows they held, and what to do."""
+
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from lakebed.arguments import DONE, FAILED, USAGE, Files, Folders, Outcome, Output, Shape, Sure
+from lakebed.console import console, plural, print_lines, say, say_more
+from lakebed.errors import LakeError
+from penguin.cli import options
+from penguin.model.settings import TableSettings
+
+if TYPE_CHECKING:
+    from penguin.upkeep.fsck import Damaged
+    from penguin.upkeep.repair import Repaired
+
+app = typer.Typer()
+
+FEW = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DamagedRow:
+    """One file, in the keys that docs/upkeep.md promises."""
+
+    path: str
+    trouble: str
+    bytes: int | None
+    bytes_found: int | None
+    partition: dict[str, str | None]
+    version: int | None
+    pipeline: str | None
+    entry: int | None
+    rows: int | None
+    sources: tuple[str, ...]
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FsckRow:
+    """What was found in a table, and what was taken out of its log."""
+
+    table: str
+    table_uri: str
+    version: int | None = None
+    files: int = 0
+    elsewhere: int = 0
+    damaged: tuple[DamagedRow, ...] = ()
+    taken_out: int = 0
+    repaired: int | None = None
+    redo: tuple[str, ...] = ()
+    not_redone: tuple[str, ...] = ()
+    dry_run: bool = False
+
+
+@app.command()
+def fsck(
+    files: Files = None,
+    folders: Folders = None,
+    repair: Annotated[
+        bool,
+        typer.Option("--repair", help="Take missing files out of the log; shows it first."),
+    ] = False,
+    with_unit: Annotated[
+        bool,
+        typer.Option(
+            "--with-unit",
+            help="Also take out what was written together with them, for blizzard redo.",
+        ),
+    ] = False,
+    even_all: Annotated[
+        bool, typer.Option("--all", help="Repair even if none of the files is there.")
+    ] = False,
+    sure: Sure = False,
+    output: Shape = Output.TEXT,
+) -> None:
+    """Show which files of each table are missing, or have another size than the log says.
+
+    Exits with 0 if all are there, 1 if not, and 2 if it cannot be told.
+    """
+    if (with_unit or even_all or sure) and not repair:
+        sys.stderr.write("error: --with-unit, --all and --yes belong to --repair\n")
+        raise typer.Exit(USAGE)
+    tables = options.tables(files, folders)
+    from penguin.pipeline import open_store  # noqa: PLC0415
+    from penguin.upkeep.fsck import check  # noqa: PLC0415
+    from penguin.upkeep.log_needs import read_table  # noqa: PLC0415
+    from penguin.upkeep.repair import Repaired, RepairOrder, RepairRefused  # noqa: PLC0415
+
+    def code(error: LakeError) -> int:
+        return FAILED if isinstance(error, RepairRefused) else USAGE
+
+    rows, outcome = [], Outcome()
+    for table in tables:
+        with outcome.of(table.name, code):
+            store = open_store(table)
+            if store is None or read_table(store) is None:
+                rows.append(FsckRow(table=table.name, table_uri=table.table_uri))
+                continue
+            order = RepairOrder(with_unit=with_unit, even_all=even_all)
+            if not repair:
+                found = Repaired(checked=check(store))
+            else:
+                found = order.carry_out(store) if sure else order.plan(store)
+            rows.append(fsck_row(table, found, dry_run=repair and not sure))
+            is_well = not found.checked.damaged or found.version is not None
+            outcome.at_least(DONE if is_well else FAILED)
+    if output is Output.JSON:
+        print_lines(rows)
+    else:
+        for row in rows:
+            _show_fsck(row)
+    raise typer.Exit(outcome.code)
+
+
+def fsck_row(table: TableSettings, found: "Repaired", *, dry_run: bool) -> FsckRow:
+    """Return what was found, and done."""
+    checked = found.checked
+    return FsckRow(
+        table=table.name,
+        table_uri=table.table_uri,
+        version=checked.version,
+        files=checked.files,
+        elsewhere=checked.elsewhere,
+        damaged=tuple(map(damaged_row, checked.damaged)),
+        taken_out=len(found.files),
+        repaired=found.version,
+        redo=tuple(name for name in found.marked if name not in found.kept_units),
+        not_redone=found.kept_units,
+        dry_run=dry_run,
+    )
+
+
+def damaged_row(one: "Damaged") -> DamagedRow:
+    """Return what is known of a file, and what to do."""
+    origin = one.origin
+    return DamagedRow(
+        path=one.path,
+        trouble=str(one.trouble),
+        bytes=one.action.size,
+        bytes_found=one.found,
+        partition=dict(one.action.partition_values),
+        version=one.added,
+        pipeline=None if origin is None else origin.pipeline,
+        entry=None if origin is None else origin.entry,
+        rows=None if origin is None else origin.rows,
+        sources=() if origin is None else origin.sources,
+        remedy=_remedy(one),
+    )
+
+
+def _remedy(one: "Damaged") -> str:
+    if str(one.trouble) != "missing":
+        return "restore it from a backup, or from a version of the bucket"
+    if one.origin is None:
+        return (
+            "restore it from a backup; if that is not possible, penguin fsck --repair, and write "
+            "its rows again from where they came"
+        )
+    unit = " --with-unit" if one.origin.others else ""
+    name = one.path.rpartition("/")[2].removesuffix(".parquet")
+    return (
+        f"restore it from a backup; if that is not possible, penguin fsck --repair{unit} --yes, "
+        f"then blizzard redo --held {name} --yes"
+    )
+
+
+def _show_fsck(row: FsckRow) -> None:
+    to = console()
+    if row.version is None:
+        say(to, f"{row.table}: there is no table yet")
+        return
+    what = f"version {row.version}, {plural(row.files, 'file')}"
+    if not row.damaged:
+        say(to, f"{row.table}: {what}: all are there")
+    else:
+        say(to, f"{row.table}: {what}: {plural(len(row.damaged), 'file')} cannot be read")
+    if row.elsewhere:
+        say(to, f"  {plural(row.elsewhere, 'file')} outside of the table's folder: not checked")
+    for one in row.damaged[:FEW]:
+        _show_damaged(to, one)
+    say_more(to, len(row.damaged) - FEW)
+    by_partition = Counter(_partition(one) for one in row.damaged)
+    if len(row.damaged) > FEW:
+        for partition, count in sorted(by_partition.items())[:FEW]:
+            say(to, f"  {partition}: {plural(count, 'file')}")
+    _show_repair(to, row)
+
+
+def _show_repair(to: Console, row: FsckRow) -> None:
+    if row.repaired is not None:
+        say(to, f"  version {row.repaired}: {plural(row.taken_out, 'file')} taken out of the log")
+    elif row.dry_run and row.taken_out:
+        say(to, f"  {plural(row.taken_out, 'file')} would be taken out; add --yes to do it")
+    if row.redo and (row.repaired is not None or row.dry_run):
+        held = " ".join(f"--held {name}" for name in row.redo[:FEW])
+        say(to, f"  then read their sources again: blizzard redo {held} --yes")
+    if row.not_redone:
+        say(
+            to,
+            f"  {plural(len(row.not_redone), 'file')} whose sources cannot be read again as long "
+            "as other files of the same work units are in the table; see --with-unit",
+        )
+
+
+def _show_damaged(to: Console, one: DamagedRow) -> None:
+    trouble = {
+        "missing": "missing",
+        "size_differs": f"{one.bytes_found} bytes instead of {one.bytes}",
+        "vector_missing": "its deletion vector is missing",
+    }[one.trouble]
+    added = "" if one.version is None else f", added by version {one.version}"
+    say(to, f"  {one.path}: {trouble}{added}")
+    if one.pipeline is not None:
+        rows = plural(one.rows or 0, "row")
+        say(to, f"    {rows} of pipeline {one.pipeline}, entry {one.entry}, from:")
+        for source in one.sources[:FEW]:
+            say(to, f"      {source}")
+        say_more(to, len(one.sources) - FEW, "      ")
+    say(to, f"    {one.remedy}")
+
+
+def _partition(one: DamagedRow) -> str:
+    return "/".join(f"{name}={value}" for name, value in one.partition.items()) or "no partition"

@@ -1,0 +1,181 @@
+"""Every file that the latest version of a log refers to, read without the library, batch by batch.
+
+A checkpoint of any kind is read a batch of actions at a time, then the versions after it. What the
+versions change is held; what the checkpoint says is not, so that a table of a million files costs
+the memory of one batch.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from lakebed.documents.reading import parse_json
+from lakebed.errors import StoreUnavailable
+from lakebed.layout import log_version
+from lakebed.storage.ahead import ahead
+from lakebed.storage.store import ObjectFacts, Reader
+from penguin.delta.file_names import Naming, naming
+from penguin.delta.log.file import lines_of, read_columns, sidecar_of
+from penguin.delta.log.latest import Tail
+from penguin.delta.vectors import vector_file, vector_key
+from penguin.model.errors import TableUnreadable
+
+COLUMNS = (
+    *(f"add.{name}" for name in ("path", "deletionVector", "size", "partitionValues")),
+    *(f"remove.{name}" for name in ("path", "deletionVector", "deletionTimestamp")),
+    *("txn.appId", "txn.version", "sidecar.path"),
+)
+
+Key = tuple[str, str | None]
+"""What a log tells its files apart by: the path, and the deletion vector if there is one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileAction:
+    """A file that is added or removed."""
+
+    added: bool
+    path: str
+    """Its name in the store."""
+    written: str
+    """Its path as the log has it."""
+    vector: str | None = None
+    """The file that holds its deletion vector, by its name in the store."""
+    key: Key
+    deletion_vector: Mapping[str, Any] | None = None
+    """The vector as the log writes it."""
+    size: int | None = None
+    partition_values: tuple[tuple[str, str | None], ...] = ()
+    removed_at_ms: int | None = None
+    version: int | None = None
+    """The version that says so; None where a checkpoint does."""
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Return what it needs in the store."""
+        return (self.path,) if self.vector is None else (self.path, self.vector)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionActions:
+    """What one version says of files, and the transactions that it carries."""
+
+    version: int
+    files: tuple[FileAction, ...] = ()
+    changes: tuple[str, ...] = ()
+    """Files of the change data feed."""
+    transactions: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """Some actions of a checkpoint."""
+
+    files: tuple[FileAction, ...]
+    transactions: Mapping[str, int]
+
+
+def read_versions(store: Reader, numbers: range) -> Iterator[VersionActions]:
+    """Read versions in their order, a few ahead; one that is not there is an error."""
+    named = naming(store)
+    for number, body in ahead(lambda each: store.get(log_version(each)), numbers):
+        if body is None:
+            raise StoreUnavailable(
+                "versions of the Delta log vanished while they were read", path=store.uri
+            )
+        yield parse(number, body, store.describe(log_version(number)), named)
+
+
+def parse(number: int, body: bytes, path: str, named: Naming = str) -> VersionActions:
+    """Read one version; one that cannot be read is an error, never an empty one. Pure."""
+    files: list[FileAction] = []
+    changes: list[str] = []
+    transactions: dict[str, int] = {}
+    with lines_of(path):
+        for line in body.splitlines():
+            match parse_json(line) if line.strip() else None:
+                case {"add": {"path": str()} as told}:
+                    files.append(_action(told, named, added=True, version=number))
+                case {"remove": {"path": str()} as told}:
+                    files.append(_action(told, named, added=False, version=number))
+                case {"cdc": {"path": str(written)}}:
+                    changes.append(named(unquote(written)))
+                case {"txn": {"appId": str(app_id), "version": int(told)}}:
+                    transactions[app_id] = told
+    return VersionActions(
+        version=number, files=tuple(files), changes=tuple(changes), transactions=transactions
+    )
+
+
+def read_checkpoint(store: Reader, tail: Tail) -> Iterator[Batch]:
+    """Read the checkpoint that a log is read from, with what it refers to, a batch at a time."""
+    named = naming(store)
+    for part in () if tail.checkpoint is None else tail.checkpoint.parts:
+        sidecars: list[str] = []
+        if part.path.endswith(".json"):
+            body, where = store.get(part.path), store.describe(part.path)
+            if body is None:
+                raise TableUnreadable("a checkpoint of the Delta log is gone", path=where)
+            told = parse(tail.version, body, where, named)
+            yield Batch(files=told.files, transactions=told.transactions)
+            with lines_of(where):
+                lines = (parse_json(line) for line in body.splitlines() if b'"sidecar"' in line)
+                sidecars = [one["sidecar"]["path"] for one in lines if "sidecar" in one]
+        else:
+            for batch in _batches(store, part):
+                sidecars += [row["path"] for row in _rows(batch, "sidecar")]
+                yield _parsed(batch, named, store.describe(part.path))
+        for name in sidecars:
+            for batch in _batches(store, sidecar_of(store, part, name)):
+                yield _parsed(batch, named, store.describe(part.path))
+
+
+def _batches(store: Reader, facts: ObjectFacts) -> Iterator[pa.RecordBatch]:
+    return read_columns(store, facts, COLUMNS)
+
+
+def _parsed(batch: pa.RecordBatch, named: Naming, where: str) -> Batch:
+    with lines_of(where):
+        adds = [_action(row, named, added=True) for row in _rows(batch, "add")]
+        removes = [_action(row, named, added=False) for row in _rows(batch, "remove")]
+        transactions = {row["appId"]: row["version"] for row in _rows(batch, "txn")}
+    return Batch(files=(*adds, *removes), transactions=transactions)
+
+
+def _rows(batch: pa.RecordBatch, kind: str) -> Iterator[dict[str, Any]]:
+    """Yield the actions of a kind; a reader may show those of others as all null."""
+    if kind not in batch.schema.names:
+        return
+    column = batch.column(kind)
+    names = ("appId", "path")
+    for row in column.filter(column.is_valid()).to_pylist():
+        if row and any(row.get(name) is not None for name in names):
+            yield row
+
+
+def _action(
+    told: Mapping[str, Any], named: Naming, *, added: bool, version: int | None = None
+) -> FileAction:
+    vector = told.get("deletionVector")
+    held_in = vector_file(vector)
+    written = unquote(told["path"])
+    path = named(written)
+    values = told.get("partitionValues") if added else None
+    pairs = values.items() if isinstance(values, Mapping) else (values or ())
+    at = told.get("deletionTimestamp")
+    return FileAction(
+        added=added,
+        path=path,
+        written=told["path"],
+        vector=None if held_in is None else named(unquote(held_in)),
+        key=(path, vector_key(vector)),
+        deletion_vector=None if vector_key(vector) is None else vector,
+        size=told.get("size") if added else None,
+        # Delta takes an empty string for null.
+        partition_values=tuple((name, value or None) for name, value in pairs),
+        removed_at_ms=at if isinstance(at, int) else None,
+        version=version,
+    )

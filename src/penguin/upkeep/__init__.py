@@ -1,0 +1,1 @@
+"""Upkeep of a table by an operator's order: `vacuum`, `fsck`."""

@@ -1,0 +1,218 @@
+"""Which files a table's newest version names that are not there, or have another size.
+
+The folders are listed once, and held against the log as it is read. What seems to be missing is
+looked at again, and so is the log: a file that came or went meanwhile is none that is missing.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from itertools import islice
+
+from lakebed import layout
+from lakebed.documents.entry import Entry
+from lakebed.journal import JournalReader
+from lakebed.storage.ahead import ahead
+from lakebed.storage.store import Reader
+from penguin.delta.log.file_actions import FileAction, Key, read_checkpoint, read_versions
+from penguin.delta.log.latest import Tail
+from penguin.upkeep.listed import Listed, list_all
+from penguin.upkeep.log_needs import whole_tail
+
+MOST_HEADS = 1000
+"""Files that are looked at one by one; of more, the folders are listed once more."""
+MOST_BACK = 1000
+"""Versions before the checkpoint in which it is looked for who added a missing file."""
+
+
+class Trouble(StrEnum):
+    """What is wrong with a file."""
+
+    MISSING = "missing"
+    SIZE = "size_differs"
+    VECTOR = "vector_missing"
+    """Its deletion vector is gone: which of its rows are deleted is not known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """What a journal says of a data file."""
+
+    pipeline: str
+    entry: int
+    unit: str
+    sources: tuple[str, ...]
+    """The source files with rows in it."""
+    rows: int
+    others: tuple[str, ...]
+    """The other files of its work unit, which stand or fall with it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Damaged:
+    """A file of the table that cannot be read as the log says."""
+
+    trouble: Trouble
+    action: FileAction
+    found: int | None = None
+    """How large the object is; None where there is none."""
+    added: int | None = None
+    """The version that added it; None where that is no longer known."""
+    origin: Origin | None = None
+    """None where no entry names it: another program wrote it, or rewrote blizzard's."""
+
+    @property
+    def path(self) -> str:
+        """Return its name in the store."""
+        return self.action.path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """What a look at a table found."""
+
+    version: int
+    files: int
+    elsewhere: int
+    """Files that lie outside of the table's folder, as of a shallow clone: they are not checked."""
+    damaged: tuple[Damaged, ...]
+
+    @property
+    def missing(self) -> tuple[Damaged, ...]:
+        """Return those that are not there."""
+        return tuple(one for one in self.damaged if one.trouble is Trouble.MISSING)
+
+
+def check(store: Reader) -> Checked:
+    """Compare the files of the newest version with the objects that are there."""
+    listed = list_all(store)
+    tail = whole_tail(store)
+    files = elsewhere = 0
+    suspects: list[FileAction] = []
+    for action in active_files(store, tail):
+        files += 1
+        if is_elsewhere(action.path):
+            elsewhere += 1
+        elif _trouble(action, listed) is not None:
+            suspects.append(action)
+    damaged = _still_damaged(store, suspects) if suspects else []
+    if damaged:
+        damaged = [*_named_still(store, tail, damaged)]
+        damaged = [*_with_versions(store, tail, damaged)]
+        damaged = [*_with_origins(store, damaged)]
+    return Checked(
+        version=tail.version,
+        files=files,
+        elsewhere=elsewhere,
+        damaged=tuple(sorted(damaged, key=lambda one: one.path)),
+    )
+
+
+def active_files(store: Reader, tail: Tail) -> Iterator[FileAction]:
+    """Yield every file of the newest version; what the checkpoint says is not held in memory."""
+    state: dict[Key, FileAction] = {}
+    for told in read_versions(store, range(tail.first, tail.version + 1)):
+        for action in sorted(told.files, key=lambda one: one.added):
+            state[action.key] = action
+    for batch in read_checkpoint(store, tail):
+        yield from (one for one in batch.files if one.added and one.key not in state)
+    yield from (one for one in state.values() if one.added)
+
+
+def is_elsewhere(path: str) -> bool:
+    """Whether a log names a file by a path that does not lead into the table's folder."""
+    return path.startswith("/") or ":/" in path
+
+
+def _trouble(action: FileAction, listed: Listed) -> Trouble | None:
+    size = listed.size(action.path)
+    if size is None:
+        return Trouble.MISSING
+    if action.size is not None and size != action.size:
+        return Trouble.SIZE
+    vector = action.vector
+    if vector is not None and not is_elsewhere(vector) and listed.size(vector) is None:
+        return Trouble.VECTOR
+    return None
+
+
+def _still_damaged(store: Reader, suspects: list[FileAction]) -> list[Damaged]:
+    """Look again at what seems to be missing: it may be behind a link, or there since then."""
+    paths = sorted({path for one in suspects for path in one.files})
+    if len(paths) > MOST_HEADS:
+        again = list_all(store)
+    else:
+        again = Listed(found for _, found in ahead(store.head, paths) if found is not None)
+    return [
+        Damaged(trouble=trouble, action=one, found=again.size(one.path))
+        for one in suspects
+        if (trouble := _trouble(one, again)) is not None
+    ]
+
+
+def _named_still(store: Reader, tail: Tail, damaged: list[Damaged]) -> Iterator[Damaged]:
+    """Yield what is still in the table: what was removed since may well have been deleted."""
+    newest = whole_tail(store).version
+    gone = {
+        action.key
+        for told in read_versions(store, range(tail.version + 1, newest + 1))
+        for action in told.files
+        if not action.added
+    }
+    yield from (one for one in damaged if one.action.key not in gone)
+
+
+def _with_versions(store: Reader, tail: Tail, damaged: list[Damaged]) -> Iterator[Damaged]:
+    """Say which version added each file, as far back as that costs little."""
+    unknown = {one.action.key for one in damaged if one.action.version is None}
+    found: dict[Key, int] = {}
+    back = range(tail.first - 1, max(tail.first - 1 - MOST_BACK, -1), -1) if unknown else ()
+    bodies = ahead(lambda number: (number, store.get(layout.log_version(number))), back)
+    for _, (number, body) in bodies:
+        if body is None or len(found) == len(unknown):
+            break
+        for told in read_versions(store, range(number, number + 1)):
+            for action in told.files:
+                if action.added and action.key in unknown:
+                    found.setdefault(action.key, number)
+    for one in damaged:
+        added = one.action.version
+        yield replace(one, added=found.get(one.action.key) if added is None else added)
+
+
+def _with_origins(store: Reader, damaged: list[Damaged]) -> Iterator[Damaged]:
+    """Say whose rows are in each file, by the entries of all pipelines."""
+    wanted = {one.path for one in damaged if layout.file_id(one.path) is not None}
+    found: dict[str, Origin] = {}
+    for entry in _entries(store) if wanted else ():
+        found |= {
+            file.filename: Origin(
+                pipeline=entry.pipeline,
+                entry=entry.sequence,
+                unit=file.unit,
+                sources=file.source_files,
+                rows=file.record_count,
+                others=tuple(_others(entry, file.filename, file.unit)),
+            )
+            for file in entry.data_files
+            if file.filename in wanted
+        }
+        if len(found) == len(wanted):
+            break
+    for one in damaged:
+        yield replace(one, origin=found.get(one.path))
+
+
+def _others(entry: Entry, filename: str, unit: str) -> Iterable[str]:
+    return (
+        file.filename
+        for file in entry.data_files
+        if file.unit == unit and file.filename != filename
+    )
+
+
+def _entries(store: Reader) -> Iterator[Entry]:
+    for pipeline in layout.pipelines(store.folders(layout.OURS)):
+        reader = JournalReader(store, pipeline, full_paths=True)
+        for _, stored in ahead(reader.listed, islice(reader.numbers(), None)):
+            yield stored.entry

@@ -1,0 +1,201 @@
+"""Which files a log still needs, and which it says were removed long enough ago.
+
+A version is needed if it was the newest one at any moment since the cutoff. What these versions
+refer to is what the newest refers to, and what was removed since the cutoff. When a removal was
+made is told by the store's time of its version, and by what the removal says of itself: the later
+of both counts. Where a version is gone, only what a checkpoint kept of the removal is left to ask;
+but then no version before it can be read either.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from lakebed.layout import DELTA_LOG, HELD_TRANSACTIONS, log_version_number
+from lakebed.storage.store import ObjectFacts, Reader
+from penguin.delta.file_names import linked_name
+from penguin.delta.log.cache import CachedVersion
+from penguin.delta.log.file_actions import (
+    FileAction,
+    Key,
+    VersionActions,
+    read_checkpoint,
+    read_versions,
+)
+from penguin.delta.log.latest import Tail, find_tail, read_latest
+from penguin.delta.snapshot import LogReader
+from penguin.model.errors import TableUnreadable, TableUnsupported
+from penguin.model.table_features import BY_NAME
+from penguin.upkeep.names import Names
+
+BLIZZARDS = "blizzard/"
+CATALOG_MANAGED = "catalogManaged"
+LAST_KNOWN_READER = 3
+LAST_KNOWN_WRITER = 7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogNeeds:
+    """What one reading of a log says of files."""
+
+    version: int
+    kept: Names
+    """Files that a needed version refers to: data, deletion vectors, change data."""
+    removed: Names
+    """Files that were removed before the cutoff, as far as the log still says so."""
+    transactions: Mapping[str, int]
+    """Those of pipelines, and of held files."""
+    begins: datetime | None
+    """The store's time of the oldest version; None where the log begins with its first."""
+    versions: int = 0
+    """How many versions are needed."""
+
+
+def read_table(store: Reader) -> CachedVersion | None:
+    """Read what a table is; None where there is none. One that cannot be read is an error."""
+    found = read_latest(store)
+    if found is not None:
+        return found
+    if find_tail(store) is None and LogReader(store).look() is None:
+        return None
+    LogReader(store).look()  # It says what is wrong.
+    raise TableUnreadable("the Delta log cannot be read as a whole", path=store.uri)
+
+
+def refuse_unknown(table: CachedVersion, store: Reader) -> None:
+    """Raise where the table has a feature by which files may be needed that nobody here knows of.
+
+    `vacuumProtocolCheck` asks for this check; it is made for every table.
+    """
+    protocol = table.protocol
+    reasons = [f"table feature {name}" for name in sorted(protocol.features) if name not in BY_NAME]
+    if CATALOG_MANAGED in protocol.features:
+        reasons.append(f"table feature {CATALOG_MANAGED}: a catalog knows its newest versions")
+    if protocol.reader > LAST_KNOWN_READER or protocol.writer > LAST_KNOWN_WRITER:
+        reasons.append(f"protocol {protocol.reader}/{protocol.writer}")
+    if reasons:
+        raise TableUnsupported(
+            "the table has what this version of penguin does not know, so it is not known which "
+            f"files it needs: {'; '.join(reasons)}; use the engine that made the table",
+            table=store.uri,
+        )
+
+
+def read_needs(store: Reader, cutoff: datetime, *, whole: bool = False) -> LogNeeds:
+    """Read which files a log needs since a cutoff. `whole` reads every version that is there."""
+    tail = whole_tail(store)
+    listed = {
+        number: facts
+        for facts in store.level(DELTA_LOG)[1]
+        if (number := log_version_number(facts.path)) is not None and number <= tail.version
+    }
+    oldest = _unbroken(listed, tail.version)
+    window = next((n for n in sorted(listed) if listed[n].modified >= cutoff), tail.version + 1)
+    window = max(window, oldest)
+    reading = _Reading(
+        real_name=linked_name(store), cutoff_ms=int(cutoff.timestamp() * 1000), window=window
+    )
+    first = oldest if whole else min(tail.first, window)
+    for told in read_versions(store, range(first, tail.version + 1)):
+        reading.take(told, in_tail=told.version >= tail.first)
+    # Every removal since the cutoff was read from its version, if one before the cutoff is there.
+    complete = oldest == 0 or window > oldest
+    for batch in read_checkpoint(store, tail):
+        reading.take_checkpoint(batch.files, complete=complete)
+        reading.take_transactions(batch.transactions, newer=False)
+    reading.close()
+    return LogNeeds(
+        version=tail.version,
+        kept=reading.kept,
+        removed=reading.removed,
+        transactions=reading.transactions,
+        begins=None if oldest == 0 or oldest not in listed else listed[oldest].modified,
+        versions=tail.version - window + 2,
+    )
+
+
+def whole_tail(store: Reader) -> Tail:
+    """Return where a log is read from; a log with a gap is an error."""
+    tail = find_tail(store)
+    if tail is None:
+        raise TableUnreadable("there is no Delta log", path=store.uri)
+    if tail.missing is not None:
+        raise TableUnreadable(
+            "a version of the Delta log is missing", version=tail.missing, table=store.uri
+        )
+    return tail
+
+
+def _unbroken(versions: Mapping[int, ObjectFacts], last: int) -> int:
+    """Return the first version from which on all are there."""
+    first = last
+    while first - 1 in versions:
+        first -= 1
+    return first
+
+
+@dataclass(slots=True, kw_only=True)
+class _Reading:
+    """What was read so far; the versions come first, then the checkpoint that they follow."""
+
+    real_name: Callable[[str], str | None]
+    cutoff_ms: int
+    window: int
+    """The first version since the cutoff."""
+    kept: Names = field(default_factory=Names)
+    removed: Names = field(default_factory=Names)
+    transactions: dict[str, int] = field(default_factory=dict)
+    _state: dict[Key, FileAction] = field(default_factory=dict)
+    """What the versions after the checkpoint say last of each file."""
+
+    def take(self, told: VersionActions, *, in_tail: bool) -> None:
+        if in_tail:
+            # In one version, what is removed goes before what is added.
+            for action in sorted(told.files, key=lambda one: one.added):
+                self._state[action.key] = action
+            self.take_transactions(told.transactions, newer=True)
+        if told.version >= self.window:
+            for action in told.files:
+                self._keep(action.files)
+            self._keep(told.changes)
+        else:
+            self._sort_removed(one for one in told.files if not one.added)
+            if told.changes:
+                self.removed.add(told.changes)
+
+    def take_checkpoint(self, files: Iterable[FileAction], *, complete: bool) -> None:
+        for action in files:
+            if action.added:
+                if action.key not in self._state:
+                    self._keep(action.files)
+            elif action.removed_at_ms is None and not complete:
+                self._keep(action.files)  # Nobody knows when.
+            else:
+                self._sort_removed((action,))
+
+    def take_transactions(self, told: Mapping[str, int], *, newer: bool) -> None:
+        for app_id, number in told.items():
+            if app_id.startswith((BLIZZARDS, HELD_TRANSACTIONS)):
+                if newer:
+                    self.transactions[app_id] = number
+                else:
+                    self.transactions.setdefault(app_id, number)
+
+    def close(self) -> None:
+        for action in self._state.values():
+            if action.added:
+                self._keep(action.files)
+        self._state = {}
+
+    def _sort_removed(self, actions: Iterable[FileAction]) -> None:
+        for action in actions:
+            if (action.removed_at_ms or 0) >= self.cutoff_ms:
+                self._keep(action.files)
+            else:
+                self.removed.add(action.files)
+
+    def _keep(self, files: Iterable[str]) -> None:
+        for path in files:
+            # What a link leads to is needed, too, under whichever name it is listed.
+            real = self.real_name(path)
+            self.kept.add((path,) if real is None else (path, real))

@@ -1,0 +1,236 @@
+"""`penguin fsck`: what is missing is named with its sources, taken out, and read again once."""
+
+import contextlib
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from lakebed.layout import log_version
+from lakebed.storage.options import StorageOptions
+from lakebed.storage.store import ObjectFacts, Store
+from penguin.model.errors import TableUnreadable, TableUnsupported
+from penguin.upkeep.fsck import Trouble, check
+from penguin.upkeep.repair import RepairOrder, RepairRefused
+from tests.support.audits import audited
+from tests.support.desk import Desk
+from tests.support.dying import Died, dying, lives
+from tests.support.tables import Penguin, TableDirectory, rows_of
+
+GONE = pytest.mark.unbalanced("file_gone")
+
+
+def table_of(folder: Path, *batches: int) -> TableDirectory:
+    """Return a table with entries of so many files each."""
+    table = TableDirectory(folder / "table")
+    number = 0
+    for files in batches:
+        parts = [rows_of(number + one) for one in range(files)]
+        number += files
+        table.journal().batch(*parts)
+        Penguin(table).drain()
+    return table
+
+
+def files_of(table: TableDirectory, entry: int) -> list[str]:
+    return [one["filename"] for one in json.loads(table.journal().bodies[entry])["files"]]
+
+
+def test_a_table_whose_files_are_all_there(tmp_path: Path) -> None:
+    found = check(table_of(tmp_path, 2, 1).store)
+    assert (found.files, found.elsewhere, found.damaged) == (3, 0, ())
+
+
+@GONE
+@pytest.mark.parametrize("checkpointed", [False, True])
+def test_a_missing_file_is_named_with_its_version_and_sources(
+    tmp_path: Path, checkpointed: bool
+) -> None:
+    table = table_of(tmp_path, 1, 1)
+    if checkpointed:
+        table.delta().create_checkpoint()
+    (lost,) = files_of(table, 1)
+    (table.root / lost).unlink()
+    found = check(table.store)
+    (one,) = found.damaged
+    assert (one.path, one.trouble, one.added, one.found) == (lost, Trouble.MISSING, 1, None)
+    assert dict(one.action.partition_values) == {"date": "2026-01-01"}
+    assert one.origin is not None
+    assert (one.origin.pipeline, one.origin.entry) == ("events", 1)
+    assert one.origin.sources == ("in:a.ndjson",)
+
+
+@pytest.mark.unbalanced("file_size_differs")
+def test_a_file_of_another_size_is_told_and_not_taken_out(tmp_path: Path) -> None:
+    table = table_of(tmp_path, 1)
+    (cut,) = files_of(table, 1)
+    (table.root / cut).write_bytes(b"x")
+    (one,) = check(table.store).damaged
+    assert (one.trouble, one.found) == (Trouble.SIZE, 1)
+    assert RepairOrder().carry_out(table.store).version is None
+
+
+@GONE
+def test_the_requests_do_not_grow_with_the_files(tmp_path: Path) -> None:
+    def calls(table: TableDirectory) -> int:
+        count = 0
+
+        class Counting(Store):
+            def head(self, path: str) -> ObjectFacts | None:
+                nonlocal count
+                count += 1
+                return super().head(path)
+
+            def get(self, path: str) -> bytes | None:
+                nonlocal count
+                count += 1
+                return super().get(path)
+
+        # A local disk is walked file by file, so it is listed as a bucket is.
+        store = Counting(str(table.root), StorageOptions())
+        listed = [*Store(str(table.root), StorageOptions()).objects()]
+        before = count
+        check(store)
+        return count - before - sum(one.path.endswith(".parquet") for one in listed)
+
+    few, many = table_of(tmp_path / "few", 1), table_of(tmp_path / "many", 30)
+    assert calls(few) == calls(many)
+
+
+def test_a_file_that_is_removed_meanwhile_is_not_missing(tmp_path: Path) -> None:
+    table = table_of(tmp_path, 2)
+
+    class Compacted(Store):
+        done = False
+
+        def get(self, path: str) -> bytes | None:
+            found = super().get(path)
+            if path == log_version(1) and not self.done:
+                self.done = True
+                table.delta().optimize.compact()
+                for lost in files_of(table, 1):
+                    (table.root / lost).unlink()
+            return found
+
+    store = Compacted(str(table.root), StorageOptions())
+    assert check(store).damaged == ()
+
+
+@pytest.mark.unbalanced("unreadable")
+def test_a_log_with_a_gap_cannot_be_told(tmp_path: Path) -> None:
+    """HOLES W14."""
+    table = table_of(tmp_path, 1, 1, 1)
+    (table.root / log_version(2)).unlink()
+    with pytest.raises(TableUnreadable, match="missing"):
+        check(table.store)
+
+
+@GONE
+def test_missing_files_are_taken_out_and_the_rest_is_read(tmp_path: Path) -> None:
+    table = table_of(tmp_path, 1, 1)
+    (lost,) = files_of(table, 1)
+    (table.root / lost).unlink()
+    planned = RepairOrder().plan(table.store)
+    assert (len(planned.files), planned.version) == (1, None)
+    done = RepairOrder().carry_out(table.store)
+    assert table.ids() == [1]
+    assert table.delta().history(1)[0]["operation"] == "FSCK"
+    assert done.version == table.delta().version()
+    assert check(table.store).damaged == ()
+    assert RepairOrder().carry_out(table.store).files == ()
+    Penguin(table).drain()
+    assert table.ids() == [1]
+
+
+@GONE
+def test_a_table_of_which_nothing_is_left_is_not_emptied(tmp_path: Path) -> None:
+    table = table_of(tmp_path, 11)
+    shutil.rmtree(table.root / "date=2026-01-01")
+    with pytest.raises(RepairRefused, match="none of the table's 11 files"):
+        RepairOrder().carry_out(table.store)
+    assert RepairOrder(even_all=True).carry_out(table.store).version is not None
+
+
+@GONE
+def test_an_append_only_table_is_not_repaired(tmp_path: Path) -> None:
+    table = table_of(tmp_path, 1, 1)
+    table.delta().alter.set_table_properties({"delta.appendOnly": "true"})
+    (table.root / files_of(table, 1)[0]).unlink()
+    with pytest.raises(TableUnsupported, match="appendOnly"):
+        RepairOrder().carry_out(table.store)
+
+
+@GONE
+def test_a_repair_that_dies_at_any_call_is_made_once(tmp_path: Path) -> None:
+    table = table_of(tmp_path, 1, 1)
+    (table.root / files_of(table, 1)[0]).unlink()
+    version = table.delta().version()
+    for fate in lives(table.root):
+        with contextlib.suppress(Died):
+            RepairOrder().carry_out(dying(Store(str(table.root), StorageOptions()), fate))
+        RepairOrder().carry_out(Store(str(table.root), StorageOptions()))
+        assert DeltaTable(str(table.root)).version() == version + 1
+        assert table.ids() == [1]
+
+
+def test_sources_of_a_missing_file_are_read_again_once(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    desk.landing.land("a.ndjson", 5)
+    desk.blizzard()
+    desk.penguin()
+    desk.landing.land("b.ndjson", 7)
+    desk.blizzard()
+    desk.penguin()
+    lost = min(desk.table.glob("*.parquet"))
+    lost.unlink()
+    shown = desk.order("fsck")
+    assert shown.exit_code == 1
+    assert f"blizzard redo --held {lost.stem} --yes" in shown.stdout
+    assert "default:a.ndjson" in shown.stdout
+    dry = desk.order("fsck", "--repair", "--output", "json")
+    assert (dry.exit_code, json.loads(dry.stdout)["taken_out"]) == (1, 1)
+    done = desk.order("fsck", "--repair", "--yes")
+    assert done.exit_code == 0, done.output
+    assert desk.order("fsck").exit_code == 0
+    redone = desk.cli("redo", "--held", lost.stem, "--yes")
+    assert redone.exit_code == 0, redone.output
+    for _ in range(2):
+        desk.penguin()
+        desk.ends_well()
+        desk.blizzard()
+    desk.penguin()
+    assert audited(desk.table).is_balanced
+    rows = DeltaTable(str(desk.table)).to_pyarrow_table()["id"].to_pylist()
+    assert sorted(map(str, rows)) == sorted(map(str, desk.landing.ids))
+    again = desk.cli("redo", "--held", lost.stem, "--yes")
+    assert "already" in again.output
+
+
+def test_a_unit_of_which_files_are_left_is_read_again_only_as_a_whole(tmp_path: Path) -> None:
+    table = table_of(tmp_path, 2)
+    lost, left = files_of(table, 1)
+    (table.root / lost).unlink()
+    alone = RepairOrder().plan(table.store)
+    assert len(alone.files) == len(alone.kept_units) == 1
+    whole = RepairOrder(with_unit=True).carry_out(table.store)
+    assert {one.path for one in whole.files} == {lost, left}
+    assert (whole.kept_units, len(whole.marked), table.ids()) == ((), 2, [])
+
+
+def test_the_command_says_whether_it_can_be_told(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    assert desk.order("fsck").exit_code == 0
+    desk.landing.land("a.ndjson", 5)
+    desk.blizzard()
+    desk.penguin()
+    desk.landing.land("b.ndjson", 5)
+    desk.blizzard()
+    desk.penguin()
+    assert "all are there" in desk.order("fsck").stdout
+    assert desk.order("fsck", "--yes").exit_code == 2
+    kept = (desk.table / log_version(1)).read_bytes()
+    (desk.table / log_version(1)).unlink()
+    assert desk.order("fsck").exit_code == 2
+    (desk.table / log_version(1)).write_bytes(kept)

@@ -1,0 +1,366 @@
+"""`penguin vacuum`: what no version within the retention needs goes, and nothing else does."""
+
+import json
+import os
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from lakebed.errors import DocumentUnreadable, StoreDenied
+from lakebed.layout import log_version, outbox, pending_meta
+from lakebed.storage.options import StorageOptions
+from lakebed.storage.store import Store
+from lakebed.types import Handoff
+from penguin.model.errors import TableUnsupported
+from penguin.upkeep.order import VacuumOrder, VacuumRefused
+from penguin.upkeep.vacuum import Kept
+from tests.support.dying import Died, dying, lives
+from tests.support.foreign import Directory
+from tests.support.tables import EVENTS, MARKS, Penguin, TableDirectory, rows_of, write_file
+from tests.support.upkeep import data, grow_old, later, order, vacuumed
+
+RETENTION = "delta.deletedFileRetentionDuration"
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> TableDirectory:
+    """Return a table of two files, and of their compacted copy, made fifteen days ago."""
+    table = TableDirectory(tmp_path / "table")
+    for number in (1, 2):
+        table.journal().batch(rows_of(number))
+        Penguin(table).drain()
+    table.delta().optimize.compact()
+    grow_old(table.root, 15)
+    return table
+
+
+def active(table: TableDirectory) -> set[str]:
+    root = f"{table.root}/"
+    return {uri.split(root)[-1] for uri in table.delta().file_uris()}
+
+
+def test_files_that_were_compacted_before_the_retention_are_deleted(table: TableDirectory) -> None:
+    done = vacuumed(table.settings(), table.store)
+    assert done.found.files == 2
+    assert data(table.root) == active(table)
+    assert table.ids() == [1, 2]
+
+
+def test_without_an_order_nothing_is_deleted_or_written(table: TableDirectory) -> None:
+    before = {path: path.stat().st_mtime_ns for path in table.root.rglob("*")}
+    seen = order(table.settings()).look(table.store)
+    assert seen is not None
+    assert seen.found.files == 2
+    assert seen.found.bytes > 0
+    assert {path: path.stat().st_mtime_ns for path in table.root.rglob("*")} == before
+
+
+def test_what_a_version_within_the_retention_refers_to_stays(tmp_path: Path) -> None:
+    table = TableDirectory(tmp_path / "table")
+    for number in (1, 2):
+        table.journal().batch(rows_of(number))
+        Penguin(table).drain()
+    grow_old(table.root, 15)
+    table.delta().optimize.compact()
+    grow_old(table.root, 13)
+    done = order(table.settings()).carry_out(table.store)
+    assert done is not None
+    assert done.found.files == 0
+    # Time travel to the version before the removal, which is what was there two weeks ago.
+    travelled = table.delta()
+    travelled.load_as_version(2)
+    assert {*travelled.to_pyarrow_table()["id"].to_pylist()} == {1, 2}
+
+
+def test_a_removal_counts_from_the_time_of_its_version_too(table: TableDirectory) -> None:
+    """A writer whose clock is behind says that it removed files long ago."""
+    newest = max((table.root / "_delta_log").glob("*.json"))
+    os.utime(newest)
+    assert vacuumed(table.settings(), table.store).found.files == 0
+
+
+def test_what_waits_for_its_commit_stays_at_any_age(table: TableDirectory) -> None:
+    """HOLES W15, W21: penguin's own vacuum takes nothing that an entry names."""
+    entry = table.journal().batch(rows_of(3))
+    grow_old(table.root, 100)
+    done = vacuumed(table.settings(), table.store, ignore_retention=True, older_than=timedelta(0))
+    assert done.kept[Kept.WAITING] == 1
+    assert entry.files[0].filename in data(table.root)
+    Penguin(table).drain()
+    assert table.ids() == [1, 2, 3]
+
+
+def test_what_blizzard_left_and_no_entry_names_is_left_to_gc(table: TableDirectory) -> None:
+    """HOLES W20: a batch that has been running for weeks may still name it."""
+    leftover = write_file(table, EVENTS, rows_of(9), {"date": "2026-01-01"}, MARKS)
+    other = write_file(table, EVENTS, rows_of(9), {"date": "2026-01-01"}, {})
+    grow_old(table.root, 30)
+    done = vacuumed(table.settings(), table.store)
+    assert done.kept[Kept.LEFTOVER] == 1
+    assert leftover.filename in data(table.root)
+    assert other.filename not in data(table.root)
+
+
+def test_what_is_held_stays(table: TableDirectory) -> None:
+    table.journal().batch([{"id": 4, "name": "n4", "date": "2026-01-01"}], rows_of(5))
+    body = json.loads(table.journal().bodies[-1])
+    (table.root / body["files"][0]["filename"]).rename(table.root / "moved")
+    held = set(Penguin(table).drain().held)
+    assert held
+    (table.root / "moved").rename(table.root / body["files"][0]["filename"])
+    for meta in (table.root / "_staging/held").iterdir():
+        meta.unlink()  # The log says it as well.
+    grow_old(table.root, 30)
+    before = data(table.root)
+    done = vacuumed(table.settings(), table.store)
+    assert done.kept[Kept.HELD] == len(held)
+    assert held <= data(table.root) < before
+
+
+def test_files_in_the_outbox_and_in_quarantine_are_not_looked_at(tmp_path: Path) -> None:
+    table = TableDirectory(tmp_path / "table", Handoff.DIRECT)
+    entry = table.journal().batch(rows_of(1))
+    Penguin(table).drain()
+    hidden = [
+        outbox("events", entry.files[0].filename),
+        "_blizzard/events/quarantine/a.parquet",
+        "_something/b.parquet",
+        ".hidden/c.parquet",
+        "metadata/v1.parquet",
+        "date=2026-01-01/.part.parquet",
+        "date=2026-01-01/_temporary/d.parquet",
+        "notes.txt",
+    ]
+    for path in hidden:
+        table.store.replace(path, b"x")
+    table.store.replace("date=2026-01-01/orphan.parquet", b"x")
+    table.store.replace("_change_data/cdc-1.parquet", b"x")
+    grow_old(table.root, 30)
+    done = vacuumed(table.settings(), table.store)
+    assert done.found.some == ("_change_data/cdc-1.parquet", "date=2026-01-01/orphan.parquet")
+    assert done.kept[Kept.OTHER] == 1
+    assert all((table.root / path).exists() for path in hidden)
+
+
+def test_what_a_meta_asks_for_stays(tmp_path: Path) -> None:
+    table = Directory(tmp_path / "table")
+    table.file(1)
+    table.penguin().drain()
+    waiting = table.file(2, path="date=2024-01-01/other-name.parquet")
+    table.meta(waiting)
+    grow_old(table.root, 30)
+    done = vacuumed(table.settings(), table.store)
+    assert done.kept[Kept.WAITING] == 1
+    meta = table.root / pending_meta(waiting)  # type: ignore[arg-type]
+    meta.write_text("{")
+    with pytest.raises(DocumentUnreadable):
+        order(table.settings()).carry_out(table.store)
+    assert waiting in data(table.root)
+
+
+def test_what_a_scan_may_still_commit_stays(tmp_path: Path) -> None:
+    table = Directory(tmp_path / "table")
+    table.file(1)
+    table.penguin().drain()
+    grow_old(table.root, 15)
+    waiting = table.file(2)
+    grow_old(table.root, 15)
+    done = vacuumed(table.settings(), table.store)
+    assert (done.kept[Kept.SCANNED], done.found.files) == (1, 0)
+    table.penguin().drain()
+    assert table.ids() == [1, 2]
+    table.delta().delete("id = 2")
+    grow_old(table.root, 15)
+    assert vacuumed(table.settings(), table.store).found.some == (waiting,)
+
+
+def test_less_than_the_table_says_is_refused(table: TableDirectory) -> None:
+    with pytest.raises(VacuumRefused, match="keeps files for 14 days"):
+        order(table.settings(), older_than=timedelta(hours=1)).carry_out(table.store)
+    assert not (table.root / ".penguin-clock").exists()
+    table.delta().alter.set_table_properties({RETENTION: "interval 30 days"})
+    assert vacuumed(table.settings(), table.store).found.files == 0
+    with pytest.raises(VacuumRefused, match="keeps files for 30 days"):
+        order(table.settings(), older_than=timedelta(days=14)).look(table.store)
+    forced = order(table.settings(), older_than=timedelta(days=14), ignore_retention=True)
+    done = forced.carry_out(table.store)
+    assert done is not None
+    assert done.found.files == 2
+
+
+def test_a_retention_that_nobody_can_read_deletes_nothing(table: TableDirectory) -> None:
+    """HOLES L31."""
+    edit(table, 0, lambda text: text.replace("interval 14 days", "a week"))
+    with pytest.raises(VacuumRefused, match="cannot read"):
+        order(table.settings()).look(table.store)
+
+
+def test_a_clock_of_ours_that_is_ahead_makes_no_file_older(tmp_path: Path) -> None:
+    """HOLES L29."""
+    table = TableDirectory(tmp_path / "table")
+    table.journal().batch(rows_of(1))
+    Penguin(table).drain()
+    table.store.replace("date=2026-01-01/orphan.parquet", b"x")
+    done = order(table.settings(), clock=later(30)).carry_out(table.store)
+    assert done is not None
+    assert (done.found.files, done.kept) == (0, {Kept.YOUNG: 1})
+
+
+def test_the_history_says_what_was_done(table: TableDirectory) -> None:
+    done = vacuumed(table.settings(), table.store)
+    end, start = table.delta().history(2)
+    assert done.recorded
+    assert (start["operation"], end["operation"]) == ("VACUUM START", "VACUUM END")
+    assert start["operationMetrics"]["numFilesToDelete"] == "2"
+    assert (end["operationParameters"]["status"], end["operationMetrics"]["numDeletedFiles"]) == (
+        "COMPLETED",
+        "2",
+    )
+    again = order(table.settings()).carry_out(table.store)
+    assert again is not None
+    assert (again.found.files, table.delta().history(1)[0]["operation"]) == (0, "VACUUM END")
+
+
+def test_deletion_vectors_that_are_referred_to_stay(table: TableDirectory) -> None:
+    """The name of a vector's file is in the log only as 20 letters of base 85."""
+    vector = "deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
+    for name in (f"ab/{vector}", vector.replace("d2c6", "d2c7")):
+        table.store.replace(name, b"x")
+    last = table.delta().version()
+    text = (table.root / log_version(last)).read_text()
+    add = next(json.loads(line) for line in text.splitlines() if '"add"' in line)["add"]
+    kept = {
+        "storageType": "u",
+        "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^",
+        "offset": 4,
+        "sizeInBytes": 40,
+        "cardinality": 6,
+    }
+    lines = [
+        {"remove": {"path": add["path"], "deletionTimestamp": 1, "dataChange": True}},
+        {"add": {**add, "deletionVector": kept}},
+    ]
+    body = "".join(json.dumps(line) + "\n" for line in lines)
+    (table.root / log_version(last + 1)).write_text(body)
+    grow_old(table.root, 30)
+    seen = order(table.settings()).look(table.store)
+    assert seen is not None
+    assert f"ab/{vector}" not in seen.found.some
+    assert vector.replace("d2c6", "d2c7") in seen.found.some
+    assert add["path"] not in seen.found.some
+
+
+def test_a_feature_that_nobody_here_knows_deletes_nothing(table: TableDirectory) -> None:
+    edit(
+        table,
+        0,
+        lambda text: text.replace(
+            '"minReaderVersion":1,"minWriterVersion":2',
+            '"minReaderVersion":3,"minWriterVersion":7,"readerFeatures":["filesElsewhere"],'
+            '"writerFeatures":["filesElsewhere","vacuumProtocolCheck"]',
+        ),
+    )
+    with pytest.raises(TableUnsupported, match="filesElsewhere"):
+        order(table.settings()).look(table.store)
+
+
+def test_what_is_restored_meanwhile_stays(table: TableDirectory) -> None:
+    """A RESTORE names files again that were removed long ago."""
+
+    class Restored(Store):
+        done = False
+
+        def delete(self, path: str) -> None:
+            if path.endswith(".parquet") and not self.done:
+                raise AssertionError("a file was deleted that a commit has just put back")
+            super().delete(path)
+
+        def get(self, path: str) -> bytes | None:
+            found = super().get(path)
+            last = table.delta()
+            if path == log_version(last.version() + 1) and (
+                last.history(1)[0]["operation"] == "VACUUM START"
+            ):
+                last.restore(2)
+                found = super().get(path)
+            return found
+
+    store = Restored(str(table.root), StorageOptions())
+    done = order(table.settings()).carry_out(store)
+    assert done is not None
+    assert done.deleted is not None
+    assert (done.deleted.spared, done.found.files) == (2, 0)
+    assert table.ids() == [1, 2]
+
+
+def test_what_cannot_be_deleted_is_told_and_deleted_later(table: TableDirectory) -> None:
+    class Denies(Store):
+        refused: str | None = None
+
+        def delete(self, path: str) -> None:
+            if path.endswith(".parquet") and self.refused in (None, path):
+                self.refused = path
+                raise StoreDenied("access was refused", path=path)
+            super().delete(path)
+
+    done = order(table.settings()).carry_out(Denies(str(table.root), StorageOptions()))
+    assert done is not None
+    assert done.deleted is not None
+    assert (done.deleted.failed, done.found.files) == (1, 1)
+    assert "refused" in (done.deleted.error or "")
+    assert table.delta().history(1)[0]["operationParameters"]["status"] == "FAILED"
+    assert vacuumed(table.settings(), table.store).found.files == 1
+
+
+def test_a_vacuum_that_dies_at_any_call_is_finished_by_the_next(table: TableDirectory) -> None:
+    kept = active(table)
+    for fate in lives(table.root):
+        try:
+            store = dying(Store(str(table.root), StorageOptions()), fate)
+            order(table.settings()).carry_out(store)
+        except Died:
+            pass
+        assert kept <= data(table.root)
+        assert table.ids() == [1, 2]
+        order(table.settings()).carry_out(Store(str(table.root), StorageOptions()))
+        assert data(table.root) == kept
+
+
+def test_two_at_once_are_as_good_as_one(table: TableDirectory) -> None:
+    class Overtaken(Store):
+        overtaken = False
+
+        def delete(self, path: str) -> None:
+            if path.endswith(".parquet") and not self.overtaken:
+                self.overtaken = True
+                order(table.settings()).carry_out(table.store)
+            super().delete(path)
+
+    done = VacuumOrder(settings=table.settings()).carry_out(
+        Overtaken(str(table.root), StorageOptions())
+    )
+    assert done is not None
+    assert done.deleted is not None
+    assert done.deleted.failed == 0
+    assert data(table.root) == active(table)
+    assert table.ids() == [1, 2]
+
+
+def test_checkpoints_and_cleaned_up_versions_change_nothing(table: TableDirectory) -> None:
+    table.delta().create_checkpoint()
+    for version in (table.root / "_delta_log").glob("*.json"):
+        if version.name < f"{table.delta().version():020d}":
+            version.unlink()
+    grow_old(table.root, 0)
+    assert vacuumed(table.settings(), table.store).found.files == 2
+    assert table.ids() == [1, 2]
+
+
+def edit(table: TableDirectory, version: int, change: object) -> None:
+    path = table.root / log_version(version)
+    at = path.stat().st_mtime
+    changed = change(path.read_text())  # type: ignore[operator]
+    assert changed != path.read_text()
+    path.write_text(changed)
+    os.utime(path, (at, at))

@@ -1,0 +1,85 @@
+"""Spark's VACUUM and penguin's choose the same files, and both leave what time travel needs."""
+
+from datetime import date, timedelta
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from penguin.upkeep.vacuum import Kept
+from tests.support import delta_spark as spark
+from tests.support.tables import EVENTS, Numbered, Penguin, TableDirectory
+from tests.support.upkeep import data, grow_old, order
+
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
+COLUMNS = "(id BIGINT NOT NULL, name STRING, date DATE) USING delta"
+VECTORS = "'delta.enableDeletionVectors'='true'"
+FEED = "'delta.enableChangeDataFeed'='true'"
+OLD = "'delta.deletedFileRetentionDuration'='interval 7 days'"
+
+
+def appended(table: TableDirectory, *ids: int) -> None:
+    rows = [{"id": one, "name": f"n{one}", "date": date(2026, 1, 1)} for one in ids]
+    table.journal(partitions=(), schema=Numbered(EVENTS.fields)).batch(rows)
+    Penguin(table).drain()
+
+
+def by_spark(table: TableDirectory) -> set[str]:
+    """Return what Spark would delete, but for folders, which penguin leaves."""
+    spark.forget()
+    found = spark.sql(f"VACUUM delta.`{table.root}` DRY RUN").collect()
+    paths = {Path(row["path"].removeprefix("file:")) for row in found}
+    return {str(path.relative_to(table.root)) for path in paths if path.is_file()}
+
+
+@pytest.mark.parametrize("properties", [OLD, f"{OLD},{VECTORS}", f"{OLD},{FEED}"])
+def test_spark_would_delete_the_same_files(tmp_path: Path, properties: str) -> None:
+    name = f"delta.`{tmp_path / 'table'}`"
+    spark.sql(f"CREATE TABLE {name} {COLUMNS} TBLPROPERTIES({properties})")
+    table = TableDirectory(tmp_path / "table")
+    appended(table, 1, 2, 3)
+    appended(table, 4)
+    spark.sql(f"DELETE FROM {name} WHERE id = 2")
+    spark.sql(f"OPTIMIZE {name}")
+    table.store.replace("orphan-of-a-killed-writer.parquet", b"x")
+    grow_old(table.root, 8)
+    appended(table, 5)
+    spark.sql(f"UPDATE {name} SET name = 'x' WHERE id = 5")
+    before = table.delta().version() if VECTORS not in properties else None
+    expected = by_spark(table)
+    # What an entry names and the log does not is all that they differ in.
+    waiting = table.journal().batch([{"id": 6, "name": "n6", "date": date(2026, 1, 1)}])
+    seen = order(table.settings()).look(table.store)
+    assert seen is not None
+    assert expected
+    assert set(seen.found.some) == expected
+    there = data(table.root)
+    done = order(table.settings()).carry_out(table.store)
+    assert done is not None
+    assert there - data(table.root) == {path for path in expected if not path.startswith("_")}
+    assert by_spark(table) == set()
+    assert [row["id"] for row in spark.rows(table.root)] == [1, 3, 4, 5]
+    history = spark.sql(f"DESCRIBE HISTORY {name} LIMIT 2").collect()
+    assert [row["operation"] for row in history] == ["VACUUM END", "VACUUM START"]
+    # One of its files was removed today. The version before it is that of a week ago, which Spark
+    # does not travel to, and deltalake does.
+    travelled = spark.sql(f"SELECT id, name FROM {name} VERSION AS OF 5 WHERE id = 5").collect()
+    assert [row["name"] for row in travelled] == ["n5"]
+    if before is not None:
+        found = DeltaTable(str(table.root), version=4).to_pyarrow_table(columns=["id"])
+        assert {*found["id"].to_pylist()} == {1, 3, 4}
+    Penguin(table).drain()
+    assert waiting.files[0].filename in data(table.root)
+    assert [row["id"] for row in spark.rows(table.root)] == [1, 3, 4, 5, 6]
+
+
+def test_files_that_wait_are_what_spark_takes_and_penguin_does_not(tmp_path: Path) -> None:
+    """HOLES W15, W21."""
+    table = TableDirectory(tmp_path / "table")
+    appended(table, 1)
+    waiting = table.journal().batch([{"id": 2, "name": "n2", "date": date(2026, 1, 1)}])
+    grow_old(table.root, 15)
+    assert by_spark(table) == {waiting.files[0].filename}
+    seen = order(table.settings(), older_than=timedelta(0), ignore_retention=True).look(table.store)
+    assert seen is not None
+    assert (seen.found.files, seen.kept) == (0, {Kept.WAITING: 1})
