@@ -68,7 +68,10 @@ FEATURES = (
     ),
     TableFeature(
         name=TYPE_WIDENING,
-        note="Files have the types of now. Types are changed with Spark, which records it.",
+        note=(
+            "With `schema_evolution: merge`, a column gets the wider type of new files, and the "
+            "change is recorded, as long as `delta.enableTypeWidening` is set."
+        ),
         reads=False,
     ),
     TableFeature(name="vacuumProtocolCheck", note="Asks nothing of a commit.", reads=False),

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from lakebed.documents.reading import parse_json
 from lakebed.types import RESCUED, Evolution
 from penguin.model.delta_types import (
-    DECIMAL,
     DeltaType,
     by_name,
     clean,
@@ -29,17 +28,10 @@ from penguin.model.delta_types import (
 from penguin.model.table import Changes, Decision, DeltaField, DeltaSchema, Evolves, Fits, Refused
 from penguin.model.table import TableFacts as Table
 from penguin.model.table_features import COLUMN_MAPPING_MODE, TYPE_WIDENING, maps_columns
+from penguin.plan.widening import ENABLED, may_widen, reads, recorded, widens
 
 DROPPED_PROPERTY = "penguin.droppedColumns"
 """The table property that holds what files have and the schema does not show, as a schema."""
-
-READ_AS: dict[str, frozenset[str]] = {
-    "long": frozenset({"integer", "short", "byte"}),
-    "integer": frozenset({"short", "byte"}),
-    "short": frozenset({"byte"}),
-    "double": frozenset({"float"}),
-}
-"""For a table's type, the types of files that every reader reads as it."""
 
 
 def decide(
@@ -49,7 +41,8 @@ def decide(
     hidden = _dropped(table)
     if hidden is None:
         return Refused((f"the table property {DROPPED_PROPERTY} cannot be read",))
-    walk = _Walk(mode, frozenset(table.partition_columns), table.features)
+    records = may_widen(table.features, table.configuration)
+    walk = _Walk(mode, frozenset(table.partition_columns), table.features, records)
     schema, hidden = walk.struct(table.schema, hidden, entry, inside="")
     reasons = (*_partition_reasons(table.partition_columns, entry_partitions), *walk.reasons)
     if reasons:
@@ -68,10 +61,12 @@ def _reasons_against_change(table: Table, changes: Changes) -> Iterator[str]:
             "columns of the table have ids that whoever adds one assigns: change its columns with "
             f"Spark ({COLUMN_MAPPING_MODE} is set)"
         )
-    elif TYPE_WIDENING in table.features and changes.widened:
+    elif TYPE_WIDENING in table.features and changes.widened and not may_widen(
+        table.features, table.configuration
+    ):
         yield (
-            f"the table records changes of its columns' types ({TYPE_WIDENING}): change "
-            f"{_listing(changes.widened)} with Spark"
+            f"the table records changes of its columns' types ({TYPE_WIDENING}), but {ENABLED} is "
+            f"not set: set it, or change {_listing(changes.widened)} with Spark"
         )
 
 
@@ -120,6 +115,8 @@ class _Walk:
     mode: Evolution
     partitions: frozenset[str]
     features: frozenset[str] = frozenset()
+    records: bool = False
+    """Whether the table records changes of types, for its readers to know."""
     reasons: list[str] = field(default_factory=list)
     added: list[str] = field(default_factory=list)
     dropped: list[str] = field(default_factory=list)
@@ -229,7 +226,8 @@ class _Walk:
                 f"{shown}: type {type_name(theirs['type'])} may be null in the files, "
                 f"the table requires it",
             )
-        return {**mine, "type": kind, "nullable": nullable}, _ghost(mine["name"], hidden)
+        known = recorded(mine, kind) if self.records else {**mine, "type": kind}
+        return {**known, "nullable": nullable}, _ghost(mine["name"], hidden)
 
     def _may_relax(self, shown: str, reason: str) -> bool:
         if self.mode is Evolution.OVERWRITE:
@@ -273,7 +271,7 @@ class _Walk:
                 return self._map(table, hidden, entry, shown)
         if self._reads(table, entry):
             return table, None
-        if self.mode is Evolution.OVERWRITE and not fixed and reads(entry, table):
+        if not fixed and self._may_widen(table, entry):
             self.widened.append(shown)
             return clean(entry), None
         self.reasons.append(
@@ -320,6 +318,12 @@ class _Walk:
         same = clean(table) == clean(entry)
         return same or (self.mode is not Evolution.STRICT and reads(table, entry))
 
+    def _may_widen(self, table: DeltaType, entry: DeltaType) -> bool:
+        """Whether a column gets the wider type of the files."""
+        if self.records:
+            return self.mode is not Evolution.STRICT and widens(table, entry, self.features)
+        return self.mode is Evolution.OVERWRITE and reads(entry, table)
+
 
 def _way_in(column: str) -> str:
     """Return how a strict table gets a column, or goes without it."""
@@ -327,16 +331,6 @@ def _way_in(column: str) -> str:
     if column != RESCUED:
         return add
     return f"{add}; unknown_fields: drop leaves such values out instead"
-
-
-def reads(table: DeltaType, file: DeltaType) -> bool:
-    """Whether every reader reads a file's plain type as the table's."""
-    if not isinstance(table, str) or not isinstance(file, str):
-        return False
-    ours, theirs = DECIMAL.fullmatch(table), DECIMAL.fullmatch(file)
-    if ours and theirs:
-        return ours[2] == theirs[2] and int(ours[1]) >= int(theirs[1])
-    return table == file or file in READ_AS.get(table, ())
 
 
 def _dropped(table: Table) -> DeltaSchema | None:
