@@ -37,12 +37,19 @@ FEATURES = (
     TableFeature(name="checkConstraints", note="As long as the table has no constraint."),
     TableFeature(name="generatedColumns", note="As long as no column is generated."),
     TableFeature(name="allowColumnDefaults", note="As long as no column has a default."),
-    TableFeature(name="changeDataFeed", note="Readers derive inserts from the files."),
+    TableFeature(
+        name="changeDataFeed",
+        note=(
+            "Readers derive inserts from the files. A file that is replaced shows as deletes of "
+            "its rows and inserts of those that stay."
+        ),
+    ),
     TableFeature(
         name="columnMapping",
         note=(
-            "In mode `name`, as long as every column has its own name in the files: so it is in a "
-            "table that was made without. Its columns are changed with Spark."
+            "blizzard writes files under the names and ids that the table has for its columns. "
+            "Columns are added, renamed and dropped with Spark. Files are taken out only in mode "
+            "`name`, while every column has its own name in the files."
         ),
     ),
     TableFeature(
@@ -60,7 +67,7 @@ FEATURES = (
     ),
     TableFeature(
         name=ROW_TRACKING,
-        note="Every row gets an id that no row had before.",
+        note="Every row gets an id that no row had before. Rows are deleted with Spark.",
         replaces=False,
     ),
     TableFeature(

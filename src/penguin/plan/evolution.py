@@ -27,8 +27,9 @@ from penguin.model.delta_types import (
 )
 from penguin.model.table import Changes, Decision, DeltaField, DeltaSchema, Evolves, Fits, Refused
 from penguin.model.table import TableFacts as Table
-from penguin.model.table_features import COLUMN_MAPPING_MODE, TYPE_WIDENING, maps_columns
-from penguin.plan.widening import ENABLED, may_widen, reads, recorded, widens
+from penguin.model.table_features import TYPE_WIDENING, maps_columns
+from penguin.plan.mapping import reasons_against_change, reasons_against_names
+from penguin.plan.widening import may_widen, reads, recorded, widens
 
 DROPPED_PROPERTY = "penguin.droppedColumns"
 """The table property that holds what files have and the schema does not show, as a schema."""
@@ -44,30 +45,18 @@ def decide(
     records = may_widen(table.features, table.configuration)
     walk = _Walk(mode, frozenset(table.partition_columns), table.features, records)
     schema, hidden = walk.struct(table.schema, hidden, entry, inside="")
-    reasons = (*_partition_reasons(table.partition_columns, entry_partitions), *walk.reasons)
+    reasons = (
+        *_partition_reasons(table.partition_columns, entry_partitions),
+        *reasons_against_names(table, entry),
+        *walk.reasons,
+    )
     if reasons:
         return Refused(reasons)
     after = replace(table, schema=schema, configuration=_remembering(table, hidden))
     if (after.schema, after.configuration) == (table.schema, dict(table.configuration)):
         return Fits()
-    against = tuple(_reasons_against_change(table, walk.changes()))
+    against = tuple(reasons_against_change(table, walk.changes()))
     return Refused(against) if against else Evolves(after, walk.changes())
-
-
-def _reasons_against_change(table: Table, changes: Changes) -> Iterator[str]:
-    """Yield why a change of columns is not made: the table asks for more than a new schema."""
-    if maps_columns(table.configuration):
-        yield (
-            "columns of the table have ids that whoever adds one assigns: change its columns with "
-            f"Spark ({COLUMN_MAPPING_MODE} is set)"
-        )
-    elif TYPE_WIDENING in table.features and changes.widened and not may_widen(
-        table.features, table.configuration
-    ):
-        yield (
-            f"the table records changes of its columns' types ({TYPE_WIDENING}), but {ENABLED} is "
-            f"not set: set it, or change {_listing(changes.widened)} with Spark"
-        )
 
 
 def replaced(

@@ -304,9 +304,9 @@ def test_a_column_gets_a_wider_type_where_the_table_records_it(table):
 @pytest.mark.parametrize(
     ("name", "options"),
     [
-        ("mode is id", {"reader": ["columnMapping"], "columnMapping.mode": "id"}),
+        ("mode is both", {"reader": ["columnMapping"], "columnMapping.mode": "both"}),
         (
-            "column id has delta.columnMapping.physicalName",
+            "column id lacks delta.columnMapping.physicalName or delta.columnMapping.id",
             {
                 "reader": ["columnMapping"],
                 "columnMapping.mode": "name",
