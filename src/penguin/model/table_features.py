@@ -13,6 +13,9 @@ OTHER_CHECKPOINTS = "v2Checkpoint"
 ROW_TRACKING = "rowTracking"
 TYPE_WIDENING = "typeWidening"
 IN_COMMIT_TIMESTAMP = "inCommitTimestamp"
+CLUSTERING = "clustering"
+CHECKPOINT_PROTECTION = "checkpointProtection"
+TYPE_WIDENING_PREVIEW = "typeWidening-preview"
 COLUMN_MAPPING_MODE = "delta.columnMapping.mode"
 APPENDS_ELSEWHERE = "Write to this table with Spark, or give blizzard a table of its own."
 
@@ -59,10 +62,11 @@ FEATURES = (
     TableFeature(name=OTHER_CHECKPOINTS, note="Checkpoints of all kinds are read."),
     TableFeature(name="domainMetadata", note="It stays as it is."),
     TableFeature(
-        name="clustering",
+        name=CLUSTERING,
         note=(
-            "New files are not clustered; OPTIMIZE does that. Name the clustering columns in "
-            "`delta.dataSkippingStatsColumns` for files to carry their bounds."
+            "New files are not clustered; OPTIMIZE does that. No column is dropped. Name the "
+            "clustering columns in `delta.dataSkippingStatsColumns` for files to carry their "
+            "bounds."
         ),
     ),
     TableFeature(
@@ -81,11 +85,28 @@ FEATURES = (
         ),
         reads=False,
     ),
+    TableFeature(
+        name=TYPE_WIDENING_PREVIEW,
+        note="Files have the types of now. Types are changed with Spark, which records it.",
+        reads=False,
+    ),
+    TableFeature(
+        name=CHECKPOINT_PROTECTION,
+        note="Versions of the log that have expired are left to Spark to remove.",
+    ),
     TableFeature(name="vacuumProtocolCheck", note="Asks nothing of a commit.", reads=False),
     TableFeature(
         name="catalogManaged",
         appends=False,
         note="A catalog makes its commits. Write to it with an engine that knows the catalog.",
+    ),
+    TableFeature(
+        name="coordinatedCommits-preview",
+        appends=False,
+        note=(
+            "A coordinator makes its commits. Write to it with an engine that knows the "
+            "coordinator, or drop the feature with Spark."
+        ),
     ),
     TableFeature(
         name="identityColumns",

@@ -27,8 +27,8 @@ from penguin.model.delta_types import (
 )
 from penguin.model.table import Changes, Decision, DeltaField, DeltaSchema, Evolves, Fits, Refused
 from penguin.model.table import TableFacts as Table
-from penguin.model.table_features import TYPE_WIDENING, maps_columns
-from penguin.plan.mapping import reasons_against_change, reasons_against_names
+from penguin.model.table_features import maps_columns
+from penguin.plan.mapping import ASK_FOR_MORE, reasons_against_change, reasons_against_names
 from penguin.plan.widening import may_widen, reads, recorded, widens
 
 DROPPED_PROPERTY = "penguin.droppedColumns"
@@ -71,7 +71,7 @@ def replaced(
     )
     if why_no_table(schema) is not None or any(True for reasons in against for _ in reasons):
         return None
-    if maps_columns(table.configuration) or TYPE_WIDENING in table.features:
+    if maps_columns(table.configuration) or not table.features.isdisjoint(ASK_FOR_MORE):
         return None
     before, now = by_name(table.schema), by_name(schema)
     after = replace(

@@ -9,9 +9,22 @@ from collections.abc import Iterator
 from lakebed.column_mapping import COLUMN_ID, mode_of
 from penguin.model.delta_types import DeltaType, by_name, kind_of, name_in_files
 from penguin.model.table import Changes, DeltaField, DeltaSchema, TableFacts
-from penguin.model.table_features import COLUMN_MAPPING_MODE, TYPE_WIDENING, maps_columns
+from penguin.model.table_features import (
+    CLUSTERING,
+    COLUMN_MAPPING_MODE,
+    TYPE_WIDENING,
+    TYPE_WIDENING_PREVIEW,
+    is_on,
+    maps_columns,
+)
 from penguin.plan.widening import ENABLED, may_widen
 
+CHANGE_DATA_FEED = "delta.enableChangeDataFeed"
+RECORDS_TYPES = frozenset({TYPE_WIDENING, TYPE_WIDENING_PREVIEW})
+ASK_FOR_MORE = RECORDS_TYPES | {CLUSTERING}
+"""Features by which the columns of a table are not free to become others."""
+OF_CHANGES = frozenset({"_change_type", "_commit_version", "_commit_timestamp"})
+"""The columns that every reader of a table's changes sees beside the table's own."""
 WAY_OUT = (
     "they were written before the table was changed, or by a program that does not know how it "
     "calls its columns. Start blizzard anew and have it read the sources again: blizzard redo"
@@ -39,14 +52,18 @@ def reasons_against_change(table: TableFacts, changes: Changes) -> Iterator[str]
             "columns of the table have ids that whoever adds one assigns: change its columns with "
             f"Spark ({COLUMN_MAPPING_MODE} is set)"
         )
-    elif (
-        TYPE_WIDENING in table.features
-        and changes.widened
-        and not may_widen(table.features, table.configuration)
-    ):
+    if CLUSTERING in table.features and changes.dropped:
         yield (
-            f"the table records changes of its columns' types ({TYPE_WIDENING}), but {ENABLED} is "
-            f"not set: set it, or change {', '.join(changes.widened)} with Spark"
+            f"the table is clustered, and a clustering column must stay: drop "
+            f"{', '.join(changes.dropped)} with Spark"
+        )
+    if is_on(table.configuration, CHANGE_DATA_FEED) and (taken := OF_CHANGES & {*changes.added}):
+        yield f"{', '.join(sorted(taken))}: readers of the table's changes have such a column"
+    records = not table.features.isdisjoint(RECORDS_TYPES)
+    if records and changes.widened and not may_widen(table.features, table.configuration):
+        yield (
+            f"the table records changes of its columns' types, but does not have {TYPE_WIDENING} "
+            f"with {ENABLED} set: set it, or change {', '.join(changes.widened)} with Spark"
         )
 
 

@@ -85,7 +85,7 @@ def test_nothing_is_widened_while_it_is_not_switched_on(said):
     assert isinstance(widened("integer", "long", configuration=said), Refused)
     by_force = widened("integer", "long", Evolution.OVERWRITE, configuration=said)
     assert isinstance(by_force, Refused)
-    assert "delta.enableTypeWidening is not set" in by_force.reasons[0]
+    assert "with delta.enableTypeWidening set" in by_force.reasons[0]
 
 
 def test_nothing_is_widened_in_merge_where_the_table_does_not_record_it():
