@@ -1,6 +1,7 @@
 """Tables that map their columns, and pipelines that write to them."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -61,8 +62,14 @@ COLUMNS = [
 ]
 
 
+NO_MORE: Mapping[str, str] = {}
+
+
 def make_mapped(
-    table: TableDirectory, mode: str, fields: list[dict[str, Any]] = COLUMNS, **properties: str
+    table: TableDirectory,
+    mode: str,
+    fields: list[dict[str, Any]] = COLUMNS,
+    properties: Mapping[str, str] = NO_MORE,
 ) -> None:
     """Write version 0 of a table that maps its columns, as another engine would."""
     actions = [

@@ -27,7 +27,7 @@ def add_of(lake, version):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_files_have_the_names_and_ids_of_the_table_at_every_depth(lake, mode):
-    make_mapped(lake.table, mode, **LISTED)
+    make_mapped(lake.table, mode, properties=LISTED)
     lake.land(1, 2)
     lake.write()
     penguin = Penguin(lake.table).drain()
@@ -51,7 +51,7 @@ def test_files_have_the_names_and_ids_of_the_table_at_every_depth(lake, mode):
 
 
 def test_every_row_is_read_and_found_under_the_names_that_people_see(lake):
-    make_mapped(lake.table, "name", **LISTED)
+    make_mapped(lake.table, "name", properties=LISTED)
     lake.land(1, 2)
     lake.write()
     Penguin(lake.table, options={"checkpoint_interval": 1}).drain()
