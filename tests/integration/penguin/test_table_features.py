@@ -9,9 +9,12 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from lakebed.errors import ObjectChanged, ObjectMissing
 from lakebed.layout import DELTA_LOG, TablePath, log_version
 from lakebed.schema import Field as LakeField
 from lakebed.schema import Schema
+from lakebed.storage.options import StorageOptions
+from lakebed.storage.store import Store
 from lakebed.types import Evolution, FieldType
 from penguin.delta.table import Log
 from penguin.model.commit import Add
@@ -134,6 +137,22 @@ def test_row_ids_are_known_from_a_checkpoint_too(table):
     (table.root / log_version(0)).unlink()
     latest(table).commit((add("b.parquet", 1),), (("a", 2),), {}, NOW)
     assert actions(table, 2, "add")[0]["baseRowId"] == 15
+
+
+@pytest.mark.parametrize("trouble", [ObjectChanged, ObjectMissing])
+def test_a_checkpoint_that_another_penguin_writes_anew_stops_nobody(table, trouble):
+    """Several penguins find at the same time that a checkpoint is due, and write the same one."""
+    tracked(table, 9)
+    latest(table).commit((add("a.parquet", 5),), (("a", 1),), {}, NOW)
+    latest(table).checkpoint()
+
+    class Replaced(Store):
+        def part(self, path, start, end, *, etag=None):
+            if ".checkpoint." in path:
+                raise trouble("it is another one now", path=path)
+            return super().part(path, start, end, etag=etag)
+
+    assert opened(Log(Replaced(str(table.root), StorageOptions()))).version == 1
 
 
 def test_files_of_a_table_that_tracks_rows_are_not_taken_out(table):
