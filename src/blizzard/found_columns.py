@@ -10,6 +10,7 @@ from blizzard.model.files import Work, WorkUnit
 from blizzard.model.json_path import member_path
 from blizzard.model.seen import Seen
 from blizzard.model.settings import PipelineSettings
+from lakebed.column_mapping import ColumnMapping, marked
 from lakebed.documents.data_file import FinishedFile
 from lakebed.errors import LakeError, Whose
 from lakebed.partition import table_schema
@@ -19,6 +20,8 @@ from lakebed.types import RESCUED, Provenance, UnknownFields
 
 TableColumns = Callable[[], Schema | None]
 """Asks the log for the columns of the table; None where there is no table, or it cannot be read."""
+MappingOfTable = Callable[[], ColumnMapping | None]
+"""Asks the log how data files hold the columns; None where the table maps none."""
 
 
 class ProvenanceTaken(LakeError):
@@ -53,6 +56,9 @@ class BatchColumns:
     """The columns of the last entry; None where they are those that are declared."""
     of_table: TableColumns
     emit: Emit
+    mapping_of_table: MappingOfTable = lambda: None
+    mapping: ColumnMapping | None = field(init=False)
+    """How data files hold the columns: the table is asked once for a whole batch."""
     schema: Schema = field(init=False)
 
     def __post_init__(self) -> None:
@@ -62,6 +68,7 @@ class BatchColumns:
             schema = adopted(schema, self.of_table(), declared=declared, known=self.known)
         refuse_taken(schema, self.settings.provenance)
         self.schema = schema
+        self.mapping = self.mapping_of_table()
 
     @property
     def to_be_inferred(self) -> bool:
@@ -78,7 +85,10 @@ class BatchColumns:
             schema = schema.with_rescued()
         schema = schema.with_provenance(self.settings.provenance)
         found = None if self.schema == self.settings.schema else self.schema
-        return EntryColumns(table_schema=schema.delta(), found=found)
+        written = schema.delta()
+        if self.mapping is not None:
+            written = marked(written, self.mapping)
+        return EntryColumns(table_schema=written, found=found)
 
     def grow(self, seen: Mapping[str, Seen]) -> bool:
         """Take in what values look like that have no column; return whether they get one."""
@@ -116,7 +126,7 @@ class BatchColumns:
         if not schema.fields and not self._adds:
             work = replace(work, unknown_fields=UnknownFields.RESCUE)
         schema = kept_exact(schema, self.settings.schema, self.settings.on_mismatch)
-        return replace(work, file_schema=schema)
+        return replace(work, file_schema=schema, mapping=self.mapping)
 
     @property
     def _adds(self) -> bool:

@@ -199,6 +199,7 @@ class Pipeline:
             settings=self.settings,
             known=journal.columns,
             of_table=self.log.columns,
+            mapping_of_table=self.log.mapping,
             emit=self.emit,
         )
         work = work_of(

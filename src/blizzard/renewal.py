@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from blizzard.found_columns import TableColumns
+from blizzard.found_columns import MappingOfTable, TableColumns
 from blizzard.model.files import SourceFile
 from lakebed.documents.source_record import SourceRecord
 from lakebed.storage.store import Store
@@ -41,6 +41,8 @@ class DeltaLog:
     """Raises where the table would hold every file with the declared fields."""
     columns: TableColumns = lambda: None
     """Returns the columns of the table, as far as they can be told."""
+    mapping: MappingOfTable = lambda: None
+    """Returns how data files hold the columns of the table."""
     retention: Callable[[], timedelta] = lambda: timedelta.max
     """Returns how long the table keeps files that its log does not name."""
     renew: Renew = lambda _store, _files: Renewed()

@@ -234,6 +234,9 @@ class Service:
                 knows_pipeline=asks_the_log(settings),
                 check_schema=checks_schema(settings, self.table_of),
                 columns=asks_columns(settings),
+                mapping=inline.column_mapping(
+                    settings.sink.table_uri, settings.sink.storage_options
+                ),
                 retention=asks_retention(settings),
                 renew=self.renew_of(self.settings, settings, runner, emit),
             ),

@@ -6,13 +6,14 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from lakebed.clock import Clock
-from lakebed.errors import SchemaConflict
+from lakebed.errors import LakeError, SchemaConflict
 from lakebed.storage.options import StorageOptions
 from lakebed.telemetry.events import Emit
 from lakebed.types import Evolution
 from penguin.model.settings import TableSettings
 
 if TYPE_CHECKING:
+    from lakebed.column_mapping import ColumnMapping
     from lakebed.documents.log_version import LogHistory
     from penguin.delta.log.search import LogSearch
     from penguin.delta.snapshot import FileFacts, Snapshot
@@ -87,6 +88,38 @@ def table_columns(uri: str, options: StorageOptions) -> dict[str, Any] | None:
     return None if found is None else dict(found.facts.schema)
 
 
+def column_mapping(uri: str, options: StorageOptions) -> "Callable[[], ColumnMapping | None]":
+    """Return the question how data files hold a table's columns; None where they are not mapped.
+
+    A table that maps none is asked only once: if that changes, a column has another name in files
+    only after somebody has changed it, and whoever writes it declares it anew then. A log that
+    cannot be read is penguin's to tell of.
+    """
+    unmapped = False
+
+    def ask() -> "ColumnMapping | None":
+        from lakebed.column_mapping import mapping_of  # noqa: PLC0415
+        from lakebed.storage.store import Reader, is_there  # noqa: PLC0415
+        from penguin.delta.log.latest import read_latest  # noqa: PLC0415
+
+        nonlocal unmapped
+        if unmapped or not is_there(uri):
+            return None
+        try:
+            found = read_latest(Reader(uri, options))
+        except LakeError as unread:
+            if unread.retryable:
+                raise
+            return None
+        if found is None:
+            return None
+        columns = mapping_of(found.facts.schema, found.facts.configuration)
+        unmapped = columns is None
+        return columns
+
+    return ask
+
+
 def check_schema(
     table: TableSettings,
     schema: dict[str, Any],
@@ -119,6 +152,7 @@ def reasons_to_hold(
     """
     from dataclasses import replace  # noqa: PLC0415
 
+    from lakebed.column_mapping import mapping_of, marked  # noqa: PLC0415
     from penguin.delta.snapshot import look_at  # noqa: PLC0415
     from penguin.model.table import Refused  # noqa: PLC0415
     from penguin.plan.draft import decide_on  # noqa: PLC0415
@@ -128,7 +162,10 @@ def reasons_to_hold(
         return ()
     if not mode_is_known:
         table = replace(table, evolution=Evolution.OVERWRITE)
-    decision = decide_on(found.facts, dict(schema), partition_columns, table)
+    columns = mapping_of(found.facts.schema, found.facts.configuration)
+    # Files are written under the names that the table has for them.
+    written = dict(schema) if columns is None else marked(schema, columns)
+    decision = decide_on(found.facts, written, partition_columns, table)
     return decision.reasons if isinstance(decision, Refused) and found.paths() else ()
 
 

@@ -42,7 +42,9 @@ def appended(table: TableDirectory, *ids: int, **options: int) -> None:
 def test_spark_and_penguin_append_in_turns(tmp_path: Path, kind: str) -> None:
     name = f"delta.`{tmp_path / 'table'}`"
     made, altered = TABLES[kind]
-    columns = COLUMNS.replace("BIGINT", "INT") if kind == "widened" else COLUMNS
+    # In one table Spark widens the type of the ids, in the other penguin does.
+    narrow = kind in ("widened", "all")
+    columns = COLUMNS.replace("BIGINT", "INT") if narrow else COLUMNS
     spark.sql(f"CREATE TABLE {name} {columns} {made}")
     spark.sql(f"INSERT INTO {name} VALUES (1, 'n1', DATE'2026-01-01'), (2, 'n2', NULL)")
     if altered:
@@ -62,6 +64,7 @@ def test_spark_and_penguin_append_in_turns(tmp_path: Path, kind: str) -> None:
     if kind in ("rows", "times", "clustered", "mapped"):
         found = pa.table(DeltaTable(str(table.root)).scan().read_all())
         assert sorted(map(str, found["id"].to_pylist())) == [*map(str, range(1, 8))]
+    assert dict(spark.table(table.root).dtypes)["id"] == "bigint"
     spark.sql(f"OPTIMIZE {name}")
     appended(table, 8)
     spark.session().catalog.clearCache()

@@ -13,6 +13,7 @@ from blizzard.service import asks_columns
 from lakebed.clock import Clock
 from lakebed.storage.store import Reader, Store
 from lakebed.telemetry.events import Emit
+from penguin import inline
 from tests.support.waits import at_once
 from tests.support.writers import lease, machine
 
@@ -39,7 +40,10 @@ def pipeline_of(
         runner=runner,
         publisher=publisher or FollowEntry(is_committed),
         log=DeltaLog(
-            knows_pipeline=log_knows_pipeline, columns=asks_columns(settings), renew=renew
+            knows_pipeline=log_knows_pipeline,
+            columns=asks_columns(settings),
+            mapping=inline.column_mapping(settings.sink.table_uri, settings.sink.storage_options),
+            renew=renew,
         ),
         clock=clock,
         emit=emit,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from blizzard.discover.names import partition_of
 from blizzard.execute.bisect import ROUNDS
 from blizzard.execute.runner import Runner
-from blizzard.found_columns import BatchColumns, TableColumns
+from blizzard.found_columns import BatchColumns, MappingOfTable, TableColumns
 from blizzard.journal.checks import refuse_closed, refuse_half_begun
 from blizzard.journal.fence import append_what_is_found, refuse_collected
 from blizzard.journal.quarantine import WaitingFile, may_have, meant_by
@@ -166,6 +166,7 @@ def replay(
     *,
     clock: Clock,
     emit: Emit = lambda _event: None,
+    mapping_of_table: MappingOfTable = lambda: None,
 ) -> Done:
     """Read lines again as a batch would read them now: what can be read becomes rows.
 
@@ -180,6 +181,7 @@ def replay(
         settings=settings,
         known=found.history.columns,
         of_table=of_table,
+        mapping_of_table=mapping_of_table,
         emit=emit,
     )
     work = work_of(

@@ -18,6 +18,7 @@ from blizzard.model.settings import RollingPolicy, Sizing, UploadSettings
 from blizzard.model.source.byte_range import ByteRange
 from blizzard.model.source.form import Form
 from lakebed.clock import Clock
+from lakebed.column_mapping import ColumnMapping
 from lakebed.documents.data_file import ColumnStatistics, FinishedFile, Run
 from lakebed.documents.quarantine_file import QuarantineFile, Resolved
 from lakebed.documents.source_record import SourceRecord, Unread
@@ -171,6 +172,8 @@ class Work:
     sink: Location
     file_schema: Schema
     """The columns of the data files: the table's without its partition columns."""
+    mapping: ColumnMapping | None = None
+    """How data files hold the columns; None where they have the same names in them."""
     unknown_fields: UnknownFields = UnknownFields.DROP
     on_mismatch: OnMismatch = OnMismatch.FAIL
     quarantine: QuarantineLimits | None = None

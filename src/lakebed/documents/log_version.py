@@ -53,6 +53,8 @@ class TableShape:
     partition_columns: tuple[str, ...]
     hidden: frozenset[str] = frozenset()
     """Columns that are not in the schema any more, or not all of them, and are in its files."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """What the log calls partition columns, where the table maps its columns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -98,7 +98,7 @@ class Maintenance:
             self.emit(LogKept(table=self.table, name=KEEPS_VERSIONS, value=value))
             return
         try:
-            if table.has_other_checkpoints():
+            if table.leaves_clean_up_to_others():
                 return
             expired = find_expired(store.level(DELTA_LOG)[1], keep_for, self.clock.now())
             self._remove(expired, table, store)

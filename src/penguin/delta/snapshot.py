@@ -29,6 +29,7 @@ from penguin.delta.writer_features import (
     unsafe_properties,
     unsafe_protocol,
 )
+from penguin.model.delta_types import holds_columns_otherwise
 from penguin.model.errors import CommitFailed, TableUnreadable, TableUnsupported
 from penguin.model.table import DeltaSchema, TableFacts
 from penguin.model.table_features import DELETION_VECTORS, ROW_TRACKING, is_on
@@ -154,7 +155,15 @@ class Snapshot:
         if is_on(self.facts.configuration, APPEND_ONLY):
             return f"{APPEND_ONLY} is set: nothing may be removed from the table"
         if ROW_TRACKING in self.facts.features:
-            return "the table tracks its rows, and a removal must repeat the ids of a file's rows"
+            return (
+                "the table tracks its rows, and rows that stay must keep the ids that they have: "
+                "delete rows of this table with Spark"
+            )
+        if holds_columns_otherwise(self.facts):
+            return (
+                "the table calls its columns otherwise in its files (column mapping): delete rows "
+                "of this table with Spark"
+            )
         return None
 
     def why_not_replaced(self, files: frozenset[str]) -> str | None:

@@ -33,6 +33,7 @@ from penguin.model.commit import Add
 from penguin.model.errors import CommitFailed, TableExists, TableUnreadable, TableUnsupported
 from penguin.model.table import TableFacts
 from penguin.model.table_features import (
+    CHECKPOINT_PROTECTION,
     COLUMN_MAPPING_MODE,
     INVARIANTS,
     OTHER_CHECKPOINTS,
@@ -219,12 +220,14 @@ class Table(Snapshot):
         with translated(self._store):
             self._handle.create_checkpoint()
 
-    def has_other_checkpoints(self) -> bool:
-        """Whether its checkpoints may be of the kind that consists of several files.
+    def leaves_clean_up_to_others(self) -> bool:
+        """Whether what has expired of its log is for the engine to remove that made the table.
 
-        What belongs to which of them is left to the engine that writes them.
+        Checkpoints may consist of several files, and which belong to which only that engine knows;
+        or older versions are protected, since they were written by the rules of another protocol.
         """
-        return OTHER_CHECKPOINTS in self.known.protocol.writer_features
+        features = self.known.protocol.writer_features
+        return not features.isdisjoint((OTHER_CHECKPOINTS, CHECKPOINT_PROTECTION))
 
 
 class Log(LogReader):

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator, Mapping
 
+from lakebed.column_mapping import COLUMN_ID, MODE, PHYSICAL_NAME, mode_of
 from penguin.model.delta_types import inner_structs
 from penguin.model.table import DeltaField
-from penguin.model.table_features import COLUMN_MAPPING_MODE, is_on, maps_columns, refused
+from penguin.model.table_features import is_on, refused
 
 FORGETS_TRANSACTIONS = "delta.setTransactionRetentionDuration"
 ROW_TRACKING_SUSPENDED = "delta.rowTrackingSuspended"
@@ -12,7 +13,7 @@ LAST_KNOWN_READER = 3
 LAST_KNOWN_WRITER = 7
 VERSION_WITH_IDENTITY_COLUMNS = 6
 APPEND_ONLY = "delta.appendOnly"
-PHYSICAL_NAME = "delta.columnMapping.physicalName"
+MAPPING_MODES = ("none", "name", "id")
 UNSAFE_FIELD_METADATA = (
     "CURRENT_DEFAULT",
     "delta.generationExpression",
@@ -44,8 +45,8 @@ def unsafe_properties(configuration: Mapping[str, str]) -> Iterator[str]:
             yield f"{name} is set: the table would forget which entries are committed"
         elif name.startswith("delta.constraints."):
             yield f"{name} is set: constraints are not checked"
-        elif name == COLUMN_MAPPING_MODE and value.strip().lower() not in ("none", "name"):
-            yield f"{name} is {value}: files need the ids of columns, which blizzard does not write"
+        elif name == MODE and mode_of(configuration) not in MAPPING_MODES:
+            yield f"{name} is {value}, which this version of penguin does not know"
     if is_on(configuration, ROW_TRACKING_SUSPENDED):
         yield f"{ROW_TRACKING_SUSPENDED} is set: somebody is taking row tracking off the table"
 
@@ -54,13 +55,14 @@ def unsafe_fields(
     fields: list[DeltaField], configuration: Mapping[str, str], inside: str = ""
 ) -> Iterator[str]:
     """Yield the columns of which more is asked than their type."""
+    mapped = mode_of(configuration) != "none"
     for field in fields:
         shown = f"{inside}{field['name']}"
         metadata = field.get("metadata") or {}
         for name in sorted(metadata):
             if name.startswith(UNSAFE_FIELD_METADATA):
                 yield f"column {shown} has {name}"
-        if maps_columns(configuration) and metadata.get(PHYSICAL_NAME) != field["name"]:
-            yield f"column {shown} has {PHYSICAL_NAME}: files know it by another name"
+        if mapped and not {PHYSICAL_NAME, COLUMN_ID} <= metadata.keys():
+            yield f"column {shown} lacks {PHYSICAL_NAME} or {COLUMN_ID}, and columns are mapped"
         for inner in inner_structs(field["type"]):
             yield from unsafe_fields(inner["fields"], configuration, f"{shown}.")

@@ -16,7 +16,7 @@ from lakebed.schema import Field
 from penguin.foreign.file_schema import as_the_table_sees_it
 from penguin.foreign.rules import REFUSED, UNFIT, name_taken, new_columns, partition_values
 from penguin.model.commit import Add, CommitPlan, ForeignAdds
-from penguin.model.delta_types import FIELD_TYPES
+from penguin.model.delta_types import FIELD_TYPES, names_in_log
 from penguin.model.foreign_file import ForeignFile, LeftOut
 from penguin.model.table import Changes, Decision, DeltaSchema, Evolves, Fits, Refused, TableFacts
 
@@ -139,7 +139,9 @@ class _Draft:
         self.table, self.after = table, after
         before = Changes() if start is None else start.changes
         self.changes = self.changes.then(before).then(changes)
-        self.adds[file.filename] = _add(file, self.terms.statistics(file, seen, after))
+        self.adds[file.filename] = _add(
+            file, self.terms.statistics(file, seen, after), names_in_log(after)
+        )
         self.taken.append(one)
         self.names[one.found.transaction] = one.found.path
 
@@ -198,12 +200,14 @@ def _check_values(values: Mapping[str, str | None], table: TableFacts) -> None:
             raise _Unfit(f"its value of partition column {name}: {reason}") from None
 
 
-def _add(file: FinishedFile, stats: str) -> Add:
+def _add(file: FinishedFile, stats: str, names: Mapping[str, str]) -> Add:
     return Add(
         path=file.filename,
         size=file.size,
         rows=file.record_count,
-        partition_values=dict(file.partition_values),
+        partition_values={
+            names.get(key, key): value for key, value in file.partition_values.items()
+        },
         modification_time=file.modification_time,
         stats=stats,
         pipeline=NO_PIPELINE,

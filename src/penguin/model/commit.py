@@ -83,6 +83,9 @@ class Releasable:
     ready: ReadyEntry
 
 
+NO_OTHER_NAMES: Mapping[str, str] = {}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Add:
     """One file as it will be in the log."""
@@ -99,13 +102,24 @@ class Add:
     """Where the file waits until it is moved; None where it had its final name from the start."""
 
     @classmethod
-    def of(cls, file: FinishedFile, ready: ReadyEntry, stats: str) -> "Add":
-        """Turn a finished file of an entry into an add action."""
+    def of(
+        cls,
+        file: FinishedFile,
+        ready: ReadyEntry,
+        stats: str,
+        names: Mapping[str, str] = NO_OTHER_NAMES,
+    ) -> "Add":
+        """Turn a finished file of an entry into an add action.
+
+        `names` says what the log calls partition columns, where that is something else.
+        """
         return cls(
             path=file.filename,
             size=file.size,
             rows=file.record_count,
-            partition_values={key: value or None for key, value in file.partition_values.items()},
+            partition_values={
+                names.get(key, key): value or None for key, value in file.partition_values.items()
+            },
             modification_time=file.modification_time,
             stats=stats,
             pipeline=ready.entry.pipeline,

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any
 
+from lakebed.column_mapping import PHYSICAL_NAME, mapping_of, mode_of
 from lakebed.schema import DELTA
 from lakebed.types import FieldType
-from penguin.model.table import DeltaField, DeltaSchema
+from penguin.model.table import DeltaField, DeltaSchema, TableFacts
 
 DeltaType = Any
 """A Delta type: a name, or an object for a struct, an array or a map."""
@@ -45,6 +46,26 @@ def by_name(struct: DeltaSchema) -> dict[str, DeltaField]:
 def struct_of(fields: Any) -> DeltaSchema:  # noqa: ANN401 - any iterable of fields
     """Return a struct of these fields, apart from what they were taken from."""
     return {"type": "struct", "fields": deepcopy(list(fields))}
+
+
+def name_in_files(field: DeltaField) -> str:
+    """Return the name that a field has in data files, and the log for it, if columns are mapped."""
+    return str((field.get("metadata") or {}).get(PHYSICAL_NAME, field["name"]))
+
+
+def names_in_log(table: TableFacts) -> dict[str, str]:
+    """Return what the log calls the columns of a table that maps them, by what people call them."""
+    if mode_of(table.configuration) == "none":
+        return {}
+    return {name: name_in_files(one) for name, one in by_name(table.schema).items()}
+
+
+def holds_columns_otherwise(table: TableFacts) -> bool:
+    """Whether files of a table have to hold columns under other names, or by the table's ids."""
+    columns = mapping_of(table.schema, table.configuration) or {}
+    return mode_of(table.configuration) == "id" or any(
+        path[-1] != one.name for path, one in columns.items()
+    )
 
 
 def why_no_table(schema: DeltaSchema) -> str | None:

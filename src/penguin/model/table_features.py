@@ -13,6 +13,9 @@ OTHER_CHECKPOINTS = "v2Checkpoint"
 ROW_TRACKING = "rowTracking"
 TYPE_WIDENING = "typeWidening"
 IN_COMMIT_TIMESTAMP = "inCommitTimestamp"
+CLUSTERING = "clustering"
+CHECKPOINT_PROTECTION = "checkpointProtection"
+TYPE_WIDENING_PREVIEW = "typeWidening-preview"
 COLUMN_MAPPING_MODE = "delta.columnMapping.mode"
 APPENDS_ELSEWHERE = "Write to this table with Spark, or give blizzard a table of its own."
 
@@ -37,12 +40,19 @@ FEATURES = (
     TableFeature(name="checkConstraints", note="As long as the table has no constraint."),
     TableFeature(name="generatedColumns", note="As long as no column is generated."),
     TableFeature(name="allowColumnDefaults", note="As long as no column has a default."),
-    TableFeature(name="changeDataFeed", note="Readers derive inserts from the files."),
+    TableFeature(
+        name="changeDataFeed",
+        note=(
+            "Readers derive inserts from the files. A file that is replaced shows as deletes of "
+            "its rows and inserts of those that stay."
+        ),
+    ),
     TableFeature(
         name="columnMapping",
         note=(
-            "In mode `name`, as long as every column has its own name in the files: so it is in a "
-            "table that was made without. Its columns are changed with Spark."
+            "blizzard writes files under the names and ids that the table has for its columns. "
+            "Columns are added, renamed and dropped with Spark. Files are taken out only in mode "
+            "`name`, while every column has its own name in the files."
         ),
     ),
     TableFeature(
@@ -52,15 +62,16 @@ FEATURES = (
     TableFeature(name=OTHER_CHECKPOINTS, note="Checkpoints of all kinds are read."),
     TableFeature(name="domainMetadata", note="It stays as it is."),
     TableFeature(
-        name="clustering",
+        name=CLUSTERING,
         note=(
-            "New files are not clustered; OPTIMIZE does that. Name the clustering columns in "
-            "`delta.dataSkippingStatsColumns` for files to carry their bounds."
+            "New files are not clustered; OPTIMIZE does that. No column is dropped. Name the "
+            "clustering columns in `delta.dataSkippingStatsColumns` for files to carry their "
+            "bounds."
         ),
     ),
     TableFeature(
         name=ROW_TRACKING,
-        note="Every row gets an id that no row had before.",
+        note="Every row gets an id that no row had before. Rows are deleted with Spark.",
         replaces=False,
     ),
     TableFeature(
@@ -68,14 +79,34 @@ FEATURES = (
     ),
     TableFeature(
         name=TYPE_WIDENING,
+        note=(
+            "With `schema_evolution: merge`, a column gets the wider type of new files, and the "
+            "change is recorded, as long as `delta.enableTypeWidening` is set."
+        ),
+        reads=False,
+    ),
+    TableFeature(
+        name=TYPE_WIDENING_PREVIEW,
         note="Files have the types of now. Types are changed with Spark, which records it.",
         reads=False,
+    ),
+    TableFeature(
+        name=CHECKPOINT_PROTECTION,
+        note="Versions of the log that have expired are left to Spark to remove.",
     ),
     TableFeature(name="vacuumProtocolCheck", note="Asks nothing of a commit.", reads=False),
     TableFeature(
         name="catalogManaged",
         appends=False,
         note="A catalog makes its commits. Write to it with an engine that knows the catalog.",
+    ),
+    TableFeature(
+        name="coordinatedCommits-preview",
+        appends=False,
+        note=(
+            "A coordinator makes its commits. Write to it with an engine that knows the "
+            "coordinator, or drop the feature with Spark."
+        ),
     ),
     TableFeature(
         name="identityColumns",

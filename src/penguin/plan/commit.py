@@ -27,7 +27,7 @@ from penguin.model.commit import (
     Planned,
     Releasable,
 )
-from penguin.model.delta_types import why_no_table
+from penguin.model.delta_types import names_in_log, why_no_table
 from penguin.model.errors import FileReleased, SchemaRefused
 from penguin.model.table import Changes, Decision, Evolves, Fits, Refused, TableFacts
 from penguin.plan.checks import (
@@ -179,7 +179,7 @@ class _Draft:
             check_file(file, columns, ready)
             if file.unit not in units:
                 stats = self.rules.statistics(file, entry, after)
-                adds[file.filename] = Add.of(file, ready, stats)
+                adds[file.filename] = Add.of(file, ready, stats, names_in_log(after))
         self.table, self.after = table, after
         self.changes = self.changes.then(changes)
         self.replaces = self.replaces or replacement is not None
@@ -215,7 +215,8 @@ class _Draft:
             for file in entry.data_files:
                 stats = self.rules.statistics(file, entry, after)
                 # It has its final name from the start, whatever the hand-off is.
-                self.adds[file.filename] = replace(Add.of(file, ready, stats), outbox=None)
+                add = Add.of(file, ready, stats, names_in_log(after))
+                self.adds[file.filename] = replace(add, outbox=None)
             self.removes |= {one.old: one.old_file for one in entry.replaced}
             self.left_out += entry.left_out
             self.after, self.changes = after, self.changes.then(changes)
@@ -292,7 +293,7 @@ class _Draft:
             self.replaces = self.replaces or replacement is not None
         for file in held.files:
             stats = self.rules.statistics(file, held.ready.entry, after)
-            self.adds[file.filename] = Add.of(file, held.ready, stats)
+            self.adds[file.filename] = Add.of(file, held.ready, stats, names_in_log(after))
             self.released.append(file_name(file.filename))
 
     def commit(self, backlogs: tuple[Backlog, ...]) -> CommitPlan | None:

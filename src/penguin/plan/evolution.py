@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from lakebed.documents.reading import parse_json
 from lakebed.types import RESCUED, Evolution
 from penguin.model.delta_types import (
-    DECIMAL,
     DeltaType,
     by_name,
     clean,
@@ -28,18 +27,12 @@ from penguin.model.delta_types import (
 )
 from penguin.model.table import Changes, Decision, DeltaField, DeltaSchema, Evolves, Fits, Refused
 from penguin.model.table import TableFacts as Table
-from penguin.model.table_features import COLUMN_MAPPING_MODE, TYPE_WIDENING, maps_columns
+from penguin.model.table_features import maps_columns
+from penguin.plan.mapping import ASK_FOR_MORE, reasons_against_change, reasons_against_names
+from penguin.plan.widening import may_widen, reads, recorded, widens
 
 DROPPED_PROPERTY = "penguin.droppedColumns"
 """The table property that holds what files have and the schema does not show, as a schema."""
-
-READ_AS: dict[str, frozenset[str]] = {
-    "long": frozenset({"integer", "short", "byte"}),
-    "integer": frozenset({"short", "byte"}),
-    "short": frozenset({"byte"}),
-    "double": frozenset({"float"}),
-}
-"""For a table's type, the types of files that every reader reads as it."""
 
 
 def decide(
@@ -49,30 +42,21 @@ def decide(
     hidden = _dropped(table)
     if hidden is None:
         return Refused((f"the table property {DROPPED_PROPERTY} cannot be read",))
-    walk = _Walk(mode, frozenset(table.partition_columns), table.features)
+    records = may_widen(table.features, table.configuration)
+    walk = _Walk(mode, frozenset(table.partition_columns), table.features, records)
     schema, hidden = walk.struct(table.schema, hidden, entry, inside="")
-    reasons = (*_partition_reasons(table.partition_columns, entry_partitions), *walk.reasons)
+    reasons = (
+        *_partition_reasons(table.partition_columns, entry_partitions),
+        *reasons_against_names(table, entry),
+        *walk.reasons,
+    )
     if reasons:
         return Refused(reasons)
     after = replace(table, schema=schema, configuration=_remembering(table, hidden))
     if (after.schema, after.configuration) == (table.schema, dict(table.configuration)):
         return Fits()
-    against = tuple(_reasons_against_change(table, walk.changes()))
+    against = tuple(reasons_against_change(table, walk.changes()))
     return Refused(against) if against else Evolves(after, walk.changes())
-
-
-def _reasons_against_change(table: Table, changes: Changes) -> Iterator[str]:
-    """Yield why a change of columns is not made: the table asks for more than a new schema."""
-    if maps_columns(table.configuration):
-        yield (
-            "columns of the table have ids that whoever adds one assigns: change its columns with "
-            f"Spark ({COLUMN_MAPPING_MODE} is set)"
-        )
-    elif TYPE_WIDENING in table.features and changes.widened:
-        yield (
-            f"the table records changes of its columns' types ({TYPE_WIDENING}): change "
-            f"{_listing(changes.widened)} with Spark"
-        )
 
 
 def replaced(
@@ -87,7 +71,7 @@ def replaced(
     )
     if why_no_table(schema) is not None or any(True for reasons in against for _ in reasons):
         return None
-    if maps_columns(table.configuration) or TYPE_WIDENING in table.features:
+    if maps_columns(table.configuration) or not table.features.isdisjoint(ASK_FOR_MORE):
         return None
     before, now = by_name(table.schema), by_name(schema)
     after = replace(
@@ -120,6 +104,8 @@ class _Walk:
     mode: Evolution
     partitions: frozenset[str]
     features: frozenset[str] = frozenset()
+    records: bool = False
+    """Whether the table records changes of types, for its readers to know."""
     reasons: list[str] = field(default_factory=list)
     added: list[str] = field(default_factory=list)
     dropped: list[str] = field(default_factory=list)
@@ -229,7 +215,8 @@ class _Walk:
                 f"{shown}: type {type_name(theirs['type'])} may be null in the files, "
                 f"the table requires it",
             )
-        return {**mine, "type": kind, "nullable": nullable}, _ghost(mine["name"], hidden)
+        known = recorded(mine, kind) if self.records else {**mine, "type": kind}
+        return {**known, "nullable": nullable}, _ghost(mine["name"], hidden)
 
     def _may_relax(self, shown: str, reason: str) -> bool:
         if self.mode is Evolution.OVERWRITE:
@@ -273,7 +260,7 @@ class _Walk:
                 return self._map(table, hidden, entry, shown)
         if self._reads(table, entry):
             return table, None
-        if self.mode is Evolution.OVERWRITE and not fixed and reads(entry, table):
+        if not fixed and self._may_widen(table, entry):
             self.widened.append(shown)
             return clean(entry), None
         self.reasons.append(
@@ -320,6 +307,12 @@ class _Walk:
         same = clean(table) == clean(entry)
         return same or (self.mode is not Evolution.STRICT and reads(table, entry))
 
+    def _may_widen(self, table: DeltaType, entry: DeltaType) -> bool:
+        """Whether a column gets the wider type of the files."""
+        if self.records:
+            return self.mode is not Evolution.STRICT and widens(table, entry, self.features)
+        return self.mode is Evolution.OVERWRITE and reads(entry, table)
+
 
 def _way_in(column: str) -> str:
     """Return how a strict table gets a column, or goes without it."""
@@ -327,16 +320,6 @@ def _way_in(column: str) -> str:
     if column != RESCUED:
         return add
     return f"{add}; unknown_fields: drop leaves such values out instead"
-
-
-def reads(table: DeltaType, file: DeltaType) -> bool:
-    """Whether every reader reads a file's plain type as the table's."""
-    if not isinstance(table, str) or not isinstance(file, str):
-        return False
-    ours, theirs = DECIMAL.fullmatch(table), DECIMAL.fullmatch(file)
-    if ours and theirs:
-        return ours[2] == theirs[2] and int(ours[1]) >= int(theirs[1])
-    return table == file or file in READ_AS.get(table, ())
 
 
 def _dropped(table: Table) -> DeltaSchema | None:

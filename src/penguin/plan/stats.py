@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
+from lakebed.column_mapping import mapping_of, path_in_files
 from lakebed.documents.data_file import Bound, FinishedFile
 from lakebed.field_path import FieldPath, format_path
 from lakebed.types import RESCUED
@@ -43,6 +44,7 @@ def delta_statistics(file: FinishedFile, *, written: DeltaSchema, table: TableFa
     lows: Node = {}
     highs: Node = {}
     complete = listed is not None
+    columns = mapping_of(table.schema, table.configuration)
     for path in sorted(inside) if listed is None else listed:
         if path[0] in file.partition_values:
             continue
@@ -52,14 +54,15 @@ def delta_statistics(file: FinishedFile, *, written: DeltaSchema, table: TableFa
             complete = complete and in_struct
             continue
         count = file.record_count if known is None else known.null_count
-        _put(nulls, path, count)
+        named = path_in_files(path, columns)
+        _put(nulls, named, count)
         if count == file.record_count:
             continue
         if known is None or known.minimum is None or known.maximum is None:
             complete = complete and in_struct
             continue
-        _put(lows, path, _bound(known.minimum, kinds.get(path)))
-        _put(highs, path, _bound(known.maximum, kinds.get(path)))
+        _put(lows, named, _bound(known.minimum, kinds.get(path)))
+        _put(highs, named, _bound(known.maximum, kinds.get(path)))
     document: Node = {"numRecords": file.record_count}
     if complete and lows:
         document |= {"minValues": lows, "maxValues": highs}

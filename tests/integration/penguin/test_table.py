@@ -291,10 +291,7 @@ def test_a_table_that_could_not_be_written_is_not_created(table, name, value):
             {
                 "protocol": {"minReaderVersion": 2, "minWriterVersion": 5},
                 "configuration": {"delta.columnMapping.mode": "name"},
-                "field_metadata": {
-                    "delta.columnMapping.id": 1,
-                    "delta.columnMapping.physicalName": "col-1",
-                },
+                "field_metadata": {"delta.columnMapping.physicalName": "col-1"},
             },
         ),
         (

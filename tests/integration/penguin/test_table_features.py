@@ -1,6 +1,7 @@
 """Tables with features that ask something of an append: what is written, what is refused."""
 
 import json
+import os
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -8,14 +9,17 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from lakebed.errors import ObjectChanged, ObjectMissing
 from lakebed.layout import DELTA_LOG, TablePath, log_version
 from lakebed.schema import Field as LakeField
 from lakebed.schema import Schema
+from lakebed.storage.options import StorageOptions
+from lakebed.storage.store import Store
 from lakebed.types import Evolution, FieldType
 from penguin.delta.table import Log
 from penguin.model.commit import Add
 from penguin.model.errors import TableUnreadable, TableUnsupported
-from penguin.model.table_features import FEATURES
+from penguin.model.table_features import BY_NAME, FEATURES
 from tests.support.tables import EVENTS, Numbered, Penguin, opened
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -135,6 +139,22 @@ def test_row_ids_are_known_from_a_checkpoint_too(table):
     assert actions(table, 2, "add")[0]["baseRowId"] == 15
 
 
+@pytest.mark.parametrize("trouble", [ObjectChanged, ObjectMissing])
+def test_a_checkpoint_that_another_penguin_writes_anew_stops_nobody(table, trouble):
+    """Several penguins find at the same time that a checkpoint is due, and write the same one."""
+    tracked(table, 9)
+    latest(table).commit((add("a.parquet", 5),), (("a", 1),), {}, NOW)
+    latest(table).checkpoint()
+
+    class Replaced(Store):
+        def part(self, path, start, end, *, etag=None):
+            if ".checkpoint." in path:
+                raise trouble("it is another one now", path=path)
+            return super().part(path, start, end, etag=etag)
+
+    assert opened(Log(Replaced(str(table.root), StorageOptions()))).version == 1
+
+
 def test_files_of_a_table_that_tracks_rows_are_not_taken_out(table):
     tracked(table, 9)
     assert "tracks its rows" in str(latest(table).why_no_removal())
@@ -230,6 +250,9 @@ TABLES: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "typeWidening": ((), {"reader": ["typeWidening"], "fields": WIDENED}),
     "columnMapping": ((), {"reader": ["columnMapping"], "fields": MAPPED,
                            "columnMapping.mode": "name", "columnMapping.maxColumnId": "3"}),
+    "typeWidening-preview": ((), {"reader": ["typeWidening-preview"], "fields": WIDENED}),
+    "checkpointProtection": (("checkpointProtection",),
+                             {"requireCheckpointProtectionBeforeVersion": "1"}),
     "vacuumProtocolCheck": ((), {"reader": ["vacuumProtocolCheck"]}),
     "allowColumnDefaults": (("allowColumnDefaults",), {}),
     "v2Checkpoint": ((), {"reader": ["v2Checkpoint"], "checkpointPolicy": "v2"}),
@@ -257,8 +280,22 @@ def test_entries_are_committed_to_a_table_with_a_feature(table, feature):
     assert after.known.protocol == before.known.protocol
     domains = {name: said for name, said in after.known.domains.items() if name != ROWS}
     assert domains == before.known.domains
-    if feature not in ("typeWidening", "vacuumProtocolCheck"):  # The library reads no such rows.
+    if BY_NAME[feature].reads:
         assert table.ids() == [1, 2]
+
+
+@pytest.mark.parametrize(("feature", "left"), [("domainMetadata", 2), ("checkpointProtection", 3)])
+def test_versions_that_are_protected_are_left_to_the_engine_that_protects_them(
+    table, feature, left
+):
+    names, options = TABLES[feature]
+    make(table, *names, **options)
+    for number in (1, 2):
+        for file in (table.root / DELTA_LOG).glob("*"):
+            os.utime(file, (0, 0))
+        table.journal(partitions=(), schema=Numbered(EVENTS.fields)).batch([row(number)])
+        Penguin(table, options={"checkpoint_interval": 2}).drain()
+    assert table.versions() == left
 
 
 WIDER = Schema((*EVENTS.fields, LakeField(name="extra", type=FieldType.STRING)))
@@ -280,6 +317,31 @@ def test_a_change_of_columns_that_asks_for_more_holds_the_files_by_name(
     assert "with Spark" in penguin.why()
 
 
+def test_no_column_of_a_clustered_table_is_dropped(table):
+    """It may be one that the table is clustered by: the log would name one that is not there."""
+    names, options = TABLES["clustering"]
+    make(table, *names, **options)
+    table.journal(partitions=(), schema=EVENTS.without(frozenset({"name"}))).batch([row(1)])
+    penguin = Penguin(table, options={"evolution": Evolution.OVERWRITE}).drain()
+    assert "drop name with Spark" in penguin.why()
+
+
+def test_no_column_is_added_that_readers_of_changes_see_already(table):
+    make(table, "changeDataFeed", enableChangeDataFeed="true")
+    schema = Schema((*EVENTS.fields, LakeField(name="_change_type", type=FieldType.STRING)))
+    table.journal(partitions=(), schema=schema).batch([{**row(1), "_change_type": "x"}])
+    penguin = Penguin(table, options={"evolution": Evolution.MERGE}).drain()
+    assert "_change_type: readers of the table's changes" in penguin.why()
+
+
+def test_a_preview_of_type_widening_is_changed_with_spark(table):
+    names, options = TABLES["typeWidening-preview"]
+    make(table, *names, **{**options, "fields": NARROW}, enableTypeWidening="true")
+    table.journal(partitions=(), schema=EVENTS).batch([row(1)])
+    penguin = Penguin(table, options={"evolution": Evolution.OVERWRITE}).drain()
+    assert "change id with Spark" in penguin.why()
+
+
 def test_columns_are_added_to_a_table_that_records_changes_of_types(table):
     names, options = TABLES["typeWidening"]
     make(table, *names, **options)
@@ -290,12 +352,23 @@ def test_columns_are_added_to_a_table_that_records_changes_of_types(table):
     assert fields[0]["metadata"] == WIDENED[0]["metadata"]
 
 
+def test_a_column_gets_a_wider_type_where_the_table_records_it(table):
+    names, options = TABLES["typeWidening"]
+    make(table, *names, **{**options, "fields": NARROW}, enableTypeWidening="true")
+    table.journal(partitions=(), schema=EVENTS).batch([row(1)])
+    penguin = Penguin(table, options={"evolution": Evolution.MERGE}).drain()
+    assert (penguin.codes, penguin.held) == ({}, {})
+    field = latest(table).facts.schema["fields"][0]
+    assert (field["type"], field["metadata"]) == ("long", WIDENED[0]["metadata"])
+    assert [len(actions(table, version, "add")) for version in (1, 2)] == [0, 1]
+
+
 @pytest.mark.parametrize(
     ("name", "options"),
     [
-        ("mode is id", {"reader": ["columnMapping"], "columnMapping.mode": "id"}),
+        ("mode is both", {"reader": ["columnMapping"], "columnMapping.mode": "both"}),
         (
-            "column id has delta.columnMapping.physicalName",
+            "column id lacks delta.columnMapping.physicalName or delta.columnMapping.id",
             {
                 "reader": ["columnMapping"],
                 "columnMapping.mode": "name",

@@ -150,7 +150,18 @@ def _replay(
     )
     try:
         columns = asks_columns(settings)
-        return replay(store, settings, names, columns, runner, clock=around.clock, emit=emit)
+        return replay(
+            store,
+            settings,
+            names,
+            columns,
+            runner,
+            clock=around.clock,
+            emit=emit,
+            mapping_of_table=inline.column_mapping(
+                settings.sink.table_uri, settings.sink.storage_options
+            ),
+        )
     finally:
         runner.stop()
 

@@ -257,7 +257,11 @@ class FileBooks:
                 entry,
                 path,
             )
-        values = tuple(sorted((name, v or None) for name, v in file.partition_values.items()))
+        shape = self.log.shape_at(one.version)
+        names = {} if shape is None else shape.names
+        values = tuple(
+            sorted((names.get(name, name), v or None) for name, v in file.partition_values.items())
+        )
         if one.values != values:
             yield self._differs(
                 Kind.FILE_PARTITION_DIFFERS,

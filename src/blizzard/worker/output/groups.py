@@ -31,6 +31,7 @@ from blizzard.worker.quarantine.writer import SCHEMA as ASIDE
 from blizzard.worker.quarantine.writer import Aside, AsideWriter
 from blizzard.worker.record import failure_of
 from lakebed import layout
+from lakebed.column_mapping import ColumnMapping
 from lakebed.documents.data_file import FinishedFile, Run
 from lakebed.documents.quarantine_file import BadLines, QuarantineFile
 from lakebed.documents.source_record import SourceRecord, Stage
@@ -198,7 +199,7 @@ class OutputGroups:
         def for_partition(
             values: PartitionValues, repeating: Repeating | None = None
         ) -> RollingWriter:
-            return self._rolling(schema, values, repeating, stamps)
+            return self._rolling(schema, values, repeating, stamps, work.mapping)
 
         if work.row_partitions is None:
             return for_partition(self._unit.partition_values)
@@ -219,6 +220,7 @@ class OutputGroups:
         values: PartitionValues | None = None,
         repeating: Repeating | None = None,
         stamps: Stamps | None = None,
+        mapping: ColumnMapping | None = None,
     ) -> RollingWriter:
         return RollingWriter(
             schema=schema,
@@ -229,6 +231,7 @@ class OutputGroups:
             partition_values=values,
             repeating=repeating,
             stamps=stamps,
+            mapping=mapping,
         )
 
     def _write_all(self, group: Group, closed: Iterator[ClosedFile]) -> None:

@@ -18,6 +18,13 @@ def leaves(rows: pa.Table) -> Iterator[tuple[str, Values]]:
         yield from _leaves(name, rows[name])
 
 
+def renamed_leaves(paths: list[str], before: pa.Schema, after: pa.Schema) -> list[str]:
+    """Return the paths of leaves by the names of another schema that has the same fields."""
+    both = (tuple(path for path, _ in leaves(one.empty_table())) for one in (before, after))
+    names = dict(zip(*both, strict=True))
+    return [names[path] for path in paths]
+
+
 def fields_in(kind: Any) -> int:  # noqa: ANN401 - as above
     """Count a field and all fields inside it."""
     inner = range(kind.num_fields) if pa.types.is_nested(kind) else ()

@@ -16,11 +16,13 @@ import pyarrow.parquet as pq
 
 from blizzard.model.files import ClosedFile
 from blizzard.model.settings import RollingPolicy
-from blizzard.worker.output.leaves import fields_in, leaves
+from blizzard.worker.output.leaves import fields_in, leaves, renamed_leaves
+from blizzard.worker.output.mapped import as_in_files, logical_paths
 from blizzard.worker.output.origins import Origins, Stretch
 from blizzard.worker.output.provenance import Stamps
 from blizzard.worker.output.rolling import OpenFile, file_is_full, row_group_is_full
 from lakebed.clock import Clock
+from lakebed.column_mapping import ColumnMapping
 from lakebed.documents.parquet_footer import statistics
 from lakebed.field_ids import with_field_ids
 from lakebed.partition import PartitionValues
@@ -70,10 +72,14 @@ class RollingWriter:
         partition_values: PartitionValues | None = None,
         repeating: Repeating | None = None,
         stamps: Stamps | None = None,
+        mapping: ColumnMapping | None = None,
     ) -> None:
         self._partition_values = partition_values or {}
         self._repeating = repeating or repeating_columns
         self._stamps = stamps
+        self._mapping = mapping
+        self._names: dict[str, str] = {}
+        """The columns of the file in hand by their names in it, where the table maps them."""
         self._schema = schema
         self._marks = {f"blizzard.{key}": value for key, value in marks.items()}
         self._policy = policy
@@ -213,23 +219,28 @@ class RollingWriter:
         schema = self._columns()
         table = pa.Table.from_batches(self._buffered).select(schema.names).cast(schema)
         stamped = self._stamps.on(table, self._waiting.by_source) if self._stamps else table
+        rows = stamped if self._mapping is None else as_in_files(stamped, self._mapping)
         if self._open is None:
             name = self._clock.fresh_id()
+            repeating = self._repeating(table) + (self._stamps.names if self._stamps else [])
+            self._names = {}
+            if self._mapping is not None:
+                self._names = logical_paths(stamped.schema, self._mapping)
+                repeating = renamed_leaves(repeating, stamped.schema, rows.schema)
             file = pa.OSFile(str(self._folder / f"{name}.parquet"), "wb")
             writer = pq.ParquetWriter(
                 file,
-                with_field_ids(stamped.schema),
+                rows.schema if self._mapping is not None else with_field_ids(rows.schema),
                 compression=PARQUET_CODEC[self._policy.codec],
                 store_schema=False,
-                use_dictionary=self._repeating(table)
-                + (self._stamps.names if self._stamps else []),
+                use_dictionary=repeating,
                 write_statistics=True,
             )
             writer.add_key_value_metadata(self._marks)
             self._open = (name, file, writer)
         _name, file, writer = self._open
         before = file.tell()
-        writer.write_table(stamped, row_group_size=table.num_rows)
+        writer.write_table(rows, row_group_size=table.num_rows)
         self._ratio = (file.tell() - before) / max(1, self._buffered_bytes)
         self._buffered, self._buffered_bytes = [], 0
         self._written.extend(self._waiting)
@@ -252,7 +263,9 @@ class RollingWriter:
             rows=metadata.num_rows,
             sources=self._written.sources,
             runs=self._written.runs(),
-            statistics=statistics(metadata),
+            statistics={
+                self._names.get(name, name): known for name, known in statistics(metadata).items()
+            },
             seconds=self._seconds + self._clock.seconds() - started,
             partition_values=self._partition_values,
         )

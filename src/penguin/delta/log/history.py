@@ -13,6 +13,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
+from lakebed.column_mapping import mapping_of
 from lakebed.documents.log_version import (
     LoggedFile,
     LogHistory,
@@ -231,15 +232,20 @@ def _values(pairs: Iterable[tuple[str, str | None]]) -> PartitionValues:
 def _shape(
     schema: str, partition_columns: list[str] | None, configuration: Iterable[tuple[str, str]]
 ) -> TableShape:
-    dropped = dict(configuration).get(DROPPED_PROPERTY)
+    properties = dict(configuration)
+    dropped = properties.get(DROPPED_PROPERTY)
     try:
         hidden = parse_json(dropped)["fields"] if dropped else ()
     except (ValueError, KeyError, TypeError):
         hidden = ()
+    parsed = parse_json(schema)
+    columns = mapping_of(parsed, properties) or {}
+    apart = tuple(partition_columns or ())
     return TableShape(
-        schema=parse_json(schema),
-        partition_columns=tuple(partition_columns or ()),
+        schema=parsed,
+        partition_columns=apart,
         hidden=frozenset(one["name"] for one in hidden),
+        names={name: columns[name,].name for name in apart if (name,) in columns},
     )
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lakebed.documents.reading import parse_json
+from lakebed.errors import ObjectChanged, ObjectMissing
 from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT, log_version, log_version_number
 from lakebed.storage.store import ObjectFacts, Reader
 from penguin.delta.expiry import Checkpoint, checkpoints
@@ -109,6 +110,8 @@ def read_latest(store: Reader) -> CachedVersion | None:
         else:
             actions.take_version(newest[0])
         found = _as_known(actions, tail.version, newest[1])
+    except (ObjectChanged, ObjectMissing):
+        return None  # Another penguin writes the same checkpoint at this moment, or cleans up.
     except (ValueError, KeyError, TypeError, AttributeError, TableUnreadable):
         return None
     return found if store.head(log_version(tail.version)) == newest[1] else None

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from lakebed.types import Evolution
 from penguin.model.table import Evolves, Fits, Refused
-from penguin.plan.evolution import decide, reads
+from penguin.plan.evolution import decide
+from penguin.plan.widening import reads
 from tests.support.delta_schemas import array, field, mapping, names, nested, struct, table_of
 
 STRICT, MERGE, OVERWRITE = Evolution.STRICT, Evolution.MERGE, Evolution.OVERWRITE

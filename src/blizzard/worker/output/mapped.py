@@ -1,0 +1,71 @@
+"""Rows under the names and ids that a table with column mapping has in its files. Pure."""
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+import pyarrow as pa
+
+from lakebed.column_mapping import ColumnMapping, InFiles, path_in_files
+from lakebed.field_ids import FIELD_ID, field_id
+from lakebed.field_path import FieldPath, format_path
+from lakebed.schema import ELEMENT, KEY, VALUE
+
+
+def physical_schema(schema: pa.Schema, columns: ColumnMapping) -> pa.Schema:
+    """Return a schema with the names and ids of files.
+
+    A field that the table does not have keeps its name, and the id that it has anywhere else.
+    """
+    return pa.schema([_physical(field, (field.name,), columns) for field in schema])
+
+
+def _physical(field: "pa.Field[Any]", path: FieldPath, columns: ColumnMapping) -> "pa.Field[Any]":
+    found = columns.get(path) or InFiles(field.name, field_id(path))
+    ids = {FIELD_ID: str(found.id).encode()}
+    return pa.field(
+        found.name, _physical_type(field.type, path, columns), field.nullable, metadata=ids
+    )
+
+
+def _physical_type(kind: Any, path: FieldPath, columns: ColumnMapping) -> pa.DataType:  # noqa: ANN401 - pyarrow's stubs know one type at a time
+    def inner(field: "pa.Field[Any]", step: str) -> "pa.Field[Any]":
+        # Elements, keys and values have neither names nor ids of their own.
+        return field.with_type(_physical_type(field.type, (*path, step), columns))
+
+    if pa.types.is_struct(kind):
+        fields = [kind.field(place) for place in range(kind.num_fields)]
+        return pa.struct([_physical(one, (*path, one.name), columns) for one in fields])
+    if pa.types.is_map(kind):
+        key: Any = inner(kind.key_field, KEY)
+        item: Any = inner(kind.item_field, VALUE)
+        return cast("pa.DataType", pa.map_(key, item))
+    if pa.types.is_list(kind):
+        return pa.list_(inner(kind.value_field, ELEMENT))
+    return cast("pa.DataType", kind)
+
+
+def as_in_files(table: pa.Table, columns: ColumnMapping) -> pa.Table:
+    """Return the same rows under the names of files, at every depth."""
+    schema = physical_schema(table.schema, columns)
+    # A serialised batch has no names, so the same bytes are read back under others.
+    batches = (pa.ipc.read_record_batch(one.serialize(), schema) for one in table.to_batches())
+    return pa.Table.from_batches(batches, schema)
+
+
+def logical_paths(schema: pa.Schema, columns: ColumnMapping) -> dict[str, str]:
+    """Return the names that people see of the plain fields of a schema, by those in files."""
+    return {
+        format_path(path_in_files(path, columns)): format_path(path)
+        for field in schema
+        for path in _plain((field.name,), field)
+    }
+
+
+def _plain(path: FieldPath, field: "pa.Field[Any]") -> Iterator[FieldPath]:
+    kind: Any = field.type
+    if not pa.types.is_struct(kind):
+        yield path
+        return
+    for place in range(kind.num_fields):
+        inner = kind.field(place)
+        yield from _plain((*path, inner.name), inner)

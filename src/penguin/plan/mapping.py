@@ -1,0 +1,95 @@
+"""Tables that ask for more of files and of a change than their schema says. Pure.
+
+A file is bound to the names, and in mode `id` to the ids, that it was written with. Its entry says
+which: in the metadata of the schema's fields, as Delta writes it.
+"""
+
+from collections.abc import Iterator
+
+from lakebed.column_mapping import COLUMN_ID, mode_of
+from penguin.model.delta_types import DeltaType, by_name, kind_of, name_in_files
+from penguin.model.table import Changes, DeltaField, DeltaSchema, TableFacts
+from penguin.model.table_features import (
+    CLUSTERING,
+    COLUMN_MAPPING_MODE,
+    TYPE_WIDENING,
+    TYPE_WIDENING_PREVIEW,
+    is_on,
+    maps_columns,
+)
+from penguin.plan.widening import ENABLED, may_widen
+
+CHANGE_DATA_FEED = "delta.enableChangeDataFeed"
+RECORDS_TYPES = frozenset({TYPE_WIDENING, TYPE_WIDENING_PREVIEW})
+ASK_FOR_MORE = RECORDS_TYPES | {CLUSTERING}
+"""Features by which the columns of a table are not free to become others."""
+OF_CHANGES = frozenset({"_change_type", "_commit_version", "_commit_timestamp"})
+"""The columns that every reader of a table's changes sees beside the table's own."""
+WAY_OUT = (
+    "they were written before the table was changed, or by a program that does not know how it "
+    "calls its columns. Start blizzard anew and have it read the sources again: blizzard redo"
+)
+
+
+def reasons_against_names(table: TableFacts, entry: DeltaSchema) -> Iterator[str]:
+    """Yield why a table that maps its columns does not find those of some files in them."""
+    mode = mode_of(table.configuration)
+    if mode == "none":
+        return
+    fields = [one for one in entry["fields"] if one["name"] not in table.partition_columns]
+    others = [*_others({"fields": fields}, table.schema, "", by_id=mode == "id")]
+    if others:
+        what = "names" if mode == "name" else "names or ids"
+        yield (
+            f"the files hold {', '.join(others)} under other {what} than the table does: {WAY_OUT}"
+        )
+
+
+def reasons_against_change(table: TableFacts, changes: Changes) -> Iterator[str]:
+    """Yield why a change of columns is not made: the table asks for more than a new schema."""
+    if maps_columns(table.configuration) and (changes.added or changes.dropped):
+        yield (
+            "columns of the table have ids that whoever adds one assigns: change its columns with "
+            f"Spark ({COLUMN_MAPPING_MODE} is set)"
+        )
+    if CLUSTERING in table.features and changes.dropped:
+        yield (
+            f"the table is clustered, and a clustering column must stay: drop "
+            f"{', '.join(changes.dropped)} with Spark"
+        )
+    if is_on(table.configuration, CHANGE_DATA_FEED) and (taken := OF_CHANGES & {*changes.added}):
+        yield f"{', '.join(sorted(taken))}: readers of the table's changes have such a column"
+    records = not table.features.isdisjoint(RECORDS_TYPES)
+    if records and changes.widened and not may_widen(table.features, table.configuration):
+        yield (
+            f"the table records changes of its columns' types, but does not have {TYPE_WIDENING} "
+            f"with {ENABLED} set: set it, or change {', '.join(changes.widened)} with Spark"
+        )
+
+
+def _others(entry: DeltaSchema, table: DeltaSchema, inside: str, *, by_id: bool) -> Iterator[str]:
+    ours = by_name(table)
+    for one in entry["fields"]:
+        mine = ours.get(one["name"])
+        if mine is None:
+            continue  # Whether it is added is decided elsewhere.
+        shown = f"{inside}{one['name']}"
+        if name_in_files(mine) != name_in_files(one) or (by_id and _id(mine) != _id(one)):
+            yield shown
+        yield from _inside(one["type"], mine["type"], shown, by_id=by_id)
+
+
+def _inside(entry: DeltaType, table: DeltaType, shown: str, *, by_id: bool) -> Iterator[str]:
+    match kind_of(entry), kind_of(table):
+        case "struct", "struct":
+            yield from _others(entry, table, f"{shown}.", by_id=by_id)
+        case "array", "array":
+            yield from _inside(
+                entry["elementType"], table["elementType"], f"{shown}[]", by_id=by_id
+            )
+        case "map", "map":
+            yield from _inside(entry["valueType"], table["valueType"], f"{shown}[]", by_id=by_id)
+
+
+def _id(field: DeltaField) -> object:
+    return (field.get("metadata") or {}).get(COLUMN_ID)

@@ -1,0 +1,119 @@
+"""Tables that call their columns otherwise in their files: both programs keep to it."""
+
+import json
+
+import pyarrow.parquet as pq
+import pytest
+
+from lakebed.types import Evolution
+from penguin.delta.table import Log
+from tests.support.mapped import COLUMNS, DECLARED, MappedLake, field, make_mapped, row
+from tests.support.tables import Penguin, opened
+
+LISTED = {"delta.dataSkippingStatsColumns": "id,name,who"}
+MODES = ["name", "id"]
+
+
+@pytest.fixture
+def lake(tmp_path):
+    return MappedLake(tmp_path)
+
+
+def add_of(lake, version):
+    lines = map(json.loads, lake.table.commit_text(version).splitlines())
+    (add,) = [line["add"] for line in lines if "add" in line]
+    return add
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_files_have_the_names_and_ids_of_the_table_at_every_depth(lake, mode):
+    make_mapped(lake.table, mode, properties=LISTED)
+    lake.land(1, 2)
+    lake.write()
+    penguin = Penguin(lake.table).drain()
+    assert (penguin.codes, penguin.held) == ({}, {})
+    add = add_of(lake, 1)
+    schema = pq.read_schema(lake.table.root / add["path"])
+    assert schema.names == ["col-1", "col-2", "col-3", "col-6", "col-8"]
+    inner = [schema.field("col-3").type.field(place) for place in range(2)]
+    assert [one.name for one in inner] == ["col-4", "a"]
+    ids = [*map(schema.field, schema.names), *inner]
+    assert [int(one.metadata[b"PARQUET:field_id"]) for one in ids] == [1, 2, 3, 6, 8, 4, 5]
+    assert schema.field("col-6").type.value_type.field(0).name == "col-7"
+    assert schema.field("col-8").type.item_type.field(0).name == "col-9"
+    assert add["partitionValues"] == {"col-10": "2026-01-01"}
+    assert json.loads(add["stats"]) == {
+        "numRecords": 2,
+        "minValues": {"col-1": 1, "col-2": "n1", "col-3": {"col-4": 1}},
+        "maxValues": {"col-1": 2, "col-2": "n2", "col-3": {"col-4": 2}},
+        "nullCount": {"col-1": 0, "col-2": 0, "col-3": {"col-4": 0, "a": 2}},
+    }
+
+
+def test_every_row_is_read_and_found_under_the_names_that_people_see(lake):
+    make_mapped(lake.table, "name", properties=LISTED)
+    lake.land(1, 2)
+    lake.write()
+    Penguin(lake.table, options={"checkpoint_interval": 1}).drain()
+    found = lake.table.rows()
+    assert [{**one, "pairs": dict(one["pairs"])} for one in found] == [
+        {**row(number), "date": found[0]["date"]} for number in (1, 2)
+    ]
+    assert lake.table.ids("id = 2") == [2]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_files_that_were_written_under_other_names_are_held_with_the_way_out(lake, mode):
+    """Somebody changed the table after they were written: their values would be read as null."""
+    make_mapped(lake.table, mode)
+    lake.land(1)
+    lake.write()
+    changed = [COLUMNS[0], field("name", "string", 11), *COLUMNS[2:]]
+    (lake.table.root / "_delta_log" / f"{0:020d}.json").unlink()
+    make_mapped(lake.table, mode, changed)
+    penguin = Penguin(lake.table).drain()
+    assert "the files hold name under other name" in penguin.why()
+    assert "blizzard redo" in penguin.why()
+    # What is written from now on is written under the names of now.
+    lake.land(2)
+    lake.write()
+    assert Penguin(lake.table).drain().codes == {}
+    assert add_of(lake, 2)["stats"].count("col-11") == 1
+
+
+@pytest.mark.parametrize(("mode", "fits"), [("name", True), ("id", False)])
+def test_files_that_know_nothing_of_ids_fit_where_names_are_the_same(lake, mode, fits):
+    same = [{**one, "metadata": {**one["metadata"], **name(one)}} for one in COLUMNS[:2]]
+    make_mapped(lake.table, mode, [*same, COLUMNS[-1]])
+    journal = lake.table.journal()
+    journal.batch([{"id": 1, "name": "n1", "date": "2026-01-01"}])
+    penguin = Penguin(lake.table).drain()
+    assert (penguin.held == {}) == fits
+
+
+def name(one):
+    return {"delta.columnMapping.physicalName": one["name"]}
+
+
+def test_a_column_that_the_table_lacks_is_added_with_spark_and_its_files_wait(lake):
+    make_mapped(lake.table, "name", [*COLUMNS[:1], COLUMNS[-1]])
+    lake.land(1)
+    lake.write()
+    penguin = Penguin(lake.table, options={"evolution": Evolution.MERGE}).drain()
+    assert "change its columns with Spark" in penguin.why()
+
+
+def test_no_file_of_such_a_table_is_taken_out(lake):
+    make_mapped(lake.table, "name")
+    assert "column mapping" in str(opened(Log(lake.table.store)).why_no_removal())
+
+
+def test_values_without_a_column_stay_readable(lake):
+    """`_rescued` is a column of the table like any other."""
+    fields = [*COLUMNS, field("_rescued", "string", 11)]
+    make_mapped(lake.table, "name", fields)
+    lake.land(1)
+    fewer = DECLARED.replace("    - {name: name, type: string}\n", "")
+    lake.write(fewer, "  unknown_fields: rescue\n")
+    assert Penguin(lake.table).drain().held == {}
+    assert lake.table.rows()[0]["_rescued"] == '{"name":"n1"}'

@@ -1,0 +1,117 @@
+"""Tables that map their columns, and pipelines that write to them."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from blizzard.config import load as blizzard_config
+from lakebed.layout import log_version
+from tests.support.landing import FIELDS, config
+from tests.support.pipelines import pipeline_of
+from tests.support.runner import InProcessRunner
+from tests.support.tables import TableDirectory
+
+DECLARED = """\
+    - {name: id, type: int64, nullable: false}
+    - {name: name, type: string}
+    - {name: who, type: struct, fields: [{name: a, type: int64}, {name: b, type: string}]}
+    - {name: list, type: list, items: {type: struct, fields: [{name: c, type: int64}]}}
+    - {name: pairs, type: map, values: {type: struct, fields: [{name: d, type: int64}]}}
+"""
+
+
+def row(number: int) -> dict[str, Any]:
+    """Return a record with values in every column."""
+    return {
+        "id": number,
+        "name": f"n{number}",
+        "who": {"a": number, "b": None},
+        "list": [{"c": number}, {"c": None}],
+        "pairs": {"k": {"d": number}},
+    }
+
+
+def field(name: str, kind: Any, number: int, physical: str | None = None) -> dict[str, Any]:
+    said = {
+        "delta.columnMapping.id": number,
+        "delta.columnMapping.physicalName": physical or f"col-{number}",
+    }
+    return {"name": name, "type": kind, "nullable": name != "id", "metadata": said}
+
+
+def struct(*fields: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "struct", "fields": list(fields)}
+
+
+LIST = {"type": "array", "elementType": struct(field("c", "long", 7)), "containsNull": True}
+PAIRS = {
+    "type": "map",
+    "keyType": "string",
+    "valueType": struct(field("d", "long", 9)),
+    "valueContainsNull": True,
+}
+COLUMNS = [
+    field("id", "long", 1),
+    field("name", "string", 2),
+    # Somebody renamed `a` to `b` and added another `a`.
+    field("who", struct(field("a", "long", 4), field("b", "string", 5, "a")), 3),
+    field("list", LIST, 6),
+    field("pairs", PAIRS, 8),
+    field("date", "date", 10),
+]
+
+
+NO_MORE: Mapping[str, str] = {}
+
+
+def make_mapped(
+    table: TableDirectory,
+    mode: str,
+    fields: list[dict[str, Any]] = COLUMNS,
+    properties: Mapping[str, str] = NO_MORE,
+) -> None:
+    """Write version 0 of a table that maps its columns, as another engine would."""
+    actions = [
+        {"protocol": {"minReaderVersion": 2, "minWriterVersion": 5}},
+        {
+            "metaData": {
+                "id": "table",
+                "format": {"provider": "parquet", "options": {}},
+                "schemaString": json.dumps(struct(*fields)),
+                "partitionColumns": ["date"],
+                "configuration": {
+                    "delta.columnMapping.mode": mode,
+                    "delta.columnMapping.maxColumnId": "10",
+                    **properties,
+                },
+                "createdTime": 1,
+            }
+        },
+    ]
+    table.store.create(log_version(0), "\n".join(map(json.dumps, actions)).encode())
+
+
+class MappedLake:
+    """A landing folder, and a table that maps its columns, with both programs at work."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.table = TableDirectory(folder / "table")
+        (folder / "landing" / "date=2026-01-01").mkdir(parents=True)
+
+    def land(self, *numbers: int) -> None:
+        name = f"landing/date=2026-01-01/{numbers[0]}.ndjson"
+        lines = (json.dumps(row(number)) + "\n" for number in numbers)
+        (self.folder / name).write_text("".join(lines))
+
+    def write(self, declared: str = DECLARED, schema: str = "") -> None:
+        """Run blizzard's batches, in this process."""
+        file = config(self.folder, partitioned=True)
+        file.write_text(
+            file.read_text().replace(FIELDS, declared).replace("schema:\n", f"schema:\n{schema}")
+        )
+        (settings,) = blizzard_config.load([file], [], {}).pipelines
+        pipeline = pipeline_of(settings, InProcessRunner())
+        while pipeline.step():
+            pass
