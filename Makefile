@@ -51,7 +51,7 @@ test-spark: setup java ## the tests on a real local Spark
 
 test-stores: setup ## the tests on object stores that others wrote; fetches them (needs npm)
 	@scripts/need-stores $(UV) $(BIN)/python
-	$(BIN)/pytest -q -m stores tests/stores
+	$(BIN)/pytest -q -m stores -n $(WORKERS) --dist loadfile tests/stores
 
 archive: $(ARCHIVE) ## what executors of a cluster need, for spark.archives: dist/blizzard-env.tar.gz
 

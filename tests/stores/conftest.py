@@ -10,11 +10,13 @@ from tests.support.faulty import Proxy, in_front_of
 from tests.support.servers_reached import CONTESTANTS, Contestant, local_disk
 
 REMOTE = tuple(CONTESTANTS)
+S3 = ("moto", "seaweedfs")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run each test on every store."""
-    for fixture, names in (("contestant", ("local", *REMOTE)), ("remote", REMOTE)):
+    everywhere = ("local", *REMOTE)
+    for fixture, names in (("contestant", everywhere), ("remote", REMOTE), ("s3", S3)):
         if fixture in metafunc.fixturenames:
             metafunc.parametrize(fixture, names, indirect=True, scope="session")
 
@@ -43,6 +45,12 @@ def contestant(request: pytest.FixtureRequest, running: dict[str, Contestant]) -
 @pytest.fixture(scope="session")
 def remote(request: pytest.FixtureRequest, running: dict[str, Contestant]) -> Contestant:
     """Return one of the stores that are reached over a network."""
+    return running[request.param]
+
+
+@pytest.fixture(scope="session")
+def s3(request: pytest.FixtureRequest, running: dict[str, Contestant]) -> Contestant:
+    """Return one of the stores that speak S3's protocol."""
     return running[request.param]
 
 

@@ -109,11 +109,12 @@ def every(number: int, faults: Sequence[Fault]) -> Callable[[Request], Fault | N
     return rule
 
 
+@pytest.mark.parametrize("handoff", Handoff)
 def test_the_programs_go_on_through_a_bad_connection(
-    remote: Contestant, proxy: Proxy, tmp_path: Path
+    remote: Contestant, proxy: Proxy, tmp_path: Path, handoff: Handoff
 ) -> None:
     """W01, L24: throttled, cut before and cut after; every row is in the table once."""
-    lake = Lake(remote, tmp_path, Handoff.STAGING, address=proxy.address)
+    lake = Lake(remote, tmp_path, handoff, address=proxy.address)
     proxy.rule = every(13, (Refuse(503), Drop(), LoseAnswer(None)))
     lake.land("date=2024-01-01/a.ndjson", "date=2024-01-02/b.ndjson")
     for _attempt in range(3):

@@ -87,6 +87,7 @@ def answering(*, secure: bool = False) -> Iterator[Answering]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True  # Else each answer waits 40 ms between its head and body.
 
         def handle_one(self) -> None:
             self.rfile.read(int(self.headers.get("content-length") or 0))

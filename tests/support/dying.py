@@ -13,7 +13,7 @@ from lakebed.storage.store import Store
 
 CALLS = (
     *("get", "fetch", "head", "part", "objects", "folders", "level"),
-    *("create", "replace", "upload", "move", "delete", "sync"),
+    *("create", "replace", "upload", "move", "delete", "abort", "sync"),
 )
 
 

@@ -23,6 +23,8 @@ class Request:
     """How many requests of its kind were under way when it came, itself included."""
     port: int = 0
     """The port that it came from, which tells whose it is."""
+    session: str = ""
+    """The token of the session that it is signed in, on S3."""
 
     @property
     def kind(self) -> str:
@@ -189,7 +191,8 @@ def serve(handler: BaseHTTPRequestHandler, proxy: Proxy, host: str) -> None:
         now = proxy.under_way.get(request.kind, 0) + 1
         proxy.under_way[request.kind] = now
         port = int(handler.client_address[1])
-        request = Request(request.method, request.path, query, request.length, now, port)
+        session = handler.headers.get("x-amz-security-token", "")
+        request = Request(request.method, request.path, query, request.length, now, port, session)
         proxy.record.append(request)
     asked: tuple[int, list[tuple[str, str]], bytes] = (0, [], b"")
     try:

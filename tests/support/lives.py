@@ -4,9 +4,10 @@ The process is the pipeline with the in-process runner and penguin on the same t
 answers nothing any more, as a killed process does; the restart finds what the store really holds.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from blizzard.config import load as blizzard_config
 from blizzard.model.files import Work
@@ -27,16 +28,18 @@ MOST_CALLS = 300
 class WorkerStores:
     """The worker's stores, of which the sink may die."""
 
-    def __init__(self, work: Work, fate: Fate) -> None:
+    def __init__(self, work: Work, fate: Fate, retry: Mapping[str, Any] | None = None) -> None:
         self.work = work
         self.fate = fate
+        self.retry = retry
 
     def source(self, name: str) -> Reader:
         place = self.work.sources[name]
-        return Reader(place.uri, place.options)
+        return Reader(place.uri, place.options, retry=self.retry)
 
     def sink(self) -> Store:
-        return dying(Store(self.work.sink.uri, self.work.sink.options), self.fate)
+        place = self.work.sink
+        return dying(Store(place.uri, place.options, retry=self.retry), self.fate)
 
 
 class Programs:
@@ -54,7 +57,7 @@ class Programs:
                 open_sink=lambda place: dying(
                     Store(place.uri, place.options, make_folder=True), fate
                 ),
-                is_committed=partial(_in_the_log, each),
+                is_committed=partial(in_the_log, each),
             )
             while pipeline.step():
                 pass
@@ -80,12 +83,6 @@ def survives(life: Callable[[Fate], None], fate: Fate) -> bool:
     except Died:
         return False
     return not fate.died
-
-
-def _in_the_log(settings: PipelineSettings, entry: Entry) -> bool:
-    sink = settings.sink
-    last = last_committed(sink.table_uri, sink.storage_options, entry.pipeline, entry.journal)
-    return last is not None and last >= entry.sequence
 
 
 def in_the_log(settings: PipelineSettings, entry: Entry) -> bool:

@@ -1,7 +1,9 @@
 """Both programs with everything in one store: source and table, and an oracle of the rows."""
 
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,19 +14,21 @@ from deltalake import DeltaTable
 from blizzard.pipeline import Pipeline
 from lakebed.clock import Clock
 from lakebed.storage.remote import for_delta
-from lakebed.storage.store import Store
+from lakebed.storage.store import Reader, Store
 from lakebed.types import Handoff
 from penguin.pipeline import TableRun
 from tests.support.audits import assert_balanced
 from tests.support.builders import ndjson, rows
 from tests.support.dying import Fate
-from tests.support.lives import Programs
+from tests.support.lives import Programs, WorkerStores, in_the_log
 from tests.support.pipelines import pipeline_of
 from tests.support.runner import InProcessRunner
 from tests.support.servers_reached import Contestant
 from tests.support.waits import at_once
 
 ROWS_PER_FILE = 3
+Retry = Mapping[str, Any] | None
+"""How often a request is sent; None for the usual."""
 
 
 @dataclass
@@ -88,19 +92,26 @@ class Lake:
         self.programs.blizzard(fate)
         self.programs.penguin(fate)
 
-    def blizzard(self) -> Pipeline:
+    def blizzard(self, *, retry: Retry = None, clock: Clock | None = None) -> Pipeline:
         """Start a blizzard that is asked for one step after the other."""
         (settings,) = self.programs.pipelines
-        return pipeline_of(settings, InProcessRunner())
+        return pipeline_of(
+            settings,
+            InProcessRunner(lambda work: WorkerStores(work, Fate.none(), retry)),
+            open_source=lambda place: Reader(place.uri, place.options, retry=retry),
+            open_sink=lambda place: Store(place.uri, place.options, make_folder=True, retry=retry),
+            is_committed=partial(in_the_log, settings),
+            clock=clock,
+        )
 
-    def penguin(self) -> TableRun:
+    def penguin(self, *, retry: Retry = None, clock: Clock | None = None) -> TableRun:
         """Start a penguin that is asked for one step after the other."""
         (settings,) = self.programs.tables
         return TableRun(
             settings=settings,
             emit=lambda _event: None,
-            clock=Clock(),
-            open_store=lambda: Store(settings.table_uri, settings.storage_options),
+            clock=clock or Clock(),
+            open_store=lambda: Store(settings.table_uri, settings.storage_options, retry=retry),
             pause=at_once,
         )
 
@@ -117,6 +128,13 @@ class Lake:
         table = DeltaTable(self.table, storage_options=access)
         found: list[Any] = pa.table(table.scan(["id"]).read_all())["id"].to_pylist()
         return sorted(found)
+
+    def rows(self) -> int:
+        """Count the rows of the table, by its log: cheaper than to read them."""
+        access = for_delta(self.contestant.options(), uri=self.table)
+        added = DeltaTable(self.table, storage_options=access).get_add_actions(flatten=True)
+        counts: list[Any] = pa.table(added)["num_records"].to_pylist()
+        return sum(counts)
 
     def balances(self) -> None:
         """Assert that every landed row is in the table once, and that the books say so."""

@@ -27,6 +27,7 @@ NAMES = {
     Kind.QUARANTINE: "quarantine files that no entry names, or whose lines no longer wait",
     Kind.STARTED_NOTE: "notes of batches that are journaled",
     Kind.UNFINISHED: "files that were never finished",
+    Kind.UPLOAD: "uploads that were never completed",
     Kind.REPLACED: "snapshots and segments of names or books that newer ones replace",
 }
 FEW = 10
@@ -47,8 +48,7 @@ def gc(
 ) -> None:
     """Show or delete the files that failed attempts have left behind.
 
-    Parts of uploads that a kill left unfinished in an object store are not among them: no listing
-    shows them. Let the bucket remove them with a lifecycle rule, AbortIncompleteMultipartUpload.
+    Uploads to S3 that a kill left unfinished are among them; that takes blizzard-penguin[aws].
     """
     span = parse_span(older_than)
     if span is None:
@@ -109,6 +109,7 @@ class GarbageRow:
     young_files: int
     young_bytes: int
     left_alone: int
+    unseen: str | None
 
 
 def garbage_row(settings: PipelineSettings, found: Found, done: Collected | None) -> GarbageRow:
@@ -125,6 +126,7 @@ def garbage_row(settings: PipelineSettings, found: Found, done: Collected | None
         young_files=len(found.young),
         young_bytes=_size(found.young),
         left_alone=found.left_alone,
+        unseen=found.unseen or None,
     )
 
 
@@ -154,6 +156,8 @@ def show(pipeline: str, found: Found, done: Collected | None) -> None:
             f"  {plural(found.left_alone, 'file')} that nobody names, without the mark of this "
             "pipeline's journal: left alone",
         )
+    if found.unseen:
+        say(to, f"  {found.unseen}")
 
 
 def _show_pieces(to: Console, pieces: tuple[Piece, ...]) -> None:

@@ -45,7 +45,7 @@ def faults(path: KeyPath, source: Source) -> Iterator[Fault]:
         )
     if find_spec("botocore") is None:
         yield Fault(
-            here, "needs the package botocore: pip install 'blizzard-penguin[sqs]'", near=()
+            here, "needs the package botocore: pip install 'blizzard-penguin[aws]'", near=()
         )
     yield from _option_faults((*here, "storage_options"), given.storage_options)
     own = _named(given.storage_options)

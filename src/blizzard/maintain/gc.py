@@ -6,9 +6,9 @@ that will name some of them, so what is deleted is first written into a `gc` ent
 create-only like all others: either the batch was first, and then its files are named and stay, or
 it sees the `gc` entry and must not name what that took.
 
-Some leftovers nobody can name: files that the store's library had not finished, and what newer
-snapshots replace. They need no entry, only their age: whoever still wrote to one of them would
-notice that it is gone, and write it again.
+Some leftovers nobody can name: files that the store's library had not finished, uploads that were
+never completed, and what newer snapshots replace. They need no entry, only their age: whoever still
+wrote to one of them would notice that it is gone, and write it again.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -32,7 +32,7 @@ from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry
 from lakebed.listing import sort
-from lakebed.storage.store import ObjectFacts, Reader, Store
+from lakebed.storage.store import ObjectFacts, Reader, Store, Unseen
 
 CONCURRENT = 16
 WRITING = timedelta(hours=1)
@@ -51,6 +51,7 @@ class Kind(StrEnum):
     QUARANTINE = "quarantine"
     STARTED_NOTE = "started_note"
     UNFINISHED = "unfinished"
+    UPLOAD = "upload"
     REPLACED = "replaced"
 
 
@@ -65,6 +66,8 @@ class Piece:
     path: str
     size: int
     kind: Kind
+    upload: str = ""
+    """The id of an upload that was not completed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +82,8 @@ class Found:
     """Nobody names it yet; a running batch still may."""
     leftovers: tuple[Piece, ...] = ()
     """Nobody can ever name it, and nobody has written to it for long enough."""
+    unseen: str = ""
+    """Why uploads that were not completed cannot be seen here, if so, and what to do."""
     left_alone: int = 0
     """Data files that nobody names and that do not carry this pipeline's mark, or that lie outside
     the table, behind a link."""
@@ -111,8 +116,10 @@ def look(
     listed = list(store.objects())
     references = read_references(store, pipeline)
     leftovers, too_young = _leftovers(store, pipeline, listed, now=now, older_than=older_than)
+    uploads, under_way, unseen = _uploads(store, pipeline, now=now, older_than=older_than)
+    leftovers, too_young = leftovers + uploads, too_young + under_way
     if references.last is None:
-        return Found(leftovers=leftovers, young=too_young)
+        return Found(leftovers=leftovers, young=too_young, unseen=unseen)
     named = references.named | named_by_metas(store, listed) | log_names()
     named |= _promoted(references, fates)
     garbage: list[Piece] = []
@@ -141,6 +148,7 @@ def look(
         promised=tuple(promised),
         young=tuple(young),
         leftovers=leftovers,
+        unseen=unseen,
         left_alone=left_alone,
         last=references.last,
         digest=references.digest,
@@ -221,6 +229,26 @@ def _leftovers(
     return tuple(old), tuple(young)
 
 
+def _uploads(
+    store: Reader, pipeline: str, *, now: datetime, older_than: timedelta
+) -> tuple[tuple[Piece, ...], tuple[Piece, ...], str]:
+    """Find uploads that were not completed: what may be aborted, what is too young, what hides.
+
+    One that got a part within the hour has a writer, whenever it was begun.
+    """
+    found = store.open_uploads()
+    if isinstance(found, Unseen):
+        return (), (), found.why
+    old: list[Piece] = []
+    young: list[Piece] = []
+    for each in found:
+        if layout.belongs_to(pipeline, each.path):
+            is_old = now - each.written >= max(older_than, WRITING)
+            piece = Piece(path=each.path, size=each.size, kind=Kind.UPLOAD, upload=each.id)
+            (old if is_old else young).append(piece)
+    return tuple(old), tuple(young), ""
+
+
 def _is_replaced(path: str, pipeline: str, newest: Snapshot | None) -> bool:
     """Whether an object derived from the journal is not used by the newest snapshot. Pure."""
     if newest is None:
@@ -262,7 +290,7 @@ def _is_named(path: str, kind: Kind, pipeline: str, named: frozenset[str]) -> bo
             return layout.outbox_file(pipeline, path) in named
         case Kind.DEAD_LETTERS:
             return last_part(path) in named
-        case Kind.STARTED_NOTE | Kind.UNFINISHED | Kind.REPLACED:
+        case Kind.STARTED_NOTE | Kind.UNFINISHED | Kind.UPLOAD | Kind.REPLACED:
             return False
 
 
@@ -288,5 +316,12 @@ def _entry(last: Entry, last_digest: str | None, pieces: tuple[Piece, ...], cloc
 
 def _deleted(store: Store, pieces: tuple[Piece, ...]) -> tuple[Piece, ...]:
     with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="gc") as pool:
-        list(pool.map(lambda piece: store.delete(piece.path), pieces))
+        list(pool.map(lambda piece: _delete(store, piece), pieces))
     return pieces
+
+
+def _delete(store: Store, piece: Piece) -> None:
+    if piece.kind is Kind.UPLOAD:
+        store.abort(piece.path, piece.upload)
+    else:
+        store.delete(piece.path)

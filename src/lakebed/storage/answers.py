@@ -13,9 +13,10 @@ from lakebed.errors import LakeError, MachineTrouble, StoreDenied, StoreMisconfi
 from lakebed.locations import place_of
 from lakebed.storage.options import StorageOptions
 
-ACCESS = ("AWS_ACCESS_KEY_ID",)
-SECRET = ("AWS_SECRET_ACCESS_KEY",)
-SESSION = ("AWS_SESSION_TOKEN", "AWS_TOKEN")
+PROFILE = ("AWS_PROFILE", "AWS_DEFAULT_PROFILE")
+ACCESS = ("AWS_ACCESS_KEY_ID", *PROFILE)
+SECRET = ("AWS_SECRET_ACCESS_KEY", *PROFILE)
+SESSION = ("AWS_SESSION_TOKEN", "AWS_TOKEN", *PROFILE)
 REGION = ("AWS_REGION", "AWS_DEFAULT_REGION")
 ACCOUNT = ("AZURE_STORAGE_ACCOUNT_NAME",)
 AZURE_KEY = (

@@ -10,7 +10,10 @@ from typing import Any
 from lakebed.errors import StoreUnavailable
 from lakebed.listing.sort import CONTROL
 from lakebed.locations import place_of
+from lakebed.storage.options import bare
 
+ANY_REGION = "us-east-1"
+"""What the store's library signs with where nobody has named a region."""
 _KEYS = {
     "access_key_id": "access_key",
     "secret_access_key": "secret_key",
@@ -65,7 +68,8 @@ def is_usable(name: str) -> bool:
 def client(options: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, Any]:
     """Return the settings of Arrow's client that mean what the options of a store mean. Pure.
 
-    What is not given it finds by itself: in the environment, or from the machine's role.
+    What is not given it finds by itself: in the environment, or from the machine's role. A region
+    it would find elsewhere than the store's library.
     """
     given = {
         name.lower().removeprefix("aws_"): value
@@ -73,9 +77,12 @@ def client(options: Mapping[str, str], environment: Mapping[str, str]) -> dict[s
         for name, value in source.items()
         if source is options or name.startswith("AWS_")
     }
+    if any(bare(name.lower()) == "session_token" for name in options):
+        given.pop("token", None)  # The environment's, which is of another key.
     settings: dict[str, Any] = {
         ours: given[theirs] for theirs, ours in _KEYS.items() if given.get(theirs)
     }
+    settings.setdefault("region", ANY_REGION)
     if not {"access_key", "secret_key"} <= settings.keys():
         for key in ("access_key", "secret_key", "session_token"):
             settings.pop(key, None)

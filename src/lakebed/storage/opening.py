@@ -67,6 +67,7 @@ def _open_remote(uri: str, options: StorageOptions, retry: Any) -> Any:  # noqa:
         config: Any
         client: Any
         config, client = remote.split(given, uri=uri, environment=os.environ, key=options.key)
+        login = _without_token(config)
         if S3_ENDPOINT in config:
             # The library takes this name in no call but this one.
             place = place_of(uri)
@@ -76,9 +77,14 @@ def _open_remote(uri: str, options: StorageOptions, retry: Any) -> Any:  # noqa:
                 config=config,
                 client_options=client,
                 retry_config=retry,
+                **login,
             )
         return from_url(
-            openable(uri), config=config or None, client_options=client, retry_config=retry
+            openable(uri),
+            config=config or None,
+            client_options=client,
+            retry_config=retry,
+            **login,
         )
 
     try:
@@ -88,6 +94,23 @@ def _open_remote(uri: str, options: StorageOptions, retry: Any) -> Any:  # noqa:
         fault = remote.fault_of(options.plain(), str(cause), opened)
         told = f"{fault} ({words})" if fault else words
         raise ConfigInvalid([f"{uri}: storage_options: {told}"]) from cause
+
+
+def _without_token(config: dict[str, str]) -> dict[str, Any]:
+    """Return what signs without a token, if the settings say so: a key that has none of its own.
+
+    The library takes what it is not told from the environment, and sends an empty token as one.
+    """
+    if config.get("aws_session_token", "unset"):
+        return {}
+    del config["aws_session_token"]
+    signs = {
+        "access_key_id": config.pop("aws_access_key_id"),
+        "secret_access_key": config.pop("aws_secret_access_key"),
+        "token": None,
+        "expires_at": None,
+    }
+    return {"credential_provider": lambda: signs}
 
 
 def check_readable(folder: Path) -> None:

@@ -1,4 +1,6 @@
-"""Which value each setting of a store has: one answer for every library that opens it. Pure.
+"""Which value each setting of a store has: one answer for every library that opens it.
+
+It is pure but for the files of AWS profiles, which are read where one may be meant.
 
 Libraries read the environment by themselves, and each prefers another of two names of one setting.
 So that the journal and the Delta log are never in two stores, a setting is looked up here alone,
@@ -11,6 +13,7 @@ from dataclasses import dataclass
 
 from lakebed.errors import ConfigInvalid
 from lakebed.locations import place_of
+from lakebed.storage.aws import profiles
 from lakebed.storage.options import bare
 
 SPELLINGS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
@@ -21,6 +24,7 @@ SPELLINGS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "aws_secret_access_key": ("AWS_SECRET_ACCESS_KEY",),
         "aws_session_token": ("AWS_SESSION_TOKEN", "AWS_TOKEN"),
         "aws_conditional_put": ("AWS_CONDITIONAL_PUT",),
+        "aws_profile": ("AWS_PROFILE", "AWS_DEFAULT_PROFILE"),
     },
     "az": {
         "azure_storage_endpoint": ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"),
@@ -53,8 +57,12 @@ are told. In a section their prefix may be left out."""
 
 S3_ENDPOINT = "aws_endpoint_url_s3"
 """In the environment it wins over every other endpoint, so libraries are told this name, too."""
-RANKED = frozenset({"aws_region"})
+RANKED = frozenset({"aws_region", "aws_profile"})
 """Settings of which one name wins by custom, so that two values of them are no contradiction."""
+KEYS = ("aws_access_key_id", "aws_secret_access_key")
+ONE_PLACE = frozenset({*KEYS, "aws_session_token", "aws_profile"})
+"""Settings that make a key together, or stand for one: none is joined from elsewhere."""
+WEB_IDENTITY = "AWS_WEB_IDENTITY_TOKEN_FILE"
 PLACES = frozenset({"bucket", "bucket_name", "container", "container_name"})
 """Options that name a bucket or container: one library would follow them, the other the URI."""
 OF_LINES = frozenset({"service_account_key", "proxy_ca_certificate"})
@@ -105,15 +113,75 @@ def resolved(
         if fault:
             raise ConfigInvalid([f"{uri}: {key(name)}: {fault}"])
         found[canonical] = Setting(name=name, value=value)
+    if "aws_profile" in found and found.keys() & set(KEYS):
+        name, other = found["aws_profile"].name, next(n for n in KEYS if n in found)
+        fault = f"is a profile, and {found[other].name} is a key; remove one of them"
+        raise ConfigInvalid([f"{uri}: {key(name)}: {fault}"])
+    try:
+        _join(found, spellings, uri, environment)
+    except profiles.ProfileUnusable as unusable:
+        profile = found.get("aws_profile")
+        where = profile and (profile.where if profile.outside else key(profile.name))
+        raise ConfigInvalid([f"{uri}: {where or 'the default profile'}: {unusable}"]) from None
+    found.pop("aws_profile", None)
+    if missing := _missing(found):
+        raise ConfigInvalid([f"{uri}: {key(missing)} is missing"])
+    return found
+
+
+def _join(
+    found: dict[str, Setting],
+    spellings: Mapping[str, tuple[str, ...]],
+    uri: str,
+    environment: Mapping[str, str],
+) -> None:
+    """Add what the environment and profiles say of settings that a section does not set.
+
+    What makes a key is not joined to a whole one, or to a profile, of the section: neither the
+    token of another session nor another profile.
+    """
+    ours = found.keys() >= set(KEYS) or "aws_profile" in found
     for canonical, names in spellings.items():
-        if canonical in found or (place.account and canonical == "azure_storage_account_name"):
+        if canonical in found or (ours and canonical in ONE_PLACE):
+            continue
+        if place_of(uri).account and canonical == "azure_storage_account_name":
             continue
         outside = _outside(canonical, names, uri, environment)
         if outside is not None:
             found[canonical] = outside
-    if missing := _missing(found):
-        raise ConfigInvalid([f"{uri}: {key(missing)} is missing"])
-    return found
+    if "aws_access_key_id" in spellings:
+        _join_profile(found, environment)
+        given = any(environment.get(name) for name in spellings["aws_session_token"])
+        if given and found.keys() & set(KEYS) and "aws_session_token" not in found:
+            # Else a library adds the token of the environment to a key that it does not belong to.
+            found["aws_session_token"] = Setting(name="AWS_SESSION_TOKEN", value="")
+
+
+def _join_profile(found: dict[str, Setting], environment: Mapping[str, str]) -> None:
+    """Add what the profile that is meant sets, unless there is a key already."""
+    if found.keys() & set(KEYS) or _is_true(found, "skip_signature"):
+        return
+    profile = found.get("aws_profile")
+    if profile is None or (profile.outside and environment.get(WEB_IDENTITY)):
+        # Nobody has named a profile: as AWS's own programs do, take the keys of the default one.
+        default = None if environment.get(WEB_IDENTITY) else _default(environment)
+        given = default.values if default is not None and default.has_keys else {}
+    else:
+        given = profiles.named(profile.value, environment).values
+    name = profile.name if profile is not None else profiles.DEFAULT
+    for canonical, value in given.items():
+        found.setdefault(canonical, Setting(name=name, value=value, outside=True))
+
+
+def _default(environment: Mapping[str, str]) -> profiles.Profile | None:
+    try:
+        return profiles.read(profiles.DEFAULT, environment)
+    except profiles.ProfileUnusable:
+        return None  # Nobody has asked for it.
+
+
+def _is_true(found: Mapping[str, Setting], meant: str) -> bool:
+    return any(bare(name) == meant and each.value.lower() == "true" for name, each in found.items())
 
 
 def told(settings: Mapping[str, Setting], environment: Mapping[str, str]) -> dict[str, str]:

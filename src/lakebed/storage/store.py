@@ -23,11 +23,23 @@ from lakebed.errors import (
 from lakebed.listing import sort
 from lakebed.storage import arrow_s3, detour, remote
 from lakebed.storage.answers import means_exists
+from lakebed.storage.aws import uploads
+from lakebed.storage.aws.uploads import OpenUpload, Unseen
 from lakebed.storage.objects import ObjectFacts, ObjectReader, facts_of
 from lakebed.storage.opening import check_readable, is_there, local_path
 from lakebed.storage.trouble import is_no_object
 
-__all__ = ["AlreadyThere", "Created", "ObjectFacts", "Reader", "Store", "is_there", "local_path"]
+__all__ = [
+    "AlreadyThere",
+    "Created",
+    "ObjectFacts",
+    "OpenUpload",
+    "Reader",
+    "Store",
+    "Unseen",
+    "is_there",
+    "local_path",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +183,13 @@ class Reader(ObjectReader):
             if (found := self.head(path)) is not None:
                 yield found
 
+    def open_uploads(self) -> tuple[OpenUpload, ...] | Unseen:
+        """List the multipart uploads that were neither completed nor aborted; Unseen if unable.
+
+        A process that is killed leaves them. No other listing shows them.
+        """
+        return uploads.open_uploads(self.uri, self.options, environment=os.environ)
+
     def folders(self, prefix: str) -> list[str]:
         """List the folders right below a prefix."""
         return self.level(prefix)[0]
@@ -241,6 +260,10 @@ class Store(Reader):
             self.sync(path)
             return facts_of(obstore.head(self._store, path))
         except (BaseError, OSError) as cause:
+            if uploads.GONE in str(cause):
+                raise StoreUnavailable(
+                    "the upload was aborted before it was complete", path=self.describe(path)
+                ) from cause
             raise self._translated(cause, path) from cause
 
     def move(self, source: str, target: str, *, size: int) -> bool:
@@ -284,6 +307,11 @@ class Store(Reader):
             return
         except (BaseError, OSError) as cause:
             raise self._translated(cause, path) from cause
+
+    def abort(self, path: str, upload: str) -> None:
+        """Remove the parts of an upload that was not completed; one that is over is no error."""
+        self.require_name(path)
+        uploads.abort(self.uri, self.options, (path, upload), environment=os.environ)
 
     def sync(self, path: str) -> None:
         """Make a write on a local disk survive a power cut: the file, then every folder above."""

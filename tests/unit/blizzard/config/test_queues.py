@@ -134,7 +134,7 @@ def test_without_its_package_a_queue_is_refused_with_the_way_out(
     monkeypatch.setitem(sys.modules, "botocore", None)
     (found,) = faults_of(tmp_path, document())
     assert found == (
-        "source.notifications: needs the package botocore: pip install 'blizzard-penguin[sqs]'"
+        "source.notifications: needs the package botocore: pip install 'blizzard-penguin[aws]'"
     )
     assert source(settings_of(tmp_path, minimal())).notifications is None
 

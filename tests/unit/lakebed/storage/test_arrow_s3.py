@@ -32,7 +32,7 @@ KEYS = {"AWS_ACCESS_KEY_ID": "k", "aws_secret_access_key": "s"}
 def test_options_and_environment_mean_what_they_mean_to_the_store(
     options: dict[str, str], environment: dict[str, str], settings: dict[str, Any]
 ) -> None:
-    assert client(options, environment) == settings
+    assert client(options, environment) == {"region": "us-east-1", **settings}
 
 
 def test_only_s3_is_read_so() -> None:

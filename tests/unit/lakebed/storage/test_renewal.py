@@ -1,0 +1,154 @@
+"""Credentials that expire are renewed while a store is open, also by the Delta log's library."""
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from lakebed.errors import StoreMisconfigured
+from lakebed.storage.options import StorageOptions
+from lakebed.storage.store import Store
+from penguin.delta.library import location, options_for
+from tests.support.answering import Answering, Asked, Given, answering, error
+from tests.support.s3 import QUICK
+
+OURS = ("AWS_", "AZURE_", "GOOGLE_", "IDENTITY_", "GCE_", "METADATA_")
+HOUR = timedelta(hours=1)
+REQUESTS = 6
+STORE = "/lake"
+
+
+@dataclass
+class Issuer:
+    """Hands out sessions that are over at once; the store takes each of them for one request."""
+
+    lasts: timedelta = -HOUR
+    given: int = 0
+    used: list[str] = field(default_factory=list)
+    strict: bool = True
+
+    def session(self) -> dict[str, str]:
+        self.given += 1
+        return {
+            "AccessKeyId": f"KEY{self.given}",
+            "SecretAccessKey": "canary-secret",
+            "Token": f"session-{self.given}",
+            "Expiration": (datetime.now(UTC) + self.lasts).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        }
+
+    def answer(self, asked: Asked) -> Given:
+        if asked.path.startswith(STORE):
+            token = asked.headers["x-amz-security-token"]
+            if self.strict and token in self.used:
+                return error(400, "ExpiredToken")
+            self.used.append(token)
+            return error(404, "NoSuchKey")
+        if asked.path == "/latest/api/token":
+            return Given(200, "imds")
+        if asked.path == "/latest/meta-data/iam/security-credentials/":
+            return Given(200, "role")
+        if "AssumeRoleWithWebIdentity" in asked.path:
+            return Given(200, _as_xml(self.session()))
+        return Given(200, json.dumps({"Code": "Success", "Type": "AWS-HMAC", **self.session()}))
+
+
+def _as_xml(session: dict[str, str]) -> str:
+    renamed = {"Token": "SessionToken"}
+    inside = "".join(
+        f"<{renamed.get(name, name)}>{value}</{renamed.get(name, name)}>"
+        for name, value in session.items()
+    )
+    for tag in ("Credentials", "AssumeRoleWithWebIdentityResult"):
+        inside = f"<{tag}>{inside}</{tag}>"
+    return f"<AssumeRoleWithWebIdentityResponse>{inside}</AssumeRoleWithWebIdentityResponse>"
+
+
+@pytest.fixture(autouse=True)
+def nothing_outside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Take every credential of this machine away."""
+    for name in [each for each in os.environ if each.startswith(OURS)]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+
+@pytest.fixture(params=["container", "machine", "web identity"])
+def way(request, monkeypatch, tmp_path) -> Iterator[tuple[Answering, Issuer, dict[str, str]]]:
+    """Give credentials in one of the ways; return the options by which they are found."""
+    issuer = Issuer()
+    (tmp_path / "token").write_text("canary-jwt")
+    with answering(secure=request.param == "web identity") as place:
+        place.answer = issuer.answer
+        options: dict[str, str] = {}
+        match request.param:
+            case "container":
+                monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", f"{place.address}/given")
+                monkeypatch.setenv(
+                    "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", str(tmp_path / "token")
+                )
+            case "machine":
+                options["AWS_METADATA_ENDPOINT"] = place.address
+            case _:
+                monkeypatch.setenv("AWS_WEB_IDENTITY_TOKEN_FILE", str(tmp_path / "token"))
+                monkeypatch.setenv("AWS_ROLE_ARN", "arn:aws:iam::1:role/r")
+                monkeypatch.setenv("AWS_ENDPOINT_URL_STS", place.address)
+                options["allow_invalid_certificates"] = "true"
+        yield place, issuer, options
+
+
+def opened(place: Answering, **options: str) -> Store:
+    where = {"AWS_ENDPOINT": place.address, "AWS_ALLOW_HTTP": "true", "AWS_REGION": "us-east-1"}
+    return Store("s3://lake/in", StorageOptions({**where, **options}), retry=QUICK)
+
+
+def numbers(tokens: list[str]) -> list[int]:
+    return [int(token.removeprefix("session-")) for token in tokens]
+
+
+def test_a_store_that_is_open_for_longer_than_its_session_goes_on(way):
+    """Each session serves one request here: the next comes with another, and none is refused."""
+    place, issuer, options = way
+    store = opened(place, **options)
+    for number in range(REQUESTS):
+        assert store.get(f"{number}") is None
+    assert len(issuer.used) == REQUESTS
+    assert all(before < after for before, after in pairwise(numbers(issuer.used)))
+    assert issuer.given <= REQUESTS + 1
+
+
+def test_a_session_that_lasts_is_asked_for_once(way):
+    place, issuer, options = way
+    issuer.lasts, issuer.strict = HOUR, False
+    store = opened(place, **options)
+    for number in range(REQUESTS):
+        store.get(f"{number}")
+    assert (set(issuer.used), issuer.given) == ({"session-1"}, 1)
+
+
+def test_the_delta_log_is_reached_with_sessions_that_are_renewed(way):
+    """The library of the Delta log asks for its own, and renews them in the same way."""
+    place, issuer, options = way
+    store = opened(place, **options)
+    for _again in range(2):
+        with suppress(DeltaError, OSError):
+            DeltaTable(location(store.uri), storage_options=options_for(store))
+    assert len(issuer.used) >= 3
+    assert all(before < after for before, after in pairwise(numbers(issuer.used)))
+    assert not re.search("ExpiredToken", " ".join(each.path for each in place.asked))
+
+
+def test_a_session_that_the_store_takes_for_over_is_told(way):
+    place, issuer, options = way
+    issuer.lasts = HOUR
+    store = opened(place, **options)
+    store.get("a")
+    with pytest.raises(StoreMisconfigured, match="the session has expired"):
+        store.get("b")
