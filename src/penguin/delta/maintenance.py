@@ -21,7 +21,6 @@ from penguin.delta.expiry import (
     log_retention,
     removes_expired,
 )
-from penguin.delta.log.file import is_whole
 from penguin.delta.log.latest import noted_checkpoint
 from penguin.delta.on_disk import OnDisk
 from penguin.delta.table import Log, Table
@@ -113,6 +112,8 @@ class Maintenance:
         """Remove files of the log once all that replaces them can be read and is on disk."""
         if expired.base is None or not expired.files:
             return
+        from penguin.delta.log.checkpoint import is_whole  # noqa: PLC0415 - it loads Arrow
+
         for part in expired.base.parts:
             if not is_whole(store, part):
                 raise TableUnreadable(
