@@ -16,7 +16,7 @@ from penguin.backlog.look import LookCache, TableView, look
 from penguin.backlog.pending_metas import delete_metas
 from penguin.committer import AlreadyCommitted, Committed, Committer, Superseded
 from penguin.delta.log.cache import LogCache
-from penguin.delta.maintenance import Maintenance
+from penguin.delta.maintenance import Begin, Maintenance, at_once
 from penguin.delta.on_disk import OnDisk
 from penguin.delta.snapshot import Snapshot
 from penguin.delta.table import Log
@@ -83,6 +83,8 @@ class TableRun:
     open_store: Callable[[], Store | None]
     open_log: Callable[[Store, LogCache], Log] = Log
     pause: Callable[[float], object] = time.sleep
+    begin: Begin = at_once
+    """How a checkpoint is begun: no commit waits for one that is written beside them."""
     totals: Totals = field(default_factory=Totals)
     _log_cache: LogCache = field(default_factory=LogCache)
     _look_cache: LookCache = field(default_factory=LookCache)
@@ -102,7 +104,7 @@ class TableRun:
             checkpoint_interval=self.settings.checkpoint_interval,
             emit=self.emit,
             clock=self.clock,
-            on_disk=self._on_disk,
+            begin=self.begin,
         )
 
     @property
@@ -174,6 +176,10 @@ class TableRun:
                 if stopped.error.retryable:
                     raise stopped.error
         return worked
+
+    def finish(self) -> None:
+        """Wait for what is under way beside the commits."""
+        self._maintenance.finish()
 
     def _untried(self, view: TableView) -> tuple[HeldFile, ...]:
         """Return the held files that are worth a look: new ones, or all where the table changed."""

@@ -196,6 +196,7 @@ def _run(
     from lakebed.clock import Clock  # noqa: PLC0415
     from lakebed.polling import run_step, run_together  # noqa: PLC0415
     from penguin.cli import results  # noqa: PLC0415
+    from penguin.delta.maintenance import beside  # noqa: PLC0415
     from penguin.pipeline import TableRun, open_store  # noqa: PLC0415
 
     stop = around.stop
@@ -208,6 +209,7 @@ def _run(
             clock=clock,
             open_store=lambda table=table: open_store(table),  # type: ignore[misc]
             pause=stop.wait,
+            begin=beside,
         )
         for table in settings.tables
     ]
@@ -227,6 +229,7 @@ def _run(
         {each.settings.name: partial(poll, each) for each in runs}, emit, kind=PartKind.TABLE
     )
     for each in runs:
+        each.finish()
         for stopped in each.stopped.values():
             errors.setdefault(each.settings.name, stopped.error)
     results.results(
