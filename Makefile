@@ -93,8 +93,8 @@ bench-growth: setup ## measure what grows with the history; writes docs/performa
 bench-wide: setup java archive ## measure two workers of one core against one; writes docs/performance.md
 	$(BIN)/python -m bench.wide --write
 
-bench-commits: setup ## measure a commit to tables of up to a million files; writes docs/performance.md
-	$(BIN)/python -m bench.commits --most 1000000 --write
+bench-commits: setup java ## measure a commit to tables of up to a million files; writes docs/performance.md
+	$(BIN)/python -m bench.commits --most 1000000 --spark --write
 
 bench-cold: setup java ## measure what starts of the programs cost; writes docs/performance.md
 	$(BIN)/python -m bench.cold --spark 3 --write
