@@ -12,7 +12,7 @@ WORKERS ?= 2
 ARCHIVE := dist/blizzard-env.tar.gz
 
 .PHONY: help setup java demo check test test-quick test-spark test-stores archive wheel test-wheel test-cluster interop \
-  bench bench-all bench-growth bench-wide bench-commits features config-schema scaling format lock audit-deps sbom clean
+  bench bench-all bench-growth bench-wide bench-commits bench-cold features config-schema scaling format lock audit-deps sbom clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -100,8 +100,11 @@ bench-growth: setup ## measure what grows with the history; writes docs/performa
 bench-wide: setup java archive ## measure two workers of one core against one; writes docs/performance.md
 	$(BIN)/python -m bench.wide --write
 
-bench-commits: setup ## measure a commit to tables of up to a million files; writes docs/performance.md
-	$(BIN)/python -m bench.commits --most 1000000 --write
+bench-commits: setup java ## measure a commit to tables of up to a million files; writes docs/performance.md
+	$(BIN)/python -m bench.commits --most 1000000 --spark --write
+
+bench-cold: setup java ## measure what starts of the programs cost; writes docs/performance.md
+	$(BIN)/python -m bench.cold --spark 3 --write
 
 features: setup ## write docs/table-features.md from the code
 	$(BIN)/python -m tests.support.features_page

@@ -1,10 +1,11 @@
 """What a poll and a commit of ten files cost with so many files in the table already.
 
-Each measure runs in a process of its own, on a local disk, beside the same commit by deltalake.
+Each measure runs in a process of its own, on a local disk, beside the same commit by deltalake and,
+where it is asked for, by Spark with Delta. penguin also writes a checkpoint at the end.
 The table is made up: one real commit, and a checkpoint that names as many files as asked for.
 Run it from the root of the checkout:
 
-    .venv/bin/python -m bench.commits [--most 1000000] [--write]
+    .venv/bin/python -m bench.commits [--most 1000000] [--spark] [--write]
 
 `--write` puts the table into docs/performance.md.
 """
@@ -92,6 +93,7 @@ def _copies(adds: pa.Table, numbers: range) -> pa.Table:
     fields = [column.type.field(place) for place in range(column.type.num_fields)]
     parts = dict(zip([field.name for field in fields], column.flatten(), strict=True))
     parts["path"] = pa.array([f"date=2026-01-01/part-{number:09d}.parquet" for number in numbers])
+    parts["stats"] = pa.array([STATS.replace('"id":1', f'"id":{number}') for number in numbers])
     struct = pa.StructArray.from_arrays([parts[field.name] for field in fields], fields=fields)
     return many.set_column(many.schema.get_field_index("add"), "add", struct)
 
@@ -110,7 +112,10 @@ def penguins(folder: Path) -> Figures:
     store.asked.clear()
     found["commit"] = median(_rounds(partial(_commit, log)))
     found["commit_requests"] = store.asked.total() / ROUNDS
-    return found | {"mib": (_peak() - before) / 1024}
+    found["mib"] = (_peak() - before) / 1024
+    table = opened(log)
+    found["checkpoint"] = _seconds(table.checkpoint)
+    return found | {"checkpoint_mib": (_peak() - before) / 1024}
 
 
 def _commit(log: Log, name: str) -> None:
@@ -158,6 +163,23 @@ def libraries(folder: Path) -> Figures:
     return {"first": first, "commit": again, "mib": (_peak() - before) / 1024}
 
 
+def sparks(folder: Path) -> Figures:
+    """Measure an append of ten files by Spark with Delta: the first of a session, then others."""
+    from tests.support.delta_spark import session  # noqa: PLC0415 - a JVM, where it is asked for
+
+    spark = session()
+    spark.range(1).collect()
+    rows = spark.range(0, FILES, 1, FILES).selectExpr(
+        "id", "cast(id as string) as name", "to_date('2026-01-01') as date"
+    )
+
+    def commit(_name: str) -> None:
+        rows.write.format("delta").mode("append").save(str(folder))
+
+    first = _seconds(lambda: commit("cold"))
+    return {"first": first, "commit": median(_rounds(commit))}
+
+
 def _rounds(commit: Callable[[str], None]) -> list[float]:
     return [_seconds(partial(commit, f"w{number}")) for number in range(ROUNDS)]
 
@@ -172,13 +194,17 @@ def _peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
-MEASURES: dict[str, Callable[[Path], Figures]] = {"penguin": penguins, "deltalake": libraries}
+MEASURES: dict[str, Callable[[Path], Figures]] = {
+    "penguin": penguins,
+    "deltalake": libraries,
+    "Spark": sparks,
+}
 
 
-def measure(active: int) -> dict[str, Figures]:
+def measure(active: int, names: tuple[str, ...]) -> dict[str, Figures]:
     """Measure each in a process and on a table of its own."""
     found = {}
-    for name in MEASURES:
+    for name in names:
         with tempfile.TemporaryDirectory() as folder:
             place = str(Path(folder) / "table")
             for step in ("make", name):
@@ -191,16 +217,17 @@ def measure(active: int) -> dict[str, Figures]:
 def table_of(figures: dict[int, dict[str, Figures]]) -> str:
     """Write the figures as a table."""
     heads = ("files in the table", "by", "first commit, ms", "commit, ms", "requests", "poll, ms",
-             "requests", "memory, MiB")  # fmt: skip
-    lines = [f"| {' | '.join(heads)} |", f"|---:|---|{'---:|' * 6}"]
+             "requests", "memory, MiB", "checkpoint, s", "memory with it, MiB")  # fmt: skip
+    lines = [f"| {' | '.join(heads)} |", f"|---:|---|{'---:|' * 8}"]
     for active, found in figures.items():
         for name, one in found.items():
             poll = f"{one['poll'] * 1000:.2f}" if "poll" in one else ""
-            asked = [f"{one[key]:.0f}" if key in one else ""
-                     for key in ("commit_requests", "poll_requests")]  # fmt: skip
+            counts = ("commit_requests", "poll_requests", "mib", "checkpoint_mib")
+            asked = [f"{one[key]:.0f}" if key in one else "" for key in counts]
+            checkpoint = f"{one['checkpoint']:.1f}" if "checkpoint" in one else ""
             lines.append(
                 f"| {active:,} | {name} | {one['first'] * 1000:.0f} | {one['commit'] * 1000:.1f} "
-                f"| {asked[0]} | {poll} | {asked[1]} | {one['mib']:.0f} |"
+                f"| {asked[0]} | {poll} | {asked[1]} | {asked[2]} | {checkpoint} | {asked[3]} |"
             )
     return "\n".join(lines) + "\n"
 
@@ -210,6 +237,7 @@ def main() -> None:
     options = argparse.ArgumentParser()
     options.add_argument("step", nargs="*")
     options.add_argument("--most", type=int, default=SIZES[2])
+    options.add_argument("--spark", action="store_true")
     options.add_argument("--write", action="store_true")
     given = options.parse_args()
     if given.step:
@@ -219,7 +247,8 @@ def main() -> None:
         else:
             print(json.dumps(MEASURES[step](Path(folder))))
         return
-    text = table_of({size: measure(size) for size in SIZES if size <= given.most})
+    names = tuple(name for name in MEASURES if given.spark or name != "Spark")
+    text = table_of({size: measure(size, names) for size in SIZES if size <= given.most})
     print(text)
     if given.write:
         head, _, rest = PAGE.read_text().partition(BEGIN)

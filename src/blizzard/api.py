@@ -13,8 +13,8 @@ from typing import Any
 from rich.console import Console
 
 from blizzard.cli.output import tables_of
-from blizzard.cli.progress_bar import Display
 from blizzard.cli.rows.rewriting import renews
+from blizzard.cli.run.progress_bar import Display
 from blizzard.config import load as config_file
 from blizzard.execute.spark.cds_archive import require_java
 from blizzard.model.settings import BlizzardSettings

@@ -1,22 +1,28 @@
 """The arguments that both programs take, and the exit codes that both give."""
 
+import gc
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from enum import StrEnum
-from importlib.metadata import version
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, TextIO, cast
+from typing import Annotated, Any, ClassVar, TextIO, cast
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_group
 
 from lakebed.errors import ConfigInvalid, LakeError, ProtocolConflict, StoreMisconfigured
 from lakebed.telemetry.events import FaultFound
 from lakebed.telemetry.logs import LogFormat, LogLevel, log_events
 
 DONE, FAILED, USAGE = 0, 1, 2
+
+NEW_OBJECTS = 10_000
+"""New objects after which unused ones are looked for; Python's own number is 700."""
 
 
 class Output(StrEnum):
@@ -44,6 +50,31 @@ Least = Annotated[
 LineShape = Annotated[LogFormat, typer.Option("--log-format", help="Format of the log.")]
 
 
+@dataclass(frozen=True, slots=True)
+class DeferredCommand:
+    """A command, or a group of them, whose module is imported when it is called.
+
+    A list of commands shows its line of help without that: a program with many commands would
+    otherwise import all that any of them needs to say what it can do.
+    """
+
+    module: str
+    name: str
+    """What the module calls it: a function, or an app."""
+    help: str
+    """The first line of its help, as the command itself says it."""
+
+    def load(self, name: str) -> Any:  # noqa: ANN401 - typer's own types are private
+        """Import the command, and return it under the name that it is called by."""
+        found = getattr(import_module(self.module), self.name)
+        around = program()
+        if isinstance(found, typer.Typer):
+            around.add_typer(found, name=name)
+        else:
+            around.command(name=name)(found)
+        return get_group(around).commands[name]
+
+
 class ForwardingGroup(TyperGroup):
     """Commands whose shared options mean the same wherever they are written.
 
@@ -52,9 +83,19 @@ class ForwardingGroup(TyperGroup):
     have is refused by the command, and never ignored.
     """
 
+    deferred: ClassVar[Mapping[str, DeferredCommand]] = {}
+    """Commands that are imported when they are called; they are listed before the others."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:  # noqa: ANN401
+        super().__init__(*given, **named)
+        listed = {name: TyperCommand(name, help=one.help) for name, one in self.deferred.items()}
+        self.commands = {**listed, **self.commands}
+
     def resolve_command(self, ctx: Any, args: Any) -> Any:  # noqa: ANN401 - typer's own types are private
         """Return the command, and pass on to it what was written before it."""
         name, command, rest = super().resolve_command(ctx, args)
+        if name is not None and name in self.deferred:
+            command = self.deferred[name].load(name)
         if not rest and getattr(command, "no_args_is_help", False):
             return name, command, rest  # It does nothing by itself, and shows its commands.
         return name, command, [*_given_before(ctx), *rest]
@@ -74,10 +115,10 @@ def _given_before(context: Any) -> Iterator[str]:  # noqa: ANN401
             yield from (option.opts[0], str(each))
 
 
-def program() -> typer.Typer:
+def program(commands: type[ForwardingGroup] = ForwardingGroup) -> typer.Typer:
     """Return a command line that looks like the other program's."""
     return typer.Typer(
-        cls=ForwardingGroup,
+        cls=commands,
         add_completion=False,
         context_settings={"help_option_names": ["-h", "--help"]},
         pretty_exceptions_enable=False,
@@ -118,6 +159,9 @@ def _told_apart() -> Iterator[None]:
 
 def run_program(app: typer.Typer, name: str) -> None:
     """Run a command line; one that cannot print its results says so in a line and exits with 1."""
+    # What a start makes, modules and classes, lives as long as the program: to look through it time
+    # and again took a fifteenth of a short run.
+    gc.set_threshold(NEW_OBJECTS)
     sys.stdout = output = cast("TextIO", _Output(sys.stdout))
     try:
         try:
@@ -136,6 +180,8 @@ def version_option(name: str) -> Any:  # noqa: ANN401 - what typer.Option gives
 
     def print_version(wanted: bool) -> None:
         if wanted:
+            from importlib.metadata import version  # noqa: PLC0415 - it reads mail, at a price
+
             typer.echo(f"{name} {version('blizzard-penguin')}")
             raise typer.Exit
 

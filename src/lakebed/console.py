@@ -1,45 +1,44 @@
-"""What both programs print: lines, tables that fit 80 columns, durations, JSON, progress bars."""
+"""What both programs print: lines, tables that fit 80 columns, durations, JSON."""
 
 import json
-import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
 from enum import Enum
-from typing import Any
-
-from rich import box
-from rich.console import Console
-from rich.progress import BarColumn, Progress, ProgressColumn, TaskID, TextColumn
-from rich.table import Table
-from rich.text import Text
+from typing import TYPE_CHECKING, Any
 
 from lakebed.errors import printable
 from lakebed.units import is_are as is_are  # noqa: PLC0414 - printed here, counted there
 from lakebed.units import plural as plural  # noqa: PLC0414
 
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
 INLINED = {"inlined": True}
 """The metadata of a field of a row whose own fields are printed as the row's."""
 
 
-def console() -> Console:
+def console() -> "Console":
     """Return a console that prints names as they are: a file may be called `a[/b].ndjson`."""
+    from rich.console import Console  # noqa: PLC0415 - JSON is printed without it
+
     return Console(markup=False, highlight=False, emoji=False)
 
 
-def say(to: Console, text: str) -> None:
+def say(to: "Console", text: str) -> None:
     """Print a line of its own; a long one is left whole, so that it can be copied."""
     to.print(printable(text, keep="\n\t"), soft_wrap=True)
 
 
-def say_first(to: Console, lines: Sequence[str], most: int, indent: str = "  ") -> None:
+def say_first(to: "Console", lines: Sequence[str], most: int, indent: str = "  ") -> None:
     """Print the first lines, and how many more there are."""
     for line in lines[:most]:
         say(to, f"{indent}{line}")
     say_more(to, len(lines) - most, indent)
 
 
-def say_more(to: Console, count: int, indent: str = "  ") -> None:
+def say_more(to: "Console", count: int, indent: str = "  ") -> None:
     """Print how many more there are than were printed, if any."""
     if count > 0:
         say(to, f"{indent}... and {count:,} more; --output json has them all")
@@ -47,8 +46,11 @@ def say_more(to: Console, count: int, indent: str = "  ") -> None:
 
 def columns(
     *names: str, numbers: Iterable[str] = (), wide: Iterable[str] = (), header: bool = True
-) -> Table:
+) -> "Table":
     """Create a table that fits 80 columns: wide columns are folded, the rest is not."""
+    from rich import box  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+
     shown = Table(
         box=box.SIMPLE_HEAD,
         show_edge=False,
@@ -67,8 +69,10 @@ def columns(
     return shown
 
 
-def add(table: Table, *cells: object) -> None:
+def add(table: "Table", *cells: object) -> None:
     """Add a row of plain text."""
+    from rich.text import Text  # noqa: PLC0415
+
     table.add_row(*(Text("-" if cell is None else _shown(cell)) for cell in cells))
 
 
@@ -120,48 +124,3 @@ def _row(value: Any) -> dict[str, Any]:  # noqa: ANN401 - any dataclass
         below = plain(getattr(value, each.name))
         told |= below if INLINED.items() <= each.metadata.items() else {each.name: below}
     return told
-
-
-class ProgressBars:
-    """One bar for each thing under way, by its name; none at all while nothing is."""
-
-    def __init__(self, to: Console, *after_bar: ProgressColumn) -> None:
-        self._console = to
-        # A signal handler emits, too, and may interrupt us here.
-        self.lock = threading.RLock()
-        self._bars: dict[str, TaskID] = {}
-        self._progress = Progress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=20),
-            *after_bar,
-            console=to,
-            transient=True,
-            redirect_stdout=False,
-            redirect_stderr=False,
-        )
-
-    def write(self, line: str) -> None:
-        """Print a log line above the bars, just as it is."""
-        self._console.print(Text(line), soft_wrap=True)
-
-    def begin(self, name: str, description: str, total: float, **fields: Any) -> None:  # noqa: ANN401 - rich takes any field
-        """Show a bar."""
-        if not self._bars:
-            self._progress.start()
-        self._bars[name] = self._progress.add_task(description, total=total, **fields)
-
-    def update(self, name: str, **changes: Any) -> None:  # noqa: ANN401
-        """Bring a bar up to date, if it is shown."""
-        if name in self._bars:
-            self._progress.update(self._bars[name], **changes)
-
-    def end(self, name: str) -> None:
-        """Take a bar away, if it is shown."""
-        if (bar := self._bars.pop(name, None)) is None:
-            return
-        self._progress.remove_task(bar)
-        if not self._bars:
-            self._progress.stop()
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._bars

@@ -2,32 +2,17 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
-import pyarrow as pa
 from pydantic import Field as PydanticField
 
 from lakebed.types import NESTED_TYPES, RESCUED, FieldType, Provenance
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 ELEMENT, KEY, VALUE = "element", "key", "value"
 """What Delta and Parquet call the inner fields of lists and maps."""
-
-ARROW: Mapping[FieldType, pa.DataType] = {
-    FieldType.STRING: pa.string(),
-    FieldType.INT8: pa.int8(),
-    FieldType.INT16: pa.int16(),
-    FieldType.INT32: pa.int32(),
-    FieldType.INT64: pa.int64(),
-    FieldType.FLOAT32: pa.float32(),
-    FieldType.FLOAT64: pa.float64(),
-    FieldType.BOOLEAN: pa.bool_(),
-    FieldType.TIMESTAMP: pa.timestamp("us", tz="UTC"),
-    FieldType.TIMESTAMP_NTZ: pa.timestamp("us"),
-    FieldType.DATE: pa.date32(),
-    FieldType.JSON: pa.string(),
-    FieldType.BINARY: pa.binary(),
-}
-"""The types that need no more than their name."""
 
 DELTA: Mapping[FieldType, str] = {
     FieldType.STRING: "string",
@@ -44,7 +29,7 @@ DELTA: Mapping[FieldType, str] = {
     FieldType.JSON: "string",
     FieldType.BINARY: "binary",
 }
-"""The same types as Delta calls them."""
+"""The types that need no more than their name, as Delta calls them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,8 +107,12 @@ class Field:
                 return f"map<string, {_items(self).shown}>"
         return self.type.value
 
-    def arrow_type(self) -> pa.DataType:
+    def arrow_type(self) -> "pa.DataType":
         """Return the field's type in memory and in data files."""
+        import pyarrow as pa  # noqa: PLC0415 - most of penguin needs no Arrow
+
+        from lakebed.arrow_types import ARROW  # noqa: PLC0415
+
         match self.type:
             case FieldType.DECIMAL:
                 return pa.decimal128(self.precision, self.scale)
@@ -138,6 +127,8 @@ class Field:
 
     def arrow(self) -> "pa.Field[Any]":
         """Return the field as Arrow writes it."""
+        import pyarrow as pa  # noqa: PLC0415
+
         return pa.field(self.name, self.arrow_type(), self.nullable)
 
     def delta_type(self) -> str | dict[str, object]:
@@ -203,8 +194,10 @@ class Schema:
 
     fields: tuple[Field, ...]
 
-    def arrow(self) -> pa.Schema:
+    def arrow(self) -> "pa.Schema":
         """Return the schema of the data files and of the batches in memory."""
+        import pyarrow as pa  # noqa: PLC0415
+
         return pa.schema([field.arrow() for field in self.fields])
 
     def delta(self) -> dict[str, object]:

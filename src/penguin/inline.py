@@ -38,13 +38,20 @@ def committer(
 
     def commit() -> int:
         from lakebed.storage.store import Store  # noqa: PLC0415
+        from penguin.delta.maintenance import beside  # noqa: PLC0415
         from penguin.pipeline import TableRun, commit_all  # noqa: PLC0415
 
         nonlocal run
         if run is None:
             store = Store(settings.table_uri, settings.storage_options)
             # Kept from batch to batch, so that a pipeline that continues is reported.
-            run = TableRun(settings=settings, emit=emit, clock=clock, open_store=lambda: store)
+            run = TableRun(
+                settings=settings,
+                emit=emit,
+                clock=clock,
+                open_store=lambda: store,
+                begin=beside,
+            )
         return commit_all(run, pipeline)
 
     return commit

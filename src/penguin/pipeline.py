@@ -17,7 +17,7 @@ from penguin.backlog.pending_metas import delete_metas
 from penguin.catalog.registrar import OpenCatalog, Registrar
 from penguin.committer import AlreadyCommitted, Committed, Committer, Superseded
 from penguin.delta.log.cache import LogCache
-from penguin.delta.maintenance import Maintenance
+from penguin.delta.maintenance import Begin, Maintenance, at_once
 from penguin.delta.on_disk import OnDisk
 from penguin.delta.snapshot import Snapshot
 from penguin.delta.table import Log
@@ -87,6 +87,8 @@ class TableRun:
     open_catalog: OpenCatalog | None = None
     """Opens the catalog that the table is registered in; None for a run that leaves it alone."""
     pause: Callable[[float], object] = time.sleep
+    begin: Begin = at_once
+    """How a checkpoint is begun: no commit waits for one that is written beside them."""
     totals: Totals = field(default_factory=Totals)
     _log_cache: LogCache = field(default_factory=LogCache)
     _look_cache: LookCache = field(default_factory=LookCache)
@@ -109,7 +111,7 @@ class TableRun:
             checkpoint_interval=self.settings.checkpoint_interval,
             emit=self.emit,
             clock=self.clock,
-            on_disk=self._on_disk,
+            begin=self.begin,
         )
         if self.settings.catalog is not None and self.open_catalog is not None:
             self._registrar = Registrar(
@@ -122,7 +124,11 @@ class TableRun:
             )
 
     def finish(self) -> None:
-        """End well: let the catalog know of the last commit, for some seconds at most."""
+        """End well: wait for what is under way beside the commits.
+
+        The catalog is told of the last of them, for some seconds at most.
+        """
+        self._maintenance.finish()
         if self._registrar is not None:
             self._registrar.finish(self._facts)
 

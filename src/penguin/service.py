@@ -8,6 +8,7 @@ from lakebed.polling import Stop, run_step, run_together
 from lakebed.telemetry.events import Emit
 from lakebed.telemetry.health import PartKind
 from penguin.catalog.opening import open_catalog
+from penguin.delta.maintenance import beside
 from penguin.model.settings import PenguinSettings, TableSettings
 from penguin.pipeline import TableRun, Totals, open_store
 
@@ -34,6 +35,7 @@ def commit_tables(
             clock=clock,
             open_store=partial(open_store, table),
             open_catalog=open_catalog,
+            begin=beside,
             pause=stop.wait,
         )
         for table in settings.tables

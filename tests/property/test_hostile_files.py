@@ -28,7 +28,8 @@ from lakebed.storage.parquet_tail import footer_of
 from lakebed.storage.store import Store
 from lakebed.telemetry.events import FaultFound
 from lakebed.telemetry.logs import LONGEST_TEXT, LogFormat, LogLevel, log_events
-from penguin.delta.log.file import read_checkpoint, read_version
+from penguin.delta.log.checkpoint import read_checkpoint
+from penguin.delta.log.file import read_version
 from penguin.delta.log.history import parse_version
 from penguin.delta.log.latest import noted_checkpoint, read_latest
 from penguin.delta.log.search import LogSearch

@@ -22,7 +22,7 @@ from lakebed.layout import TablePath, journal_folder, log_version
 from lakebed.listing.names import is_usable, leads_elsewhere
 from lakebed.partition import folder
 from lakebed.storage.store import Store
-from penguin.delta.log.file import sidecar_of
+from penguin.delta.log.checkpoint import sidecar_of
 from penguin.foreign.rules import why_not_a_data_file
 from penguin.model.errors import TableUnreadable
 from tests.support.builders import facts, ndjson, no_options, put, rows

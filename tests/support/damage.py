@@ -10,7 +10,8 @@ from random import Random
 from blizzard.worker.ndjson.compiled.vector import WIDTH
 from blizzard.worker.ndjson.decoder import OTHER_FIELDS, USUAL_LIMITS
 from blizzard.worker.ndjson.lines import BadLine, Decoded
-from lakebed.schema import ARROW, Field, Schema
+from lakebed.arrow_types import ARROW
+from lakebed.schema import Field, Schema
 from lakebed.types import FieldType
 
 LIMIT = 1 << 20

@@ -22,6 +22,7 @@ from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 from lakebed.telemetry.events import Emit, Event
 from lakebed.types import FieldType, Handoff
+from penguin.delta.maintenance import Begin, at_once
 from penguin.delta.table import Log, Table
 from penguin.inspect.explain import explain
 from penguin.model.commit import CommitPlan
@@ -198,6 +199,7 @@ class Penguin:
     log: type[Log] = Log
     events: list[Event] = field(default_factory=list)
     clock: Clock = field(default_factory=Clock)
+    begin: Begin = at_once
 
     def __post_init__(self) -> None:
         self.run = TableRun(
@@ -207,6 +209,7 @@ class Penguin:
             open_store=lambda: self.table.store,
             open_log=self.log,
             pause=lambda _seconds: None,
+            begin=self.begin,
         )
 
     def step(self) -> bool:

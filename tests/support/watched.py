@@ -12,7 +12,7 @@ from blizzard.model.progress import Report
 from blizzard.pipeline import Pipeline
 from lakebed.telemetry.events import Emit, shared
 from lakebed.telemetry.health import Part, PartKind
-from lakebed.telemetry.server import observed
+from lakebed.telemetry.observed import observed
 from tests.support.builders import BEGUN, Bench, pipeline_settings
 from tests.support.scrape import Pages
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from blizzard.cli.dry_run import explanation
+from blizzard.cli.run.dry_run import explanation
 from blizzard.discover.finding import Finding
 from blizzard.handoff.publish import CommitInline
 from blizzard.inspect.explain import Explanation

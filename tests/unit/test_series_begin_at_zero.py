@@ -14,7 +14,7 @@ import blizzard
 import lakebed
 import penguin
 from blizzard import metrics
-from blizzard.cli import app
+from blizzard.cli.run import command
 from blizzard.config.load import load
 from blizzard.events import SourceFileFailed
 from blizzard.metrics import FAILURES
@@ -207,7 +207,7 @@ def test_metrics_of_inline_commits_begin_at_zero_too(tmp_path: Path):
         f"  c: {pipeline % ('/in/c', sink % ('/t/c', 'penguin'))}\n"
         f"tables: {{events: {{table_uri: /t/a}}, other: {{table_uri: /t/c}}}}\n"
     )
-    assert app._tables_committed_inline(load([file], [], {})) == [
+    assert command._tables_committed_inline(load([file], [], {})) == [
         Part(PartKind.TABLE, "events"),
         Part(PartKind.TABLE, "/t/b"),
     ]

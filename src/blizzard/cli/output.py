@@ -3,10 +3,10 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
+from blizzard.cli.options import One as One  # noqa: PLC0414 - it comes with the others
 from blizzard.config import load as config
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
 from blizzard.service import TableOf
@@ -18,11 +18,6 @@ from lakebed.telemetry.logs import LogFormat
 from penguin import inline
 from penguin.config import load as penguin_config
 from penguin.model.settings import TableSettings
-
-One = Annotated[
-    str | None,
-    typer.Option("-p", "--pipeline", metavar="NAME", help="Only this pipeline."),
-]
 
 
 def load(

@@ -11,8 +11,8 @@ from typing import Annotated
 
 import typer
 
-from blizzard.cli.dry_run import explained
 from blizzard.cli.output import open_reader, tables_of
+from blizzard.cli.run.dry_run import explained
 from blizzard.config import load as config
 from blizzard.execute.spark.cds_archive import require_java
 from blizzard.handoff.dead_letters import dlq_location_of

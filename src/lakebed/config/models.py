@@ -241,7 +241,7 @@ class Pipeline(Section):
     sources: dict[str, Source] = {}
     sink: Sink | None = None
     schema_: DeclaredSchema | None = Field(default=None, alias="schema")
-    error_handling: ErrorHandling = ErrorHandling()
+    error_handling: ErrorHandling = Field(default_factory=ErrorHandling)
 
     def named_sources(self) -> Iterator[tuple[KeyPath, str, Source]]:
         """Yield every source with its key path below the pipeline, and its name."""
@@ -338,8 +338,8 @@ class Document(Section):
     tables: dict[str, Table] = {}
     storage: list[StorageProfile] = []
     global_: Global = Field(default=Global(), alias="global")
-    spark: Spark = Spark()
-    metrics: Metrics = Metrics()
+    spark: Spark = Field(default_factory=Spark)
+    metrics: Metrics = Field(default_factory=Metrics)
 
     @property
     def has_single_form(self) -> bool:

@@ -178,8 +178,3 @@ class DeclaredSchema(Section):
             return self.on_mismatch
         found = self.is_inferred or self.unknown is UnknownFields.ADD
         return OnMismatch.RESCUE if found else OnMismatch.FAIL
-
-
-DeclaredType.model_rebuild()
-DeclaredItems.model_rebuild()
-DeclaredField.model_rebuild()

@@ -21,7 +21,11 @@ Flag = Annotated[bool, BeforeValidator(_boolean)]
 class Section(BaseModel):
     """A closed section: an unknown key is a fault. A key without a value counts as not given."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+    # Built with the first document that is read: a section that is part of others would otherwise
+    # be built again for each of them.
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, hide_input_in_errors=True, defer_build=True
+    )
 
     @model_validator(mode="before")
     @classmethod

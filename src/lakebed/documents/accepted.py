@@ -3,9 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from pydantic import TypeAdapter
-
-from lakebed.documents.reading import validated
+from lakebed.documents.reading import adapter_of, validated
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,15 +22,12 @@ class Accepted:
     created: str
 
 
-_ACCEPTED = TypeAdapter(Accepted)
-
-
 def encode_accepted(document: Accepted) -> bytes:
     """Write a document, a line of JSON that ends in a newline."""
-    return _ACCEPTED.dump_json(document) + b"\n"
+    return adapter_of(Accepted).dump_json(document) + b"\n"
 
 
 def decode_accepted(body: bytes, path: str) -> Accepted:
     """Read a document; one that cannot be read is an error, never nothing that was accepted."""
     remedy = "; restore it from a backup, or delete it and accept the version again"
-    return validated(_ACCEPTED, body, path, what="document", remedy=remedy)
+    return validated(Accepted, body, path, what="document", remedy=remedy)

@@ -10,13 +10,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal, TypeVar
 
-from pydantic import TypeAdapter
-
 from lakebed.documents import formats
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.lineage import Lineage
 from lakebed.documents.quarantine_file import QuarantineFile, Resolved
-from lakebed.documents.reading import validated
+from lakebed.documents.reading import adapter_of, validated
 from lakebed.documents.replacement import Replacement
 from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import DocumentUnreadable
@@ -240,13 +238,15 @@ def encode(document: Entry | Protocol | Receipt | Started) -> bytes:
     """Write a document, a line of JSON that ends in a newline."""
     match document:
         case Entry():
-            return _ENTRY.dump_json(replace(document, format=format_of(document))) + b"\n"
+            return (
+                adapter_of(Entry).dump_json(replace(document, format=format_of(document))) + b"\n"
+            )
         case Protocol():
-            return _PROTOCOL.dump_json(document) + b"\n"
+            return adapter_of(Protocol).dump_json(document) + b"\n"
         case Receipt():
-            return _RECEIPT.dump_json(document) + b"\n"
+            return adapter_of(Receipt).dump_json(document) + b"\n"
         case Started():
-            return _STARTED.dump_json(document) + b"\n"
+            return adapter_of(Started).dump_json(document) + b"\n"
 
 
 def format_of(entry: Entry) -> int:
@@ -262,7 +262,7 @@ def format_of(entry: Entry) -> int:
 
 def decode_entry(body: bytes, path: str) -> Entry:
     """Read an entry; whatever is wrong with it stops the run and names the object."""
-    entry = _decode(_ENTRY, body, path)
+    entry = _decode(Entry, body, path)
     try:
         datetime.fromisoformat(entry.created)
     except ValueError as invalid:
@@ -275,29 +275,24 @@ def decode_entry(body: bytes, path: str) -> Entry:
 
 def decode_protocol(body: bytes, path: str) -> Protocol:
     """Read a protocol document."""
-    return _decode(_PROTOCOL, body, path)
+    return _decode(Protocol, body, path)
 
 
 def decode_started(body: bytes, path: str) -> Started:
     """Read how often a batch was started."""
-    return _decode(_STARTED, body, path)
+    return _decode(Started, body, path)
 
 
 def decode_receipt(body: bytes, path: str) -> Receipt:
     """Read a receipt."""
-    return _decode(_RECEIPT, body, path)
+    return _decode(Receipt, body, path)
 
 
 Document = TypeVar("Document", Entry, Protocol, Receipt, Started)
 
-_ENTRY = TypeAdapter(Entry)
-_PROTOCOL = TypeAdapter(Protocol)
-_RECEIPT = TypeAdapter(Receipt)
-_STARTED = TypeAdapter(Started)
 
-
-def _decode(adapter: TypeAdapter[Document], body: bytes, path: str) -> Document:
-    document = validated(adapter, body, path, what="document", remedy="; restore it from a backup")
+def _decode(kind: type[Document], body: bytes, path: str) -> Document:
+    document = validated(kind, body, path, what="document", remedy="; restore it from a backup")
     known = formats.FORMATS if isinstance(document, Entry) else (formats.FORMAT,)
     if isinstance(document, Entry | Protocol) and document.format not in known:
         raise DocumentUnreadable(

@@ -10,8 +10,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
-from pydantic import TypeAdapter
-
 from lakebed.documents.reading import validated
 
 
@@ -68,13 +66,9 @@ def encode_meta(meta: Meta) -> bytes:
 
 def decode_meta(body: bytes, path: str) -> Meta:
     """Read a meta of whichever program; keys that we do not know are no fault."""
-    return validated(_META, body, path, what="meta")
+    return validated(Meta, body, path, what="meta")
 
 
 def decode_held(body: bytes, path: str) -> HeldMeta:
     """Read the meta of a file that was set aside."""
-    return validated(_HELD, body, path, what="meta")
-
-
-_META = TypeAdapter(Meta)
-_HELD = TypeAdapter(HeldMeta)
+    return validated(HeldMeta, body, path, what="meta")

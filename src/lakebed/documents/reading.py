@@ -9,6 +9,8 @@ from lakebed.errors import DocumentUnreadable
 
 Document = TypeVar("Document")
 
+_ADAPTERS: dict[type[Any], TypeAdapter[Any]] = {}
+
 
 def parse_json(text: str | bytes) -> Any:  # noqa: ANN401 - whatever JSON holds
     """Return the value of a JSON text; a ValueError says that it has none."""
@@ -18,12 +20,20 @@ def parse_json(text: str | bytes) -> Any:  # noqa: ANN401 - whatever JSON holds
         raise ValueError("it is nested too deep") from None
 
 
+def adapter_of(kind: type[Document]) -> TypeAdapter[Document]:
+    """Return what reads and writes documents of a kind; it is built when it is first asked for."""
+    found: TypeAdapter[Document] | None = _ADAPTERS.get(kind)
+    if found is None:
+        found = _ADAPTERS[kind] = TypeAdapter(kind)
+    return found
+
+
 def validated(
-    adapter: TypeAdapter[Document], body: bytes, path: str, *, what: str, remedy: str = ""
+    kind: type[Document], body: bytes, path: str, *, what: str, remedy: str = ""
 ) -> Document:
     """Return the value of a document; raise a DocumentUnreadable where it has none."""
     try:
-        return adapter.validate_json(body)
+        return adapter_of(kind).validate_json(body)
     except ValidationError as invalid:
         first = invalid.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "the document"

@@ -3,7 +3,7 @@
 import sys
 import time
 from dataclasses import replace
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -23,15 +23,15 @@ from lakebed.arguments import (
     usage_is_checked,
     version_option,
 )
-from lakebed.clock import Clock
 from lakebed.errors import LakeError
 from lakebed.telemetry.events import Emit, shared
 from lakebed.telemetry.health import Part, PartKind
 from lakebed.telemetry.logs import LogFormat, LogLevel, log_events
-from penguin.cli import fsck, operator, options, report, results, vacuum
-from penguin.cli.rows import CommitRow, HeldRows, StatusRow
-from penguin.cli.surroundings import Surroundings
-from penguin.model.settings import PenguinSettings
+from penguin.cli import fsck, operator, options, vacuum
+
+if TYPE_CHECKING:
+    from penguin.cli.surroundings import Surroundings
+    from penguin.model.settings import PenguinSettings
 
 app = program()
 app.add_typer(operator.app)
@@ -66,7 +66,8 @@ def run(
     emit = _log(log_level, log_format)
     if dry_run:
         raise typer.Exit(_explain(settings, output))
-    from lakebed.telemetry.server import observed  # noqa: PLC0415
+    from lakebed.telemetry.observed import observed  # noqa: PLC0415
+    from penguin.cli.surroundings import Surroundings  # noqa: PLC0415
     from penguin.metrics import METRICS  # noqa: PLC0415
 
     with (
@@ -96,7 +97,10 @@ def status(
 ) -> None:
     """Show what is committed, what is waiting, and what is held."""
     tables = options.tables(files, folders)
+    from lakebed.clock import Clock  # noqa: PLC0415
     from penguin.catalog.opening import open_catalog  # noqa: PLC0415
+    from penguin.cli import report  # noqa: PLC0415
+    from penguin.cli.rows import StatusRow  # noqa: PLC0415
     from penguin.inspect.status import table_status  # noqa: PLC0415
     from penguin.pipeline import open_reader  # noqa: PLC0415
 
@@ -126,6 +130,9 @@ def held(
     The exit code is 1 if there are any.
     """
     tables = options.tables(files, folders)
+    from lakebed.clock import Clock  # noqa: PLC0415
+    from penguin.cli import report  # noqa: PLC0415
+    from penguin.cli.rows import HeldRows  # noqa: PLC0415
     from penguin.inspect.status import table_status  # noqa: PLC0415
     from penguin.pipeline import open_reader  # noqa: PLC0415
 
@@ -164,6 +171,8 @@ def history(
 ) -> None:
     """Show the last commits of each table, the newest first."""
     tables = options.tables(files, folders)
+    from penguin.cli import report  # noqa: PLC0415
+    from penguin.cli.rows import CommitRow  # noqa: PLC0415
     from penguin.delta.log.versions import read_history  # noqa: PLC0415
     from penguin.delta.snapshot import LogReader  # noqa: PLC0415
     from penguin.pipeline import open_reader  # noqa: PLC0415
@@ -183,9 +192,11 @@ def history(
 
 
 def _run(
-    settings: PenguinSettings, emit: Emit, around: Surroundings, *, once: bool, output: Output
+    settings: "PenguinSettings", emit: Emit, around: "Surroundings", *, once: bool, output: Output
 ) -> int:
     """Commit to every table in a thread of its own; none of them stops another."""
+    from lakebed.clock import Clock  # noqa: PLC0415
+    from penguin.cli import results  # noqa: PLC0415
     from penguin.service import commit_tables  # noqa: PLC0415
 
     around.listen(around.stop, emit)
@@ -209,8 +220,9 @@ def _run(
     return max((exit_code_of(each.error) for each in runs if each.error), default=held)
 
 
-def _explain(settings: PenguinSettings, output: Output) -> int:
+def _explain(settings: "PenguinSettings", output: Output) -> int:
     """Print what the next commit of each table would do."""
+    from penguin.cli import results  # noqa: PLC0415
     from penguin.inspect.explain import explain  # noqa: PLC0415
     from penguin.pipeline import open_reader  # noqa: PLC0415
 

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lakebed.arguments import DONE, FAILED, USAGE, Files, Folders, Outcome, Output, Shape, Sure
-from lakebed.clock import Clock
 from lakebed.units import entries_from, is_are, plural
-from penguin.cli import options, settled
-from penguin.model.settings import TableSettings
+from penguin.cli import options
 
 if TYPE_CHECKING:
+    from penguin.model.settings import TableSettings
     from penguin.operate.release import HeldFileOperations
     from penguin.operate.replay import Replay, RolledBackPipeline
 
@@ -42,6 +41,8 @@ def release(
     if bool(ids) == every:
         sys.stderr.write("error: name files by their IDs, or use --all\n")
         raise typer.Exit(USAGE)
+    from penguin.cli import settled  # noqa: PLC0415 - printing is loaded by whoever prints
+
     rows, outcome = [], Outcome()
     for table, operations, names in _chosen(options.tables(files, folders), ids, outcome):
         with outcome.of(table.name):
@@ -70,6 +71,8 @@ def discard(
     output: Shape = Output.TEXT,
 ) -> None:
     """Discard held files for good; their rows will not be in the table."""
+    from penguin.cli import settled  # noqa: PLC0415
+
     rows, outcome = [], Outcome()
     tables = options.tables(files, folders)
     for table, operations, names in _chosen(tables, ids, outcome, contested=True):
@@ -160,7 +163,7 @@ def forget(
 
 
 def _settle_lost(
-    tables: tuple[TableSettings, ...],
+    tables: "tuple[TableSettings, ...]",
     settle: "Callable[[Replay], list[str]]",
     *,
     nothing: str,
@@ -168,6 +171,8 @@ def _settle_lost(
     output: Output,
 ) -> int:
     """Settle every table, and print what was done or would be, or that there is `nothing`."""
+    from lakebed.clock import Clock  # noqa: PLC0415
+    from penguin.cli import settled  # noqa: PLC0415
     from penguin.operate.replay import Replay  # noqa: PLC0415
     from penguin.pipeline import open_store  # noqa: PLC0415
 
@@ -245,7 +250,7 @@ def _in_doubt(rolled_back: "RolledBackPipeline") -> str:
 
 
 def _chosen(
-    tables: tuple[TableSettings, ...],
+    tables: "tuple[TableSettings, ...]",
     ids: list[str] | None,
     outcome: Outcome,
     *,
@@ -255,6 +260,7 @@ def _chosen(
 
     A table that cannot be read fails the command, and does not keep it from the others.
     """
+    from lakebed.clock import Clock  # noqa: PLC0415
     from penguin.operate.release import HeldFileOperations  # noqa: PLC0415
     from penguin.pipeline import open_store  # noqa: PLC0415
 

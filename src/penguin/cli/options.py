@@ -3,22 +3,26 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lakebed.arguments import usage_is_checked
 from lakebed.telemetry.logs import LogFormat
-from penguin.config import load
-from penguin.model.settings import PenguinSettings, TableSettings
+
+if TYPE_CHECKING:
+    from penguin.model.settings import PenguinSettings, TableSettings
 
 
 def settings(
     files: list[Path] | None, folders: list[Path] | None, shape: LogFormat = LogFormat.TEXT
-) -> PenguinSettings:
+) -> "PenguinSettings":
     """Load what a command is given; its faults end the program."""
+    from penguin.config import load  # noqa: PLC0415 - help is printed without it
+
     with usage_is_checked(shape):
         return load.load(files or [], folders or [], os.environ, _refused_properties)
 
 
-def tables(files: list[Path] | None, folders: list[Path] | None) -> tuple[TableSettings, ...]:
+def tables(files: list[Path] | None, folders: list[Path] | None) -> "tuple[TableSettings, ...]":
     """Load the tables of what a command is given."""
     return settings(files, folders).tables
 

@@ -3,7 +3,7 @@
 from rich.console import Console
 from rich.progress import TextColumn
 
-from lakebed.console import ProgressBars
+from lakebed.progress_bars import ProgressBars
 from lakebed.telemetry.events import Event, StepFailed, StepFinished
 from penguin.events.backlog import FilesLookedAt
 

@@ -1,11 +1,12 @@
-"""How deltalake is reached: its errors become ours, a panic of its core included."""
+"""How deltalake is reached: its errors become ours, a panic of its core included.
+
+It is imported where it is used: a commit that only adds files does not need it.
+"""
 
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
-
-from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
 from lakebed.errors import LakeError, StoreDenied, StoreFull
 from lakebed.locations import openable
@@ -24,6 +25,8 @@ class NoTable(LakeError):
 @contextmanager
 def translated(store: Reader, *, unreadable: bool = False) -> Iterator[None]:
     """Turn whatever the library raises into our errors, without its secrets."""
+    from deltalake.exceptions import DeltaError  # noqa: PLC0415
+
     try:
         yield
     except (DeltaError, OSError, ValueError, RuntimeError) as cause:
@@ -36,6 +39,12 @@ def translated(store: Reader, *, unreadable: bool = False) -> Iterator[None]:
 
 
 def _raise_ours(store: Reader, cause: BaseException, *, unreadable: bool) -> NoReturn:
+    from deltalake.exceptions import (  # noqa: PLC0415
+        CommitFailedError,
+        DeltaError,
+        TableNotFoundError,
+    )
+
     if unreadable and isinstance(cause, TableNotFoundError):
         raise NoTable("there is no table", table=store.uri) from cause
     text = remote.explained(str(cause) or type(cause).__name__, store.options)

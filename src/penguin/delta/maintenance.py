@@ -1,12 +1,16 @@
 """Maintenance of a Delta log: a checkpoint when one is due, and removal of expired versions.
 
-Neither is part of a commit: what fails here is reported, tried again later, and affects no commit.
+Neither is part of a commit, and none waits for them: they are done beside the commits, in a thread
+of their own. What fails here is reported, tried again later, and affects no commit.
 What may be removed is decided here, not by the library: it takes an interval that it cannot read
 for 30 days, and on a local disk it removes versions before the checkpoint that replaces them is on
 disk.
 """
 
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from lakebed.clock import Clock
 from lakebed.errors import LakeError
@@ -21,7 +25,6 @@ from penguin.delta.expiry import (
     log_retention,
     removes_expired,
 )
-from penguin.delta.log.file import is_whole
 from penguin.delta.log.latest import noted_checkpoint
 from penguin.delta.on_disk import OnDisk
 from penguin.delta.table import Log, Table
@@ -41,6 +44,27 @@ MOST_VERSIONS = 100
 CLEAN_UP_SECS = 86_400.0
 """Between two clean-ups of a table: each lists the whole log."""
 
+Work = Callable[[], None]
+Begin = Callable[[Work], Work]
+"""Begins some work, and returns what waits for its end."""
+
+
+def at_once(work: Work) -> Work:
+    """Do the work before anything else is done."""
+    work()
+    return lambda: None
+
+
+def beside(work: Work) -> Work:
+    """Do the work in a thread of its own.
+
+    The interpreter waits for it when it ends: the library must not be left in the middle of a
+    call. A process that is killed meanwhile leaves at most an unfinished upload, which nobody sees.
+    """
+    thread = threading.Thread(target=work, name="checkpoint", daemon=False)
+    thread.start()
+    return thread.join
+
 
 @dataclass(slots=True, kw_only=True)
 class Maintenance:
@@ -50,14 +74,21 @@ class Maintenance:
     checkpoint_interval: int
     emit: Emit
     clock: Clock
-    on_disk: OnDisk = field(default_factory=OnDisk)
+    begin: Begin = at_once
+    _on_disk: OnDisk = field(default_factory=OnDisk)
+    """Not that of the commits: they go on meanwhile."""
+    _under_way: bool = False
+    _wait: Work = lambda: None
     _cleaned_up: float | None = None
     _not_due: int | None = None
     """The version at which no checkpoint was due: it is not asked for again."""
 
     def see_to(self, log: Log, store: Store, version: int) -> None:
-        """Write a checkpoint of the last version if one is due, then remove what has expired."""
-        if version == self._not_due:
+        """Begin a checkpoint of the last version if one is due, then remove what has expired.
+
+        While one is under way no other is begun: the next commit after its end asks again.
+        """
+        if version == self._not_due or self._under_way:
             return
         try:
             note = noted_checkpoint(store)
@@ -67,16 +98,33 @@ class Maintenance:
             table = log.open()
             if table is None:
                 return
+            self._not_due, self._under_way = version, True
+            self._wait = self.begin(partial(self._maintain, table, store))
+        except (LakeError, RuntimeError) as error:
+            # A RuntimeError says that no thread can be started.
+            self._not_due, self._under_way = None, False
+            self.emit(CheckpointFailed(table=self.table, version=version, error=str(error)))
+
+    def finish(self) -> None:
+        """Wait for the end of what is under way."""
+        self._wait()
+
+    def _maintain(self, table: Table, store: Store) -> None:
+        """Write the checkpoint and clean up; an error is told, whatever it is, and ends no run."""
+        try:
             table.checkpoint()
             # Readers begin with it, and fail where its note is on disk and it is not.
             self._sync_checkpoint(store)
-        except LakeError as error:
-            self.emit(CheckpointFailed(table=self.table, version=version, error=str(error)))
-            return
-        self._not_due = version
-        self.emit(CheckpointWritten(table=self.table, version=table.version))
-        if removes_expired(table.facts.configuration) and self._is_time():
-            self._clean_up(table, store)
+            self.emit(CheckpointWritten(table=self.table, version=table.version))
+            if removes_expired(table.facts.configuration) and self._is_time():
+                self._clean_up(table, store)
+        except Exception as error:  # noqa: BLE001 - in a thread of its own nobody else would tell
+            self._not_due = None
+            text = str(error) or type(error).__name__
+            self.emit(CheckpointFailed(table=self.table, version=table.version, error=text))
+        finally:
+            table.let_go()
+            self._under_way = False
 
     def _sync_checkpoint(self, store: Store) -> None:
         version = noted_checkpoint(store).version
@@ -113,6 +161,8 @@ class Maintenance:
         """Remove files of the log once all that replaces them can be read and is on disk."""
         if expired.base is None or not expired.files:
             return
+        from penguin.delta.log.checkpoint import is_whole  # noqa: PLC0415 - it loads Arrow
+
         for part in expired.base.parts:
             if not is_whole(store, part):
                 raise TableUnreadable(
@@ -120,7 +170,7 @@ class Maintenance:
                     path=store.describe(part.path),
                 )
             store.sync(part.path)
-        self.on_disk.up_to(store, table.version)
+        self._on_disk.up_to(store, table.version)
         for path in expired.files:
             store.delete(path)
 

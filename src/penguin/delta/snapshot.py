@@ -8,10 +8,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
-
-import pyarrow as pa
-from deltalake import DeltaTable
 
 from lakebed.errors import StoreDenied
 from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT, journal_transaction, pipeline_transaction
@@ -34,6 +32,9 @@ from penguin.model.errors import CommitFailed, TableUnreadable, TableUnsupported
 from penguin.model.table import DeltaSchema, TableFacts
 from penguin.model.table_features import DELETION_VECTORS, ROW_TRACKING, is_on
 
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
 ELSEWHERE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
 """How the name of a file begins that is not relative to the table."""
 LOG_FILE = re.compile(r"\d{20}\.(json|checkpoint\..*)")
@@ -51,13 +52,13 @@ class FileFacts:
 class Snapshot:
     """One version of a table, to be read only."""
 
-    def __init__(self, of: DeltaTable | CachedVersion, store: Reader) -> None:
+    def __init__(self, of: "DeltaTable | CachedVersion", store: Reader) -> None:
         self._store = store
         self._loaded = None if isinstance(of, CachedVersion) else of
         self.known = of if isinstance(of, CachedVersion) else _read(of, store)
 
     @property
-    def _handle(self) -> DeltaTable:
+    def _handle(self) -> "DeltaTable":
         """Return the library's table of this very version, opened now where it was recalled."""
         if self._loaded is None:
             try:
@@ -123,6 +124,8 @@ class Snapshot:
 
         A table may have others: those of a shallow clone are in the directory of another table.
         """
+        import pyarrow as pa  # noqa: PLC0415 - only whoever asks for rows or files needs it
+
         named = naming(self._store)
         with translated(self._store):
             rows = pa.table(self._handle.get_add_actions(flatten=True)).to_pylist()
@@ -184,6 +187,8 @@ class Snapshot:
 
     def first_rows(self, columns: tuple[str, ...], count: int) -> tuple[tuple[object, ...], ...]:
         """Read some rows, whichever come first."""
+        import pyarrow as pa  # noqa: PLC0415
+
         rows: list[tuple[object, ...]] = []
         with translated(self._store):
             # Not to_pyarrow_table: it can abort a short-lived process at its end.
@@ -237,7 +242,7 @@ class LogReader:
             schema: DeltaSchema = json.loads(_load(self.store, version).schema().to_json())
             return schema
 
-    def _handle(self) -> DeltaTable | None:
+    def _handle(self) -> "DeltaTable | None":
         found = self._open()
         if found is not None or not has_log(self.store):
             return found
@@ -248,7 +253,7 @@ class LogReader:
             raise _unreadable(self.store)
         return found
 
-    def _open(self) -> DeltaTable | None:
+    def _open(self) -> "DeltaTable | None":
         try:
             with translated(self.store, unreadable=True):
                 return _load(self.store)
@@ -276,11 +281,13 @@ def _version_of(uri: str, options: StorageOptions, app_id: str) -> int | None:
     return None if snapshot is None else snapshot.transaction(app_id)
 
 
-def _load(store: Reader, version: int | None = None) -> DeltaTable:
+def _load(store: Reader, version: int | None = None) -> "DeltaTable":
+    from deltalake import DeltaTable  # noqa: PLC0415 - only where the log is not read without it
+
     return DeltaTable(location(store.uri), version=version, storage_options=options_for(store))
 
 
-def _read(handle: DeltaTable, store: Reader) -> CachedVersion:
+def _read(handle: "DeltaTable", store: Reader) -> CachedVersion:
     """Read what a table is."""
     with translated(store, unreadable=True):
         metadata, said = handle.metadata(), handle.protocol()

@@ -11,10 +11,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import ClassVar
-
-from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema
-from deltalake.transaction import create_table_with_add_actions
+from typing import TYPE_CHECKING, ClassVar
 
 from lakebed.documents.data_file import FinishedFile
 from lakebed.errors import StoreUnavailable
@@ -42,11 +39,14 @@ from penguin.model.table_features import (
     maps_columns,
 )
 
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
 
 class Table(Snapshot):
     """One version of a table that commits can be made against."""
 
-    def __init__(self, of: DeltaTable | CachedVersion, store: Store) -> None:
+    def __init__(self, of: "DeltaTable | CachedVersion", store: Store) -> None:
         super().__init__(of, store)
         self._writable = store
 
@@ -310,6 +310,13 @@ class Log(LogReader):
 def _create(
     place: str, options: dict[str, str] | None, table: TableFacts, metadata: object
 ) -> None:
+    from deltalake import (  # noqa: PLC0415 - only a table that is yet to be made needs it
+        CommitProperties,
+        PostCommitHookProperties,
+        Schema,
+    )
+    from deltalake.transaction import create_table_with_add_actions  # noqa: PLC0415
+
     create_table_with_add_actions(
         place,
         Schema.from_json(json.dumps(table.schema)),
@@ -322,7 +329,10 @@ def _create(
         commit_properties=CommitProperties(
             custom_metadata=version.custom_metadata(metadata), max_commit_retries=0
         ),
-        post_commithook_properties=_no_hooks(),
+        # Checkpoints and clean-ups are no part of it: their failure would look like its own.
+        post_commithook_properties=PostCommitHookProperties(
+            create_checkpoint=False, cleanup_expired_logs=False
+        ),
     )
 
 
@@ -368,8 +378,3 @@ def _refused(properties: Mapping[str, str]) -> str | None:
         except (CommitFailed, TableUnreadable, TableUnsupported) as refused:
             return refused.message
     return None
-
-
-def _no_hooks() -> PostCommitHookProperties:
-    """Keep checkpoints and clean-ups out of a commit: their failure would look like its own."""
-    return PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)

@@ -1,9 +1,7 @@
 """The schema of a Parquet file that another program wrote, in Delta's types. Pure.
 
 A type is taken only where every reader of Delta reads it from such a file; anything else is a
-reason, by the column's name. What a file allows or forbids of nulls is held against the table's
-column: a required column is satisfied by a column that is required in the file, or that the
-footer's counts show to have no null.
+reason, by the column's name.
 """
 
 import base64
@@ -17,9 +15,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lakebed.documents.data_file import ColumnStatistics
-from lakebed.field_path import format_path
 from lakebed.listing.sort import readable
+from penguin.foreign.columns import FORBIDDEN
 from penguin.model.table import DeltaField, DeltaSchema
 
 PLAIN: Mapping[pa.DataType, str] = {
@@ -38,11 +35,6 @@ PLAIN: Mapping[pa.DataType, str] = {
     pa.large_binary(): "binary",
     pa.binary_view(): "binary",
 }
-FORBIDDEN = frozenset(" ,;{}()=\x7f") | frozenset(map(chr, range(32)))
-"""Characters that no column of a Delta table may have in its name, without column mapping.
-
-Spark's Delta names the line break and the tab alone; no reader can handle all control characters.
-"""
 ARROW_SCHEMA = b"ARROW:schema"
 """Where writers keep the types of their own; some readers go by them, not by the file's."""
 NO_OFFSET = frozenset({"+00:00", "-00:00"})
@@ -74,51 +66,6 @@ def file_schema(metadata: pq.FileMetaData) -> tuple[DeltaSchema, tuple[str, ...]
         except Unfit as reason:
             reasons.append(f"{readable(one.name)}: {reason}")
     return {"type": "struct", "fields": fields}, tuple(reasons)
-
-
-def as_the_table_sees_it(
-    schema: DeltaSchema,
-    statistics: Mapping[str, ColumnStatistics],
-    table: DeltaSchema | None,
-    partition_columns: tuple[str, ...],
-) -> DeltaSchema:
-    """Return the columns that a file brings: without partition columns, with nulls as they are.
-
-    Values of partition columns are in the path, and readers do not look for them in the file.
-    """
-    known = {} if table is None else {one["name"]: one for one in table["fields"]}
-    return {
-        "type": "struct",
-        "fields": [
-            _nulls_proved(one, statistics) if one["name"] in known else _relaxed_field(one)
-            for one in schema["fields"]
-            if one["name"] not in partition_columns
-        ],
-    }
-
-
-def _nulls_proved(one: DeltaField, statistics: Mapping[str, ColumnStatistics]) -> DeltaField:
-    facts = statistics.get(format_path((one["name"],)))
-    proved = facts is not None and facts.null_count == 0
-    return {**one, "nullable": one["nullable"] and not proved}
-
-
-def _relaxed_field(one: DeltaField) -> DeltaField:
-    """Let a new column be null, whatever is in it: other files do not have it."""
-    return {**one, "nullable": True, "type": _relaxed(one["type"])}
-
-
-def _relaxed(kind: Any) -> Any:  # noqa: ANN401 - a Delta type is a name or an object
-    if isinstance(kind, str):
-        return kind
-    match kind["type"]:
-        case "struct":
-            return {**kind, "fields": [_relaxed_field(one) for one in kind["fields"]]}
-        case "array":
-            return {**kind, "elementType": _relaxed(kind["elementType"]), "containsNull": True}
-        case _:
-            value = _relaxed(kind["valueType"])
-            return {**kind, "valueType": value, "valueContainsNull": True}
 
 
 def _leaves(arrow: pa.DataType) -> int:

@@ -17,7 +17,6 @@ from lakebed.storage.tolerant import objects
 from lakebed.types import Handoff
 from penguin.delta.log.files import NOTHING, read_log
 from penguin.delta.snapshot import LogReader
-from penguin.foreign.footer import read_footer
 from penguin.foreign.rules import is_reserved, may_be_entered, may_hold_data
 from penguin.model.errors import FileUnfit
 from penguin.model.foreign_file import PassedOver
@@ -102,6 +101,8 @@ class _Bounded:
 def _is_ours(store: Reader, facts: ObjectFacts) -> bool:
     """Whether blizzard wrote a file; one that cannot be read is not taken for its."""
     try:
+        from penguin.foreign.footer import read_footer  # noqa: PLC0415 - it loads Arrow
+
         return read_footer(store, facts.path, size=facts.size, etag=facts.etag).ours
     except FileUnfit:
         return False

@@ -3,15 +3,18 @@
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from lakebed.documents.pending_meta import Meta
 from lakebed.errors import ObjectChanged, ObjectMissing, StoreDenied
 from lakebed.layout import TablePath
 from lakebed.storage.store import ObjectFacts, Reader
-from penguin.foreign.footer import Footer, read_footer
 from penguin.foreign.rules import DENIED, MISSING, OF_BLIZZARD, REFUSED, UNFIT
 from penguin.model.errors import FileUnfit
 from penguin.model.foreign_file import Candidate, ForeignFile, LeftOut
+
+if TYPE_CHECKING:
+    from penguin.foreign.footer import Footer
 
 CONCURRENT = 16
 
@@ -66,6 +69,9 @@ def look_at(store: Reader, asked: Mapping[str, Meta]) -> tuple[dict[str, Candida
 
 def verdict_on(store: Reader, one: Candidate) -> Verdict | None:
     """Read a file's footer and say what it is; None where it changes while it is looked at."""
+    # Only here is Arrow needed: blizzard's own files are committed without it.
+    from penguin.foreign.footer import read_footer  # noqa: PLC0415
+
     if one.claim is not None and one.claim.size != one.size:
         return leave_out(one, UNFIT, f"it has {one.size} bytes, but its meta says {one.claim.size}")
     try:
@@ -79,7 +85,7 @@ def verdict_on(store: Reader, one: Candidate) -> Verdict | None:
     return _held_against(one, footer)
 
 
-def _held_against(one: Candidate, footer: Footer) -> Verdict:
+def _held_against(one: Candidate, footer: "Footer") -> Verdict:
     """Compare what a footer says with what a meta says."""
     claim = one.claim
     if footer.ours and claim is None:

@@ -13,7 +13,7 @@ from lakebed.layout import TablePath, why_unreadable
 from lakebed.listing.incremental import folder_and_name
 from lakebed.partition import Template, check_value
 from lakebed.schema import Field
-from penguin.foreign.file_schema import as_the_table_sees_it
+from penguin.foreign.columns import as_the_table_sees_it
 from penguin.foreign.rules import REFUSED, UNFIT, name_taken, new_columns, partition_values
 from penguin.model.commit import Add, CommitPlan, ForeignAdds
 from penguin.model.delta_types import FIELD_TYPES, names_in_log

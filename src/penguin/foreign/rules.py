@@ -17,7 +17,7 @@ from lakebed.listing.names import leads_elsewhere
 from lakebed.listing.sort import CONTROL, Oddity
 from lakebed.partition import ESCAPED, Template, unescape
 from penguin.delta.log.files import LONG_AGO, NEVER, LogContents
-from penguin.foreign.file_schema import FORBIDDEN
+from penguin.foreign.columns import FORBIDDEN
 from penguin.model.delta_types import struct_of, why_no_table
 from penguin.model.foreign_file import Candidate, LeftOut
 from penguin.model.table import DeltaField, DeltaSchema

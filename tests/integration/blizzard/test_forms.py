@@ -10,7 +10,7 @@ from deltalake import DeltaTable
 from typer.testing import CliRunner
 
 import penguin.cli.app
-from blizzard.cli.dry_run import LARGE
+from blizzard.cli.run.dry_run import LARGE
 from blizzard.config.load import load
 from lakebed.types import RESCUED
 from tests.support.builders import Bench, gz, put, rows

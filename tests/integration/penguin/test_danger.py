@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from lakebed.clock import Clock
 from lakebed.telemetry.health import Part, PartKind
-from lakebed.telemetry.server import observed
+from lakebed.telemetry.observed import observed
 from lakebed.types import DiscoverBy, Handoff
 from penguin.cli.app import app
 from penguin.delta.table import Table

@@ -5,6 +5,7 @@ import threading
 from dataclasses import replace
 from datetime import UTC, datetime
 
+import deltalake
 import pyarrow.parquet as pq
 import pytest
 from deltalake.exceptions import TableNotFoundError
@@ -12,7 +13,6 @@ from deltalake.exceptions import TableNotFoundError
 from lakebed.layout import TablePath
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Reader
-from penguin.delta import snapshot
 from penguin.delta.snapshot import LogReader
 from penguin.delta.table import Log
 from penguin.model.commit import Add
@@ -112,7 +112,7 @@ def test_a_log_that_the_library_does_not_see_is_an_error_and_never_no_table(tabl
         raise TableNotFoundError("does not exist or you don't have access")
 
     Log(table.store).create(facts(), {})
-    monkeypatch.setattr(snapshot, "DeltaTable", not_found)
+    monkeypatch.setattr(deltalake, "DeltaTable", not_found)
     with pytest.raises(TableUnreadable):
         LogReader(table.store).open()
 
@@ -124,7 +124,7 @@ def test_a_panic_of_the_library_s_core_is_one_of_our_errors(table, monkeypatch):
     def panic(*_arguments, **_options):
         raise PanicException("the core panicked")
 
-    monkeypatch.setattr(snapshot, "DeltaTable", panic)
+    monkeypatch.setattr(deltalake, "DeltaTable", panic)
     with pytest.raises(CommitFailed, match="panicked"):
         Log(table.store).open()
 

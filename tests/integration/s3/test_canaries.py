@@ -22,7 +22,7 @@ from lakebed.storage.options import StorageOptions
 from lakebed.telemetry.events import StepFailed
 from lakebed.telemetry.guard import Guard
 from lakebed.telemetry.health import Part, PartKind
-from lakebed.telemetry.server import observed
+from lakebed.telemetry.observed import observed
 from penguin.cli import app as penguin_cli
 from penguin.cli.surroundings import Surroundings as PenguinSurroundings
 from penguin.config import load as penguin_config

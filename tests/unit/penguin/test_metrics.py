@@ -21,7 +21,7 @@ from lakebed.schema import Field, Schema
 from lakebed.storage.store import Store
 from lakebed.telemetry.events import Emit, Event, StepFailed, StepFinished
 from lakebed.telemetry.health import Part, PartKind
-from lakebed.telemetry.server import observed
+from lakebed.telemetry.observed import observed
 from lakebed.types import Evolution, FieldType
 from penguin import inline
 from penguin.cli.app import app

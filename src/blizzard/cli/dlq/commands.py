@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from blizzard.cli import results
 from blizzard.cli.dlq import bad_lines
 from blizzard.cli.dlq.resolve_lines import dlq_discard, dlq_replay
 from blizzard.cli.output import One, chosen, load, open_reader
+from blizzard.cli.run import results
 from blizzard.handoff.dead_letters import dead_letter_queue
 from blizzard.inspect.bad_lines import groups_of, quarantine_of
 from blizzard.journal.quarantine import meant_by

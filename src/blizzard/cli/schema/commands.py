@@ -7,6 +7,7 @@ import typer
 from blizzard.cli.init import Looked, look, warn
 from blizzard.cli.output import One, chosen, load, open_reader, tables_of, the_one
 from blizzard.cli.schema import shown
+from blizzard.cli.schema.promote import promote
 from blizzard.cli.schema.shown import DiffRow
 from blizzard.inspect import sample
 from blizzard.inspect.columns import PresentColumns, differences, present_columns
@@ -206,3 +207,6 @@ def _diff(settings: PipelineSettings, table_of: TableOf) -> DiffRow:
         ),
         held=held,
     )
+
+
+app.command(name="promote")(promote)

@@ -18,7 +18,8 @@ from lakebed.layout import log_version
 from lakebed.storage.ahead import ahead
 from lakebed.storage.store import ObjectFacts, Reader
 from penguin.delta.file_names import Naming, naming
-from penguin.delta.log.file import lines_of, read_columns, sidecar_of
+from penguin.delta.log.checkpoint import read_columns, sidecar_of
+from penguin.delta.log.file import lines_of
 from penguin.delta.log.latest import Tail
 from penguin.delta.vectors import vector_file, vector_key
 from penguin.model.errors import TableUnreadable

@@ -32,7 +32,7 @@ from lakebed.listing.watermark import named_at
 from lakebed.storage.store import ObjectFacts, Reader
 from penguin.delta.expiry import checkpoints
 from penguin.delta.file_names import naming
-from penguin.delta.log.file import LAST_MOMENT, Actions, read_checkpoint, read_version
+from penguin.delta.log.file import LAST_MOMENT, Actions, read_version
 from penguin.model.table import TableFacts
 
 CONCURRENT = 16
@@ -240,6 +240,8 @@ def _read_anew(store: Reader, table: Snapshot) -> LogContents:
         first=table.version + 1,
     )
     if classic:
+        from penguin.delta.log.checkpoint import read_checkpoint  # noqa: PLC0415 - it loads Arrow
+
         base = max(classic, key=lambda one: one.version)
         for part in base.parts:
             known.take(read_checkpoint(store, part))

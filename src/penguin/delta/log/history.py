@@ -30,7 +30,8 @@ from lakebed.storage.ahead import ahead
 from lakebed.storage.store import ObjectFacts, Reader
 from penguin.delta.expiry import Checkpoint, checkpoints
 from penguin.delta.file_names import Naming, naming
-from penguin.delta.log.file import lines_of, read_columns, sidecar_of
+from penguin.delta.log.checkpoint import read_columns, sidecar_of
+from penguin.delta.log.file import lines_of
 
 WITH_ID = re.compile(r"(?P<version>\d{20})\.checkpoint\.[0-9a-f-]{36}\.(parquet|json)")
 """A checkpoint of the newer kind, which is one file and may refer to others."""

@@ -164,7 +164,7 @@ def _take_checkpoint(store: Reader, part: ObjectFacts, actions: TableActions) ->
         actions.take_version(found[0])
         return
     # Only here is Arrow needed: a log without checkpoints is read without it.
-    from penguin.delta.log.file import read_columns  # noqa: PLC0415
+    from penguin.delta.log.checkpoint import read_columns  # noqa: PLC0415
 
     for batch in read_columns(store, part, KINDS):
         for kind in batch.schema.names:

@@ -30,7 +30,8 @@ from lakebed.seek import AT_ONCE, seek
 from lakebed.storage.store import ObjectFacts, Reader
 from penguin.delta.expiry import Checkpoint, checkpoints
 from penguin.delta.file_names import naming
-from penguin.delta.log.file import lines_of, paths_of, read_columns, sidecar_of
+from penguin.delta.log.checkpoint import paths_of, read_columns, sidecar_of
+from penguin.delta.log.file import lines_of
 from penguin.delta.log.versions import Commit, named_files, read_commit
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ import threading
 
 from rich.console import Console
 
-from blizzard.cli.progress_bar import Display
+from blizzard.cli.run.progress_bar import Display
 from blizzard.events import BatchProgress, BatchStarted, SparkStarting, UnitsEnded
 from lakebed.telemetry.events import shared
 from lakebed.telemetry.logs import LogFormat, LogLevel, log_events

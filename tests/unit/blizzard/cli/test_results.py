@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from blizzard.cli.results import ResultRow, results
+from blizzard.cli.run.results import ResultRow, results
 from blizzard.handoff.held_rows import Counts
 from blizzard.run_summary import Statistics
 from lakebed.arguments import Output

@@ -141,5 +141,8 @@ def test_without_its_package_a_queue_is_refused_with_the_way_out(
 
 def test_the_programs_run_without_that_package():
     """It is imported when a queue is opened, and not before."""
-    code = "import sys; sys.modules['botocore'] = None; import blizzard.cli.app, penguin.cli.app"
+    code = (
+        "import sys; sys.modules['botocore'] = None\n"
+        "import blizzard.cli.run.command, penguin.cli.app, penguin.pipeline"
+    )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from blizzard.cli.dry_run import plan_row
 from blizzard.cli.journal.entries import _outcome
+from blizzard.cli.run.dry_run import plan_row
 from blizzard.inspect.books import Books
 from blizzard.inspect.explain import explain
 from blizzard.inspect.status import pipeline_status

@@ -10,7 +10,7 @@ import yaml
 import blizzard.config.load
 import penguin.config.load
 from lakebed.errors import ConfigInvalid
-from lakebed.telemetry.server import observed
+from lakebed.telemetry.observed import observed
 from tests.support.ports import reserved_pair
 from tests.support.scrape import Pages
 

@@ -24,7 +24,7 @@ from lakebed.telemetry.events import StepFailed
 from lakebed.telemetry.guard import Guard
 from lakebed.telemetry.health import Part, PartKind
 from lakebed.telemetry.http import HttpLimits
-from lakebed.telemetry.server import observed
+from lakebed.telemetry.observed import observed
 from tests.support.scrape import Pages
 
 TOKEN = "Tk-0123456789abcdef"

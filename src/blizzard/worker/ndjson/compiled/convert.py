@@ -8,7 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from blizzard.worker.ndjson.values import DAY_MICROS, FIRST_MICROS, LAST_MICROS, binary
-from lakebed.schema import ARROW, Field
+from lakebed.arrow_types import ARROW
+from lakebed.schema import Field
 from lakebed.types import FieldType
 
 _NAIVE = pa.timestamp("us")

@@ -295,7 +295,7 @@ def test_what_was_compiled_is_compiled_anew_where_a_part_of_it_has_changed(tmp_p
 
 
 def test_the_command_line_does_not_bring_the_compiler_along():
-    code = "import sys, blizzard.cli.app; print('numba' in sys.modules)"
+    code = "import sys, blizzard.cli.run.command; print('numba' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "False\n"
 

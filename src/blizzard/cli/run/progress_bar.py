@@ -4,7 +4,7 @@ from rich.console import Console
 from rich.progress import TextColumn, TransferSpeedColumn
 
 from blizzard.events import BatchProgress, BatchStarted, UnitsEnded
-from lakebed.console import ProgressBars
+from lakebed.progress_bars import ProgressBars
 from lakebed.telemetry.events import Event
 
 

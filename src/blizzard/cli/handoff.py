@@ -1,0 +1,76 @@
+"""`blizzard handoff`: change how files are handed off to penguin."""
+
+from collections.abc import Iterable
+from typing import Annotated
+
+import typer
+
+from blizzard.cli.options import One
+from blizzard.cli.output import chosen, load
+from blizzard.cli.run import results as show
+from blizzard.handoff.switch import TooEarly, set_handoff, too_early
+from blizzard.model.settings import PipelineSettings, SinkSettings
+from blizzard.service import asks_last_committed
+from lakebed.arguments import DONE, FAILED, Files, Folders, ForwardingGroup, Outcome
+from lakebed.errors import ObjectMissing
+from lakebed.locations import ByPlace, place_of
+from lakebed.storage.store import Reader, Store
+from lakebed.types import Handoff
+
+app = typer.Typer(cls=ForwardingGroup, no_args_is_help=True)
+
+
+@app.callback()
+def handoff_group(_files: Files = None, _folders: Folders = None, _pipeline: One = None) -> None:
+    """Change how files are handed off to penguin."""
+
+
+@app.command(name="set")
+def handoff_set(
+    handoff: Annotated[Handoff, typer.Argument(metavar="MODE", help="How files are handed off.")],
+    pipeline: One = None,
+    files: Files = None,
+    folders: Folders = None,
+) -> None:
+    """Change the hand-off of every table in the configuration.
+
+    It is refused while an entry is not committed.
+    """
+    settings = load(files, folders)
+    tables = _tables(chosen(settings, pipeline))
+    outcome = Outcome()
+    for sink in tables:
+        with outcome.of(sink.table_uri):
+            early = _too_early(sink, handoff)
+            if early is not None:
+                show.switched(sink.table_uri, handoff, early)
+                outcome.at_least(FAILED)
+    if outcome.code != DONE:
+        if len(tables) > 1:
+            typer.echo("no table was changed; -p PIPELINE changes the table of one pipeline")
+        raise typer.Exit(outcome.code)
+    for sink in tables:
+        with outcome.of(sink.table_uri):
+            store = Store(sink.table_uri, sink.storage_options, make_folder=True)
+            switched = set_handoff(store, handoff, asks_last_committed(sink))
+            if not show.switched(sink.table_uri, handoff, switched):
+                outcome.at_least(FAILED)
+            elif sink.handoff is not handoff:
+                typer.echo(f"  now set sink.handoff: {handoff.value} in the configuration")
+    raise typer.Exit(outcome.code)
+
+
+def _too_early(sink: SinkSettings, handoff: Handoff) -> TooEarly | None:
+    try:
+        store = Reader(sink.table_uri, sink.storage_options)
+    except ObjectMissing:
+        return None  # The table's folder does not exist yet, so nothing waits in it.
+    return too_early(store, handoff, asks_last_committed(sink))
+
+
+def _tables(pipelines: Iterable[PipelineSettings]) -> list[SinkSettings]:
+    """Return the tables of pipelines, each once."""
+    found: ByPlace[SinkSettings] = ByPlace()
+    for pipeline in pipelines:
+        found.setdefault(place_of(pipeline.sink.table_uri), pipeline.sink)
+    return list(found.values())

@@ -1,0 +1,10 @@
+"""The options that the commands share, without anything that a list of commands does not need."""
+
+from typing import Annotated
+
+import typer
+
+One = Annotated[
+    str | None,
+    typer.Option("-p", "--pipeline", metavar="NAME", help="Only this pipeline."),
+]

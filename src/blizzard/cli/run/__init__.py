@@ -1,0 +1,1 @@
+"""The run itself: every pipeline, the dry run, and what a person sees of both."""

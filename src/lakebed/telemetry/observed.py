@@ -1,0 +1,60 @@
+"""What a run does, as metrics and health; neither is loaded where nobody asked for them."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from lakebed.telemetry.events import Emit, Event, MetricsServed, shared
+from lakebed.telemetry.guard import Guard
+from lakebed.telemetry.health import Part
+from lakebed.telemetry.measures import Spec
+
+if TYPE_CHECKING:
+    from lakebed.telemetry.http import HttpLimits
+
+
+@contextmanager
+def observed(
+    log: Emit,
+    *,
+    address: str | None,
+    key: str = "metrics.address",
+    specs: Iterable[Spec],
+    parts: Mapping[Part, float],
+    beside: Iterable[Part] = (),
+    seconds: Callable[[], float],
+    guard: Guard | None = None,
+    limits: "HttpLimits | None" = None,
+) -> Iterator[Emit]:
+    """Serve metrics and health while the block runs; yield the emitter that feeds them and the log.
+
+    `parts` are watched, each with the seconds between two looks for work. Those `beside` them have
+    metrics and no health of their own. Without an address
+    nothing is served. An address that cannot be listened on is a fault of the configuration, at the
+    key that it came from.
+    """
+    if address is None:
+        yield log
+        return
+    from lakebed.telemetry.health import Health  # noqa: PLC0415
+    from lakebed.telemetry.prometheus import Metrics  # noqa: PLC0415
+    from lakebed.telemetry.server import serve  # noqa: PLC0415
+
+    metrics, health = Metrics(specs, seconds=seconds), Health(seconds)
+    for part, interval in parts.items():
+        health.expect(part, interval=interval)
+    for part in (*parts, *beside):
+        metrics.begin(**{part.kind: part.name})
+
+    def measured(event: Event) -> None:
+        for measure in event.measures():
+            metrics.record(measure)
+
+    def heeded(event: Event) -> None:
+        for sign in event.signs():
+            health.note(sign)
+
+    with serve(address, metrics, health, key=key, guard=guard, limits=limits) as url:
+        emit = shared(log, measured, heeded)
+        emit(MetricsServed(url=url))
+        yield emit

@@ -1,0 +1,64 @@
+"""The columns of a file that another program wrote, as the table sees them. Pure.
+
+What a file allows or forbids of nulls is held against the table's column: a required column is
+satisfied by a column that is required in the file, or that the footer's counts show to have no
+null.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from lakebed.documents.data_file import ColumnStatistics
+from lakebed.field_path import format_path
+from penguin.model.table import DeltaField, DeltaSchema
+
+FORBIDDEN = frozenset(" ,;{}()=\x7f") | frozenset(map(chr, range(32)))
+"""Characters that no column of a Delta table may have in its name, without column mapping.
+
+Spark's Delta names the line break and the tab alone; no reader can handle all control characters.
+"""
+
+
+def as_the_table_sees_it(
+    schema: DeltaSchema,
+    statistics: Mapping[str, ColumnStatistics],
+    table: DeltaSchema | None,
+    partition_columns: tuple[str, ...],
+) -> DeltaSchema:
+    """Return the columns that a file brings: without partition columns, with nulls as they are.
+
+    Values of partition columns are in the path, and readers do not look for them in the file.
+    """
+    known = {} if table is None else {one["name"]: one for one in table["fields"]}
+    return {
+        "type": "struct",
+        "fields": [
+            _nulls_proved(one, statistics) if one["name"] in known else _relaxed_field(one)
+            for one in schema["fields"]
+            if one["name"] not in partition_columns
+        ],
+    }
+
+
+def _nulls_proved(one: DeltaField, statistics: Mapping[str, ColumnStatistics]) -> DeltaField:
+    facts = statistics.get(format_path((one["name"],)))
+    proved = facts is not None and facts.null_count == 0
+    return {**one, "nullable": one["nullable"] and not proved}
+
+
+def _relaxed_field(one: DeltaField) -> DeltaField:
+    """Let a new column be null, whatever is in it: other files do not have it."""
+    return {**one, "nullable": True, "type": _relaxed(one["type"])}
+
+
+def _relaxed(kind: Any) -> Any:  # noqa: ANN401 - a Delta type is a name or an object
+    if isinstance(kind, str):
+        return kind
+    match kind["type"]:
+        case "struct":
+            return {**kind, "fields": [_relaxed_field(one) for one in kind["fields"]]}
+        case "array":
+            return {**kind, "elementType": _relaxed(kind["elementType"]), "containsNull": True}
+        case _:
+            value = _relaxed(kind["valueType"])
+            return {**kind, "valueType": value, "valueContainsNull": True}
