@@ -30,13 +30,14 @@ from lakebed.polling import run_step, run_together
 from lakebed.telemetry.events import Emit, shared
 from lakebed.telemetry.health import Part, PartKind
 from lakebed.telemetry.logs import LogFormat, LogLevel, log_events
-from penguin.cli import operator, options, report, results
+from penguin.cli import adopt, operator, options, report, results
 from penguin.cli.rows import CommitRow, HeldRows, StatusRow
 from penguin.cli.surroundings import Surroundings
 from penguin.model.settings import PenguinSettings
 
 app = program()
 app.add_typer(operator.app)
+app.add_typer(adopt.app)
 
 
 def main() -> None:
