@@ -12,7 +12,7 @@ WORKERS ?= 2
 ARCHIVE := dist/blizzard-env.tar.gz
 
 .PHONY: help setup java demo check test test-quick test-spark test-stores archive test-cluster interop \
-  bench bench-all bench-growth bench-wide bench-commits features scaling format lock audit-deps sbom clean
+  bench bench-all bench-growth bench-wide bench-commits bench-adopt features scaling format lock audit-deps sbom clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -95,6 +95,9 @@ bench-wide: setup java archive ## measure two workers of one core against one; w
 
 bench-commits: setup ## measure a commit to tables of up to a million files; writes docs/performance.md
 	$(BIN)/python -m bench.commits --most 1000000 --write
+
+bench-adopt: setup ## measure the adoption of folders of up to a million files; writes docs/performance.md
+	$(BIN)/python -m bench.adoption --most 1000000 --write
 
 features: setup ## write docs/table-features.md from the code
 	$(BIN)/python -m tests.support.features_page
