@@ -20,6 +20,8 @@ HELD = f"{STAGING}/held"
 DISCARDED = f"{STAGING}/discarded"
 ADOPTION = f"{STAGING}/adopt"
 """What `penguin adopt` has read so far, until the table is there."""
+ADOPTION_STEP = "adopt"
+"""How the version calls itself by which it made the table."""
 DELTA_LOG = "_delta_log"
 CREATE_ONLY_PROOF = TablePath(".penguin-create-only")
 """What is written and removed again to see that a store has create-only writes. Hidden."""

@@ -8,13 +8,12 @@ from typing import Any
 
 from lakebed.documents.reading import parse_json
 from lakebed.errors import ObjectMissing
-from lakebed.layout import log_version
+from lakebed.layout import ADOPTION_STEP, log_version
 from lakebed.storage.store import Reader
 from penguin.delta.version import added, encoded
 from penguin.model.adoption import Totals
 from penguin.model.commit import Add
 
-STEP = "adopt"
 PART = 8 << 20
 FIRST_LINE = 64 * 1024
 """Bytes that are sure to hold the first line of a version that adopts a folder."""
@@ -69,7 +68,7 @@ def add_line(add: Add) -> bytes:
 def told_of(token: str, totals: Totals) -> dict[str, object]:
     """Return what the version says of itself, for whoever reads the log."""
     return {
-        "step": STEP,
+        "step": ADOPTION_STEP,
         "token": token,
         "entries": {},
         "others": {"files": totals.files},
@@ -97,8 +96,9 @@ def read_first_version(store: Reader) -> FirstVersion | None:
     except ValueError:
         return None
     match told:
-        case {"commitInfo": {"penguin": {"step": "adopt", "token": str(token), "adopted": totals}}}:
-            return FirstVersion(token=token, totals=_totals(totals))
+        case {"commitInfo": {"penguin": {"step": step, "token": str(token), "adopted": totals}}}:
+            first = FirstVersion(token=token, totals=_totals(totals))
+            return first if step == ADOPTION_STEP else None
     return None
 
 
