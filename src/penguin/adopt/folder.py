@@ -44,7 +44,7 @@ class Folder:
         for facts in self._in_order(guide):
             if CONTROL.search(facts.path):
                 self._passes(readable(facts.path), Oddity.NAME)
-            elif self._is_data(facts.path):
+            elif self._is_data(facts.path, empty=facts.size == 0):
                 yield candidate(facts, late=False)
 
     def names(self) -> Names:
@@ -66,7 +66,7 @@ class Folder:
                 return
         yield from sorted(self.store.objects(), key=lambda facts: facts.path)
 
-    def _is_data(self, path: str) -> bool:
+    def _is_data(self, path: str, *, empty: bool) -> bool:
         """Whether a path is that of a data file; what else it is, is noted."""
         if ICEBERG.search(path):
             folder = path.rpartition("metadata/")[0]
@@ -79,6 +79,9 @@ class Folder:
                 return False
         if is_parquet(path):
             return True
+        if empty:
+            self._hidden[path] = None  # In a bucket, such an object marks a folder.
+            return False
         self._troubles[path] = Trouble(
             file=path, code=NOT_PARQUET, reason=WHY_NOT_PARQUET, skippable=True
         )

@@ -89,7 +89,7 @@ def show(row: AdoptedRow, output: Output) -> None:
             listed = ", ".join(f"{name} {kind}" for name, kind in columns.items())
             say(to, f"  {title}: {listed}")
     _named(to, row.empty_files, "without rows, in the table as well")
-    _named(to, row.hidden, "hidden by `_` or `.`, left alone")
+    _named(to, row.hidden, "hidden by `_` or `.`, or empty, and left alone")
     _refused(to, row.skipped, "left out, as asked for")
     _refused(to, row.refused, "in the way")
     if row.checkpoint_error is not None:

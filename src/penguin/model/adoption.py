@@ -81,7 +81,8 @@ class Names:
     """What else is in the folder, by name."""
 
     hidden: tuple[str, ...] = ()
-    """Files and folders that begin with `_` or `.`: by convention they hold no data."""
+    """Files and folders that begin with `_` or `.`, which hold no data by convention, and objects
+    of other names that are empty, such as the markers of folders in a bucket."""
     troubles: tuple[Trouble, ...] = ()
     """Names that are not those of Parquet files, or cannot be used."""
 

@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -23,7 +24,7 @@ def folder(tmp_path: Path) -> ParquetFolder:
     return folder
 
 
-def refused(folder: ParquetFolder, **wanted: object) -> dict[str, str]:
+def refused(folder: ParquetFolder, **wanted: Any) -> dict[str, str]:
     """Return what is in the way of an adoption, which therefore does nothing."""
     found = folder.adopt(**wanted)
     assert found.version is None
