@@ -267,6 +267,24 @@ def test_a_file_that_comes_goes_or_changes_before_the_commit_is_noticed(folder):
     assert max(store.reads.values()) <= 2
 
 
+def test_a_file_that_goes_at_the_last_moment_leaves_no_column(tmp_path):
+    folder = ParquetFolder(tmp_path / "table")
+    for number in range(100):
+        folder.file(f"part-{number:03d}.parquet", [number])
+    last = folder.root / folder.file("zz.parquet", pa.table({"id": [100], "extra": [1]}))
+    adopter = folder.adopter()
+
+    def meddle(what: str, _done: int, _files: int | None) -> None:
+        if what == "writing the log":
+            last.unlink(missing_ok=True)
+
+    adopter.looked = meddle
+    found = adopter.adopt()
+    assert found.table is not None
+    assert [one["name"] for one in found.table.schema["fields"]] == ["id", "name"]
+    assert ids(folder.root) == list(range(100))
+
+
 def test_the_commit_says_what_it_did(folder):
     folder.adopt()
     first = (folder.root / "_delta_log/00000000000000000000.json").read_text().splitlines()[0]
