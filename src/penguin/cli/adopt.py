@@ -23,12 +23,12 @@ from lakebed.arguments import (
 from lakebed.clock import Clock
 from lakebed.config.places import location
 from lakebed.locations import place_of
-from penguin.cli import adopted, options
-from penguin.cli.partition_columns import PartitionColumns, parse_partition_columns
+from penguin.cli import options
 from penguin.model.settings import TableSettings
 
 if TYPE_CHECKING:
     from penguin.adopt.adoption import Looked
+    from penguin.cli.partition_columns import PartitionColumns
 
 app = typer.Typer()
 
@@ -75,6 +75,8 @@ def adopt(
     columns = _partition_columns(partition_by)
     settings = _settings(place, files, folders)
     from penguin.adopt.adoption import Adopter  # noqa: PLC0415
+    from penguin.cli import adopted  # noqa: PLC0415
+    from penguin.cli.partition_columns import PartitionColumns  # noqa: PLC0415
     from penguin.model.adoption import Wanted  # noqa: PLC0415
     from penguin.pipeline import open_store  # noqa: PLC0415
 
@@ -123,7 +125,9 @@ def _location(uri: str) -> str:
         _complain(f"URI: {wrong}")
 
 
-def _partition_columns(text: str | None) -> PartitionColumns | None:
+def _partition_columns(text: str | None) -> "PartitionColumns | None":
+    from penguin.cli.partition_columns import parse_partition_columns  # noqa: PLC0415
+
     try:
         return None if text is None else parse_partition_columns(text)
     except ValueError as wrong:
