@@ -12,7 +12,8 @@ WORKERS ?= 2
 ARCHIVE := dist/blizzard-env.tar.gz
 
 .PHONY: help setup java demo check test test-quick test-spark test-stores archive wheel test-wheel test-cluster interop \
-  bench bench-all bench-growth bench-wide bench-commits bench-cold features config-schema scaling format lock audit-deps sbom clean
+  bench bench-all bench-growth bench-wide bench-commits bench-cold bench-adopt features config-schema scaling format lock \
+  audit-deps sbom clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -105,6 +106,9 @@ bench-commits: setup java ## measure a commit to tables of up to a million files
 
 bench-cold: setup java ## measure what starts of the programs cost; writes docs/performance.md
 	$(BIN)/python -m bench.cold --spark 3 --write
+
+bench-adopt: setup ## measure the adoption of folders of up to a million files; writes docs/performance.md
+	$(BIN)/python -m bench.adoption --most 1000000 --write
 
 features: setup ## write docs/table-features.md from the code
 	$(BIN)/python -m tests.support.features_page

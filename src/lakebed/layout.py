@@ -18,6 +18,10 @@ STAGING = "_staging"
 PENDING = f"{STAGING}/pending"
 HELD = f"{STAGING}/held"
 DISCARDED = f"{STAGING}/discarded"
+ADOPTION = f"{STAGING}/adopt"
+"""What `penguin adopt` has read so far, until the table is there."""
+ADOPTION_STEP = "adopt"
+"""How the version calls itself by which it made the table."""
 DELTA_LOG = "_delta_log"
 CREATE_ONLY_PROOF = TablePath(".penguin-create-only")
 """What is written and removed again to see that a store has create-only writes. Hidden."""
@@ -284,6 +288,16 @@ def accepted(version: int) -> TablePath:
 def log_version(version: int) -> TablePath:
     """Name a version of the Delta log."""
     return TablePath(f"{DELTA_LOG}/{version:020d}.json")
+
+
+def log_checkpoint(version: int) -> TablePath:
+    """Name a checkpoint of the Delta log that is one file."""
+    return TablePath(f"{DELTA_LOG}/{version:020d}.checkpoint.parquet")
+
+
+def adoption_segment(run: str, number: int) -> TablePath:
+    """Name a part of what a run of `penguin adopt` has read."""
+    return TablePath(f"{ADOPTION}/{run}/{number:08d}.json.gz")
 
 
 def log_version_number(path: str) -> int | None:

@@ -4,6 +4,7 @@ A folder is `key=value` with the value escaped as Hive and Spark escape it; a nu
 string, which Delta takes for null) is `__HIVE_DEFAULT_PARTITION__`.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
@@ -21,6 +22,8 @@ INTEGER_BITS: Mapping[FieldType, int] = {
     FieldType.INT32: 32,
     FieldType.INT64: 64,
 }
+
+INTEGER = re.compile(r"-?[0-9]{1,40}")
 
 PartitionValues = Mapping[str, str | None]
 
@@ -128,6 +131,17 @@ def check_value(field: Field, value: str | None) -> None:
             pass
         case _:
             raise ValueError(f"a column of type {field.type} cannot be a partition column")
+
+
+def typed_value(field: Field, value: str | None) -> str | None:
+    """Return a partition value as the log has it, by the type of its column; refuse what is none.
+
+    A folder may write a number with zeros in front, as in `month=07`; the log does not.
+    """
+    if value is not None and field.type in INTEGER_BITS and INTEGER.fullmatch(value):
+        value = str(int(value))
+    check_value(field, value)
+    return value
 
 
 PARTITION_TYPES: Iterable[FieldType] = (

@@ -30,8 +30,8 @@ class ProgressBars:
         """Print a log line above the bars, just as it is."""
         self._console.print(Text(line), soft_wrap=True)
 
-    def begin(self, name: str, description: str, total: float, **fields: Any) -> None:  # noqa: ANN401 - rich takes any field
-        """Show a bar."""
+    def begin(self, name: str, description: str, total: float | None, **fields: Any) -> None:  # noqa: ANN401 - rich takes any field
+        """Show a bar; one without a total only shows that it goes on."""
         if not self._bars:
             self._progress.start()
         self._bars[name] = self._progress.add_task(description, total=total, **fields)

@@ -103,6 +103,7 @@ STANDS_FOR = {
     "NAME": "default",
     "OLD": "default",
     "URI": "{folder}/landing",
+    "s3://my-bucket/events": "{folder}/landing",
 }
 NEEDS_SPARK = {("blizzard", "demo"), ("blizzard", "warm")}
 
@@ -112,6 +113,8 @@ def filled(typed: Typed, file: Path) -> list[str]:
     words = [word.format(file=file, folder=file.parent) for word in words]
     if words[:1] == ["init"]:
         return [*words, "--output", "-"]  # It makes configurations, and needs none.
+    if words[:1] == ["adopt"]:
+        return words  # It makes tables of folders that no configuration knows.
     return words if str(file) in words else [*words, "-c", str(file)]
 
 

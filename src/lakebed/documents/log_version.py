@@ -70,6 +70,8 @@ class LogVersion:
     overwrites: bool = False
     """Whether it says that it replaces what was in the table."""
     settles: tuple[SettledEntries, ...] = ()
+    adopts: bool = False
+    """Whether it made a table of files that were there already."""
     replays: int | None = None
     """The RESTORE whose removals it puts back."""
     adds: tuple[LoggedFile, ...] = ()

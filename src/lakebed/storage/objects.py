@@ -14,6 +14,7 @@ import obstore
 from obstore.exceptions import BaseError, PreconditionError
 
 from lakebed.errors import DocumentUnreadable, LakeError, NameUnusable, ObjectChanged, ObjectMissing
+from lakebed.layout import DELTA_LOG
 from lakebed.listing.names import is_usable, leads_elsewhere
 from lakebed.storage.opening import local_path, open_uri
 from lakebed.storage.options import StorageOptions
@@ -24,7 +25,9 @@ Answer = TypeVar("Answer")
 
 DOWNLOAD_CHUNK = 1 << 20
 LARGEST_DOCUMENT = 1 << 28
-"""Bytes of an object that is read whole: journal entries, versions of a Delta log, quarantine."""
+"""Bytes of an object that is read whole: journal entries, metas, quarantine."""
+LARGEST_VERSION = 1 << 32
+"""Bytes of a version of a Delta log: the first one of an adopted folder names every file."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TOO_LONG = "File name too long"
@@ -96,10 +99,10 @@ class ObjectReader:
     def _whole(self, path: str) -> tuple[bytes, ObjectFacts]:
         found = obstore.get(self._store, path)
         facts = facts_of(found.meta)
-        if facts.size > LARGEST_DOCUMENT:
+        most = LARGEST_VERSION if path.startswith(f"{DELTA_LOG}/") else LARGEST_DOCUMENT
+        if facts.size > most:
             raise DocumentUnreadable(
-                f"this object has {facts.size:,} bytes, and a document has {LARGEST_DOCUMENT:,} "
-                "at most",
+                f"this object has {facts.size:,} bytes, and a document has {most:,} at most",
                 path=self.describe(path),
             )
         return bytes(found.bytes()), facts

@@ -2,16 +2,19 @@
 
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
 from lakebed.arguments import (
     DONE,
     FAILED,
+    DeferredCommand,
     Files,
     Folders,
+    ForwardingGroup,
     Least,
     LineShape,
     Outcome,
@@ -27,16 +30,37 @@ from lakebed.errors import LakeError
 from lakebed.telemetry.events import Emit, shared
 from lakebed.telemetry.health import Part, PartKind
 from lakebed.telemetry.logs import LogFormat, LogLevel, log_events
-from penguin.cli import fsck, operator, options, vacuum
+from penguin.cli import operator, options
 
 if TYPE_CHECKING:
     from penguin.cli.surroundings import Surroundings
     from penguin.model.settings import PenguinSettings
 
-app = program()
+
+class Commands(ForwardingGroup):
+    """The commands that are modules of their own, each imported when it is called."""
+
+    deferred: ClassVar[Mapping[str, DeferredCommand]] = {
+        "adopt": DeferredCommand(
+            "penguin.cli.adopt",
+            "adopt",
+            "Make a folder of Parquet files a Delta table; no file is moved or rewritten.",
+        ),
+        "vacuum": DeferredCommand(
+            "penguin.cli.vacuum",
+            "vacuum",
+            "Show or delete data files that no version within the retention needs.",
+        ),
+        "fsck": DeferredCommand(
+            "penguin.cli.fsck",
+            "fsck",
+            "Show which files of each table are missing, or have another size than the log says.",
+        ),
+    }
+
+
+app = program(Commands)
 app.add_typer(operator.app)
-app.add_typer(vacuum.app)
-app.add_typer(fsck.app)
 
 
 def main() -> None:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from penguin.upkeep.fsck import Damaged
     from penguin.upkeep.repair import Repaired
 
-app = typer.Typer()
-
 FEW = 10
 
 
@@ -57,7 +55,6 @@ class FsckRow:
     dry_run: bool = False
 
 
-@app.command()
 def fsck(
     files: Files = None,
     folders: Folders = None,

@@ -16,8 +16,6 @@ from penguin.model.settings import TableSettings
 if TYPE_CHECKING:
     from penguin.upkeep.order import Vacuumed
 
-app = typer.Typer()
-
 WHY_KEPT = {
     "young": "no version refers to {them}, but {they} changed within the retention",
     "waiting": "waiting for {their} commit",
@@ -51,7 +49,6 @@ class VacuumRow:
     error: str | None = None
 
 
-@app.command()
 def vacuum(
     files: Files = None,
     folders: Folders = None,

@@ -267,14 +267,7 @@ class Log(LogReader):
 
     def create(self, table: TableFacts, metadata: object) -> None:
         """Create an empty table, alone: of two creators one gets an error."""
-        reasons = list(unsafe_properties(table.configuration))
-        if maps_columns(table.configuration):
-            reasons.append(f"{COLUMN_MAPPING_MODE}: files would know columns by other names")
-        if reasons:
-            raise TableUnsupported(
-                f"a table with these properties is not created: {'; '.join(reasons)}",
-                table=self.store.uri,
-            )
+        self._check_creatable(table)
         if table.features:
             self._create_with_features(table, metadata)
             return
@@ -286,21 +279,36 @@ class Log(LogReader):
                 raise TableExists("the table already exists", table=self.store.uri) from failed
             raise
 
-    def _create_with_features(self, table: TableFacts, metadata: object) -> None:
-        """Create a table whose types need table features, alone.
+    def creation(self, table: TableFacts, metadata: object) -> list[Action]:
+        """Return the actions that create an empty table; nothing is written here.
 
-        The library leaves out the feature that required columns need then, and Spark refuses to
-        read such a table. So the library makes the first version in a folder of our own, and it is
-        written here, create-only, with that feature: required columns may come later.
+        The library makes the first version in a folder of our own. It leaves out the feature that
+        required columns need where types need table features, and Spark refuses to read such a
+        table. So it is added: required columns may come later.
         """
+        self._check_creatable(table)
         with TemporaryDirectory(prefix="penguin-") as folder, translated(self.store):
             _create(folder, None, table, metadata)
             body = (Path(folder) / log_version(0)).read_text()
+        actions = (json.loads(line) for line in body.splitlines())
+        return [_with_invariants(action) if table.features else action for action in actions]
+
+    def _check_creatable(self, table: TableFacts) -> None:
+        reasons = list(unsafe_properties(table.configuration))
+        if maps_columns(table.configuration):
+            reasons.append(f"{COLUMN_MAPPING_MODE}: files would know columns by other names")
+        if reasons:
+            raise TableUnsupported(
+                f"a table with these properties is not created: {'; '.join(reasons)}",
+                table=self.store.uri,
+            )
+
+    def _create_with_features(self, table: TableFacts, metadata: object) -> None:
+        """Create a table whose types need table features, alone."""
+        actions = self.creation(table, metadata)
         if has_log(self.store):
             raise TableExists("the table is there already", table=self.store.uri)
-        actions = (json.loads(line) for line in body.splitlines())
-        first = version.encoded(_with_invariants(action) for action in actions)
-        match self.store.create(log_version(0), first):
+        match self.store.create(log_version(0), version.encoded(actions)):
             case Created():
                 pass
             case AlreadyThere():

@@ -102,6 +102,42 @@ def note(
     return encoded([told])
 
 
+def added(add: Add) -> Action:
+    """Return the action that adds a file."""
+    return {
+        "add": {
+            # The protocol writes paths as parts of a URI.
+            "path": quote(add.path, safe="/="),
+            "partitionValues": dict(add.partition_values),
+            "size": add.size,
+            "modificationTime": add.modification_time,
+            "dataChange": True,
+            "stats": add.stats,
+        }
+    }
+
+
+def conversion(
+    created: Iterable[Action], transactions: Pairs, metadata: object, at: datetime, files: int
+) -> list[Action]:
+    """Return how a first version begins that makes a table of files that are there already.
+
+    `created` are the actions by which the library creates such a table without files.
+    """
+    parts = {kind: action for action in created for kind in action}
+    apart = to_json(parts["metaData"]["metaData"].get("partitionColumns", []))
+    told: Action = {
+        "commitInfo": {
+            "timestamp": milliseconds(at),
+            "operation": "CONVERT",
+            "operationParameters": {"numFiles": str(files), "partitionedBy": apart},
+            "engineInfo": WRITER,
+            **custom_metadata(metadata),
+        },
+    }
+    return [told, parts["protocol"], parts["metaData"], *_txns(transactions)]
+
+
 def encoded(actions: Iterable[Action]) -> bytes:
     """Write actions as a version of a log."""
     return "".join(f"{to_json(action)}\n" for action in actions).encode()
@@ -154,17 +190,7 @@ def _added(known: CachedVersion, adds: tuple[Add, ...]) -> Iterator[Action]:
     tracked = ROW_TRACKING in known.protocol.features
     last = _last_row_id(known) if tracked else 0
     for add in adds:
-        action: Action = {
-            "add": {
-                # The protocol writes paths as parts of a URI.
-                "path": quote(add.path, safe="/="),
-                "partitionValues": dict(add.partition_values),
-                "size": add.size,
-                "modificationTime": add.modification_time,
-                "dataChange": True,
-                "stats": add.stats,
-            }
-        }
+        action = added(add)
         if tracked:
             action["add"] |= {"baseRowId": last + 1, "defaultRowCommitVersion": known.version + 1}
             last += add.rows

@@ -11,12 +11,18 @@ from typing import assert_never
 from lakebed.documents.data_file import FinishedFile
 from lakebed.layout import TablePath, why_unreadable
 from lakebed.listing.incremental import folder_and_name
-from lakebed.partition import Template, check_value
-from lakebed.schema import Field
+from lakebed.partition import Template
 from penguin.foreign.columns import as_the_table_sees_it
-from penguin.foreign.rules import REFUSED, UNFIT, name_taken, new_columns, partition_values
+from penguin.foreign.rules import (
+    REFUSED,
+    UNFIT,
+    name_taken,
+    new_columns,
+    partition_values,
+    typed_values,
+)
 from penguin.model.commit import Add, CommitPlan, ForeignAdds
-from penguin.model.delta_types import FIELD_TYPES, names_in_log
+from penguin.model.delta_types import names_in_log
 from penguin.model.foreign_file import ForeignFile, LeftOut
 from penguin.model.table import Changes, Decision, DeltaSchema, Evolves, Fits, Refused, TableFacts
 
@@ -131,15 +137,14 @@ class _Draft:
                 assert_never(decision)
         names = frozenset(field["name"] for field in one.schema["fields"])
         try:
-            values = partition_values(one.found, apart, names)
+            values = typed_values(partition_values(one.found, apart, names), after)
         except ValueError as reason:
             raise _Unfit(str(reason)) from None
-        _check_values(values, after)
         file = one.finished(values)
         self.table, self.after = table, after
         before = Changes() if start is None else start.changes
         self.changes = self.changes.then(before).then(changes)
-        self.adds[file.filename] = _add(
+        self.adds[file.filename] = add_of(
             file, self.terms.statistics(file, seen, after), names_in_log(after)
         )
         self.taken.append(one)
@@ -186,21 +191,8 @@ class _Draft:
         )
 
 
-def _check_values(values: Mapping[str, str | None], table: TableFacts) -> None:
-    """Refuse a partition value that its column cannot hold: committed, it bricks the table."""
-    fields = {field["name"]: field for field in table.schema["fields"]}
-    for name, value in values.items():
-        kind = fields[name]["type"] if name in fields else None
-        if not isinstance(kind, str) or kind not in FIELD_TYPES:
-            raise _Unfit(f"partition column {name} has type {kind}, whose values cannot be checked")
-        column = Field(name=name, type=FIELD_TYPES[kind], nullable=fields[name]["nullable"])
-        try:
-            check_value(column, value)
-        except ValueError as reason:
-            raise _Unfit(f"its value of partition column {name}: {reason}") from None
-
-
-def _add(file: FinishedFile, stats: str, names: Mapping[str, str]) -> Add:
+def add_of(file: FinishedFile, stats: str, names: Mapping[str, str]) -> Add:
+    """Return a file of another program as it will be in the log, by the names of columns there."""
     return Add(
         path=file.filename,
         size=file.size,

@@ -5,7 +5,7 @@ the log already knows of a path is never added again: not a file that somebody e
 not one that was removed since. Of what a log has forgotten nothing is guessed.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import unquote
@@ -15,12 +15,13 @@ from lakebed.layout import META_SUFFIX, file_name, is_hidden, is_parquet, strang
 from lakebed.listing.lookback import Window
 from lakebed.listing.names import leads_elsewhere
 from lakebed.listing.sort import CONTROL, Oddity
-from lakebed.partition import ESCAPED, Template, unescape
+from lakebed.partition import ESCAPED, Template, typed_value, unescape
+from lakebed.schema import Field
 from penguin.delta.log.files import LONG_AGO, NEVER, LogContents
 from penguin.foreign.columns import FORBIDDEN
-from penguin.model.delta_types import struct_of, why_no_table
+from penguin.model.delta_types import FIELD_TYPES, struct_of, why_no_table
 from penguin.model.foreign_file import Candidate, LeftOut
-from penguin.model.table import DeltaField, DeltaSchema
+from penguin.model.table import DeltaField, DeltaSchema, TableFacts
 
 MISSING = "file_missing"
 UNFIT = "file_unfit"
@@ -124,6 +125,27 @@ def partition_values(
             f"the table is partitioned by {', '.join(columns) or 'nothing'}"
         )
     return {key: told[key] for key in columns}
+
+
+def typed_values(values: Mapping[str, str | None], table: TableFacts) -> dict[str, str | None]:
+    """Return partition values as the log has them; a ValueError names one that is not of its type.
+
+    Committed, it would make the table unreadable.
+    """
+    fields = {field["name"]: field for field in table.schema["fields"]}
+    typed: dict[str, str | None] = {}
+    for name, value in values.items():
+        kind = fields[name]["type"] if name in fields else None
+        if not isinstance(kind, str) or kind not in FIELD_TYPES:
+            raise ValueError(
+                f"partition column {name} has type {kind}, whose values cannot be checked"
+            )
+        column = Field(name=name, type=FIELD_TYPES[kind], nullable=fields[name]["nullable"])
+        try:
+            typed[name] = typed_value(column, value)
+        except ValueError as reason:
+            raise ValueError(f"its value of partition column {name}: {reason}") from None
+    return typed
 
 
 def new_columns(

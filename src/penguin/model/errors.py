@@ -72,6 +72,13 @@ class FileUnfit(LakeError):
     whose = Whose.USER
 
 
+class FolderUnfit(LakeError):
+    """A folder cannot become a table as it is."""
+
+    code = "folder_unfit"
+    whose = Whose.USER
+
+
 class FileReleased(LakeError):
     """An entry reads the sources of a file again that is in the table."""
 

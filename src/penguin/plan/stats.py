@@ -68,7 +68,11 @@ def delta_statistics(file: FinishedFile, *, written: DeltaSchema, table: TableFa
         document |= {"minValues": lows, "maxValues": highs}
     if nulls:
         document["nullCount"] = nulls
-    return _json(document)
+    try:
+        # An escaped character above U+FFFF is read back as another one, and rows are lost.
+        return json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except TypeError:
+        return _json(document)  # It has a decimal.
 
 
 def plain_fields(schema: DeltaSchema, above: FieldPath = ()) -> dict[FieldPath, str]:

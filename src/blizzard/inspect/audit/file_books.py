@@ -126,7 +126,11 @@ class FileBooks:
         return found
 
     def _is_adopted(self, path: str) -> bool:
-        return stranger_transaction(path) in self.log.transactions
+        """Whether penguin has committed a file of another program, by itself or with its folder."""
+        if stranger_transaction(path) in self.log.transactions:
+            return True
+        one = self.log.active.get(path)
+        return one is not None and one.version in self.log.adoptions
 
     def _unnamed(self) -> Iterator[Difference]:
         """Yield the files of penguin's commits that nothing names, and copies of named ones."""

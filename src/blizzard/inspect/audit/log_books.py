@@ -74,6 +74,8 @@ class LogBooks:
     settled: dict[JournalName, list[Settled]] = field(default_factory=dict)
     ours: dict[int, str] = field(default_factory=dict)
     """What each version of penguin's settles that adds or removes files, in words."""
+    adoptions: set[int] = field(default_factory=set)
+    """The versions that made a table of files that were there already."""
     others: list[OtherCommit] = field(default_factory=list)
     shapes: list[tuple[int, TableShape]] = field(default_factory=list)
     differences: list[Difference] = field(default_factory=list)
@@ -162,6 +164,8 @@ class LogBooks:
             self.settled.setdefault(journal, []).append(
                 Settled(found.version, one.first, one.last, digest, one.forgotten)
             )
+        if found.adopts:
+            self.adoptions.add(found.version)
         if found.adds or found.removes:
             told = (f"{_entries(one)} of {one.pipeline}" for one in found.settles)
             self.ours[found.version] = " and ".join(told) or "no entry"

@@ -25,7 +25,7 @@ from lakebed.documents.log_version import (
 )
 from lakebed.documents.reading import parse_json
 from lakebed.errors import StoreUnavailable
-from lakebed.layout import DELTA_LOG, log_version, log_version_number
+from lakebed.layout import ADOPTION_STEP, DELTA_LOG, log_version, log_version_number
 from lakebed.storage.ahead import ahead
 from lakebed.storage.store import ObjectFacts, Reader
 from penguin.delta.expiry import Checkpoint, checkpoints
@@ -147,6 +147,7 @@ def parse_version(number: int, body: bytes, path: str, named: Naming = str) -> L
         is_ours=isinstance(ours, dict),
         overwrites=isinstance(mode, str) and mode.strip('"').lower() == "overwrite",
         settles=tuple(_settled(note)),
+        adopts=note.get("step") == ADOPTION_STEP,
         replays=_replayed(note),
         adds=tuple(adds),
         removes=tuple(removes),

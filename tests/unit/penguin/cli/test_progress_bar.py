@@ -6,7 +6,7 @@ from rich.console import Console
 
 from lakebed.telemetry.events import StepFinished
 from lakebed.telemetry.health import PartKind
-from penguin.cli.progress_bar import Display
+from penguin.cli.progress_bar import Display, FileBar
 from penguin.events.backlog import FilesLookedAt
 
 
@@ -37,3 +37,15 @@ def test_a_small_commit_shows_nothing():
     console = terminal()
     Display(console).emit(FilesLookedAt(table="events", done=5, files=5))
     assert shown(console) == ""
+
+
+def test_one_thing_after_the_other_is_shown_file_by_file():
+    console = terminal()
+    with FileBar(console) as bar:
+        assert shown(console) == ""
+        bar.show("reading footers", 1200, None)
+        bar._bars._progress.refresh()
+        bar.show("writing the log", 1300, 2600)
+        bar._bars._progress.refresh()
+    for words in ("reading footers", "1,200 files", "writing the log", "1,300/2,600 files"):
+        assert words in shown(console)

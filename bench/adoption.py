@@ -1,0 +1,190 @@
+"""What it costs to adopt a folder of so many Parquet files.
+
+The files are links to one small file on a local disk, so that a million of them take no room. Of a
+million the footers are not read: what they hold is put there as if an earlier run had read them.
+Each measure runs in a process of its own. Run it from the root of the checkout:
+
+    .venv/bin/python -m bench.adoption [--most 1000000] [--write]
+
+`--write` puts the table into docs/performance.md.
+"""
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+
+from lakebed.clock import Clock
+from lakebed.layout import log_checkpoint, log_version
+from lakebed.storage.options import StorageOptions
+from lakebed.storage.store import Store
+from penguin.adopt.adoption import Adopter
+from penguin.adopt.folder import Folder
+from penguin.adopt.reading import read_record
+from penguin.adopt.working_state import SegmentWriter
+from penguin.foreign.trial import TRIAL
+from penguin.model.adoption import FileRecord, Wanted
+from penguin.model.settings import TableSettings
+
+PAGE = Path(__file__).parent.parent / "docs" / "performance.md"
+BEGIN, END = "<!-- adopt: begin -->", "<!-- adopt: end -->"
+SIZES = (1_000, 10_000, 100_000, 1_000_000)
+FOLDERS = 100
+KNOWN_FROM = 1_000_000
+"""Files from which on their footers are known from an earlier run."""
+LINKS = 50_000
+"""Links to one file; file systems have a limit to them."""
+COLUMNS = 10
+
+Figures = dict[str, Any]
+
+
+def make(folder: Path, files: int) -> None:
+    """Make a folder of so many files."""
+    data = {f"c{place}": list(range(10)) for place in range(COLUMNS - 1)}
+    table = pa.table({**data, "name": [f"name {place}" for place in range(10)]})
+    source = folder / "part"
+    for number in range(files):
+        if number % LINKS == 0:
+            source.unlink(missing_ok=True)
+            pq.write_table(table, source)
+        into = folder / "table" / f"date=2026-01-{1 + number % FOLDERS // 4:02d}-{number % 4}"
+        if number < FOLDERS:
+            into.mkdir(parents=True)
+        os.link(source, into / f"part-{number:08d}.parquet")
+
+
+def know(folder: Path) -> None:
+    """Keep what the footers hold, as a run that was killed right before the commit would."""
+    store = Store(str(folder), StorageOptions())
+    writer = SegmentWriter(store, "bench")
+    first: FileRecord | None = None
+    for one in Folder(store).files():
+        first = first or read_record(store, one)
+        if first is None or first.file is None:
+            raise AssertionError("it is a whole file")
+        file = replace(first.file, found=one)
+        writer.add(FileRecord(found=one, file=file, schema_key=first.schema_key))
+    writer.flush()
+
+
+def adopt(folder: Path) -> Figures:
+    """Adopt a folder, and say what it took."""
+    asked: Counter[str] = Counter()
+    store = Store(str(folder), StorageOptions())
+    part = store.part
+
+    def counted(path: str, start: int, end: int, *, etag: str | None) -> bytes:
+        if path.endswith(".parquet"):
+            asked.update(reads=1, bytes=end - start)
+        return part(path, start, end, etag=etag)
+
+    store.part = counted  # type: ignore[method-assign]
+    adopter = Adopter(
+        settings=TableSettings(name="bench", table_uri=str(folder)),
+        wanted=Wanted(),
+        store=store,
+        clock=Clock(),
+    )
+    before, start, ran = _peak(), time.perf_counter(), _cpu()
+    found = adopter.adopt()
+    end = time.perf_counter()
+    TRIAL.close()  # What its process took counts once it has ended.
+    return {
+        "files": found.totals.files,
+        "seconds": end - start,
+        "cpu": _cpu() - ran,
+        "reads": asked["reads"] / found.totals.files,
+        "read": asked["bytes"] / found.totals.files,
+        "mib": (_peak() - before) / 1024,
+        "version": (folder / log_version(0)).stat().st_size / 2**20,
+        "checkpoint": (folder / log_checkpoint(0)).stat().st_size / 2**20,
+    }
+
+
+def opened(folder: Path) -> Figures:
+    """Open the table as a reader does."""
+    start = time.perf_counter()
+    files = len(DeltaTable(str(folder)).file_uris())
+    return {"files": files, "opened": time.perf_counter() - start}
+
+
+def lines(measured: list[Figures]) -> list[str]:
+    """Write the figures as a table."""
+    head = (
+        "files", "seconds", "CPU, s", "CPU a file, ms", "reads a file", "memory, MiB",
+        "memory a file, kB", "version 0, MiB", "checkpoint, MiB", "opened, s",
+    )  # fmt: skip
+    rows = [f"| {' | '.join(head)} |", "|" + "---:|" * len(head)]
+    for one in measured:
+        each = (
+            f"{one['files']:,}", f"{one['seconds']:.0f}", f"{one['cpu']:.1f}",
+            f"{one['cpu'] * 1000 / one['files']:.2f}", f"{one['reads']:.0f}",
+            f"{one['mib']:.0f}", f"{one['mib'] * 1024 / one['files']:.2f}",
+            f"{one['version']:.1f}", f"{one['checkpoint']:.1f}", f"{one['opened']:.2f}",
+        )  # fmt: skip
+        rows.append(f"| {' | '.join(each)} |")
+    return rows
+
+
+def _peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def _cpu() -> float:
+    whose = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    return sum(used.ru_utime + used.ru_stime for used in map(resource.getrusage, whose))
+
+
+def _alone(what: str, folder: Path) -> Figures:
+    command = [sys.executable, "-m", "bench.adoption", "--alone", what, str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    found: Figures = json.loads(done.stdout)
+    return found
+
+
+def main() -> None:
+    """Measure, and print or write the figures."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--most", type=int, default=SIZES[-1])
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--alone", nargs=2)
+    given = parser.parse_args()
+    if given.alone:
+        what, folder = given.alone
+        print(json.dumps({"adopt": adopt, "opened": opened}[what](Path(folder))))
+        return
+    measured = []
+    for files in SIZES:
+        if files > given.most:
+            break
+        with tempfile.TemporaryDirectory() as place:
+            make(Path(place), files)
+            table = Path(place) / "table"
+            if files >= KNOWN_FROM:
+                know(table)
+            measured.append(_alone("adopt", table) | _alone("opened", table))
+            print(json.dumps(measured[-1]), file=sys.stderr)
+    text = "\n".join(lines(measured))
+    print(text)
+    if given.write:
+        page = PAGE.read_text()
+        before, _, rest = page.partition(BEGIN)
+        _, _, after = rest.partition(END)
+        PAGE.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")
+
+
+if __name__ == "__main__":
+    main()

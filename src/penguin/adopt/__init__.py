@@ -1,0 +1,1 @@
+"""A folder of Parquet files becomes a Delta table; nothing is moved or rewritten."""

@@ -1,0 +1,160 @@
+"""The table that files of several schemas become. Pure.
+
+Nothing is cast: a column gets a type that every reader reads the files of all schemas as, by the
+rules for schema changes. The schema that most files have comes first, so that it is the few that
+are named where files contradict each other.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from lakebed.partition import ESCAPED, PARTITION_TYPES
+from lakebed.types import Evolution
+from penguin.adopt.survey import Survey
+from penguin.foreign.columns import FORBIDDEN, as_the_table_sees_it
+from penguin.model.adoption import NewTable, SchemaUse, Wanted
+from penguin.model.delta_types import (
+    FIELD_TYPES,
+    DeltaType,
+    by_name,
+    features_needed,
+    kind_of,
+    reasons_against_type,
+    struct_of,
+    type_name,
+    why_no_table,
+)
+from penguin.model.errors import FolderUnfit
+from penguin.model.settings import TableSettings
+from penguin.model.table import DeltaField, DeltaSchema, Evolves, Refused, TableFacts
+from penguin.plan import evolution, stats
+from penguin.plan.draft import created_as
+from penguin.plan.widening import reads
+
+WAY_OUT = "write the file again with the type that the others have, or move it out of the folder"
+PARTITIONS = frozenset(
+    delta for delta, kind in FIELD_TYPES.items() if kind in tuple(PARTITION_TYPES)
+)
+"""The Delta types that partition columns may have."""
+MOST_BOUNDED = 32
+"""Fields that bounds are kept for, unless the configuration names them: as many as Delta's."""
+
+
+def new_table(survey: Survey, wanted: Wanted, settings: TableSettings) -> NewTable:
+    """Decide what the table is, and which schemas it cannot hold; FolderUnfit where there is none.
+
+    The types of partition columns are those that were given, or else those that the files have for
+    these columns, or else text.
+    """
+    uses = sorted(survey.schemas.values(), key=lambda use: (-use.files, use.example))
+    names = _partition_columns(survey, wanted)
+    apart = [_partition_field(name, uses, survey, wanted) for name in names]
+    seen = {use.key: as_the_table_sees_it(use.schema, {}, None, names) for use in uses}
+    schema: DeltaSchema | None = None
+    refused: dict[str, str] = {}
+    for use in uses:
+        found = _with(schema, seen[use.key], apart, names, settings)
+        if isinstance(found, Refused):
+            refused[use.key] = f"{'; '.join(found.reasons)}; {WAY_OUT}"
+        else:
+            schema = found
+    if schema is None:
+        schema = struct_of(apart)
+    fields = [one for one in schema["fields"] if one["name"] not in names]
+    facts = created_as(struct_of([*fields, *apart]), names, settings)
+    return NewTable(facts=_few_bounds(facts, settings), refused=refused, seen=seen)
+
+
+def _with(
+    schema: DeltaSchema | None,
+    seen: DeltaSchema,
+    apart: list[DeltaField],
+    names: tuple[str, ...],
+    settings: TableSettings,
+) -> DeltaSchema | Refused:
+    """Return a schema that holds files of one more schema, or every reason against it."""
+    needed = features_needed(seen)
+    if schema is None:
+        first = struct_of([*seen["fields"], *apart])
+        wrong = why_no_table(first) if seen["fields"] else "it has no columns besides partitions"
+        inside = (reasons_against_type(one["type"], one["name"], needed) for one in seen["fields"])
+        reasons = (*((wrong,) if wrong else ()), *(why for one in inside for why in one))
+        return Refused(reasons) if reasons else first
+    wide = struct_of(_widest_fields(schema, seen))
+    table = created_as(wide, names, settings)
+    table = replace(table, features=table.features | needed)
+    decision = evolution.decide(Evolution.MERGE, table, seen, names)
+    if isinstance(decision, Refused):
+        return decision
+    return decision.table.schema if isinstance(decision, Evolves) else wide
+
+
+def _partition_columns(survey: Survey, wanted: Wanted) -> tuple[str, ...]:
+    """Return the partition columns: those that were given, or those that most files are in."""
+    names = wanted.partition_columns
+    if names is None:
+        most = max(survey.keys.items(), key=lambda one: (one[1], len(one[0])), default=((), 0))
+        names = most[0]
+    for name in names:
+        bad = sorted(set(name) & (ESCAPED | FORBIDDEN))
+        if bad:
+            raise FolderUnfit(f"partition column {name}: a column's name must not contain {bad!r}")
+    return names
+
+
+def _partition_field(
+    name: str, uses: Sequence[SchemaUse], survey: Survey, wanted: Wanted
+) -> DeltaField:
+    kind = wanted.partition_types.get(name)
+    inside = (by_name(use.schema).get(name) for use in uses)
+    held = next((one["type"] for one in inside if one is not None), None)
+    if kind is None and isinstance(held, str) and held in PARTITIONS:
+        kind = held
+    if kind is None and wanted.infer_types:
+        kind = survey.inferred(name)
+    return {"name": name, "type": kind or "string", "nullable": True, "metadata": {}}
+
+
+def _widest_fields(ours: DeltaSchema, theirs: DeltaSchema) -> list[DeltaField]:
+    others = by_name(theirs)
+    return [
+        {**one, "type": _widest(one["type"], others[one["name"]]["type"])}
+        if one["name"] in others
+        else one
+        for one in ours["fields"]
+    ]
+
+
+def _widest(ours: DeltaType, theirs: DeltaType) -> DeltaType:
+    """Return the one of two types that reads files of both; the first where neither does."""
+    match kind_of(ours), kind_of(theirs):
+        case "struct", "struct":
+            return struct_of(_widest_fields(ours, theirs))
+        case "array", "array":
+            return {**ours, "elementType": _widest(ours["elementType"], theirs["elementType"])}
+        case "map", "map":
+            return {**ours, "valueType": _widest(ours["valueType"], theirs["valueType"])}
+    return theirs if reads(theirs, ours) else ours
+
+
+def _few_bounds(facts: TableFacts, settings: TableSettings) -> TableFacts:
+    """Return a table that keeps bounds for the first columns only: a file's statistics stay short.
+
+    All fields of a struct have bounds or none has.
+    """
+    if stats.SKIPPING_PROPERTY in settings.properties:
+        return facts
+    listed: dict[str, list[tuple[str, ...]]] = {}
+    for path in stats.columns_with_bounds(facts.schema, facts.partition_columns):
+        listed.setdefault(path[0], []).append(path)
+    kept: list[tuple[str, ...]] = []
+    for paths in listed.values():
+        if len(kept) + len(paths) <= MOST_BOUNDED:
+            kept += paths
+    named = {stats.SKIPPING_PROPERTY: stats.format_columns(kept)}
+    return replace(facts, configuration={**facts.configuration, **named})
+
+
+def describe(schema: DeltaSchema) -> dict[str, str]:
+    """Return the types of columns as a person writes them."""
+    return {one["name"]: type_name(one["type"]) for one in schema["fields"]}

@@ -1,0 +1,297 @@
+"""A folder of Parquet files becomes a Delta table that every reader reads."""
+
+import json
+import threading
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from lakebed.documents.parquet_footer import TAIL
+from lakebed.storage.options import StorageOptions
+from lakebed.storage.store import Store
+from tests.support.adoptions import Counting, ParquetFolder
+from tests.support.foreign import Directory
+from tests.support.readers import added, ids, polars_ids, rows
+from tests.support.tables import Penguin, TableDirectory, rows_of
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> ParquetFolder:
+    """Return two days with two files each, as another program left them."""
+    folder = ParquetFolder(tmp_path / "table")
+    for day in (1, 2):
+        for part in (1, 2):
+            folder.file(f"date=2024-01-0{day}/part-{part}.parquet", [day * 10 + part])
+    return folder
+
+
+def test_the_table_has_the_rows_of_the_files_and_no_file_is_touched(folder):
+    before = folder.files()
+    found = folder.adopt()
+    assert (found.version, found.totals.files, found.totals.rows) == (0, 4, 4)
+    columns = ["id", "name", "date"]
+    assert sorted(map(str, rows(folder.root, columns))) == sorted(map(str, folder.rows(columns)))
+    assert polars_ids(folder.root) == ids(folder.root) == [11, 12, 21, 22]
+    assert folder.files() == before
+    assert folder.state() == []
+
+
+def test_it_is_one_version_with_a_checkpoint_of_its_own(folder):
+    folder.adopt()
+    log = folder.root / "_delta_log"
+    assert {path.name for path in log.iterdir()} == {
+        "00000000000000000000.json",
+        "00000000000000000000.checkpoint.parquet",
+        "_last_checkpoint",
+    }
+    (log / "00000000000000000000.json").unlink()
+    # The checkpoint alone says the same as the version.
+    assert ids(folder.root) == polars_ids(folder.root) == [11, 12, 21, 22]
+
+
+def test_readers_skip_files_by_the_bounds_of_their_footers(folder):
+    folder.adopt()
+    actions = pa.table(DeltaTable(str(folder.root)).get_add_actions(flatten=True)).to_pylist()
+    assert {(one["min.id"], one["max.id"], one["num_records"]) for one in actions} == {
+        (one, one, 1) for one in (11, 12, 21, 22)
+    }
+    for file in folder.root.glob("date=2024-01-01/*"):
+        file.write_bytes(b"nobody needs to read this")
+    assert ids(folder.root, "id > 20") == [21, 22]
+    assert polars_ids(folder.root, pl.col("date") == "2024-01-02") == [21, 22]
+
+
+def test_a_dry_run_finds_the_same_and_writes_nothing(folder):
+    before = sorted(folder.root.rglob("*"))
+    found = folder.look()
+    assert sorted(folder.root.rglob("*")) == before
+    assert found.version is None
+    assert found.totals == folder.adopt().totals
+
+
+def test_at_most_two_reads_a_file_and_no_more_than_its_footer(tmp_path):
+    folder = ParquetFolder(tmp_path / "table")
+    small = folder.file("small.parquet", [1])
+    wide: dict[str, list[Any]] = {f"c{place}": ["x" * 50] * 3 for place in range(1500)}
+    large = folder.file("wide.parquet", pa.table({"id": [2, 3, 4], **wide}))
+    store = Counting(str(folder.root))
+    folder.adopt(store)
+    size = (folder.root / large).stat().st_size
+    assert store.reads == {small: 1, large: 2}
+    assert store.bytes[small] == (folder.root / small).stat().st_size
+    assert TAIL < store.bytes[large] < TAIL + size
+
+
+def test_bounds_are_kept_for_the_first_columns_only(tmp_path):
+    folder = ParquetFolder(tmp_path / "table")
+    folder.file("a.parquet", pa.table({f"c{place:03d}": [place] for place in range(50)}))
+    found = folder.adopt()
+    assert found.table is not None
+    listed = found.table.configuration["delta.dataSkippingStatsColumns"].split(",")
+    assert listed == [f"c{place:03d}" for place in range(32)]
+    assert rows(folder.root, predicate="c049 = 49")
+
+
+def test_partition_values_are_decoded_typed_and_null(tmp_path):
+    folder = ParquetFolder(tmp_path / "table")
+    folder.file("day=2024-01-01/m=07/city=S%C3%A3o%3A1/a.parquet", [1])
+    folder.file("day=2024-01-02/m=11/city=__HIVE_DEFAULT_PARTITION__/b.parquet", [2])
+    columns = {"day": "date", "m": "integer", "city": "string"}
+    folder.adopt(partition_columns=tuple(columns), partition_types=columns)
+    expected = [
+        {"id": 1, "day": date(2024, 1, 1), "m": 7, "city": "São:1"},
+        {"id": 2, "day": date(2024, 1, 2), "m": 11, "city": None},
+    ]
+    assert sorted(rows(folder.root, list(expected[0])), key=lambda row: row["id"]) == expected
+    frame = pl.scan_delta(str(folder.root)).select(list(expected[0])).sort("id").collect()
+    assert frame.to_dicts() == expected
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ({}, {"day": "string", "m": "string", "zip": "string"}),
+        ({"infer_types": True}, {"day": "date", "m": "long", "zip": "string"}),
+        (
+            {"infer_types": True, "partition_types": {"m": "string"}},
+            {"day": "date", "m": "string", "zip": "string"},
+        ),
+    ],
+)
+def test_types_of_partitions_are_inferred_only_if_asked_for(tmp_path, asked, expected):
+    folder = ParquetFolder(tmp_path / "table")
+    folder.file("day=2024-01-01/m=07/zip=00501/a.parquet", [1])
+    folder.file("day=2024-02-29/m=12/zip=x/b.parquet", [2])
+    found = folder.adopt(**asked)
+    assert found.table is not None
+    fields = {one["name"]: one["type"] for one in found.table.schema["fields"]}
+    assert {name: fields[name] for name in expected} == expected
+    assert ids(folder.root) == polars_ids(folder.root) == [1, 2]
+
+
+def test_a_partition_column_inside_the_files_gives_its_type(tmp_path):
+    folder = ParquetFolder(tmp_path / "table")
+    day = date(2024, 1, 1)
+    folder.file("day=2024-01-01/a.parquet", pa.table({"id": [1], "day": [day]}))
+    folder.adopt()
+    assert rows(folder.root, ["id", "day"]) == [{"id": 1, "day": day}]
+
+
+def test_columns_of_all_files_are_there_with_the_type_that_reads_them_all(tmp_path):
+    folder = ParquetFolder(tmp_path / "table")
+    for place, (kind, number) in enumerate([(pa.int32(), 7), (pa.int64(), 2**40), (pa.int16(), 3)]):
+        for copy in range(3 - place):  # The narrowest is not what decides, and neither is the first
+            body: dict[str, Any] = {"id": pa.array([number], kind), f"only{place}": [1.5]}
+            folder.file(f"{place}-{copy}.parquet", pa.table(body))
+    found = folder.adopt()
+    assert found.table is not None
+    assert [one["name"] for one in found.table.schema["fields"]] == [
+        *("id", "only0", "only1", "only2"),
+    ]
+    assert ids(folder.root) == polars_ids(folder.root) == [3, 7, 7, 7, 2**40, 2**40]
+    assert ids(folder.root, "id > 100") == [2**40, 2**40]
+
+
+def test_every_plain_type_is_read_as_it_was_written(tmp_path):
+    folder = ParquetFolder(tmp_path / "table")
+    row = {
+        "id": 1,
+        "d": Decimal("12.34"),
+        "at": datetime(2024, 1, 1, 12, 30),  # noqa: DTZ001 - a local time
+        "on": date(2024, 1, 1),
+        "b": b"x",
+        "s": {"in": [1, None]},
+        "m": [("k", 1.5)],
+        "cat": "a",
+    }
+    kinds: dict[str, Any] = {
+        "id": pa.int64(),
+        "d": pa.decimal128(10, 2),
+        "at": pa.timestamp("us"),
+        "on": pa.date32(),
+        "b": pa.binary(),
+        "s": pa.struct([("in", pa.list_(pa.int32()))]),
+        "m": pa.map_(pa.string(), pa.float64()),
+        "cat": pa.dictionary(pa.int32(), pa.string()),
+    }
+    table = pa.Table.from_pylist([row], schema=pa.schema(kinds))
+    folder.file("a.parquet", table)
+    folder.adopt()
+    assert rows(folder.root) == [row]
+    assert polars_ids(folder.root, pl.col("d") > 12) == [1]
+
+
+def test_penguin_and_blizzard_go_on_with_the_table(folder):
+    """Files that came later are committed; those that were adopted are not, whoever looks."""
+    folder.adopt(partition_types={"date": "date"})
+    visitor = Directory(folder.root)
+    visitor.penguin(file_pattern="*.parquet").drain()
+    assert visitor.versions() == 1
+    folder.file("date=2024-01-03/part-1.parquet", [31])
+    visitor.penguin(file_pattern="*.parquet").drain()
+    assert ids(folder.root) == [11, 12, 21, 22, 31]
+    table = TableDirectory(folder.root)
+    table.journal().batch(rows_of(41, 42))
+    Penguin(table).drain()
+    assert ids(folder.root) == polars_ids(folder.root) == [11, 12, 21, 22, 31, 41, 42]
+    assert len(added(folder.root)) == len(set(added(folder.root)))
+
+
+def test_two_at_once_make_one_table(folder):
+    """whoever is second finds the table, and says so."""
+    found = []
+    gate = threading.Barrier(2)
+
+    def run() -> None:
+        store = Store(str(folder.root), StorageOptions())
+        create = store.create
+
+        def together(path: str, body: bytes) -> object:
+            if path.startswith("_delta_log/0"):
+                gate.wait(30)
+            return create(path, body)
+
+        store.create = together  # type: ignore[method-assign, assignment]
+        found.append(folder.adopt(store))
+
+    threads = [threading.Thread(target=run) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(one.before for one in found) == [False, True]
+    assert {(one.version, one.totals.files) for one in found} == {(0, 4)}
+    assert ids(folder.root) == [11, 12, 21, 22]
+    assert folder.state() == []
+
+
+def test_what_an_earlier_run_has_read_is_not_read_again(folder):
+    """a file in the way is mended, and only that one is read."""
+    bad = folder.junk("date=2024-01-02/part-9.parquet")
+    assert folder.adopt().troubles
+    assert len(folder.state()) == 3
+    folder.file(bad, [29])
+    store = Counting(str(folder.root))
+    found = folder.adopt(store)
+    assert store.reads == {bad: 1}
+    assert (found.footers_read, found.totals.files) == (1, 5)
+    assert ids(folder.root) == [11, 12, 21, 22, 29]
+
+
+def test_a_file_that_comes_goes_or_changes_before_the_commit_is_noticed(folder):
+    """the table has what is there when it is made."""
+    store = Counting(str(folder.root))
+    adopter = folder.adopter(store)
+    seen: list[str] = []
+
+    def meddle(what: str, _done: int, _files: int | None) -> None:
+        seen.append(what)
+        if len(seen) == 1:
+            (folder.root / "date=2024-01-01/part-1.parquet").unlink()
+            folder.file("date=2024-01-01/part-2.parquet", [120, 121])
+            folder.file("date=2024-01-03/part-1.parquet", [31])
+
+    adopter.looked = meddle
+    for number in range(100):  # It tells how far it is after a hundred files.
+        folder.file(f"date=2024-01-02/more-{number:03d}.parquet", [1000 + number])
+    found = adopter.adopt()
+    more = [1000 + number for number in range(100)]
+    assert ids(folder.root) == [21, 22, 31, 120, 121, *more]
+    assert found.totals.rows == 105
+    assert max(store.reads.values()) <= 2
+
+
+def test_a_file_that_goes_at_the_last_moment_leaves_no_column(tmp_path):
+    folder = ParquetFolder(tmp_path / "table")
+    for number in range(100):
+        folder.file(f"part-{number:03d}.parquet", [number])
+    last = folder.root / folder.file("zz.parquet", pa.table({"id": [100], "extra": [1]}))
+    adopter = folder.adopter()
+
+    def meddle(what: str, _done: int, _files: int | None) -> None:
+        if what == "writing the log":
+            last.unlink(missing_ok=True)
+
+    adopter.looked = meddle
+    found = adopter.adopt()
+    assert found.table is not None
+    assert [one["name"] for one in found.table.schema["fields"]] == ["id", "name"]
+    assert ids(folder.root) == list(range(100))
+
+
+def test_the_commit_says_what_it_did(folder):
+    folder.adopt()
+    first = (folder.root / "_delta_log/00000000000000000000.json").read_text().splitlines()[0]
+    told = json.loads(first)["commitInfo"]
+    assert told["operation"] == "CONVERT"
+    assert told["penguin"]["adopted"] == {
+        "files": 4,
+        "rows": 4,
+        "bytes": sum(size for size, _ in folder.files().values()),
+    }

@@ -1,0 +1,134 @@
+"""`penguin adopt` as it is typed: what it prints, what it asks for, how it exits."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from penguin.cli.app import app
+from tests.support.adoptions import ParquetFolder
+from tests.support.readers import ids
+
+KEYS = [
+    *("table_uri", "done", "before", "version", "files", "rows", "bytes", "columns"),
+    *("partition_columns", "footers_read", "empty_files", "hidden", "skipped", "refused"),
+    "checkpoint_error",
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> ParquetFolder:
+    """Return a folder with a file for each of two days."""
+    folder = ParquetFolder(tmp_path / "table")
+    folder.file("date=2024-01-01/a.parquet", [1])
+    folder.file("date=2024-01-02/b.parquet", [2])
+    return folder
+
+
+def penguin(*words: object) -> Result:
+    env = {"COLUMNS": "80", "NO_COLOR": "1"}
+    return CliRunner().invoke(app, ["adopt", *map(str, words)], env=env)
+
+
+def answer(result: Result) -> dict[str, Any]:
+    (line,) = result.stdout.splitlines()
+    found: dict[str, Any] = json.loads(line)
+    return found
+
+
+def test_without_yes_it_shows_what_would_be_done(folder):
+    done = penguin(folder.root)
+    assert done.exit_code == 1
+    assert "would become a Delta table: 2 files, 2 rows" in done.stdout
+    assert "columns: id long, name string" in done.stdout
+    assert "partitions: date string" in done.stdout
+    assert done.stderr == "add --yes to do it\n"
+    assert penguin(folder.root, "--dry-run").exit_code == 0
+    assert penguin(folder.root, "--dry-run", "--yes").exit_code == 0
+    assert not (folder.root / "_delta_log").exists()
+    assert folder.state() == []
+
+
+def test_with_yes_it_is_done_and_done_again_it_says_so(folder):
+    done = penguin(folder.root, "--partition-by", "date:date", "--yes")
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert "is a Delta table now, in version 0: 2 files, 2 rows" in done.stdout
+    assert ids(folder.root, "date = '2024-01-02'") == [2]
+    again = penguin(folder.root, "--yes")
+    assert again.exit_code == 0
+    assert "adopted before, in version 0: 2 files, 2 rows" in again.stdout
+
+
+def test_its_json_keeps_its_keys(folder):
+    folder.junk("junk.parquet")
+    folder.junk("_SUCCESS")
+    refused = penguin(folder.root, "--output", "json", "--yes")
+    found = answer(refused)
+    assert refused.exit_code == 1
+    assert list(found) == KEYS
+    assert [*found["refused"][0]] == ["file", "code", "reason"]
+    assert (found["done"], found["refused"][0]["file"]) == (False, "junk.parquet")
+    done = penguin(folder.root, "--output", "json", "--yes", "--skip-unreadable", "--infer-types")
+    found = answer(done)
+    assert done.exit_code == 0
+    assert (found["done"], found["version"], found["files"]) == (True, 0, 2)
+    assert found["partition_columns"] == {"date": "date"}
+    assert found["hidden"] == ["_SUCCESS"]
+    assert found["skipped"][0]["file"] == "junk.parquet"
+    assert (found["footers_read"], done.stderr) == (0, "")
+
+
+def test_what_is_in_the_way_is_printed_by_name(folder):
+    folder.junk("date=2024-01-02/junk.parquet")
+    done = penguin(folder.root, "--yes")
+    assert done.exit_code == 1
+    assert "not adopted" in done.stdout
+    named = "date=2024-01-02/junk.parquet: the file does not end like a Parquet file (file_unfit)"
+    assert named in done.stdout
+
+
+def test_the_configuration_gives_properties_and_partitions(folder, tmp_path):
+    file = tmp_path / "penguin.yaml"
+    file.write_text(
+        f"""
+tables:
+  events:
+    table_uri: {folder.root}
+    partition_by: {{prefix_template: "date=%Y-%m-%d"}}
+    table_properties: {{delta.logRetentionDuration: "interval 60 days"}}
+"""
+    )
+    done = penguin(folder.root, "--yes", "-c", file, "--output", "json")
+    assert answer(done)["partition_columns"] == {"date": "date"}
+    version = (folder.root / "_delta_log/00000000000000000000.json").read_text()
+    assert '"delta.logRetentionDuration":"interval 60 days"' in version
+    other = penguin(tmp_path, "-c", file)
+    assert other.exit_code == 2
+    assert "no table of the configuration has the table_uri" in other.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--partition-by", "date:timestamp"], "date cannot be of type timestamp"),
+        (["--partition-by", "date:,x"], "'date:' is not of the form column or column:type"),
+        (["--partition-by", "date,date"], "column date appears twice"),
+    ],
+)
+def test_a_wrong_option_is_explained(folder, words, said):
+    done = penguin(folder.root, *words)
+    assert done.exit_code == 2
+    assert said in done.stderr
+
+
+def test_a_folder_that_is_not_there_or_not_fit_is_explained(folder, tmp_path):
+    gone = penguin(tmp_path / "gone", "--yes")
+    assert gone.exit_code == 2
+    assert "there is no folder" in gone.stderr
+    assert penguin("s4://bucket/x").exit_code == 2
+    folder.junk(".hoodie/hoodie.properties")
+    unfit = penguin(folder.root, "--yes")
+    assert unfit.exit_code == 1
+    assert "a Hudi table" in unfit.stderr

@@ -1,0 +1,71 @@
+"""A folder of a bucket becomes a table: a ranged read for each footer, and two listings."""
+
+import io
+import urllib.request
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lakebed.clock import Clock
+from lakebed.documents.parquet_footer import TAIL
+from lakebed.storage.options import StorageOptions
+from lakebed.storage.store import Store
+from penguin.adopt.adoption import Adopter
+from penguin.delta.preview import look
+from penguin.model.adoption import Wanted
+from penguin.model.settings import TableSettings
+from tests.support.s3 import options, store
+
+FILES = 9
+
+
+def parquet(*ids: int) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"id": list(ids)}), sink, compression="none", use_dictionary=False)
+    return sink.getvalue()
+
+
+def adopter(opened: Store, **wanted: Any) -> Adopter:
+    return Adopter(
+        settings=TableSettings(name="t", table_uri=opened.uri),
+        wanted=Wanted(**wanted),
+        store=opened,
+        clock=Clock(),
+        segment=4,
+    )
+
+
+def test_a_bucket_is_read_by_one_range_a_file_and_listed_twice(s3, bucket, proxy):
+    uri = f"s3://{bucket}/table"
+    opened = store(s3, uri)
+    for number in range(FILES - 1):
+        opened.create(f"date=2024-01-0{1 + number % 3}/part-{number}.parquet", parquet(number))
+    large = parquet(*range(100, 50_100))
+    opened.create("date=2024-01-01/large.parquet", large)
+    opened.create("_temporary/0/part.parquet", b"unfinished")
+    marker = f"{s3}/{bucket}/table/date=2024-01-02/"
+    urllib.request.urlopen(urllib.request.Request(marker, b"", method="PUT")).close()
+    found = adopter(store(proxy.address, uri), infer_types=True).adopt()
+    assert (found.version, found.totals.files, found.totals.rows) == (0, FILES, 50_008)
+    assert set(found.hidden) == {"_temporary/", "date=2024-01-02"}
+    reads = [one.path for one in proxy.kinds("get") if "2024" in one.path]
+    assert len(reads) == len(set(reads)) == FILES
+    assert len(large) > 2 * TAIL
+    seen = look(uri, rows=1, options=StorageOptions(options(s3)))
+    assert (seen.version, seen.files, seen.rows) == (0, FILES, 50_008)
+    assert list(opened.objects("_staging")) == []
+
+
+def test_a_second_run_on_a_bucket_reads_only_what_changed(s3, bucket):
+    opened = store(s3, f"s3://{bucket}/table")
+    for number in range(6):
+        opened.create(f"part-{number}.parquet", parquet(number))
+    opened.create("part-9.parquet", b"this is not Parquet")
+    first = adopter(opened).adopt()
+    assert [one.file for one in first.troubles] == ["part-9.parquet"]
+    opened.replace("part-3.parquet", parquet(33))
+    opened.replace("part-9.parquet", parquet(9))
+    second = adopter(opened).adopt()
+    assert (second.footers_read, second.totals.rows) == (2, 7)
+    assert list(opened.objects("_staging")) == []
