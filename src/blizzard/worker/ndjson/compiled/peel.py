@@ -158,8 +158,8 @@ class Members:
             others = np.empty((4, self._others if collect else 0), np.int32)
             found, flags = np.zeros(4, np.int64), np.zeros(rows, np.uint8)
             ended = scanned((
-                names.written, names.starts, names.slots, names.buckets, names.order, page.room,
-                starts, lengths, kinds, counts, seen, others, found, flags,
+                names.written, names.starts, names.slots, names.buckets, names.order, names.leads,
+                page.room, starts, lengths, kinds, counts, seen, others, found, flags,
             ))  # fmt: skip
             left, start, end, refused = found.tolist()
             if ended == scan.DONE:

@@ -25,14 +25,21 @@ from blizzard.worker.ndjson.compiled.syntax import (
     string,
     value,
 )
-from blizzard.worker.ndjson.compiled.vector import compiled, part, pointer
+from blizzard.worker.ndjson.compiled.vector import (
+    WIDTH,
+    agreeing,
+    compiled,
+    copy_step,
+    part,
+    pointer,
+)
 
 DONE, NEW_NAME = range(2)
 """How a scan ended."""
 _REFUSED, _NEW_NAME = -1, -2
 
 _INTS = int32[::1]
-_NAMES = (BYTES, int64[::1], int64[::1], int32[::1], int64[::1])
+_NAMES = (BYTES, int64[::1], int64[::1], int32[::1], int64[:, ::1], uint8[:, ::1])
 _TOKENS = (int32[:, ::1], int32[:, ::1], uint8[:, ::1])
 
 
@@ -47,6 +54,7 @@ def _members(
     buckets: Pointer,
     mask: int,
     order: Pointer,
+    leads: Pointer,
     places: int,
     row: int,
     declared: int,
@@ -65,20 +73,38 @@ def _members(
 
     The row's block has its counts from the `first` on. What is `found` are the number of values of
     undeclared fields and where a new name stands.
+
+    What stands before a value is mostly what stood there in the object before, byte for byte. Then
+    it means the same: the comma, the name and the colon are known to be right without a look.
     """
-    at = after_space(data, at + 1)
+    end = at + 1
     place = 0
-    more = data[at] != CLOSE_BRACE
-    while more:
-        name, end = name_at(data, at, order[place], names, name_starts, buckets, mask)
-        if name < 0:
-            found[1], found[2] = at, end
-            return _NEW_NAME if end >= 0 else _REFUSED
-        order[place] = name
+    while True:
+        name = order[2 * place]
+        size = order[2 * place + 1]
+        if size and agreeing(data, end, leads, WIDTH * place) >= size:
+            at = after_space(data, end + size)
+        else:
+            at = after_space(data, end)
+            if place:
+                if data[at] != COMMA:
+                    break
+                at = after_space(data, at + 1)
+            elif data[at] == CLOSE_BRACE:
+                break
+            name, stop = name_at(data, at, name, names, name_starts, buckets, mask)
+            if name < 0:
+                found[1], found[2] = at, stop
+                return _NEW_NAME if stop >= 0 else _REFUSED
+            at = after_colon(data, stop)
+            if at < 0:
+                return _REFUSED
+            order[2 * place] = name
+            order[2 * place + 1] = at - end if at - end <= WIDTH else 0
+            copy_step(data, end, leads, WIDTH * place)
         place = min(place + 1, places - 1)
         slot = slots[name]
-        at = after_colon(data, end)
-        if at < 0 or seen[slot] == row + 1:  # no value, or a field that was there already
+        if seen[slot] == row + 1:  # a field that was there already
             return _REFUSED
         seen[slot] = row + 1
         end, kind = value(data, at, closing)
@@ -100,10 +126,6 @@ def _members(
                     others[2 * room_for_others + other] = at
                     others[3 * room_for_others + other] = end - at
                 found[0] = other + 1
-        at = after_space(data, end)
-        more = data[at] == COMMA
-        if more:
-            at = after_space(data, at + 1)
     return at + 1 if data[at] == CLOSE_BRACE else _REFUSED
 
 
@@ -123,6 +145,7 @@ def lines(
     slots: Array,
     buckets: Array,
     order: Array,
+    leads: Array,
     room: Array,
     starts: Array,
     lengths: Array,
@@ -142,7 +165,8 @@ def lines(
 
     `names` are the known ones as they are written, with their quotes, and `slots` the fields they
     mean; the first slots are the declared ones. `order` has the name of each member of the line
-    before: it is mostly that of this line, too. `room` is for MAX_DEPTH closing brackets.
+    before, and the size of what stood before its value, which is in `leads`: both are mostly those
+    of this line, too. `room` is for MAX_DEPTH closing brackets.
 
     For each declared field and row there are a start, a length and a kind, which must have been
     ABSENT; for each block and slot the `counts` of values by kind, and their SIZE; for each block
@@ -166,7 +190,7 @@ def lines(
             line_of[rows] = line
             at = _members(
                 data, at, closing, pointer(names), pointer(name_starts), pointer(slots),
-                pointer(buckets), len(buckets) - 1, pointer(order), len(order),
+                pointer(buckets), len(buckets) - 1, pointer(order), pointer(leads), len(order),
                 rows, kinds.shape[0], kinds.shape[1],
                 pointer(starts), pointer(lengths), pointer(kinds), pointer(counts),
                 block * counts.shape[1], pointer(seen), pointer(others), others.shape[1],
@@ -207,6 +231,7 @@ def objects(
     slots: Array,
     buckets: Array,
     order: Array,
+    leads: Array,
     room: Array,
     starts: Array,
     lengths: Array,
@@ -231,7 +256,7 @@ def objects(
             block += 1
         at = _members(
             data, at, closing, pointer(names), pointer(name_starts), pointer(slots),
-            pointer(buckets), len(buckets) - 1, pointer(order), len(order),
+            pointer(buckets), len(buckets) - 1, pointer(order), pointer(leads), len(order),
             row, kinds.shape[0], kinds.shape[1],
             pointer(starts), pointer(lengths), pointer(kinds), pointer(counts),
             block * counts.shape[1], pointer(seen), pointer(others), others.shape[1],

@@ -74,7 +74,7 @@ def _files(function: FunctionType) -> set[str]:
 
 def part(function: Function) -> Function:
     """Make a function a part of the compiled ones that call it."""
-    return cast("Function", njit(nogil=True)(function))
+    return cast("Function", njit(nogil=True, forceinline=True)(function))
 
 
 def _instructions(function: Callable[..., Any]) -> Numbas:
