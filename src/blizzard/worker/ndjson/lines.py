@@ -27,7 +27,6 @@ RAW_BYTES = 64 * 1024
 """What is kept of a line that is too long to be read."""
 TOO_LONG = "line_too_long"
 
-_NEWLINE = ord("\n")
 _AT_LINE_START = re.compile(rb"^\x1e", re.MULTILINE)
 
 
@@ -372,9 +371,12 @@ def _block(
 
 def _newlines(data: bytes) -> int:
     if len(data) <= FEW_BYTES:
-        # Vector code lets other threads run, and so many small files would wait for them each time.
+        # Compiled code lets other threads run, and many small files would wait for them each time.
         return data.count(b"\n")
-    return int(np.count_nonzero(np.frombuffer(data, np.uint8) == _NEWLINE))
+    # It brings a compiler along, which costs a second. Only who reads rows pays for it.
+    from blizzard.worker.ndjson.newlines import newlines  # noqa: PLC0415
+
+    return newlines(data)
 
 
 def _after_lines(data: bytes, start: int, lines: int) -> int:

@@ -82,7 +82,11 @@ class Names:
 
     def __init__(self, declared: list[str]) -> None:
         self._declared = declared
-        self.order = np.full(MAX_PLACES, -1, np.int64)
+        self.order = np.empty((MAX_PLACES, 2), np.int64)
+        """The name of each member of the object before, and the size of what leads up to its value
+        where that fits into a step, else 0."""
+        self.leads = np.empty((MAX_PLACES, WIDTH), np.uint8)
+        """What leads up to the value: a comma unless it is the first, the name, the colon."""
         self._begin()
 
     @property
@@ -105,7 +109,6 @@ class Names:
     def forget_some(self) -> None:
         """Keep only the declared fields if other files had very many others."""
         if len(self._written) > len(self._declared) + MAX_REMEMBERED:
-            self.order.fill(-1)
             self._begin()
 
     @property
@@ -114,6 +117,7 @@ class Names:
         return list(self._slot_of)[len(self._declared) :]
 
     def _begin(self) -> None:
+        self.order[:] = (-1, 0)
         self._slot_of = {name: slot for slot, name in enumerate(self._declared)}
         self._written: list[bytes] = []
         self._slots: list[int] = []

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from blizzard.model.json_path import any_element, member_path
-from blizzard.worker.ndjson.compiled import scan
+from blizzard.worker.ndjson.compiled import containers, scan
 from blizzard.worker.ndjson.compiled.columns import Bytes, Tokens, gathered, required
 from blizzard.worker.ndjson.compiled.convert import Doubtful
 from blizzard.worker.ndjson.compiled.leftovers import (
@@ -158,8 +158,8 @@ class Members:
             others = np.empty((4, self._others if collect else 0), np.int32)
             found, flags = np.zeros(4, np.int64), np.zeros(rows, np.uint8)
             ended = scanned((
-                names.written, names.starts, names.slots, names.buckets, names.order, page.room,
-                starts, lengths, kinds, counts, seen, others, found, flags,
+                names.written, names.starts, names.slots, names.buckets, names.order, names.leads,
+                page.room, starts, lengths, kinds, counts, seen, others, found, flags,
             ))  # fmt: skip
             left, start, end, refused = found.tolist()
             if ended == scan.DONE:
@@ -325,7 +325,7 @@ class _Lists:
         rows = len(tokens.kinds)
         offsets = np.empty(rows + 1, np.int32)
         elements = Room(tokens.counts[SIZE] // _SHORTEST_ELEMENT)
-        count = scan.elements(
+        count = containers.elements(
             page.data, tokens.starts, tokens.kinds, page.room, *elements.arrays, offsets
         )
         inner = self._items.column(page, elements.tokens(count), trail.elements(offsets), left)
@@ -349,7 +349,7 @@ class _Maps:
         offsets = np.empty(rows + 1, np.int32)
         most = tokens.counts[SIZE] // _SHORTEST_ENTRY
         names, values = Room(most), Room(most)
-        count = scan.entries(
+        count = containers.entries(
             page.data,
             tokens.starts,
             tokens.kinds,
@@ -360,7 +360,7 @@ class _Maps:
         )
         ends, texts = gathered(page.data, names.tokens(count), as_written=False)
         twice, room = np.zeros(rows, np.uint8), np.empty(2 << count.bit_length(), np.int32)
-        if scan.repeats(texts, ends, offsets, room, twice):
+        if containers.repeats(texts, ends, offsets, room, twice):
             page.refusals.add_rows(np.flatnonzero(twice), trail)
         buffers = [None, pa.py_buffer(ends.data), pa.py_buffer(texts.data)]
         keys = pa.Array.from_buffers(pa.string(), count, buffers, 0)

@@ -73,8 +73,12 @@ def _files(function: FunctionType) -> set[str]:
 
 
 def part(function: Function) -> Function:
-    """Make a function a part of the compiled ones that call it."""
-    return cast("Function", njit(nogil=True)(function))
+    """Make a function a part of the compiled ones that call it.
+
+    It becomes part of their code: one that is called hands two answers over in memory, written as
+    two and read as one, and the processor waits for that longer than it takes to find them.
+    """
+    return cast("Function", njit(nogil=True, forceinline=True)(function))
 
 
 def _instructions(function: Callable[..., Any]) -> Numbas:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from blizzard.model.limits import MAX_LINE_BYTES
 from blizzard.model.seen import MOST_MEMBERS, NOTHING, Integers, Objects, Seen, Text
-from blizzard.worker.ndjson.compiled import numbers, scan, syntax
+from blizzard.worker.ndjson.compiled import containers, numbers, syntax
 from blizzard.worker.ndjson.compiled.columns import Bytes, Tokens, gathered, tokens_of
 from blizzard.worker.ndjson.compiled.convert import Doubtful
 from blizzard.worker.ndjson.compiled.fast import page_of
@@ -177,7 +177,7 @@ class _Value:
         arrays = _of_kind(tokens, syntax.ARRAY)
         room = Room(arrays.counts[syntax.SIZE] // len("1,"))
         offsets = np.empty(len(arrays.kinds) + 1, np.int32)
-        count = scan.elements(
+        count = containers.elements(
             page.data, arrays.starts, arrays.kinds, page.room, *room.arrays, offsets
         )
         return self._inner(page, room.tokens(count))
@@ -195,7 +195,7 @@ def _entries(page: Page, objects: Tokens) -> tuple[Tokens, Tokens, int]:
     room = objects.counts[syntax.SIZE] // len('"":1')
     names, values = Room(room), Room(room)
     offsets = np.empty(len(objects.kinds) + 1, np.int32)
-    count = scan.entries(
+    count = containers.entries(
         page.data,
         objects.starts,
         objects.kinds,

@@ -66,6 +66,54 @@ def test_a_control_character_in_a_string_is_refused_wherever_it_stands(at: int):
         assert FastPath(TEXT, max_line_bytes=LIMIT).read(one) is None
 
 
+@pytest.mark.parametrize("space", [b"", b" ", b"\t", b"  ", b" \r", b" " * (WIDTH + 1)])
+@pytest.mark.parametrize("other", [b"", b" ", b"\t ", b" " * WIDTH])
+def test_what_stands_before_a_value_may_be_written_otherwise_in_each_line(
+    space: bytes, other: bytes
+):
+    lines = [
+        b'{%b"s"%b:%b"a"%b,%b"j"%b:%b1}' % ((one,) * 7) for one in (space, other, space, space)
+    ]
+    assert rows(read(TEXT, *lines)) == [{"s": "a", "j": "1"}] * 4
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"j": 1, "s": "a"}',
+        b'{"j": 1}',
+        b'{"s": "a"}',
+        b"{}",
+        b'{"s": "a", "other": 2, "j": 1}',
+        b'{"sj": 3, "s": "a", "j": 1}',
+    ],
+)
+def test_other_members_than_in_the_line_before_are_those_of_the_line(line: bytes):
+    usual = b'{"s": "b", "j": 2}'
+    expected = {"s": None, "j": None} | json.loads(line)
+    want = {"s": expected["s"], "j": None if expected["j"] is None else str(expected["j"])}
+    first = {"s": "b", "j": "2"}
+    assert rows(read(TEXT, usual, usual, line, usual, line)) == [first, first, want, first, want]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"s": "b", "j": 2',
+        b'{"s": "b", "j": }',
+        b'{"s": "b", "j": 2,}',
+        b'{"s": "b" "j": 2}',
+        b'{, "s": "b", "j": 2}',
+        b'{"s": "b", "s": "c"}',
+        b'{"s": "b", "j"  2}',
+        b'{"s": , "j": 2}',
+    ],
+)
+def test_a_line_that_is_hardly_unlike_the_one_before_is_refused_all_the_same(line: bytes):
+    usual = b'{"s": "b", "j": 2}'
+    assert read(TEXT, usual, usual, line, usual) is None
+
+
 @pytest.mark.parametrize("escape", [r"\a", r"\u12g4", r"\u123g", r"\u123", r"\x41", "\\"])
 def test_an_escape_that_is_none_is_refused(escape: str):
     assert read(TEXT, f'{{"s":"{escape}"}}'.encode()) is None

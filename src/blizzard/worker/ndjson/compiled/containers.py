@@ -1,0 +1,153 @@
+"""Which token stands where in arrays, and in objects whose names are values. Compiled.
+
+They are known to be JSON: a scan of what they stand in has said so.
+"""
+
+from numba import int32, int64, uint8
+
+from blizzard.worker.ndjson.compiled.names import hash_of, is_next
+from blizzard.worker.ndjson.compiled.syntax import (
+    ABSENT,
+    BYTES,
+    CLOSE_BRACE,
+    CLOSE_BRACKET,
+    COMMA,
+    SIZE,
+    Array,
+    after_colon,
+    after_space,
+    string,
+    value,
+)
+from blizzard.worker.ndjson.compiled.vector import compiled, pointer
+
+_INTS = int32[::1]
+
+
+@compiled(int64(BYTES, _INTS, uint8[::1], uint8[::1], _INTS, _INTS, uint8[::1], int64[::1], _INTS))
+def elements(
+    blocks: Array,
+    array_starts: Array,
+    array_kinds: Array,
+    room: Array,
+    starts: Array,
+    lengths: Array,
+    kinds: Array,
+    counts: Array,
+    offsets: Array,
+) -> int:
+    """Find the elements of arrays that are known to be JSON, and return how many there are, or -1.
+
+    There is an offset for each array, and for each that is ABSENT, too.
+    """
+    data, closing = pointer(blocks), pointer(room)
+    to = 0
+    for row in range(len(array_kinds)):
+        offsets[row] = to
+        if array_kinds[row] == ABSENT:
+            continue
+        at = after_space(data, array_starts[row] + 1)
+        more = data[at] != CLOSE_BRACKET
+        while more:
+            end, kind = value(data, at, closing)
+            if end < 0 or to == len(kinds):
+                return -1
+            starts[to] = at
+            lengths[to] = end - at
+            kinds[to] = kind
+            counts[kind] += 1
+            counts[SIZE] += end - at
+            to += 1
+            at = after_space(data, end)
+            more = data[at] == COMMA
+            if more:
+                at = after_space(data, at + 1)
+    offsets[len(array_kinds)] = to
+    return to
+
+
+@compiled(
+    int64(
+        BYTES, _INTS, uint8[::1], uint8[::1], _INTS, _INTS, uint8[::1], int64[::1],
+        _INTS, _INTS, uint8[::1], int64[::1], _INTS,
+    )
+)  # fmt: skip
+def entries(
+    blocks: Array,
+    object_starts: Array,
+    object_kinds: Array,
+    room: Array,
+    key_starts: Array,
+    key_lengths: Array,
+    key_kinds: Array,
+    key_counts: Array,
+    starts: Array,
+    lengths: Array,
+    kinds: Array,
+    counts: Array,
+    offsets: Array,
+) -> int:
+    """Find the names and values of objects that are known to be JSON; the rest as in `elements`."""
+    data, closing = pointer(blocks), pointer(room)
+    to = 0
+    for row in range(len(object_kinds)):
+        offsets[row] = to
+        if object_kinds[row] == ABSENT:
+            continue
+        at = after_space(data, object_starts[row] + 1)
+        more = data[at] != CLOSE_BRACE
+        while more:
+            end, kind = string(data, at)
+            if end < 0 or to == len(kinds):
+                return -1
+            key_starts[to] = at
+            key_lengths[to] = end - at
+            key_kinds[to] = kind
+            key_counts[kind] += 1
+            key_counts[SIZE] += end - at
+            at = after_colon(data, end)
+            if at < 0:
+                return -1
+            end, kind = value(data, at, closing)
+            if end < 0:
+                return -1
+            starts[to] = at
+            lengths[to] = end - at
+            kinds[to] = kind
+            counts[kind] += 1
+            counts[SIZE] += end - at
+            to += 1
+            at = after_space(data, end)
+            more = data[at] == COMMA
+            if more:
+                at = after_space(data, at + 1)
+    offsets[len(object_kinds)] = to
+    return to
+
+
+@compiled(int64(uint8[::1], _INTS, _INTS, _INTS, uint8[::1]))
+def repeats(texts: Array, offsets: Array, groups: Array, buckets: Array, twice: Array) -> int:
+    """Find the groups that have a text `twice`, and return how often that is.
+
+    Of `buckets` there is a power of two, more than texts. Behind the texts there must be room for a
+    step.
+    """
+    data, mask = pointer(texts), len(buckets) - 1
+    buckets[:] = -1
+    count = 0
+    for group in range(len(groups) - 1):
+        for number in range(groups[group], groups[group + 1]):
+            start, end = offsets[number], offsets[number + 1]
+            bucket = (hash_of(data, start, end) + group * 40503) & mask
+            while buckets[bucket] >= 0:
+                other = buckets[bucket]
+                if (
+                    other >= groups[group]
+                    and offsets[other + 1] - offsets[other] == end - start
+                    and is_next(data, start, data, offsets[other], offsets[other + 1])
+                ):
+                    twice[group] = 1
+                    count += 1
+                bucket = (bucket + 1) & mask
+            buckets[bucket] = number
+    return count
