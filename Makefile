@@ -9,6 +9,8 @@ UV := $(shell command -v uv 2>/dev/null || echo .tools/bin/uv)
 READY := $(VENV)/.ready
 WORKERS ?= 2
 
+PEERS := .tools/peers/.ready
+
 ARCHIVE := dist/blizzard-env.tar.gz
 
 .PHONY: help setup java demo check test test-quick test-spark test-stores archive wheel test-wheel test-cluster interop \
@@ -87,11 +89,18 @@ test-cluster: setup java archive ## the tests on a standalone cluster: a master 
 interop: setup java ## Spark with Delta on the same tables; fetches the Delta package
 	$(BIN)/pytest -q -m interop tests/interop
 
-bench: setup java ## blizzard against its peers, some minutes; writes docs/performance.md
+# Contestants that nothing else needs are kept apart from .venv, pinned by a lock of their own.
+$(PEERS): bench/peers.lock | $(READY)
+	$(UV) venv --quiet --clear --python $(PYTHON) .tools/peers
+	$(UV) pip install --quiet --python .tools/peers/bin/python --no-deps --require-hashes \
+	  --requirements bench/peers.lock
+	@touch $(PEERS)
+
+bench: setup java $(PEERS) ## blizzard against its peers, some minutes; writes docs/performance.md
 	$(BIN)/blizzard warm
 	$(BIN)/python -m bench.race --write
 
-bench-all: setup java ## the same at full size, with the long ones; an hour
+bench-all: setup java $(PEERS) ## the same at full size, with the long ones; an hour
 	$(BIN)/blizzard warm
 	$(BIN)/python -m bench.race --all --write
 
@@ -126,6 +135,8 @@ format: setup ## format the code and mend what ruff can mend
 lock: ## resolve the dependencies anew into requirements.lock
 	$(UV) pip compile --quiet --upgrade pyproject.toml --all-extras --group dev --universal \
 	  --generate-hashes --python-version 3.11 --no-header -o requirements.lock
+	$(UV) pip compile --quiet --upgrade bench/peers.in --universal \
+	  --generate-hashes --python-version 3.11 --no-header -o bench/peers.lock
 
 # pip-audit is fetched for the occasion. With --strict a package that it knows nothing of is a failure:
 # where the service cannot be reached, that is said, and nothing passes for audited.

@@ -93,7 +93,7 @@ def batches_of(load: Load, cores: int, limits: Limits, given: Assumptions) -> Ba
     plain = max(load.file_size * given.gz_ratio, min(full, most, waited))
     # A gzipped file cannot be cut, so no unit is smaller than one.
     share = plain / cores
-    share /= units_per_core(share, ROLLING.file_size)
+    share /= units_per_core(share * given.parquet_ratio / ROLLING.file_size)
     unit = max(Sizing().smallest_unit, load.file_size * given.gz_ratio, share)
     written = plain / max(1.0, plain / unit) * given.parquet_ratio
     size = written / math.ceil(written / ROLLING.file_size)

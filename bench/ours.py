@@ -38,7 +38,8 @@ def configuration(workload: Workload, source: Path, table: Path) -> Path:
     file.write_text(
         f"source:\n  path: {source}\n"
         f"sink:\n  path: {table}\n  commit: inline{by_hour if workload.by_hour else ''}\n"
-        f"schema:\n  fields:{fields}\n"
+        + ("error_handling:\n  on_bad_record: quarantine\n" if workload.hard else "")
+        + f"schema:\n{'  on_mismatch: rescue' if workload.hard else ''}\n  fields:{fields}\n"
     )
     return file
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from bench import plots
+from bench import hard, plots
 
 PAGE = Path(__file__).parent.parent / "docs" / "performance.md"
 IMAGE = PAGE.parent / "images" / "race.svg"
@@ -21,8 +21,11 @@ Figures = dict[str, Any]
 
 def table(figures: Figures) -> Iterator[str]:
     """Yield a row for every contestant in every workload."""
-    yield "| workload | who | M rows/s | MB/s | spread | time, ours = 1 | CPU, ours = 1 | MiB |"
-    yield "|---|---|---:|---:|---:|---:|---:|---:|"
+    yield (
+        "| workload | who | M rows/s | MB/s | spread | spread of CPU | time, ours = 1 "
+        "| CPU, ours = 1 | MiB |"
+    )
+    yield "|---|---|---:|---:|---:|---:|---:|---:|---:|"
     for key, found in figures["workloads"].items():
         size = "" if found["scale"] == 1 else f", {found['scale']:g} of it"
         first = f"**({key})** {found['title']}{size}"
@@ -33,9 +36,8 @@ def table(figures: Figures) -> Iterator[str]:
 
 def _row(first: str, name: str, took: Figures, found: Figures) -> str:
     if not took["seconds"]:
-        return f"| {first} | {name} | cannot: {_plain(took['error'])} ||||||"
+        return f"| {first} | {name} | cannot: {_plain(took['error'])} |||||||"
     seconds = statistics.median(took["seconds"])
-    spread = (max(took["seconds"]) - min(took["seconds"])) / seconds
     ours = found["contestants"].get(COLD.get(name, OURS))
     wall = cpu = ""
     if ours and ours["seconds"]:
@@ -43,11 +45,17 @@ def _row(first: str, name: str, took: Figures, found: Figures) -> str:
         # The JVM outlives the program that started it, and what it used is then not seen.
         used = statistics.median(took["cpu"]) / statistics.median(ours["cpu"])
         cpu = "" if name in COLD else f"{used:.2f}"
+    spread = f"{_spread(took['seconds'])} | {_spread(took['cpu'])}"
     return (
         f"| {first} | {name} | {found['rows'] / seconds / 1e6:.2f} "
-        f"| {found['bytes'] / seconds / 1e6:.0f} | {spread:.0%} | {wall} | {cpu} "
+        f"| {found['bytes'] / seconds / 1e6:.0f} | {spread} | {wall} | {cpu} "
         f"| {took['whole_mib']:,} |"
     )
+
+
+def _spread(took: list[float]) -> str:
+    """Return how far rounds lie apart, as a part of their median."""
+    return f"{(max(took) - min(took)) / statistics.median(took):.0%}"
 
 
 def _plain(error: str) -> str:
@@ -83,6 +91,8 @@ def write(figures: Figures) -> None:
         "![Speed of each contestant in each workload](images/race.svg)",
         "",
         *memory(figures),
+        "",
+        *hard.table(figures.get("hard", {})),
     ]
     before, _, rest = PAGE.read_text().partition(BEGIN)
     after = rest.partition(END)[2]

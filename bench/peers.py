@@ -189,7 +189,9 @@ class Polars:
             str(source / "*"), schema={field.name: kind_of(field) for field in fields}
         ).with_columns(
             pl.col(field.name).str.to_datetime(
-                "%Y-%m-%dT%H:%M:%S%.fZ", time_unit="us", time_zone="UTC"
+                "%Y-%m-%dT%H:%M:%S%.f%#z" if workload.hard else "%Y-%m-%dT%H:%M:%S%.fZ",
+                time_unit="us",
+                time_zone="UTC",
             )
             for field in fields
             if field.type is FieldType.TIMESTAMP

@@ -17,8 +17,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
@@ -26,12 +27,17 @@ from typing import Any, Self
 
 import pyarrow.dataset as ds
 
-from bench import page, tree
-from bench.workloads import WORKLOADS, Workload, generated, plain_bytes
+from bench import hard, page, tree
+from bench.ours import declared
+from bench.workloads import HARD, WORKLOADS, Workload, generated, plain_bytes
 
 FIGURES = Path(__file__).parent / "results.json"
 DATA = Path(os.environ.get("BENCH_DATA", Path(tempfile.gettempdir()) / "blizzard-bench"))
-WARM = ("blizzard", "bare processes", "Spark", "DuckDB", "Polars")
+FETCHED = ("chDB", "DataFusion", "Daft")
+"""They are no dependencies of this project: `make bench` fetches them into a place of their own."""
+PEERS = Path(__file__).parent.parent / ".tools" / "peers" / "bin" / "python"
+INSTALLED = ("blizzard", "bare processes", "Spark", "DuckDB", "Polars")
+WARM = INSTALLED + FETCHED
 COLD = ("blizzard, cold", "Spark, cold")
 STREAM = ("Spark stream",)
 SMALL = 0.1
@@ -52,11 +58,11 @@ class Race:
 
 
 QUICK = (
-    Race(workload=WORKLOADS["a"], scale=1, rounds=3, contestants=WARM),
+    Race(workload=WORKLOADS["a"], scale=1, rounds=5, contestants=WARM),
     Race(workload=WORKLOADS["a"], scale=1, rounds=1, contestants=COLD),
-    Race(workload=WORKLOADS["b"], scale=1, rounds=3, contestants=WARM),
+    Race(workload=WORKLOADS["b"], scale=1, rounds=5, contestants=WARM),
     *(
-        Race(workload=WORKLOADS[key], scale=0.25, rounds=2, contestants=WARM)
+        Race(workload=WORKLOADS[key], scale=0.25, rounds=3, contestants=INSTALLED)
         for key in ("c", "d", "f-zstd", "f-plain", "g")
     ),
 )
@@ -76,8 +82,11 @@ class Running:
 
     def __init__(self, name: str) -> None:
         self.name = name
+        command = [sys.executable, "-m", "bench.contestant", name]
+        if name in FETCHED:
+            command = [str(PEERS), str(Path(__file__).parent / "fetched.py"), name]
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "bench.contestant", name],
+            command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -90,7 +99,13 @@ class Running:
         assert self._process.stdin is not None
         before = tree.cpu_seconds(self._process.pid)
         with tree.watched(self._process.pid) as memory:
-            job = {"workload": workload.key, "source": str(source), "table": str(table)}
+            job = {
+                "workload": workload.key,
+                "source": str(source),
+                "table": str(table),
+                "by_hour": workload.by_hour,
+                "fields": [declared(one) | {"name": one.name} for one in workload.schema.fields],
+            }
             self._process.stdin.write(json.dumps(job) + "\n")
             self._process.stdin.flush()
             answer = self._answer()
@@ -168,7 +183,7 @@ def run_race(race: Race, field: Field, results: Figures) -> None:
     )
     with tempfile.TemporaryDirectory(dir=DATA) as scratch:
         able = []
-        for each in [field[name] for name in race.contestants]:
+        for each in [field[name] for name in able_of(race.contestants)]:
             took = each.run(race.workload, little, _fresh(scratch))
             entry = found["contestants"].setdefault(
                 each.name, {"seconds": [], "cpu": [], "whole_mib": 0, "worker_mib": []}
@@ -192,6 +207,27 @@ def run_race(race: Race, field: Field, results: Figures) -> None:
                 shutil.rmtree(table.parent)
                 said = entry.get("error") or f"{took['seconds']:.1f} s, CPU {took['cpu']:.1f} s"
                 print(f"{race.workload.key:8} {number + 1}  {each.name:16} {said}", flush=True)
+
+
+def able_of(names: Sequence[str]) -> list[str]:
+    """Return those who are there."""
+    return [name for name in names if name not in FETCHED or PEERS.exists()]
+
+
+def hard_figures(names: Sequence[str], field: Field) -> Figures:
+    """Return what became of hard values, by contestant and kind."""
+    figures: Figures = {}
+    with tempfile.TemporaryDirectory(dir=DATA) as scratch:
+        folders = hard.generated(Path(scratch))
+        for name in names:
+            for kind, source in folders.items():
+                table = _fresh(scratch)
+                error = field[name].run(HARD, source, table).get("error")
+                ours = "default" if name in ("blizzard", "bare processes") else None
+                found = None if error else hard.found_in(table, ours)
+                verdict = hard.judged(hard.lines_of(kind), found)
+                figures.setdefault(name, {})[kind] = asdict(verdict) | {"error": error}
+    return figures
 
 
 def _fresh(scratch: str) -> Path:
@@ -218,27 +254,31 @@ def main() -> None:
     parser.add_argument("--workloads", help="only these, with commas between")
     parser.add_argument("--rounds", type=int, help="so many rounds of each")
     parser.add_argument("--scale", type=float, help="this part of each workload")
+    parser.add_argument("--warm", action="store_true", help="without cold starts")
     parser.add_argument("--write", action="store_true", help="write the page and the figures")
     parser.add_argument("--draw", action="store_true", help="write the page from the figures alone")
     options = parser.parse_args()
     if options.draw:
         page.write(json.loads(FIGURES.read_text()))
         return
-    wanted = options.workloads.split(",") if options.workloads else list(WORKLOADS)
+    wanted = options.workloads.split(",") if options.workloads else [*WORKLOADS, "h"]
     DATA.mkdir(parents=True, exist_ok=True)
     results: Figures = {}
     with Field() as field:
         for race in ALL if options.all else QUICK:
-            if race.workload.key in wanted:
+            is_left_out = options.warm and race.contestants == COLD
+            if race.workload.key in wanted and not is_left_out:
                 scale, rounds = options.scale or race.scale, options.rounds or race.rounds
                 run_race(replace(race, scale=scale, rounds=rounds), field, results)
-    figures = {"machine": machine(), "workloads": results}
-    for line in page.table(figures):
+        kept = json.loads(FIGURES.read_text()) if FIGURES.exists() else {"workloads": {}}
+        figures = {"machine": machine(), "workloads": results, "hard": kept.get("hard", {})}
+        if "h" in wanted:
+            figures["hard"] = hard_figures(able_of(WARM), field)
+    for line in (*page.table(figures), *hard.table(figures["hard"])):
         print(line)
     if options.write:
         # A workload that was not run keeps the figures it has.
-        kept = json.loads(FIGURES.read_text())["workloads"] if FIGURES.exists() else {}
-        figures["workloads"] = dict(sorted((kept | results).items()))
+        figures["workloads"] = dict(sorted((kept["workloads"] | results).items()))
         FIGURES.write_text(json.dumps(figures, indent=1) + "\n")
         page.write(figures)
 

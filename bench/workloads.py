@@ -55,6 +55,8 @@ class Workload:
     suffix: str = ".gz"
     by_hour: bool = False
     """Whether the rows go into a partition for each hour of their own time."""
+    hard: bool = False
+    """Whether it has values and lines that do not fit, which are to be kept all the same."""
     data: str = ""
     """The workload whose files are read, where it is not this one."""
 
@@ -221,6 +223,11 @@ WORKLOADS = {
                  files=16, records=250_000, lines=shop, by_hour=True, data="a"),
     )
 }  # fmt: skip
+
+
+HARD = Workload(key="h", title="hard values", schema=SHOP, files=1, records=0, lines=shop,
+                suffix="", hard=True)  # fmt: skip
+"""Its files are those of `bench.hard`, and nobody's time is taken over them."""
 
 
 def generated(workload: Workload, scale: float, under: Path) -> Path:

@@ -27,7 +27,7 @@ from blizzard.model.files import SourceFile
 from blizzard.model.locations import OpenReader, OpenStore, sink_location
 from blizzard.model.notices import Hints, NoHints
 from blizzard.model.settings import PipelineSettings
-from blizzard.plan.trigger import Arrivals, should_start
+from blizzard.plan.timing import Timing
 from blizzard.plan.work import work_of
 from blizzard.proposal import Batch, Proposal, View, propose
 from blizzard.renewal import DeltaLog
@@ -77,11 +77,11 @@ class Pipeline:
     hints: Hints = field(default_factory=NoHints)
     """What messages say of new files."""
     _journal: Journal | None = None
-    _arrivals: Arrivals = field(default_factory=Arrivals)
     _last: Batch = field(default_factory=lambda: Batch(handed_off=False))
     """The batch before the next one. Whether its entry was written may be in doubt, and that of an
     earlier run may not be handed off."""
     _summary: RunSummary = field(init=False)
+    _timing: Timing = field(init=False)
     _schedule: Schedule = field(init=False)
     _attempts: Attempts = field(init=False)
     _report: Reporter = field(init=False)
@@ -89,6 +89,7 @@ class Pipeline:
 
     def __post_init__(self) -> None:
         self._summary = RunSummary(once=self.pace.drain)
+        self._timing = Timing(settings=self.settings)
         self._attempts = self.attempts or Attempts(self.settings.name, self.emit)
         self._report = Reporter(self.settings, self.emit, self.clock)
         self._letterbox = Letterbox(settings=self.settings, clock=self.clock)
@@ -178,6 +179,8 @@ class Pipeline:
             started_before=journal.started_before,
             failed=frozenset(self._summary.failed),
             unbounded=self._last.got_nowhere,
+            forecast=self._timing.forecast,
+            hurry=lambda more: more or self.pace.drain or self._last.left > 0,
         )
 
     def _renew(self, journal: Journal, proposal: Proposal) -> tuple[Proposal, bool]:
@@ -296,6 +299,7 @@ class Pipeline:
             self.log.check_schema()
             self._letterbox.check(self.open_sink)
             journal.open_with(self.log.knows_pipeline)
+            self._timing.learn(journal.last)
         return journal
 
     def _found(self, journal: Journal, findings: Mapping[str, Finding], began: float) -> None:
@@ -342,14 +346,9 @@ class Pipeline:
 
         So do those that a batch has left which was handed in: they have waited already.
         """
-        now = self.clock.now()
-        waiting = self._arrivals.waiting(files, more=more, now=now)
-        rolling, parallelism = self.settings.sink.rolling, self.runner.parallelism
-        return (
-            self.pace.drain
-            or self._last.left > 0
-            or should_start(waiting, rolling, parallelism=parallelism, now=now)
-        )
+        cores, now = self.runner.parallelism, self.clock.now()
+        due = self._timing.is_time(files, more=more, cores=cores, now=now)
+        return due or self.pace.drain or self._last.left > 0
 
     def _journaled(self, journal: Journal, entry: Entry, batch: Batch) -> None:
         """Report the outcome of a batch and count it; it has yet to be handed off."""
@@ -360,6 +359,7 @@ class Pipeline:
             part_way={record.source for record in entry.sources if not record.complete},
         )
         self._summary.count(entry, _unfinished(journal))
+        self._timing.learn(entry)
         self._last = replace(batch, entry=entry, handed_off=False)
 
     def _publish(self) -> None:

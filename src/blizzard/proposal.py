@@ -13,6 +13,7 @@ from blizzard.handoff.commit_lag import CommitsBehind
 from blizzard.journal.ingested import SegmentBroken
 from blizzard.model.bounds import Bounds
 from blizzard.model.files import Effort, SourceFile, WorkUnit
+from blizzard.model.forecast import Forecast
 from blizzard.model.locations import OpenReader
 from blizzard.model.settings import PipelineSettings
 from blizzard.plan.recognise import planned
@@ -51,6 +52,11 @@ class View:
     """The files that count against `max_failures` already."""
     unbounded: bool = False
     """Whether the batch may take as long as it wants."""
+    forecast: Forecast = field(default_factory=Forecast)
+    """What source files are expected to become."""
+    hurry: Callable[[bool], bool] = lambda _more: True
+    """Whether all cores get work at once, even if data files come out smaller; there may be more
+    than a batch may hold."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,7 +174,7 @@ def propose(view: View) -> Proposal:
         renew=renew,
         misplaced=misplaced,
         died=died,
-        units=_planned(view, files),
+        units=_planned(view, files, hurry=view.hurry(more)),
         bounds=bounds,
         note=part.note,
         began=began,
@@ -185,7 +191,14 @@ def _to_renew(proposal: Proposal, settings: PipelineSettings) -> tuple[SourceFil
     )
 
 
-def _planned(view: View, files: tuple[SourceFile, ...]) -> tuple[WorkUnit, ...]:
+def _planned(view: View, files: tuple[SourceFile, ...], *, hurry: bool) -> tuple[WorkUnit, ...]:
     if not files:
         return ()
-    return planned(view.settings, files, view.open_source, parallelism=view.parallelism)
+    return planned(
+        view.settings,
+        files,
+        view.open_source,
+        parallelism=view.parallelism,
+        forecast=view.forecast,
+        hurry=hurry,
+    )

@@ -6,8 +6,9 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
+from blizzard.model.forecast import Forecast
 from blizzard.model.settings import Sizing
-from blizzard.plan.units import plan, units_per_core, weight, work
+from blizzard.plan.units import plan, units_per_core, work
 from lakebed.types import Codec
 from tests.support.builders import source_file
 
@@ -71,9 +72,9 @@ def test_the_plan_does_not_depend_on_the_order_of_the_listing(files, cores, rand
 
 @given(FILES, CORES)
 def test_units_are_about_alike_and_no_more_than_are_needed(files, cores):
-    share = sum(weight(file) for file in files) / cores
+    share = Forecast().filled(files, SIZE) / cores
     all_work = sum(work(file) for file in files)
-    room = max(SMALLEST_UNIT, math.ceil(all_work / cores / units_per_core(share, SIZE)))
+    room = max(SMALLEST_UNIT, math.ceil(all_work / cores / units_per_core(share)))
     units = plan(files, parallelism=cores, file_size=SIZE)
     for unit in units:
         weights = [work(file) for file in unit.files]

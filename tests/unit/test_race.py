@@ -60,7 +60,7 @@ def test_a_contestant_that_cannot_do_it_says_why():
             "a": {"title": "t", "scale": 1, "rows": 1, "bytes": 1, "contestants": {"Spark": took}}
         }
     }
-    assert list(page.table(figures))[-1] == "| **(a)** t | Spark | cannot: No / codec ||||||"
+    assert list(page.table(figures))[-1] == "| **(a)** t | Spark | cannot: No / codec |||||||"
 
 
 def test_what_a_child_used_counts_also_when_it_has_ended():

@@ -124,6 +124,8 @@ class WorkUnit:
     partition_values: Mapping[str, str | None]
     """What the paths of all of its files say; rows may add to it."""
     files: tuple[SourceFile, ...]
+    file_size: int | None = None
+    """Where its data files are closed, so that all are about alike; None for what is asked for."""
     replay: Replay | None = None
     """The lines in quarantine that are read again instead of files; None for any other unit."""
 

@@ -129,10 +129,14 @@ class Sizing:
 
     smallest_unit: int = mebibytes(16)
     """Bytes of plain NDJSON below which a task is over before it has paid for itself."""
+    largest_unit: int = mebibytes(8192)
+    """Bytes of plain NDJSON that keep a core busy for a minute or so: above, other cores help, even
+    if data files come out smaller."""
     units_per_core: int | None = None
     """Into how many units the share of a core is cut; None where the load decides."""
     decoded_budget: int = mebibytes(64)
-    """Arrow bytes of one source file that are kept until its last line has parsed."""
+    """Arrow bytes of one source file that are kept in memory until its last line has parsed; some
+    times as many are kept on the local disk."""
     staged_bytes: int = mebibytes(16)
     """Arrow bytes that are divided among the partitions of their rows at once: each partition
     among them costs some microseconds."""

@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from blizzard.model.files import SourceFile, WorkUnit
+from blizzard.model.forecast import Forecast
 from blizzard.model.locations import OpenReader, source_location
 from blizzard.model.settings import PipelineSettings
 from blizzard.model.source.codec import FIRST_BYTES, codec_in
-from blizzard.plan.units import plan, to_recognise
+from blizzard.plan.units import UNKNOWN, plan, to_recognise
 from lakebed.errors import LakeError
 from lakebed.types import Provenance
 
@@ -18,19 +20,27 @@ def planned(
     open_source: OpenReader,
     *,
     parallelism: int,
+    forecast: Forecast = UNKNOWN,
+    hurry: bool = True,
 ) -> tuple[WorkUnit, ...]:
     """Plan files into units, once it is known which of the large ones are plain.
 
     A file is cut into byte ranges before anybody has read it, so the few that would be cut are
     asked for their first bytes. One that does not answer is left whole: whoever reads it will see.
     """
-    file_size, sizing = settings.sink.rolling.file_size, settings.sizing
+    cut_into: dict[str, Any] = {
+        "parallelism": parallelism,
+        "file_size": settings.sink.rolling.file_size,
+        "sizing": settings.sizing,
+        "forecast": forecast,
+        "hurry": hurry,
+    }
     if Provenance.LINE in settings.provenance:
         # Who begins in the middle of a file cannot number its lines.
-        return plan(files, parallelism=parallelism, file_size=file_size, sizing=sizing, cuts=False)
+        return plan(files, cuts=False, **cut_into)
     sources = {source.name: source for source in settings.sources}
     sure: dict[str, SourceFile] = {}
-    for file in to_recognise(files, parallelism=parallelism, file_size=file_size, sizing=sizing):
+    for file in to_recognise(files, **cut_into):
         try:
             store = open_source(source_location(sources[file.source]))
             first = store.part(file.path, 0, min(FIRST_BYTES, file.size), etag=file.etag)
@@ -38,4 +48,4 @@ def planned(
             continue
         sure[file.key] = replace(file, codec=codec_in(first, file.codec), by_content=False)
     known = [sure.get(file.key, file) for file in files]
-    return plan(known, parallelism=parallelism, file_size=file_size, sizing=sizing)
+    return plan(known, **cut_into)

@@ -1,13 +1,17 @@
 """When a batch starts: big loads give big files, small loads give bounded delay."""
 
+import math
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
 from blizzard.model.files import SourceFile
+from blizzard.model.forecast import Forecast
 from blizzard.model.settings import RollingPolicy
-from blizzard.plan.units import PARQUET_PER_NDJSON, weight
+
+UNKNOWN = Forecast()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,15 +44,36 @@ class Arrivals:
 
 
 def should_start(
-    waiting: Waiting, policy: RollingPolicy, *, parallelism: int, now: datetime
+    waiting: Waiting,
+    policy: RollingPolicy,
+    *,
+    parallelism: int,
+    now: datetime,
+    forecast: Forecast = UNKNOWN,
 ) -> bool:
     """Start when the files fill a file on every core, have waited enough, or no more come. Pure."""
-    expected = sum(weight(file) for file in waiting.files) * PARQUET_PER_NDJSON
     return (
         waiting.more
-        or expected >= policy.file_size * parallelism
+        or is_full(waiting.files, policy, parallelism=parallelism, forecast=forecast)
         or starts_by(waiting, policy, now=now).seconds <= 0
     )
+
+
+def is_full(
+    files: Sequence[SourceFile], policy: RollingPolicy, *, parallelism: int, forecast: Forecast
+) -> bool:
+    """Whether files fill a data file for every core, and one of each partition that they have.
+
+    Files of different partitions never share a data file, so each partition counts for itself,
+    with no more than the files that it fills.
+    """
+    partitions: dict[tuple[tuple[str, str | None], ...], list[SourceFile]] = defaultdict(list)
+    for file in files:
+        partitions[tuple(file.partition_values.items())].append(file)
+    filled = [forecast.filled(one, policy.file_size) for one in partitions.values()]
+    if len(filled) == 1:
+        return filled[0] >= parallelism
+    return sum(map(math.floor, filled)) >= parallelism
 
 
 class Trigger(StrEnum):

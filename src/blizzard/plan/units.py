@@ -2,8 +2,9 @@
 
 A unit holds files whose paths give one partition, or say nothing of it. Small files are packed
 together, so that they share output files and a task is worth its start; all packs are about alike,
-so that all cores get work. A large plain file is cut into byte ranges, a unit each. A compressed
-one cannot be cut, nor one of documents: there is no way to start in its middle.
+so that all cores get work. Where nobody waits, there are no more packs than files to fill. A large
+plain file is cut into byte ranges, a unit each. A compressed one cannot be cut, nor one of
+documents: there is no way to start in its middle.
 """
 
 import math
@@ -12,19 +13,17 @@ from dataclasses import replace
 from itertools import compress, groupby
 
 from blizzard.model.files import SourceFile, WorkUnit
+from blizzard.model.forecast import Forecast, weight
 from blizzard.model.settings import Sizing
 from blizzard.model.source.byte_range import ByteRange, cut
 from lakebed.types import Codec
 
-COMPRESSED_WEIGHT = 6
-"""A compressed byte is about as much work as six plain ones."""
 FILE_WORK = 16 * 1024
 """Finding, opening and recording a file is about as much work as reading this many plain bytes."""
-PARQUET_PER_NDJSON = 0.2
-"""Encoded bytes that a byte of plain NDJSON becomes, about."""
 MOST_UNITS_PER_CORE = 3
 """Several units a core, so that the last ones to finish do not leave the others idle."""
 USUAL = Sizing()
+UNKNOWN = Forecast()
 
 
 def plan(
@@ -34,29 +33,43 @@ def plan(
     file_size: int,
     sizing: Sizing = USUAL,
     cuts: bool = True,
+    forecast: Forecast = UNKNOWN,
+    hurry: bool = True,
 ) -> tuple[WorkUnit, ...]:
     """Put every byte of every file into exactly one unit, in the order of partitions and paths.
 
-    Where it `cuts` no file, what is left of one is still a unit of its own.
+    Where it `cuts` no file, what is left of one is still a unit of its own. In a `hurry`, every
+    core gets work, even if its data files come out small.
     """
     ordered = sorted(files, key=lambda file: (_partition(file), file.source, file.path))
-    room = _room(ordered, parallelism, file_size, sizing)
+    room = _room(ordered, parallelism, file_size, sizing, forecast, hurry=hurry)
     packs = (
         pack
         for _partition_key, group in groupby(ordered, key=_partition)
         for pack in _packs(list(group), room, cuts=cuts)
     )
     return tuple(
-        WorkUnit(name=str(index), partition_values=pack[0].partition_values, files=tuple(pack))
+        WorkUnit(
+            name=str(index),
+            partition_values=pack[0].partition_values,
+            files=tuple(pack),
+            file_size=forecast.closes_at(pack, file_size),
+        )
         for index, pack in enumerate(packs)
     )
 
 
 def to_recognise(
-    files: Sequence[SourceFile], *, parallelism: int, file_size: int, sizing: Sizing = USUAL
+    files: Sequence[SourceFile],
+    *,
+    parallelism: int,
+    file_size: int,
+    sizing: Sizing = USUAL,
+    forecast: Forecast = UNKNOWN,
+    hurry: bool = True,
 ) -> tuple[SourceFile, ...]:
     """Return the files that would be cut if it were certain that they are plain: a few, large."""
-    room = _room(files, parallelism, file_size, sizing)
+    room = _room(files, parallelism, file_size, sizing, forecast, hurry=hurry)
     return tuple(
         file
         for file in files
@@ -64,33 +77,51 @@ def to_recognise(
     )
 
 
-def _room(files: Sequence[SourceFile], parallelism: int, file_size: int, sizing: Sizing) -> int:
+def _room(
+    files: Sequence[SourceFile],
+    parallelism: int,
+    file_size: int,
+    sizing: Sizing,
+    forecast: Forecast,
+    *,
+    hurry: bool,
+) -> int:
+    """Return how much work a unit has."""
     cores = max(1, parallelism)
-    units = sizing.units_per_core
-    if units is None:
-        units = units_per_core(sum(weight(file) for file in files) / cores, file_size)
-    return max(sizing.smallest_unit, math.ceil(sum(work(file) for file in files) / cores / units))
+    load = sum(work(file) for file in files)
+    filled = forecast.filled(files, file_size)
+    if sizing.units_per_core is not None:
+        units = cores * sizing.units_per_core
+    elif hurry:
+        units = cores * units_per_core(filled / cores)
+    else:
+        units = units_at_leisure(filled, load, cores=cores, sizing=sizing)
+    return max(sizing.smallest_unit, math.ceil(load / units))
 
 
-def units_per_core(share: float, file_size: int) -> int:
-    """Return into how many units a core's share of plain NDJSON is cut: each is to fill a file.
+def units_per_core(filled: float) -> int:
+    """Return into how many units a core's share is cut that fills so many files: each fills one.
 
-    Each unit writes files of its own. So where a load is small, large files come before a fair
-    share for each core; where it is large, there are both.
+    Each unit writes files of its own. So where a load is small, large files come before several
+    units for each core; where it is large, there are both.
     """
-    filled = int(share * PARQUET_PER_NDJSON // file_size)
-    return min(max(1, filled), MOST_UNITS_PER_CORE)
+    return min(max(1, int(filled)), MOST_UNITS_PER_CORE)
+
+
+def units_at_leisure(filled: float, load: int, *, cores: int, sizing: Sizing = USUAL) -> int:
+    """Return into how many units a batch is cut that fills so many files, and that nobody waits on.
+
+    As many as it fills files, so that some cores may have nothing to do; but no core is to work for
+    minutes while others rest.
+    """
+    fair = min(cores, math.ceil(load / sizing.largest_unit))
+    return min(max(1, fair, round(filled)), cores * MOST_UNITS_PER_CORE)
 
 
 def can_be_cut(file: SourceFile) -> bool:
     """Whether tasks can share a file: it is plain lines, and known where there is work left."""
     is_plain = file.codec is Codec.NONE and not file.by_content
     return is_plain and not file.form.is_documents and (not file.skip or bool(file.unread))
-
-
-def weight(file: SourceFile) -> int:
-    """Estimate the bytes of plain NDJSON that are to be read of a file."""
-    return file.to_read if file.codec is Codec.NONE else file.size * COMPRESSED_WEIGHT
 
 
 def work(file: SourceFile) -> int:

@@ -1,9 +1,9 @@
 """One work unit, start to end: download, decompress, parse, roll Parquet, upload.
 
-Plain Python that knows nothing of Spark. A source file is all in or all out: a small one is kept
-decoded until its last line has parsed and only then shares an output file with others; one that
-outgrows the budget gets output files of its own, which are forgotten if it fails. A forgotten file
-may be in the store, but nobody will ever name it.
+Plain Python that knows nothing of Spark. A source file is all in or all out: one is kept decoded,
+in memory or on the local disk, until its last line has parsed and only then shares an output file
+with others; one that fills an output file gets some of its own, which are forgotten if it fails. A
+forgotten file may be in the store, but nobody will ever name it.
 """
 
 import tempfile
@@ -14,11 +14,13 @@ from functools import partial
 from pathlib import Path
 
 from blizzard.model.files import Effort, SourceFile, UnitOutcome, Work, WorkUnit
+from blizzard.model.forecast import Forecast
 from blizzard.model.source.byte_range import lines_of, without_first_lines
 from blizzard.worker.compression import decompress, recognised
 from blizzard.worker.download import Downloads
 from blizzard.worker.ndjson.decoder import Decoded, Decoder
-from blizzard.worker.output.groups import Group, OutputGroups, Slice
+from blizzard.worker.output.groups import Group, OutputGroups
+from blizzard.worker.output.kept import ON_DISK, Kept
 from blizzard.worker.output.partitioner import refused_rows, require_partitions
 from blizzard.worker.output.upload import Uploads
 from blizzard.worker.position import ReadPosition
@@ -227,9 +229,11 @@ class _Unit:
     ) -> None:
         """Read one source file into the shared group or, if it is large, into one of its own."""
         tally = Tally()
-        kept: list[Slice] = []
+        budget = self.decoded_budget
+        kept = Kept(self.folder, budget)
+        on_disk = budget * (1 if self._fills_a_file(file) else ON_DISK)
         bad = BadOfFile(file, self.work.quarantine)
-        decoded_bytes = 0
+        decoded_bytes = bad_bytes = 0
         own: Group | None = None
         unread: tuple[Unread, ...] | None = ()
         self.look_around.begin()
@@ -243,16 +247,15 @@ class _Unit:
                     require_partitions(decoded.batch, self.work.row_partitions, lines_before)
                 tally.add(decoded)
                 self.look_around.at_rescued(decoded)
-                decoded_bytes += bad.take(decoded.bad, position, tally)
+                bad_bytes += bad.take(decoded.bad, position, tally)
                 position.took(decoded.taken, file.skip + tally.lines)
-                kept += self.outputs.slices(decoded, file, tally.lines - decoded.lines)
+                kept.add(self.outputs.slices(decoded, file, tally.lines - decoded.lines))
                 decoded_bytes += decoded.size
-                if own is None and decoded_bytes > self.decoded_budget:
+                if own is None and (decoded_bytes + bad_bytes > on_disk or bad_bytes > budget):
                     own = self.outputs.new()
                 if own is not None:
-                    self.outputs.write(own, kept, file)
+                    self.outputs.write(own, kept.take(), file)
                     self.outputs.set_aside(own, bad.hand_over())
-                    kept = []
                     if self._is_to_end(position):
                         self._require_unchanged(file)
                         position.require_counted(file, tally.lines)
@@ -264,6 +267,7 @@ class _Unit:
         except Exception as error:  # noqa: BLE001 - one file's trouble, of whatever kind, is its outcome
             if own is not None:
                 self.outputs.forget(own)
+            kept.forget()
             self.look_around.forget()
             failure = failure_of(
                 error, file=file, place_of=position.place_of, show_values=self.work.show_values
@@ -271,12 +275,16 @@ class _Unit:
             self._fail(record_of(file, tally, failure=failure))
             return
         group = own or shared
-        self.outputs.write(group, kept, file)
+        self.outputs.write(group, kept.take(), file)
         self.outputs.set_aside(group, bad.hand_over())
         if own is not None:
             self.outputs.close(own)
         group.records.append(record_of(file, tally, unit=group.name, unread=unread))
         self.channel.progress.files_read += 1
+
+    def _fills_a_file(self, file: SourceFile) -> bool:
+        """Whether a source file is expected to fill a data file on its own."""
+        return Forecast().filled([file], self.work.rolling.file_size) > 1
 
     def _pieces(self, file: SourceFile, position: ReadPosition) -> Generator[bytes]:
         """Yield the plain bytes of the lines that are to be read."""

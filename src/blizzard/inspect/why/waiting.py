@@ -10,6 +10,8 @@ from blizzard.discover.spot_check import SpotCheck
 from blizzard.inspect.why.answer import Answer, Backlog
 from blizzard.inspect.why.asked import Asked
 from blizzard.journal.lease_record import Life, this_machine, writer_status
+from blizzard.model.forecast import Forecast
+from blizzard.plan.timing import learned
 from blizzard.plan.trigger import Arrivals, should_start, starts_by
 
 MIN_AGE = "min_age"
@@ -70,7 +72,13 @@ def _starts(asked: Asked, counted: _Counted) -> tuple[str | None, float | None]:
         # Files that are not counted here may still come; how long the first one waits is sure.
         policy = replace(policy, inactivity=inf)
     by = starts_by(waiting, policy, now=now)
-    due = should_start(waiting, policy, parallelism=asked.parallelism, now=now)
+    due = should_start(
+        waiting,
+        policy,
+        parallelism=asked.parallelism,
+        now=now,
+        forecast=learned(Forecast(), asked.history.last, asked.settings),
+    )
     return by.trigger.value, 0.0 if due else by.seconds
 
 

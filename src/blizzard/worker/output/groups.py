@@ -4,9 +4,9 @@ What is written for a group that is forgotten or breaks may be in the store, but
 name it.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -107,6 +107,9 @@ class OutputGroups:
         self._files = {file.key: file for file in unit.files}
         self._groups: list[Group] = []
         self._stamp = work.stamp
+        self._policy = work.rolling
+        if unit.file_size is not None:
+            self._policy = replace(work.rolling, file_size=unit.file_size)
 
     @property
     def last(self) -> Group:
@@ -135,7 +138,7 @@ class OutputGroups:
         known = stretches_of(decoded, first) if given is None else stretches_at(given)
         return _slices(batch, size, most, known)
 
-    def write(self, group: Group, slices: list[Slice], file: SourceFile) -> None:
+    def write(self, group: Group, slices: Iterable[Slice], file: SourceFile) -> None:
         """Write rows of a source file; trouble breaks the group, and only the group."""
         for batch, size, stretches in slices:
             self._write_all(group, group.writer.write(batch, file.key, size, stretches))
@@ -207,7 +210,7 @@ class OutputGroups:
             by=work.row_partitions,
             from_path=self._unit.partition_values,
             schema=schema,
-            policy=work.rolling,
+            policy=self._policy,
             batch_size_of=lambda key: work.limits[self._files[key].source].batch_size,
             clock=work.clock,
             for_partition=for_partition,
@@ -224,7 +227,7 @@ class OutputGroups:
     ) -> RollingWriter:
         return RollingWriter(
             schema=schema,
-            policy=self._work.rolling,
+            policy=self._policy,
             marks=self._work.marks,
             folder=self._folder,
             clock=self._work.clock,

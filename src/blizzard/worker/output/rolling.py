@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from blizzard.model.forecast import FULL_ENOUGH
 from blizzard.model.settings import RollingPolicy
 
 
@@ -31,7 +32,6 @@ def row_group_is_full(file: OpenFile, policy: RollingPolicy) -> bool:
 def file_is_full(file: OpenFile, policy: RollingPolicy) -> bool:
     """Roll when what is encoded has reached the target, or when the file has been open too long.
 
-    A file within a tenth of the target is full, too: one more small row group would cost readers
-    more than the missing bytes do.
+    A file that lacks a twentieth of the target is full, too.
     """
-    return file.encoded >= policy.file_size * 0.9 or file.age >= policy.rollover
+    return file.encoded >= policy.file_size * FULL_ENOUGH or file.age >= policy.rollover

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from blizzard.model.forecast import Forecast
 from blizzard.model.settings import RollingPolicy
-from blizzard.plan.trigger import Waiting, should_start
+from blizzard.plan.trigger import Waiting, is_full, should_start
 from tests.support.builders import NOON, Bench, ndjson, pipeline_settings, put, rows, source_file
 
 POLICY = RollingPolicy(file_size=1_000_000, rollover=300, inactivity=60)
@@ -37,6 +38,30 @@ def waiting(*, age: float, quiet: float, size: int = 10, more: bool = False) -> 
 )
 def test_a_batch_starts_when_full_or_old_or_quiet(what: Waiting, starts: bool) -> None:
     assert should_start(what, POLICY, parallelism=2, now=NOON) is starts
+
+
+@pytest.mark.parametrize(
+    ("sizes", "starts"),
+    [
+        ((5_000_000, 5_000_000), True),
+        ((9_000_000, 4_000_000), False),
+        ((10_000_000, 1), True),
+        ((4_900_000, 4_900_000, 4_900_000, 4_900_000), False),
+    ],
+)
+def test_a_partition_counts_with_the_files_that_it_fills(sizes: tuple[int, ...], starts: bool):
+    """Two files fill two cores; halves of four partitions would be four files of a half."""
+    files = [
+        source_file(f"{number}", size=size, partition_values={"region": str(number)})
+        for number, size in enumerate(sizes)
+    ]
+    assert is_full(files, POLICY, parallelism=2, forecast=Forecast()) is starts
+
+
+def test_rows_of_many_partitions_wait_until_they_fill_a_file_of_each() -> None:
+    files = [source_file(size=20_000_000)]
+    assert is_full(files, POLICY, parallelism=2, forecast=Forecast())
+    assert not is_full(files, POLICY, parallelism=2, forecast=Forecast(partitions=2.1))
 
 
 def test_the_settings_decide_how_long_small_files_wait(tmp_path: Path) -> None:

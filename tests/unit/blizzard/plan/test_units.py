@@ -3,15 +3,9 @@
 import pytest
 
 from blizzard.model.files import SourceFile
+from blizzard.model.forecast import COMPRESSED_WEIGHT, PARQUET_PER_NDJSON, Forecast, weight
 from blizzard.model.settings import RollingPolicy, Sizing
-from blizzard.plan.units import (
-    COMPRESSED_WEIGHT,
-    MOST_UNITS_PER_CORE,
-    PARQUET_PER_NDJSON,
-    plan,
-    units_per_core,
-    weight,
-)
+from blizzard.plan.units import MOST_UNITS_PER_CORE, plan, units_at_leisure, units_per_core
 from lakebed.types import Codec
 from tests.support.builders import source_file
 
@@ -64,7 +58,7 @@ def test_a_load_that_fills_few_files_gives_every_core_one_unit(count: int):
     ("files", "units"), [(0.0, 1), (0.9, 1), (1.0, 1), (1.9, 1), (2.0, 2), (3.0, 3), (100.0, 3)]
 )
 def test_a_core_has_no_more_units_than_files_to_fill(files: float, units: int):
-    assert units_per_core(files * FILLS, FILE_SIZE) == units
+    assert units_per_core(files) == units
 
 
 def test_no_small_rest_becomes_a_unit_of_its_own():
@@ -83,6 +77,28 @@ def test_very_many_small_files_are_shared_though_they_fill_no_file(number: int, 
     """What each of them costs beside its bytes would keep one core busy while others rest."""
     units = plan(load(number, 2000), parallelism=4, file_size=FILE_SIZE)
     assert [len(unit.files) for unit in units] == [number // expected] * expected
+
+
+@pytest.mark.parametrize(("tenths", "units"), [(4, 1), (10, 1), (24, 2), (40, 4), (79, 8)])
+def test_where_nobody_waits_there_are_as_many_units_as_files_to_fill(tenths: int, units: int):
+    """Eight cores with two files to fill would write eight files of a quarter."""
+    files = load(tenths, FILLS // 10)
+    assert len(plan(files, parallelism=8, file_size=FILE_SIZE, hurry=False)) == units
+
+
+def test_no_core_works_for_minutes_while_others_rest():
+    a_minute = Sizing().largest_unit
+    assert units_at_leisure(1.0, 3 * a_minute, cores=8) == 3
+    assert units_at_leisure(1.0, 30 * a_minute, cores=8) == 8
+    assert units_at_leisure(100.0, a_minute, cores=8) == 8 * MOST_UNITS_PER_CORE
+
+
+def test_what_was_learned_decides_how_many_files_a_load_fills():
+    files = load(40, FILLS // 10)
+    half = Forecast(ratio=PARQUET_PER_NDJSON / 2, learned=True)
+    assert len(plan(files, parallelism=8, file_size=FILE_SIZE, hurry=False, forecast=half)) == 2
+    four = Forecast(partitions=4.0, learned=True)
+    assert len(plan(files, parallelism=8, file_size=FILE_SIZE, hurry=False, forecast=four)) == 1
 
 
 def test_no_files_are_no_units():

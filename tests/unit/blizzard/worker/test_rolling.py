@@ -24,9 +24,9 @@ def test_an_empty_row_group_is_never_closed():
     assert not row_group_is_full(holding(encoded=5000), POLICY)
 
 
-def test_a_file_within_a_tenth_of_the_target_is_full():
-    assert file_is_full(holding(encoded=900), POLICY)
-    assert not file_is_full(holding(encoded=899, buffered=5000), POLICY)
+def test_a_file_that_lacks_a_twentieth_of_the_target_is_full():
+    assert file_is_full(holding(encoded=950), POLICY)
+    assert not file_is_full(holding(encoded=949, buffered=5000), POLICY)
 
 
 def test_a_file_that_has_been_open_for_too_long_is_full():

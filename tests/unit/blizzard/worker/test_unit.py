@@ -17,7 +17,7 @@ from tests.support.builders import gz, listed, ndjson, put, rows, unit
 from tests.support.stores import RefusesUploads
 from tests.support.units import Place, With, failed
 
-TINY_BUDGET = Sizing(decoded_budget=10)
+TINY_BUDGET = Sizing(decoded_budget=1)
 """Every file with rows is a large one."""
 
 
@@ -69,6 +69,26 @@ def test_large_files_have_outputs_of_their_own(place):
     ]
     assert len({file.unit for file in outcome.files}) == 2
     assert [each.unit for each in outcome.sources] == [file.unit for file in outcome.files]
+
+
+def test_files_that_memory_cannot_hold_share_outputs_as_small_ones_do(place):
+    """They wait on the local disk, until their last lines have parsed."""
+    put(place.source, "a.ndjson", ndjson(rows(300)))
+    put(place.source, "b.ndjson", ndjson(rows(300, 1000)))
+    outcome = place.run(sizing=Sizing(decoded_budget=2000))
+    (file,) = outcome.files
+    assert file.source_files == ("default:a.ndjson", "default:b.ndjson")
+    read = pq.read_table(place.table / file.filename)
+    assert read["id"].to_pylist() == [*range(300), *range(1000, 1300)]
+
+
+def test_a_file_that_waits_on_the_disk_and_fails_leaves_nothing_behind(place):
+    put(place.source, "a.ndjson", ndjson(rows(300)) + b"{")
+    put(place.source, "b.ndjson", ndjson(rows(3)))
+    outcome = place.run(sizing=Sizing(decoded_budget=2000))
+    (file,) = outcome.files
+    assert file.source_files == ("default:b.ndjson",)
+    assert list(failed(outcome)) == ["a.ndjson"]
 
 
 def test_concatenated_gzip_is_read_to_its_last_member(place):

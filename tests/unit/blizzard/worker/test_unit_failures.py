@@ -25,7 +25,7 @@ from tests.support.builders import gz, listed, ndjson, put, rows
 from tests.support.stores import RefusesUploads
 from tests.support.units import BAD, With, failed
 
-TINY_BUDGET = Sizing(decoded_budget=10)
+TINY_BUDGET = Sizing(decoded_budget=1)
 """Every file with rows is a large one."""
 
 

@@ -1,0 +1,110 @@
+"""What source files become: how many bytes of Parquet, in how many partitions. Pure.
+
+Nothing is known of a pipeline's data before its first batch, so that goes by what is usual. Each
+entry then says how many bytes of source files have become how many bytes of data files, and the
+next batch goes by that.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from blizzard.model.files import SourceFile
+from lakebed.documents.entry import Entry
+from lakebed.types import Codec
+
+COMPRESSED_WEIGHT = 6
+"""A compressed byte is about as much work as six plain ones."""
+PARQUET_PER_NDJSON = 0.2
+"""Encoded bytes that a byte of plain NDJSON becomes, about."""
+LARGEST_SHARE = 1.17
+"""Files that are expected to come out at more than this, times the size asked for, are one more."""
+MOST_OVER = 1.25
+"""No file is meant to grow beyond this, times the size asked for."""
+FULL_ENOUGH = 0.95
+"""A file with this part of its size is full: one more small row group would cost readers more than
+the missing bytes do."""
+
+
+def weight(file: SourceFile) -> int:
+    """Estimate the bytes of plain NDJSON that are to be read of a file, or of the part of it."""
+    size = file.to_read if file.part is None else file.part.end - file.part.start
+    return size if file.codec is Codec.NONE else size * COMPRESSED_WEIGHT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forecast:
+    """What source files are expected to become."""
+
+    ratio: float = PARQUET_PER_NDJSON
+    """Encoded bytes for each byte of `weight`."""
+    partitions: float = 1.0
+    """Among how many files the rows of one source file are divided, by their own values."""
+    learned: bool = False
+    """Whether an entry has told so."""
+
+    def encoded(self, files: Iterable[SourceFile]) -> float:
+        """Return how many bytes of Parquet files are expected to become."""
+        return sum(weight(file) for file in files) * self.ratio
+
+    def filled(self, files: Iterable[SourceFile], file_size: int) -> float:
+        """Return how many times files are expected to fill a data file of each partition."""
+        return self.encoded(files) / self.partitions / file_size
+
+    def closes_at(self, files: Iterable[SourceFile], file_size: int) -> int | None:
+        """Return at which size one task should close its data files, so that all are about alike.
+
+        A little more than a file is one file, and not a full one with a small rest. None where
+        nothing is known of the data yet.
+        """
+        if not self.learned:
+            return None
+        filled = self.filled(files, file_size)
+        count = max(1, math.ceil(filled / LARGEST_SHARE))
+        if count == 1:
+            return int(file_size * MOST_OVER)
+        # A little room in each, so that no rest is left for one more.
+        room = filled / count * (1 + 0.1 / count) / FULL_ENOUGH
+        return int(file_size * min(room, MOST_OVER))
+
+    def after(self, entry: Entry, codec_of: Callable[[str, str], Codec]) -> "Forecast":
+        """Return what to expect once an entry has told what its files have become.
+
+        `codec_of` says how a file of a source is compressed. Files of which only a part was read,
+        or that share data files with such, tell nothing.
+        """
+        if entry.kind != "batch" or not entry.files:
+            return self
+        if any(not one.complete or one.skipped or one.failure for one in entry.sources):
+            return self
+        plain = sum(
+            one.size * (1 if codec_of(one.source, one.path) is Codec.NONE else COMPRESSED_WEIGHT)
+            for one in entry.sources
+        )
+        if not plain:
+            return self
+        ratio = sum(file.size for file in entry.files) / plain
+        partitions = effective(entry)
+        if self.learned:  # half of what is new, so that one odd batch changes little
+            ratio = (ratio + self.ratio) / 2
+            partitions = (partitions + self.partitions) / 2
+        return replace(self, ratio=ratio, partitions=partitions, learned=True)
+
+
+def effective(entry: Entry) -> float:
+    """Return among how many partitions of alike size the rows of a unit were divided.
+
+    A few late rows in a partition of their own are hardly one more.
+    """
+    by_unit: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for file in entry.files:
+        by_unit[file.unit.partition(".")[0]][str(sorted(file.partition_values.items()))] += (
+            file.size
+        )
+    divided = total = 0.0
+    for sizes in by_unit.values():
+        whole = sum(sizes.values())
+        divided += whole * (whole * whole / max(1, sum(size * size for size in sizes.values())))
+        total += whole
+    return max(1.0, divided / max(1.0, total))
