@@ -22,6 +22,7 @@ from blizzard.cli.journal.commands import app as journal_app
 from blizzard.cli.output import One, chosen, load, tables_of
 from blizzard.cli.progress_bar import Display
 from blizzard.cli.redo import redo
+from blizzard.cli.rows.compact import compact, compacts
 from blizzard.cli.rows.erase import erase
 from blizzard.cli.rows.retract import retract
 from blizzard.cli.rows.rewriting import renews
@@ -141,6 +142,7 @@ app.command()(gc)
 app.command()(redo)
 app.command()(retract)
 app.command()(erase)
+app.command()(compact)
 app.command()(trace)
 app.add_typer(journal_app, name="journal")
 app.add_typer(dlq_app, name="dlq")
@@ -247,6 +249,7 @@ def _run(
         clock=around.clock,
         make_runner=around.make_runner,
         renew_of=renews(around.clock),
+        compact_of=compacts(around.clock),
     ).run()
     asides = {each.settings.name: _aside(each.settings) for each in results}
     show.results(

@@ -75,6 +75,20 @@ def replacement(
     return encoded([told, *removes, *_added(known, adds), *_txns(transactions)])
 
 
+def rearrangement(
+    known: CachedVersion,
+    removes: Iterable[Action],
+    adds: tuple[Add, ...],
+    transactions: Pairs,
+    metadata: object,
+    at: datetime,
+) -> bytes:
+    """Write the version after one that puts the same rows into other files."""
+    told = _commit_info(known, "OPTIMIZE", metadata, at, {"predicate": "[]", "zOrderBy": "[]"})
+    added = _added(known, adds, data_change=False)
+    return encoded([told, *removes, *added, *_txns(transactions)])
+
+
 def encoded(actions: Iterable[Action]) -> bytes:
     """Write actions as a version of a log."""
     return "".join(f"{to_json(action)}\n" for action in actions).encode()
@@ -122,7 +136,9 @@ def _in_commit_timestamp(known: CachedVersion, at: datetime) -> dict[str, int]:
     return {"inCommitTimestamp": max(milliseconds(at), known.in_commit_timestamp + 1)}
 
 
-def _added(known: CachedVersion, adds: tuple[Add, ...]) -> Iterator[Action]:
+def _added(
+    known: CachedVersion, adds: tuple[Add, ...], *, data_change: bool = True
+) -> Iterator[Action]:
     """Write what is added, and up to which number row ids are given out then."""
     tracked = ROW_TRACKING in known.protocol.features
     last = _last_row_id(known) if tracked else 0
@@ -134,7 +150,7 @@ def _added(known: CachedVersion, adds: tuple[Add, ...]) -> Iterator[Action]:
                 "partitionValues": dict(add.partition_values),
                 "size": add.size,
                 "modificationTime": add.modification_time,
-                "dataChange": True,
+                "dataChange": data_change,
                 "stats": add.stats,
             }
         }

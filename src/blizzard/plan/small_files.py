@@ -1,0 +1,152 @@
+"""Which small data files of a table are worth being put together, and how. Pure.
+
+Files of one partition are taken in the order in which they were written, so that what was written
+at about the same time stays together, and put into groups of about `file_size`. A file that is
+large enough is never touched. A group is worth its work if it saves files, and if no file in it has
+more rows than all the others together: so each time a row is written again, it comes into a file
+with at least twice as many rows as before, and the number of times is bounded by a logarithm.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from lakebed.layout import TablePath
+
+ENOUGH = 0.75
+"""The part of `file_size` from which on a file is large enough."""
+MOST_SORTED = 8
+"""How many files of full size the rows are sorted into at once: a task reads its input this often,
+and keeps the rows of one such file in memory."""
+MOST_FILES = 10_000
+"""Files that are taken at once: the entry names each of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmallFile:
+    """A data file that may be put together with others."""
+
+    path: TablePath
+    size: int
+    rows: int
+    partition: tuple[tuple[str, str | None], ...]
+    written: int
+    """When it was begun, in milliseconds since the epoch."""
+    sortable: bool = False
+    """Whether each of its rows says which source file it came from, so that it may move."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """What is worth being put together."""
+
+    file_size: int
+    min_files: int = 4
+    """Files that a group must have if together they are not large enough."""
+    quiet_ms: int = 600_000
+    """How old a file must be: what is just being written is left alone."""
+    max_bytes: int = 10 * 1024**3
+    """The most bytes that are read at once."""
+    max_files: int = MOST_FILES
+    cluster_by: tuple[str, ...] = ()
+
+    @property
+    def enough(self) -> int:
+        """Return the size from which on a file is left alone."""
+        return max(1, int(self.file_size * ENOUGH))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Files of one partition that become fewer."""
+
+    files: tuple[SmallFile, ...]
+    """In the order of their rows."""
+    outputs: int = 1
+    sorted_by: tuple[str, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Return how many bytes are read."""
+        return sum(file.size for file in self.files)
+
+    @property
+    def rows(self) -> int:
+        """Count the rows."""
+        return sum(file.rows for file in self.files)
+
+    @property
+    def saved(self) -> int:
+        """Return how many files there will be fewer."""
+        return len(self.files) - self.outputs
+
+
+def is_candidate(file: SmallFile, policy: Policy, now: int) -> bool:
+    """Whether a file is small, and old enough to be put together with others."""
+    return file.size < policy.enough and file.rows > 0 and now - file.written >= policy.quiet_ms
+
+
+def groups_of(files: Iterable[SmallFile], policy: Policy, now: int) -> tuple[Group, ...]:
+    """Return the groups that are worth it, as many as one run may take: the best first."""
+    found: list[Group] = []
+    for some in _by_kind(file for file in files if is_candidate(file, policy, now)).values():
+        found += _in_partition(some, policy)
+    found.sort(key=lambda one: (-one.saved / one.size, one.files[0].path))
+    chosen: list[Group] = []
+    size = count = 0
+    for group in found:
+        fits = size + group.size <= policy.max_bytes
+        if fits and count + len(group.files) <= policy.max_files:
+            chosen.append(group)
+            size += group.size
+            count += len(group.files)
+    return tuple(chosen)
+
+
+def _by_kind(files: Iterable[SmallFile]) -> Mapping[object, list[SmallFile]]:
+    found: dict[object, list[SmallFile]] = {}
+    for file in files:
+        found.setdefault((file.partition, file.sortable), []).append(file)
+    return found
+
+
+def _in_partition(files: Sequence[SmallFile], policy: Policy) -> Iterable[Group]:
+    """Yield the groups of one partition; its files are all sortable, or none is."""
+    sorts = bool(policy.cluster_by) and files[0].sortable
+    full = policy.file_size * (MOST_SORTED if sorts else 1)
+    for some in _packed(sorted(files, key=lambda one: (one.written, one.path)), policy, full):
+        size = sum(file.size for file in some)
+        outputs = max(1, round(size / policy.file_size)) if sorts else 1
+        least = 2 if size >= policy.enough else policy.min_files
+        if len(some) >= max(least, outputs + 1):
+            yield Group(
+                files=tuple(some),
+                outputs=outputs,
+                sorted_by=policy.cluster_by if sorts else (),
+            )
+
+
+def _packed(files: Sequence[SmallFile], policy: Policy, full: int) -> Iterable[Sequence[SmallFile]]:
+    """Yield files in packs of about a full size, none of which has most of the rows of its pack."""
+    pack: list[SmallFile] = []
+    size = 0
+    enough = full * ENOUGH
+    for file in files:
+        too_much = size >= enough and size + file.size > full
+        if too_much or len(pack) >= policy.max_files or size + file.size > policy.max_bytes:
+            yield without_dominant(pack)
+            pack, size = [], 0
+        pack.append(file)
+        size += file.size
+    yield without_dominant(pack)
+
+
+def without_dominant(pack: Sequence[SmallFile]) -> Sequence[SmallFile]:
+    """Leave out, while there is one, the file that has more rows than all the others together."""
+    left = list(pack)
+    rows = sum(file.rows for file in left)
+    for file in sorted(pack, key=lambda one: -one.rows):
+        if 2 * file.rows <= rows:
+            break
+        left.remove(file)
+        rows -= file.rows
+    return left
