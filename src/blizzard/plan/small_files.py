@@ -2,13 +2,13 @@
 
 Files of one partition are taken in the order in which they were written, so that what was written
 at about the same time stays together, and put into groups of about `file_size`. A file that is
-large enough is never touched. A group is worth its work if it saves files, and if no file in it has
-more rows than all the others together: so each time a row is written again, it comes into a file
-with at least twice as many rows as before, and the number of times is bounded by a logarithm.
+large enough is never touched. A group is worth its work if it has some files or fills one, and if
+none of them has more than half the rows of a new one: so each time a row is written again, it comes
+into a file with at least twice as many rows, and the number of times is bounded by a logarithm.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from lakebed.layout import TablePath
 
@@ -109,44 +109,42 @@ def _by_kind(files: Iterable[SmallFile]) -> Mapping[object, list[SmallFile]]:
     return found
 
 
-def _in_partition(files: Sequence[SmallFile], policy: Policy) -> Iterable[Group]:
+def _in_partition(files: Sequence[SmallFile], policy: Policy) -> Iterator[Group]:
     """Yield the groups of one partition; its files are all sortable, or none is."""
-    sorts = bool(policy.cluster_by) and files[0].sortable
-    full = policy.file_size * (MOST_SORTED if sorts else 1)
-    for some in _packed(sorted(files, key=lambda one: (one.written, one.path)), policy, full):
-        size = sum(file.size for file in some)
-        outputs = max(1, round(size / policy.file_size)) if sorts else 1
-        least = 2 if size >= policy.enough else policy.min_files
-        if len(some) >= max(least, outputs + 1):
-            yield Group(
-                files=tuple(some),
-                outputs=outputs,
-                sorted_by=policy.cluster_by if sorts else (),
-            )
+    by = policy.cluster_by if files[0].sortable else ()
+    full = policy.file_size * (MOST_SORTED if by else 1)
+    for pack in _packed(sorted(files, key=lambda one: (one.written, one.path)), policy, full):
+        group = _without_dominant(pack, policy, by)
+        least = 2 if group.size >= policy.enough else policy.min_files
+        if len(group.files) >= least:
+            yield group
 
 
-def _packed(files: Sequence[SmallFile], policy: Policy, full: int) -> Iterable[Sequence[SmallFile]]:
-    """Yield files in packs of about a full size, none of which has most of the rows of its pack."""
+def _packed(
+    files: Sequence[SmallFile], policy: Policy, full: int
+) -> Iterator[tuple[SmallFile, ...]]:
+    """Yield files in packs of about a full size."""
     pack: list[SmallFile] = []
     size = 0
     enough = full * ENOUGH
     for file in files:
         too_much = size >= enough and size + file.size > full
         if too_much or len(pack) >= policy.max_files or size + file.size > policy.max_bytes:
-            yield without_dominant(pack)
+            yield tuple(pack)
             pack, size = [], 0
         pack.append(file)
         size += file.size
-    yield without_dominant(pack)
+    if pack:
+        yield tuple(pack)
 
 
-def without_dominant(pack: Sequence[SmallFile]) -> Sequence[SmallFile]:
-    """Leave out, while there is one, the file that has more rows than all the others together."""
-    left = list(pack)
-    rows = sum(file.rows for file in left)
+def _without_dominant(pack: tuple[SmallFile, ...], policy: Policy, by: tuple[str, ...]) -> Group:
+    """Leave out, while there is one, the file with more than half of the rows of a new one."""
+    group = Group(files=pack, sorted_by=by)
     for file in sorted(pack, key=lambda one: -one.rows):
-        if 2 * file.rows <= rows:
+        outputs = max(1, round(group.size / policy.file_size)) if by else 1
+        group = replace(group, outputs=outputs)
+        if 2 * file.rows * outputs <= group.rows:
             break
-        left.remove(file)
-        rows -= file.rows
-    return left
+        group = replace(group, files=tuple(one for one in group.files if one is not file))
+    return group
