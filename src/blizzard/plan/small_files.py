@@ -14,6 +14,8 @@ from lakebed.layout import TablePath
 
 ENOUGH = 0.75
 """The part of `file_size` from which on a file is large enough."""
+TOO_LARGE = 1.75
+"""How many times `file_size` a new file may have: it has at least one more than was enough."""
 MOST_SORTED = 8
 """How many files of full size the rows are sorted into at once: a task reads its input this often,
 and keeps the rows of one such file in memory."""
@@ -139,12 +141,16 @@ def _packed(
 
 
 def _without_dominant(pack: tuple[SmallFile, ...], policy: Policy, by: tuple[str, ...]) -> Group:
-    """Leave out, while there is one, the file with more than half of the rows of a new one."""
+    """Leave out, while there is one, the file with more than half of the rows of a new one.
+
+    Where all are rather large, sorted rows come into fewer files, which are larger by as much.
+    """
     group = Group(files=pack, sorted_by=by)
-    for file in sorted(pack, key=lambda one: -one.rows):
-        outputs = max(1, round(group.size / policy.file_size)) if by else 1
-        group = replace(group, outputs=outputs)
-        if 2 * file.rows * outputs <= group.rows:
-            break
-        group = replace(group, files=tuple(one for one in group.files if one is not file))
+    for largest in sorted(pack, key=lambda one: -one.rows):
+        doubled = group.rows // (2 * largest.rows)
+        wanted = max(1, round(group.size / policy.file_size)) if by else 1
+        outputs = min(wanted, doubled)
+        if outputs and group.size <= outputs * policy.file_size * TOO_LARGE:
+            return replace(group, outputs=outputs)
+        group = replace(group, files=tuple(one for one in group.files if one is not largest))
     return group

@@ -213,17 +213,6 @@ def test_garbage_collection_while_files_are_written_is_noticed(desk):
     assert len(desk.active) == 1
 
 
-def test_a_journal_that_is_replaced_meanwhile_is_noticed(desk):
-    def happens():
-        desk.ends_well()
-        assert desk.cli("journal", "new", "--from", "default", "--yes").exit_code == 0
-
-    done = desk.tidy(runner=Meanwhile(happens))
-    assert done.entry is None
-    assert desk.ids() == ALL
-    assert desk.tidy().entry is None  # These files are of the journal before.
-
-
 @pytest.mark.unbalanced("file_gone")
 def test_a_merge_that_cannot_be_done_leaves_the_files_and_a_run_goes_on(desk):
     (desk.table / min(desk.active)).unlink()
