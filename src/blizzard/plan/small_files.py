@@ -5,8 +5,11 @@ at about the same time stays together, and put into groups of about `file_size`.
 large enough is never touched. A group is worth its work if it has some files or fills one, and if
 none of them has more than half the rows of a new one: so each time a row is written again, it comes
 into a file with at least twice as many rows, and the number of times is bounded by a logarithm.
+In a partition at rest, a quarter more is enough if there are more than twice as many files as need
+be: a few odd files do not stay for ever.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -16,6 +19,12 @@ ENOUGH = 0.75
 """The part of `file_size` from which on a file is large enough."""
 TOO_LARGE = 1.75
 """How many times `file_size` a new file may have: it has at least one more than was enough."""
+GROWS = 2.0
+"""How many times the rows of each of its files a new file must have."""
+GROWS_LEAST = 1.25
+"""The same in a partition at rest that has more than twice as many files as it needs."""
+AT_REST = 3
+"""A partition is at rest if nothing was written into it for so many times `quiet`."""
 MOST_SORTED = 8
 """How many files of full size the rows are sorted into at once: a task reads its input this often,
 and keeps the rows of one such file in memory."""
@@ -82,16 +91,19 @@ class Group:
         return len(self.files) - self.outputs
 
 
-def is_candidate(file: SmallFile, policy: Policy, now: int) -> bool:
-    """Whether a file is small, and old enough to be put together with others."""
-    return file.size < policy.enough and file.rows > 0 and now - file.written >= policy.quiet_ms
+def is_small(file: SmallFile, policy: Policy) -> bool:
+    """Whether a file is not large enough to be left alone."""
+    return file.size < policy.enough and file.rows > 0
 
 
 def groups_of(files: Iterable[SmallFile], policy: Policy, now: int) -> tuple[Group, ...]:
     """Return the groups that are worth it, as many as one run may take: the best first."""
     found: list[Group] = []
-    for some in _by_kind(file for file in files if is_candidate(file, policy, now)).values():
-        found += _in_partition(some, policy)
+    for some in _by_kind(file for file in files if is_small(file, policy)).values():
+        old = [file for file in some if now - file.written >= policy.quiet_ms]
+        newest = max(file.written for file in some)
+        if old:
+            found += _in_partition(old, policy, at_rest=now - newest >= AT_REST * policy.quiet_ms)
     found.sort(key=lambda one: (-one.saved / one.size, one.files[0].path))
     chosen: list[Group] = []
     size = count = 0
@@ -111,13 +123,16 @@ def _by_kind(files: Iterable[SmallFile]) -> Mapping[object, list[SmallFile]]:
     return found
 
 
-def _in_partition(files: Sequence[SmallFile], policy: Policy) -> Iterator[Group]:
+def _in_partition(files: Sequence[SmallFile], policy: Policy, *, at_rest: bool) -> Iterator[Group]:
     """Yield the groups of one partition; its files are all sortable, or none is."""
     by = policy.cluster_by if files[0].sortable else ()
     full = policy.file_size * (MOST_SORTED if by else 1)
+    size = sum(file.size for file in files)
+    too_many = len(files) > 2 * math.ceil(size / policy.file_size)
+    closing = at_rest and too_many
     for pack in _packed(sorted(files, key=lambda one: (one.written, one.path)), policy, full):
-        group = _without_dominant(pack, policy, by)
-        least = 2 if group.size >= policy.enough else policy.min_files
+        group = _without_dominant(pack, policy, by, GROWS_LEAST if closing else GROWS)
+        least = 2 if closing or group.size >= policy.enough else policy.min_files
         if len(group.files) >= least:
             yield group
 
@@ -140,16 +155,18 @@ def _packed(
         yield tuple(pack)
 
 
-def _without_dominant(pack: tuple[SmallFile, ...], policy: Policy, by: tuple[str, ...]) -> Group:
-    """Leave out, while there is one, the file with more than half of the rows of a new one.
+def _without_dominant(
+    pack: tuple[SmallFile, ...], policy: Policy, by: tuple[str, ...], grows: float
+) -> Group:
+    """Leave out, while there is one, the file whose rows do not come into one so much larger.
 
     Where all are rather large, sorted rows come into fewer files, which are larger by as much.
     """
     group = Group(files=pack, sorted_by=by)
     for largest in sorted(pack, key=lambda one: -one.rows):
-        doubled = group.rows // (2 * largest.rows)
+        most = int(group.rows / (grows * largest.rows))
         wanted = max(1, round(group.size / policy.file_size)) if by else 1
-        outputs = min(wanted, doubled)
+        outputs = min(wanted, most)
         if outputs and group.size <= outputs * policy.file_size * TOO_LARGE:
             return replace(group, outputs=outputs)
         group = replace(group, files=tuple(one for one in group.files if one is not largest))

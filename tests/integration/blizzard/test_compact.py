@@ -67,7 +67,7 @@ def test_a_second_compaction_has_nothing_to_do(desk):
 
 
 def test_few_files_are_left_alone_until_there_are_enough(tmp_path):
-    desk = crowded(tmp_path, files=3)
+    desk = crowded(tmp_path, files=2)
     assert desk.tidy().entry is None
     desk.land("3.ndjson", {"id": 6, "user": "x"})
     desk.ingest()

@@ -25,7 +25,7 @@ from blizzard.maintain.replacing import (
 from blizzard.model.locations import sink_location
 from blizzard.model.rewriting import ActiveFile, FileGroup, Merged, MergeFailed, Merging
 from blizzard.model.settings import PipelineSettings
-from blizzard.plan.small_files import Group, Policy, SmallFile, groups_of, is_candidate
+from blizzard.plan.small_files import Group, Policy, SmallFile, groups_of, is_small
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.documents.data_file import FinishedFile
@@ -112,7 +112,7 @@ def look(
         for path, file in active.items()
         if path not in taken
         and is_meant(file, partition or {})
-        and is_candidate(_small(file, None, policy), policy, at)
+        and is_small(_small(file, None, policy), policy)
     ]
     journal = JournalReader(store, settings.name)
     while True:
