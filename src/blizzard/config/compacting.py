@@ -14,8 +14,9 @@ from lakebed.units import mebibytes
 UNSORTED = (FieldType.STRUCT, FieldType.LIST, FieldType.MAP)
 
 
-def settings_of(compact: Compact) -> CompactSettings:
-    """Return the settings of a section."""
+def settings_of(compact: Compact | None) -> CompactSettings:
+    """Return the settings of a section; one that is not there says nothing of its own."""
+    compact = compact or Compact()
     return CompactSettings(
         enabled=compact.enabled,
         every=compact.every_secs,
@@ -27,14 +28,11 @@ def settings_of(compact: Compact) -> CompactSettings:
 
 
 def faults(path: KeyPath, sink: Sink, schema: DeclaredSchema | None) -> Iterator[Fault]:
-    """Yield the columns that rows cannot be sorted by, and sizes that no file has room in."""
-    here = (*path, "sink", "compact")
-    if sink.compact.max_mb < 2 * sink.file_size_mb:
-        yield Fault((*here, "max_mb"), "must be at least twice file_size_mb")
-    wanted = sink.compact.cluster_by
+    """Yield the columns that rows cannot be sorted by."""
+    wanted = [] if sink.compact is None else sink.compact.cluster_by
     if not wanted:
         return
-    here = (*here, "cluster_by")
+    here = (*path, "sink", "compact", "cluster_by")
     if len(set(wanted)) < len(wanted):
         yield Fault(here, "names a column twice")
     if schema is None or Provenance.FILE not in schema.provenance:

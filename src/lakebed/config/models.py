@@ -223,7 +223,7 @@ class Sink(Section):
     handoff: Handoff = Handoff.JOURNAL
     commit: Commit = Commit.PENGUIN
     partition_by: PartitionBy | None = None
-    compact: Compact = Compact()
+    compact: Compact | None = None
 
     @property
     def uri(self) -> str | None:

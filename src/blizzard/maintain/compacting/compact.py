@@ -199,12 +199,13 @@ def compact(
 
 def policy_of(settings: PipelineSettings) -> Policy:
     """Return what is worth being put together."""
-    compact = settings.sink.compact
+    compact, file_size = settings.sink.compact, settings.sink.rolling.file_size
     return Policy(
-        file_size=settings.sink.rolling.file_size,
+        file_size=file_size,
         min_files=compact.min_files,
         quiet_ms=round(compact.quiet * 1000),
-        max_bytes=compact.max_bytes,
+        # Less would make no file of full size.
+        max_bytes=max(compact.max_bytes, 2 * file_size),
         cluster_by=compact.cluster_by,
     )
 

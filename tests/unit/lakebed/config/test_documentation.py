@@ -17,6 +17,7 @@ SECTIONS: dict[str, type[Section]] = {
     "source": models.Source,
     "source.notifications": models.Notifications,
     "sink": models.Sink,
+    "sink.compact": models.Compact,
     "partition_by": models.PartitionBy,
     "partition_filter": models.PartitionFilter,
     "schema": DeclaredSchema,
