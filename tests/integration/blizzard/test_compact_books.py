@@ -2,6 +2,7 @@
 
 import json
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -11,8 +12,8 @@ from tests.support.erasures import FIELDS
 from tests.support.promotions import ID, PRICE
 
 TOLD = {**FIELDS, "provenance": ["file", "line"]}
-KEPT_ORDER = (FIELDS, {})
-SORTED = (TOLD, {"cluster_by": ["user"]})
+KEPT_ORDER: tuple[dict[str, Any], dict[str, Any]] = (FIELDS, {})
+SORTED: tuple[dict[str, Any], dict[str, Any]] = (TOLD, {"cluster_by": ["user"]})
 
 
 @pytest.fixture(params=[KEPT_ORDER, SORTED], ids=["in order", "sorted"])

@@ -3,13 +3,13 @@
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from lakebed.telemetry.events import Event
 from penguin.delta.table import Log, Table
 from penguin.events.commits import CompactionPassedOver
-from penguin.pipeline import TableRun
+from penguin.pipeline import TableRun, commit_all
 from tests.support.builders import entries
 from tests.support.compactions import crowded
 from tests.support.runner import InProcessRunner
-from tests.support.tables import commit_all
 
 ALL = list(range(10))
 
@@ -21,7 +21,7 @@ def desk(tmp_path):
 
 def committed(desk, open_log=Log):
     """Let penguin commit everything; return the compactions that gave way."""
-    told = []
+    told: list[Event] = []
     run = TableRun(
         settings=desk.table_settings,
         emit=told.append,
@@ -103,7 +103,7 @@ def test_groups_whose_files_are_still_there_go_on_without_the_others(tmp_path):
 
 def test_somebody_who_rewrites_files_between_plan_and_commit_is_noticed(desk):
     desk.compact()
-    tries = []
+    tries: list[object] = []
 
     class Late(Table):
         def take_out(self, *given, **named):
