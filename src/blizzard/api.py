@@ -13,6 +13,7 @@ from typing import Any
 from rich.console import Console
 
 from blizzard.cli.output import tables_of
+from blizzard.cli.rows.compact import compacts
 from blizzard.cli.rows.rewriting import renews
 from blizzard.cli.run.progress_bar import Display
 from blizzard.config import load as config_file
@@ -94,6 +95,7 @@ def run(
         clock=Clock(),
         make_runner=make_runner,
         renew_of=renews(Clock()),
+        compact_of=compacts(Clock()),
     )
     results = [_result(each) for each in finished(service.run, service.stop)]
     if any(each.error is not None for each in results):

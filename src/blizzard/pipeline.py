@@ -33,19 +33,12 @@ from blizzard.proposal import Batch, Proposal, View, propose
 from blizzard.renewal import DeltaLog
 from blizzard.reporter import Reporter
 from blizzard.run_summary import RunSummary, Statistics
+from blizzard.run_summary import TooManyFailures as TooManyFailures  # noqa: PLC0414 - a step raises it
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry
 from lakebed.documents.source_record import SourceRecord
-from lakebed.errors import JournalConflict, LakeError, Whose
+from lakebed.errors import JournalConflict, LakeError
 from lakebed.telemetry.events import Emit
-from lakebed.units import plural
-
-
-class TooManyFailures(LakeError):
-    """As many source files failed as `error_handling.max_failures` allows."""
-
-    code = "max_failures_reached"
-    whose = Whose.USER
 
 
 @dataclass(slots=True, kw_only=True)
@@ -137,9 +130,11 @@ class Pipeline:
         with self._schedule.journal_lock:
             journal.catch_up()
         self._publish()
-        self._check_failures()
+        self._summary.check_failures(self.settings.max_failures)
+        self._compact(journal)
         proposal = propose(self._view(journal))
         if proposal.is_empty:
+            self._compact(journal, at_end=self.pace.drain)
             self._last = replace(self._last, left=0)
             self._summary.count_failed(_unfinished(journal))
             self._report.nothing_new(proposal.findings)
@@ -195,6 +190,17 @@ class Pipeline:
             self._last = replace(self._last, handed_off=False)
             self._publish()
         return proposal.after(renewed.failed), bool(renewed.keys)
+
+    def _compact(self, journal: Journal, *, at_end: bool = False) -> None:
+        """Put small data files together, if it is time for that; a batch never waits for it."""
+        if not self.settings.sink.compact.enabled:
+            return
+        self._check_lease()
+        if self.log.compact(journal.store, at_end) is not None:
+            with self._schedule.journal_lock:
+                journal.catch_up()
+            self._last = replace(self._last, handed_off=False)
+            self._publish()
 
     def _run(self, journal: Journal, proposal: Proposal) -> bool:
         """Run the units of a batch, journal what came of them, and hand it off."""
@@ -264,7 +270,7 @@ class Pipeline:
         if settled.handed_in and batch.left:
             self._report.handed_in(entry, batch)
         self._publish()
-        self._check_failures()
+        self._summary.check_failures(self.settings.max_failures)
         return True
 
     def _open_journal(self) -> Journal | None:
@@ -384,16 +390,6 @@ class Pipeline:
         """Stop before anything becomes visible if another blizzard has taken over."""
         if self.lease is not None:
             self.lease.check()
-
-    def _check_failures(self) -> None:
-        """Stop the pipeline once too many files have failed; what succeeded is handed on."""
-        limit = self.settings.max_failures
-        if limit is not None and len(self._summary.failed) >= limit:
-            count = plural(len(self._summary.failed), "source file")
-            raise TooManyFailures(
-                f"{count} failed so far and "
-                f"error_handling.max_failures is {limit}; what succeeded is journaled"
-            )
 
 
 def _unfinished(journal: Journal) -> Iterator[SourceRecord]:

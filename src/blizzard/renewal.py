@@ -31,6 +31,11 @@ class Renewed:
 Renew = Callable[[Store, Sequence[SourceFile]], Renewed]
 
 
+Compact = Callable[[Store, bool], int | None]
+"""Puts small data files together, if it is time for that or at the end of a run; returns the entry
+that says so, or None."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeltaLog:
     """What a pipeline asks of its table's log, which it does not read itself."""
@@ -47,3 +52,5 @@ class DeltaLog:
     """Returns how long the table keeps files that its log does not name."""
     renew: Renew = lambda _store, _files: Renewed()
     """Puts what files hold now in the place of their rows (`on_change: replace`)."""
+    compact: Compact = lambda _store, _at_end: None
+    """Puts small data files together between batches (`sink.compact`)."""

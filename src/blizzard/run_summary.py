@@ -6,6 +6,15 @@ from dataclasses import dataclass, field
 from blizzard.execute.bisect import new_failures
 from lakebed.documents.entry import Entry
 from lakebed.documents.source_record import SourceRecord
+from lakebed.errors import LakeError, Whose
+from lakebed.units import plural
+
+
+class TooManyFailures(LakeError):
+    """As many source files failed as `error_handling.max_failures` allows."""
+
+    code = "max_failures_reached"
+    whose = Whose.USER
 
 
 @dataclass(slots=True)
@@ -58,3 +67,12 @@ class RunSummary:
         self.statistics.files_still_failed = sum(
             record.failure is not None and not record.gone for record in unfinished
         )
+
+    def check_failures(self, limit: int | None) -> None:
+        """Stop the pipeline once too many files have failed; what succeeded is handed on."""
+        if limit is not None and len(self.failed) >= limit:
+            count = plural(len(self.failed), "source file")
+            raise TooManyFailures(
+                f"{count} failed so far and "
+                f"error_handling.max_failures is {limit}; what succeeded is journaled"
+            )

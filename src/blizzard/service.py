@@ -46,7 +46,7 @@ from blizzard.model.settings import (
 from blizzard.notices.queue import Queue
 from blizzard.notices.subscription import OpenQueue, Subscription, has_queue
 from blizzard.pipeline import Pipeline
-from blizzard.renewal import DeltaLog, Renew, Renewed
+from blizzard.renewal import Compact, DeltaLog, Renew, Renewed
 from blizzard.run_summary import Statistics
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry
@@ -65,6 +65,9 @@ TableOf = Callable[[str], TableSettings | None]
 
 RenewOf = Callable[[BlizzardSettings, PipelineSettings, Runner, Emit], Renew]
 """Returns what puts the new content of a pipeline's files in the place of their rows."""
+
+CompactOf = Callable[[BlizzardSettings, PipelineSettings, Runner, Emit], Compact]
+"""Returns what puts a pipeline's small data files together between its batches."""
 
 SPARK_SAID: Mapping[Severity, type[SparkSaid]] = {
     Severity.NOISE: SparkMurmured,
@@ -135,6 +138,7 @@ class Service:
     make_runner: MakeRunner = on_spark
     open_queue: OpenQueue = open_queue
     renew_of: RenewOf = lambda *_asked: lambda _store, _files: Renewed()
+    compact_of: CompactOf = lambda *_asked: lambda _store, _at_end: None
 
     def run(self) -> list[Result]:
         """Run all pipelines until they are done or stopped; if one ends, the others continue."""
@@ -239,6 +243,7 @@ class Service:
                 ),
                 retention=asks_retention(settings),
                 renew=self.renew_of(self.settings, settings, runner, emit),
+                compact=self.compact_of(self.settings, settings, runner, emit),
             ),
             clock=self.clock,
             emit=emit,

@@ -18,7 +18,12 @@ from penguin.events.backlog import (
     FilesUnnamed,
     MetasLeftAlone,
 )
-from penguin.events.commits import FilesHeld, PromotionPassedOver, RetractionPassedOver
+from penguin.events.commits import (
+    CompactionPassedOver,
+    FilesHeld,
+    PromotionPassedOver,
+    RetractionPassedOver,
+)
 from penguin.events.foreign_files import (
     FilesLeftOut,
     FilesPassedOver,
@@ -205,6 +210,8 @@ class Announcer:
             }
             if one.kind == "promote":
                 self.emit(PromotionPassedOver(**facts))
+            elif one.kind == "compact":
+                self.emit(CompactionPassedOver(**facts))
             else:
                 self.emit(RetractionPassedOver(kind=one.kind, **facts))
 

@@ -174,7 +174,14 @@ class Committer:
                 step = _metadata("commit", token, attempt) | plan.metadata()
                 at = self.clock.now()
                 if plan.removes:
-                    table.take_out(plan.removes, plan.transactions(), step, at, plan.adds)
+                    table.take_out(
+                        plan.removes,
+                        plan.transactions(),
+                        step,
+                        at,
+                        plan.adds,
+                        rearranges=plan.rearranges,
+                    )
                 elif plan.goes_by_paths:
                     table.commit(plan.adds, plan.transactions(), step, at, next_version=True)
                 else:

@@ -49,6 +49,7 @@ METRICS = (
     _counter("penguin_files_held_total", "Files set aside.", "code", series=each(HoldCode)),
     _counter("penguin_files_released_total", "Files committed after having been set aside."),
     _counter("penguin_promotions_passed_over_total", "Promotions settled without effect."),
+    _counter("penguin_compactions_passed_over_total", "Compactions that gave way to a writer."),
     _counter("penguin_retractions_passed_over_total", "Retractions settled without effect."),
     _counter("penguin_schema_changes_total", "Commits that changed the table's schema."),
     _counter("penguin_columns_added_total", "Columns added to the table."),

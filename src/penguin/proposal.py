@@ -38,6 +38,7 @@ class Proposal:
         commit = self.commit
         return commit is not None and (
             bool(commit.released)
+            or commit.rearranges
             or any(len(commit.adds) + len(unit.files) > max_files for unit in self.retried)
         )
 

@@ -24,6 +24,7 @@ SECTIONS: dict[str, type[Section]] = {
     "source.skip_records": models.SkipRecords,
     "source.notifications": models.Notifications,
     "sink": models.Sink,
+    "sink.compact": models.Compact,
     "partition_by": models.PartitionBy,
     "partition_filter": models.PartitionFilter,
     "schema": DeclaredSchema,

@@ -8,7 +8,7 @@ from blizzard.handoff.publish import FollowEntry, IsCommitted, Publisher
 from blizzard.model.locations import OpenReader, OpenStore
 from blizzard.model.settings import PipelineSettings
 from blizzard.pipeline import Pipeline
-from blizzard.renewal import DeltaLog, Renew, Renewed
+from blizzard.renewal import Compact, DeltaLog, Renew, Renewed
 from blizzard.service import asks_columns
 from lakebed.clock import Clock
 from lakebed.storage.store import Reader, Store
@@ -31,6 +31,7 @@ def pipeline_of(
     clock: Clock | None = None,
     pause: Callable[[float], object] = at_once,
     renew: Renew = lambda _store, _files: Renewed(),
+    compact: Compact = lambda _store, _at_end: None,
 ) -> Pipeline:
     """Return a pipeline that drains what is there."""
     clock = clock or Clock()
@@ -44,6 +45,7 @@ def pipeline_of(
             columns=asks_columns(settings),
             mapping=inline.column_mapping(settings.sink.table_uri, settings.sink.storage_options),
             renew=renew,
+            compact=compact,
         ),
         clock=clock,
         emit=emit,

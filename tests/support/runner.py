@@ -6,8 +6,16 @@ from dataclasses import dataclass, field
 from blizzard.model.bounds import Overseer
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.progress import Done, Instruction, Progress
-from blizzard.model.rewriting import ActiveFile, RewriteOutcome, Rewriting
+from blizzard.model.rewriting import (
+    ActiveFile,
+    FileGroup,
+    MergeOutcome,
+    Merging,
+    RewriteOutcome,
+    Rewriting,
+)
 from blizzard.model.settings import SparkSettings
+from blizzard.worker.merge_files import merge_files
 from blizzard.worker.quarantine.replay import run_replay
 from blizzard.worker.rewrite import rewrite_file
 from blizzard.worker.stores import OpenedStores, Stores
@@ -61,6 +69,10 @@ class InProcessRunner:
     def rewrite(self, files: Sequence[ActiveFile], work: Rewriting) -> list[RewriteOutcome]:
         store = self.sink(work)
         return [rewrite_file(file, work, store) for file in files]
+
+    def merge(self, groups: Sequence[FileGroup], work: Merging) -> list[MergeOutcome]:
+        store = self.sink(work)
+        return [merge_files(group, work, store) for group in groups]
 
 
 @dataclass

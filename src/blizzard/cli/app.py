@@ -76,6 +76,11 @@ class Commands(ForwardingGroup):
             "erase",
             "Take rows out of the table by what they hold, and say who holds them still.",
         ),
+        "compact": DeferredCommand(
+            "blizzard.cli.rows.compact",
+            "compact",
+            "Put small data files of a partition together into files of file_size_mb.",
+        ),
         "trace": DeferredCommand(
             "blizzard.cli.trace",
             "trace",

@@ -35,7 +35,7 @@ from penguin import inline
 FEW = 10
 IN_WORDS = {
     Place.IN_TABLE: "in the table as they were written",
-    Place.REPLACED: "replaced by a promotion, retraction or erasure",
+    Place.REPLACED: "replaced by a promotion, retraction, erasure or compaction",
     Place.RETRACTED: "taken out by a retraction or erasure",
     Place.REMOVED_BY_OTHERS: "removed or rewritten by other writers",
     Place.UNKNOWN: "removed or rewritten by versions that are no longer in the log",

@@ -5,7 +5,15 @@ from itertools import permutations
 from pathlib import Path
 from typing import TypeVar
 
-from blizzard.config import forms, overlaps, partitions, provenance, queues, reachability
+from blizzard.config import (
+    compacting,
+    forms,
+    overlaps,
+    partitions,
+    provenance,
+    queues,
+    reachability,
+)
 from blizzard.config.columns import format_faults, id_faults, schema_of
 from blizzard.model.bad_lines import QuarantineLimits
 from blizzard.model.settings import (
@@ -109,6 +117,7 @@ def _check(document: Document) -> Iterator[Fault]:
         yield from _check_overlap(path, pipeline)
         if pipeline.sink:
             yield from _check_parts(path, pipeline.sink)
+            yield from compacting.faults(path, pipeline.sink, pipeline.schema_)
         if pipeline.sink and pipeline.sink.partition_by:
             by, schema = pipeline.sink.partition_by, pipeline.schema_
             yield from partitions.faults(path, by, schema_of(schema).fields if schema else ())
@@ -347,6 +356,7 @@ def _sink(sink: Sink, options: StorageOptions) -> SinkSettings:
         commit=sink.commit,
         template=Template.parse(sink.partition_by.prefix_template) if sink.partition_by else None,
         timestamp_field=sink.partition_by.timestamp_field if sink.partition_by else None,
+        compact=compacting.settings_of(sink.compact),
     )
 
 

@@ -4,7 +4,14 @@ from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
-from blizzard.model.rewriting import ActiveFile, RewriteOutcome, Rewriting
+from blizzard.model.rewriting import (
+    ActiveFile,
+    FileGroup,
+    MergeOutcome,
+    Merging,
+    RewriteOutcome,
+    Rewriting,
+)
 from lakebed.errors import LakeError, Whose
 
 
@@ -54,6 +61,12 @@ class Rewriter(Protocol):
 
         WorkersDied says that something in them kills the processes that rewrite them; RunFailed
         says that they could not be rewritten at all.
+        """
+
+    def merge(self, groups: Sequence[FileGroup], work: Merging) -> list[MergeOutcome]:
+        """Make fewer files of each group; return the outcomes, in the order of the groups.
+
+        WorkersDied and RunFailed say what they say of `rewrite`.
         """
 
 

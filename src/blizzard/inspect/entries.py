@@ -79,7 +79,7 @@ def is_committed(receipt: Receipt | None, entry: Entry) -> bool:
 
 def _with_fates(found: list[Kept], fates: Fates) -> list[Kept]:
     """Say of promotions whether they had an effect; if the log cannot be read, that is shown."""
-    marks = {kept.entry.replacement_mark for kept in found if kept.entry.replaced}
+    marks = {kept.entry.replacement_mark for kept in found if kept.entry.replaces}
     if not marks:
         return found
     try:
@@ -87,13 +87,13 @@ def _with_fates(found: list[Kept], fates: Fates) -> list[Kept]:
     except LakeError as trouble:
         return [
             replace(kept, aside=replace(kept.aside, error=kept.aside.error or str(trouble)))
-            if kept.entry.replaced
+            if kept.entry.replaces
             else kept
             for kept in found
         ]
     return [
         replace(kept, passed_over=decided.get(kept.entry.replacement_mark) == GONE)
-        if kept.entry.replaced
+        if kept.entry.replaces
         else kept
         for kept in found
     ]

@@ -82,7 +82,7 @@ class _Likely:
             entry = likely_naming(journal, layout.file_name(path), last)
             if entry is None:
                 return None
-            file = next((one for one in entry.files if one.filename == path), None)
+            file = next((one for one in _telling(entry) if one.filename == path), None)
             if file is not None:
                 return Named(entry=entry, file=left or file)
             place = next((one for one in entry.replaced if one.is_taken_by(path)), None)
@@ -114,7 +114,7 @@ def _search(store: Reader, names: Collection[str]) -> dict[str, Named]:
     while True:
         replaced: dict[str, str] = {}
         for entry in _entries(store):
-            for file in entry.files:
+            for file in _telling(entry):
                 name = stands_for.get(file.filename)
                 if name is not None:
                     found[name] = Named(entry=entry, file=left.get(name, file))
@@ -128,6 +128,13 @@ def _search(store: Reader, names: Collection[str]) -> dict[str, Named]:
         if not replaced:
             return found
         stands_for = replaced
+
+
+def _telling(entry: Entry) -> Iterator[FinishedFile]:
+    """Yield the data files of an entry that say where their rows came from, whatever was before."""
+    yield from entry.files
+    for merge in entry.merged:
+        yield from merge.new
 
 
 def _entries(store: Reader) -> Iterator[Entry]:
@@ -158,6 +165,8 @@ def origin_of(match: Match, named: Named | None) -> Origin | None:
                 offset=offset,
             )
         before += run.rows
+    if by_column is not None:
+        return Origin(uri=by_column)  # A compaction has put the rows in another order.
     if named.file.source_file is not None:
         return Origin(uri=named.file.source_file)  # An older version has written the entry.
     return None

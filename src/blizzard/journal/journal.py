@@ -42,7 +42,7 @@ from lakebed.storage.store import AlreadyThere, Store
 
 TRIES = 6
 USUAL = SnapshotLimits()
-MAINTENANCE = ("gc", "redo", "retry", "promote", "replay", "discard", "retract", "erase")
+MAINTENANCE = ("gc", "redo", "retry", "promote", "replay", "discard", "retract", "erase", "compact")
 """Entries of an operator's commands; a batch comes after them."""
 
 

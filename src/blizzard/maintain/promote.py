@@ -271,7 +271,7 @@ def _named(store: Reader, target: Target) -> tuple[dict[str, _Named], list[Entry
     promotions: list[Entry] = []
     for entry, in_use in entries_of_table(store):
         found |= _in_entry(entry, target)
-        if entry.replaced and in_use:
+        if entry.replaces and in_use:
             promotions.append(entry)
     return found, promotions
 
@@ -279,7 +279,7 @@ def _named(store: Reader, target: Target) -> tuple[dict[str, _Named], list[Entry
 def _in_entry(entry: Entry, target: Target) -> dict[str, _Named]:
     hold = {record.key for record in entry.sources if _mentions(record.rescued, target)}
     # These have no sources to say what is in `_rescued`.
-    is_unsaid = entry.kind in ("promote", "replay", "retract", "erase")
+    is_unsaid = entry.kind in ("promote", "replay", "retract", "erase", "compact")
     return {
         file.filename: _Named(
             file.partition_values,

@@ -216,7 +216,7 @@ def _units_of(entry: Entry, wanted: Wanted) -> Iterator[_Written]:
                     if record.unit == unit and record.failure is None
                 ),
                 quarantine=tuple(file for file in entry.quarantine if file.unit == unit),
-                instead=entry.replacement_mark if entry.replaced else None,
+                instead=entry.replacement_mark if entry.replaces else None,
             )
 
 

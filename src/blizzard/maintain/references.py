@@ -57,7 +57,7 @@ def read_references(store: Reader, pipeline: str) -> References:
             for stored in entries_in(store, other, folder):
                 entry = stored.entry
                 files = frozenset(file.filename for file in entry.data_files)
-                if entry.replaced:
+                if entry.replaces:
                     promoted[entry.replacement_mark] = files
                 else:
                     named |= files

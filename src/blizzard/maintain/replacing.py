@@ -12,19 +12,25 @@ from typing import Any
 
 from blizzard.execute.runner import Rewriter
 from blizzard.handoff.held_rows import Fates
+from blizzard.journal.checks import refuse_closed, refuse_half_begun
 from blizzard.journal.fence import refuse_collected
 from blizzard.journal.ingested import SegmentBroken
-from blizzard.journal.state import Before, History, rebuild
+from blizzard.journal.state import Before, History, read_history, rebuild
 from blizzard.maintain.references import entries_in
 from blizzard.model.rewriting import ActiveFile, RewriteFailed, Rewriting, Rewritten
 from blizzard.model.settings import PipelineSettings
 from lakebed import layout
 from lakebed.documents.entry import Entry
-from lakebed.errors import FilesCollected, JournalConflict, LakeError, Whose
+from lakebed.errors import FilesCollected, JournalConflict, LakeError, ObjectMissing, Whose
 from lakebed.journal import JournalReader
 from lakebed.storage.store import Reader
 
-NOUNS = {"promote": "promotion", "retract": "retraction", "erase": "erasure"}
+NOUNS = {
+    "promote": "promotion",
+    "retract": "retraction",
+    "erase": "erasure",
+    "compact": "compaction",
+}
 
 
 class PromotionWaits(LakeError):
@@ -67,6 +73,41 @@ class TableLog:
     """Returns what the log has decided of files that were held, and of entries without effect."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """Where the journal and the table stand."""
+
+    last: Entry
+    history: History
+    table: TableNow
+
+
+def standing_of(store: Reader, settings: PipelineSettings, log: TableLog) -> Standing:
+    """Return where things stand; raise while no file may be replaced."""
+    pipeline = settings.name
+    history = read_history(store, pipeline)
+    tail = JournalReader(store, pipeline).entries(history.sequence - 1)
+    last = next(tail, None) if history.sequence >= 0 else None
+    table = log.now()
+    if last is None or table is None:
+        raise ObjectMissing("there is no table yet: nothing was committed", path=store.uri)
+    refuse_closed(store, pipeline, heir=history.heir)
+    refuse_half_begun(store, pipeline, sequence=history.sequence, awaits=history.awaits)
+    refuse_waiting(store, settings, log.committed(pipeline, last.journal) or 0)
+    return Standing(last=last, history=history, table=table)
+
+
+def waiting_entries(store: Reader, log: TableLog) -> tuple[Entry, ...]:
+    """Return the entries of all journals in use that are not committed yet."""
+    found: list[Entry] = []
+    for pipeline in layout.pipelines(store.folders(layout.OURS)):
+        journal = read_history(store, pipeline).journal
+        if journal is not None:
+            committed = log.committed(pipeline, journal) or 0
+            found += JournalReader(store, pipeline).entries(committed)
+    return tuple(found)
+
+
 def entries_of_table(store: Reader, first: str = "") -> Iterator[tuple[Entry, bool]]:
     """Yield every entry of every journal of a table, and whether its journal is in use.
 
@@ -100,7 +141,7 @@ def _done(outcome: Rewritten | RewriteFailed) -> Rewritten:
 def refuse_waiting(store: Reader, settings: PipelineSettings, committed: int) -> None:
     """Raise while an earlier entry may still replace the same files."""
     for entry in JournalReader(store, settings.name).entries(committed):
-        if entry.replaced:
+        if entry.replaces:
             raise PromotionWaits(
                 f"the {NOUNS[entry.kind]} in entry {entry.sequence} is not committed yet; run "
                 f"{settings.sink.committer} first, then this again",
@@ -115,7 +156,7 @@ def refuse_contested(entries: Sequence[Entry], files: Sequence[ActiveFile], log:
     """
     wanted = {file.path for file in files}
     for entry in entries:
-        if wanted.isdisjoint(one.old for one in entry.replaced):
+        if wanted.isdisjoint(one.filename for one in entry.outgoing):
             continue
         if entry.sequence > (log.committed(entry.pipeline, entry.journal) or 0):
             raise PromotionWaits(

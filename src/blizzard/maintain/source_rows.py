@@ -6,7 +6,7 @@ source files were in such a file, only a column of the rows themselves tells the
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from blizzard.model.predicate import Combined, Comparison, Operator
@@ -82,6 +82,8 @@ class Journals:
     """The files of batches and replays."""
     known: set[str] = field(default_factory=set)
     """Every data file of which an entry says where its rows came from."""
+    merged: list[tuple[Entry, Written]] = field(default_factory=list)
+    """The files that compactions wrote, with their entries."""
     replacing: list[Entry] = field(default_factory=list)
     """The entries that put files in the place of others."""
 
@@ -94,7 +96,12 @@ class Journals:
             found = self._written(file, entry)
             if found is not None:
                 self.written[file.filename] = found
-        if entry.replaced:
+        for merge in entry.merged:
+            for file in merge.new:
+                found = self._written(file, entry)
+                if found is not None:
+                    self.merged.append((entry, found))
+        if entry.replaces:
             self.replacing.append(entry)
 
     def _written(self, file: FinishedFile, entry: Entry) -> Written | None:
@@ -128,7 +135,7 @@ class Journals:
 
     def with_heirs(self) -> dict[str, Written]:
         """Return the files, those that took the place of others included."""
-        found = dict(self.written)
+        found = self.written | {one.file.filename: one for _entry, one in self.merged}
         left = [one for entry in self.replacing for one in entry.replaced]
         while left:
             later = []
@@ -273,11 +280,9 @@ def _lost(
 ) -> dict[str, Written]:
     """Return the files whose rows somebody else has removed from the table, or rewritten."""
     heirs: dict[str, list[TablePath | None]] = {}
-    for entry in journals.replacing:
-        if in_effect(entry):
-            for pair in entry.replaced:
-                new = None if pair.new is None else pair.new.filename
-                heirs.setdefault(pair.old, []).append(new)
+    for entry in filter(in_effect, journals.replacing):
+        for old, new in _places(entry):
+            heirs.setdefault(old, []).append(new)
 
     def is_there(path: str) -> bool:
         left: list[str] = [path]
@@ -291,11 +296,18 @@ def _lost(
                 left.append(heir)
         return False
 
-    return {
-        path: one
-        for path, one in journals.written.items()
-        if file_name(path) not in aside and not is_there(path)
-    }
+    written = {path: one for path, one in journals.written.items() if file_name(path) not in aside}
+    written |= {one.file.filename: one for entry, one in journals.merged if in_effect(entry)}
+    return {path: one for path, one in written.items() if not is_there(path)}
+
+
+def _places(entry: Entry) -> Iterator[tuple[TablePath, TablePath | None]]:
+    """Yield the files that an entry takes out, each with one that has rows of it, or with None."""
+    for pair in entry.replaced:
+        yield pair.old, None if pair.new is None else pair.new.filename
+    for merge in entry.merged:
+        for old in merge.old:
+            yield from ((old.path, new.filename) for new in merge.new)
 
 
 def _unnamed(journals: Journals, active: Mapping[str, ActiveFile]) -> list[ActiveFile]:

@@ -1,6 +1,7 @@
 """Data files that are written anew: which ones, what changes in them, and what came of each. Pure.
 
-A promotion fills a column from `_rescued`, a removal leaves rows out.
+A promotion fills a column from `_rescued`, a removal leaves rows out, and a compaction makes fewer
+files of many.
 
 These values cross from the driver to Spark's executors and back, so they are frozen and pickle.
 """
@@ -172,6 +173,48 @@ class Removal(Rewriting):
 
     columns: Schema
     """The columns of the table: those of its partitions are in no file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileGroup:
+    """Files of one partition of which fewer are made, with the same rows."""
+
+    files: tuple[ActiveFile, ...]
+    """In the order of their rows."""
+    outputs: int = 1
+    sorted_by: tuple[str, ...] = ()
+    """The columns that the rows are sorted by; nothing where they keep their order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Merging(Rewriting):
+    """Files become fewer; no row changes."""
+
+    columns: Schema
+    """The columns of the table: files have those that were there when they were written."""
+    row_group_size: int
+    """Arrow bytes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Merged:
+    """What came of one group."""
+
+    group: FileGroup
+    new: tuple[FinishedFile, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeFailed:
+    """Why no files could be made of one group."""
+
+    group: FileGroup
+    code: str
+    message: str
+    retryable: bool
+
+
+MergeOutcome = Merged | MergeFailed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -104,6 +104,23 @@ class UploadSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CompactSettings:
+    """Which small data files are put together, and when a run does that by itself."""
+
+    enabled: bool = False
+    every: float = 3600.0
+    """Seconds between two times that a run does it by itself."""
+    min_files: int = 4
+    """Files that are worth it though together they do not make one of full size."""
+    quiet: float = 600.0
+    """Seconds that a file must be old."""
+    max_bytes: int = mebibytes(10_240)
+    """The most bytes that are read at once."""
+    cluster_by: tuple[str, ...] = ()
+    """The columns that the rows are sorted by; nothing where they keep their order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SinkSettings:
     """The table directory, and how files are written to it and handed off."""
 
@@ -116,6 +133,7 @@ class SinkSettings:
     template: Template | None = None
     timestamp_field: str | None = None
     """The field that gives a row's partition; None where the source path does."""
+    compact: CompactSettings = field(default_factory=CompactSettings)
 
     @property
     def committer(self) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
+from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -66,28 +67,17 @@ class _Change(Protocol):
 
 def _rewritten(old: ActiveFile, work: Rewriting, store: Store, folder: Path) -> Rewritten:
     change = _change_of(old, work)
-    local = _downloaded(old, store, folder / "old.parquet")
+    local = downloaded(old, store, folder / "old.parquet")
     name = work.clock.fresh_id()
     path = folder / f"{name}.parquet"
     with pq.ParquetFile(local, coerce_int96_timestamp_unit="us") as file:
         if not change.may_change(file):
             return change.outcome(None)
-        _write(path, (change.change(group) for group in _row_groups(file)), work)
+        write_groups(path, (change.change(group) for group in _row_groups(file)), work)
         rows = change.rows_left(file.metadata.num_rows)
     if not rows:
         return change.outcome(None)
-    # The footer is read back from the disk: what counts is what is there, not what was meant.
-    metadata = pq.read_metadata(path)
-    if metadata.num_rows != rows:
-        raise AssertionError("a file was written anew with another number of rows")
-    closed = ClosedFile(
-        name=name,
-        path=path,
-        size=path.stat().st_size,
-        rows=rows,
-        sources=(),
-        statistics=statistics(metadata),
-    )
+    closed = closed_file(name, path, rows)
     with Uploads(store, work.upload, pause=work.clock.sleep) as uploads:
         new = uploads.hand_in(
             closed, partition_values=old.partition_values, unit="rewrite", source_file=None
@@ -155,7 +145,24 @@ class _Without:
         return rows - self.leaving.removed if self.leaving.removed else 0
 
 
-def _downloaded(old: ActiveFile, store: Store, target: Path) -> Path:
+def closed_file(name: UUID, path: Path, rows: int) -> ClosedFile:
+    """Return a file that was written, as it is on the disk; raise if it has other rows."""
+    # The footer is read back from the disk: what counts is what is there, not what was meant.
+    metadata = pq.read_metadata(path)
+    if metadata.num_rows != rows:
+        raise AssertionError("a file was written anew with another number of rows")
+    return ClosedFile(
+        name=name,
+        path=path,
+        size=path.stat().st_size,
+        rows=rows,
+        sources=(),
+        statistics=statistics(metadata),
+    )
+
+
+def downloaded(old: ActiveFile, store: Store, target: Path) -> Path:
+    """Fetch a file of the table; raise if it is not the one that the log means."""
     facts = store.head(old.path)
     if facts is None:
         raise ObjectMissing("a file of the table is gone", path=store.describe(old.path))
@@ -174,7 +181,8 @@ def _row_groups(file: pq.ParquetFile) -> Iterator[pa.Table]:
     return (read_group(file, index) for index in range(file.num_row_groups))
 
 
-def _write(path: Path, groups: Iterator[pa.Table], work: Rewriting) -> None:
+def write_groups(path: Path, groups: Iterator[pa.Table], work: Rewriting) -> None:
+    """Write rows to the local disk, each table as a row group."""
     writer: pq.ParquetWriter | None = None
     try:
         for table in groups:

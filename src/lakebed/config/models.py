@@ -197,6 +197,17 @@ class Source(Discovering):
     notifications: Notifications | None = None
 
 
+class Compact(Section):
+    """Which small data files are put together, and when a run does that by itself."""
+
+    enabled: Flag = False
+    every_secs: Seconds = 3600
+    min_files: Annotated[Count, Field(ge=2)] = 4
+    quiet_secs: SecondsOrZero = 600
+    max_mb: Megabytes = 10_240
+    cluster_by: list[Text] = []
+
+
 class Sink(Section):
     """The table directory, and how files are written to it."""
 
@@ -215,6 +226,7 @@ class Sink(Section):
     handoff: Handoff = Handoff.JOURNAL
     commit: Commit = Commit.PENGUIN
     partition_by: PartitionBy | None = None
+    compact: Compact | None = None
 
     @property
     def uri(self) -> str | None:

@@ -8,11 +8,13 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import chain
 from typing import Any, Literal, TypeVar
 
 from lakebed.documents import formats
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.lineage import Lineage
+from lakebed.documents.merge import Merge
 from lakebed.documents.quarantine_file import QuarantineFile, Resolved
 from lakebed.documents.reading import adapter_of, validated
 from lakebed.documents.replacement import Replacement
@@ -24,7 +26,7 @@ from lakebed.types import RESCUED, Handoff
 
 Kind = Literal[
     "open", "batch", "gc", "redo", "retry", "inherited", "closed", "moved", "promote", "replay",
-    "discard", "retract", "erase",
+    "discard", "retract", "erase", "compact",
 ]  # fmt: skip
 """What an entry is: only a batch, a replay and a retraction have data files of their own.
 
@@ -36,7 +38,8 @@ another place now, and which objects they are there. `promote` puts data files i
 others, in which a column is filled from `_rescued`. `replay` has rows of lines that were set aside,
 `discard` gives such lines up. `retract` takes the rows of source files out of the table, `erase`
 rows for which a condition holds: data files go, or come anew without them. What a retraction has
-read to take the place of such rows are its own data files.
+read to take the place of such rows are its own data files. `compact` puts the rows of many small
+data files into fewer; no row changes.
 """
 
 
@@ -83,6 +86,8 @@ class Entry:
     """How many `inherited` entries go on with what a `moved` entry says, right after it."""
     replaced: tuple[Replacement, ...] = ()
     """What a `promote`, `retract` or `erase` entry changes: all in one commit, or nothing."""
+    merged: tuple[Merge, ...] = ()
+    """The data files that a `compact` entry makes fewer of: all in one commit, or nothing."""
     erased: Mapping[str, int] = field(default_factory=dict)
     """How many rows an `erase` entry takes of each source file, by URI; others are unknown."""
     reason: str | None = None
@@ -95,7 +100,19 @@ class Entry:
     @property
     def data_files(self) -> tuple[FinishedFile, ...]:
         """Return every data file that was written for it, whatever is to become of it."""
-        return (*self.files, *(one.new for one in self.replaced if one.new is not None))
+        replaced = (one.new for one in self.replaced if one.new is not None)
+        return (*self.files, *replaced, *(new for one in self.merged for new in one.new))
+
+    @property
+    def replaces(self) -> bool:
+        """Whether it takes data files of the table out, or puts others in their place."""
+        return bool(self.replaced or self.merged)
+
+    @property
+    def outgoing(self) -> tuple[FinishedFile, ...]:
+        """Return the data files that leave the table with it."""
+        replaced = (one.old_file for one in self.replaced)
+        return (*replaced, *(old for one in self.merged for old in one.old_files()))
 
     @property
     def readings(self) -> tuple[SourceRecord, ...]:
@@ -119,12 +136,14 @@ class Entry:
 
     @property
     def replacement_mark(self) -> str:
-        """Return the name by which the log says that nothing of `replaced` was done.
+        """Return the name by which the log says that nothing was replaced, or merged.
 
         It is the name of the first new file: all of them are given up. Where there is none, the
         command that wrote the entry has a name that is as good.
         """
-        new = next((one.new for one in self.replaced if one.new is not None), None)
+        replaced = (one.new for one in self.replaced if one.new is not None)
+        merged = (new for one in self.merged for new in one.new)
+        new = next(chain(replaced, merged), None)
         return self.run if new is None else file_name(new.filename)
 
     @property
@@ -160,6 +179,7 @@ class Entry:
         follows: int = 0,
         replaced: tuple[Replacement, ...] = (),
         resolved: tuple[Resolved, ...] = (),
+        merged: tuple[Merge, ...] = (),
         erased: Mapping[str, int] | None = None,
         reason: str | None = None,
         table_schema: dict[str, Any] | None = None,
@@ -191,6 +211,7 @@ class Entry:
             follows=follows,
             replaced=replaced,
             resolved=resolved,
+            merged=merged,
             erased=erased or {},
             reason=reason,
         )
@@ -251,6 +272,8 @@ def encode(document: Entry | Protocol | Receipt | Started) -> bytes:
 
 def format_of(entry: Entry) -> int:
     """Return the lowest format whose readers understand an entry."""
+    if entry.kind == "compact":
+        return formats.FORMAT_WITH_MERGES
     if entry.kind in ("retract", "erase"):
         return formats.FORMAT_WITH_REMOVAL
     if entry.quarantine or entry.resolved:

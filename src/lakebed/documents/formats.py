@@ -13,6 +13,10 @@ FORMAT_WITH_QUARANTINE = 4
 FORMAT_WITH_REMOVAL = 5
 """Of an entry that takes rows out of the table. A program of before would put files in the place of
 others only, and would not know that sources have no row in the table any more, or others."""
+FORMAT_WITH_MERGES = 6
+"""Of an entry that puts data files in the place of several. A program of before would commit
+nothing of it, and would go on as if the old files still had its rows."""
 FORMATS = (
     FORMAT, FORMAT_WITH_HOLES, FORMAT_WITH_FORMS, FORMAT_WITH_QUARANTINE, FORMAT_WITH_REMOVAL,
+    FORMAT_WITH_MERGES,
 )  # fmt: skip

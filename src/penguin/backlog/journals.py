@@ -281,6 +281,11 @@ class _Journal:
                 "or a retraction does",
                 path=where,
             )
+        if entry.merged and entry.kind != "compact":
+            raise JournalBroken(
+                f"entry {sequence} ({entry.kind}) merges data files, which only a compaction does",
+                path=where,
+            )
         if entry.replaced and entry.kind not in ("promote", "retract", "erase"):
             raise JournalBroken(
                 f"entry {sequence} ({entry.kind}) replaces data files, which only a promotion, "

@@ -211,7 +211,8 @@ def _left(row: PlanRow) -> Iterator[str]:
     """Yield what is not part of a plan, and why."""
     for one in row.not_promoted:
         reasons = "; ".join(one.reasons)
-        what = {"retract": "retraction", "erase": "erasure"}.get(one.kind, "promotion")
+        names = {"retract": "retraction", "erase": "erasure", "compact": "compaction"}
+        what = names.get(one.kind, "promotion")
         yield f"  leave   {one.pipeline}: {what} in entry {one.entry}: {reasons}"
     for waiting in row.waiting:
         yield f"  wait    {waiting.pipeline}: entry {waiting.entry}: {waiting.reason}"

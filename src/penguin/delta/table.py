@@ -131,9 +131,12 @@ class Table(Snapshot):
         metadata: object,
         at: datetime,
         adds: tuple[Add, ...] = (),
+        *,
+        rearranges: bool = False,
     ) -> None:
         """Remove files, and add others, in the very next version, or not at all.
 
+        With `rearranges` no row changes, and readers that follow changes are told so.
         Somebody else may have rewritten a file in between; its rows would be back. A file that is
         not in the table is refused.
         """
@@ -146,7 +149,7 @@ class Table(Snapshot):
                 "remove": {
                     "path": written[file.filename],
                     "deletionTimestamp": version.milliseconds(at),
-                    "dataChange": True,
+                    "dataChange": not rearranges,
                     "extendedFileMetadata": True,
                     "partitionValues": {
                         key: value or None for key, value in file.partition_values.items()
@@ -156,7 +159,8 @@ class Table(Snapshot):
             }
             for file in files
         ]
-        self._write_next(version.replacement(self.known, removes, adds, transactions, metadata, at))
+        write = version.rearrangement if rearranges else version.replacement
+        self._write_next(write(self.known, removes, adds, transactions, metadata, at))
 
     def repair(
         self, removes: tuple[Action, ...], transactions: Pairs, metadata: object, at: datetime

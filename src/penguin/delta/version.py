@@ -75,6 +75,20 @@ def replacement(
     return encoded([told, *removes, *_added(known, adds), *_txns(transactions)])
 
 
+def rearrangement(
+    known: CachedVersion,
+    removes: Iterable[Action],
+    adds: tuple[Add, ...],
+    transactions: Pairs,
+    metadata: object,
+    at: datetime,
+) -> bytes:
+    """Write the version after one that puts the same rows into other files."""
+    told = _commit_info(known, "OPTIMIZE", metadata, at, {"predicate": "[]", "zOrderBy": "[]"})
+    files = _added(known, adds, data_change=False)
+    return encoded([told, *removes, *files, *_txns(transactions)])
+
+
 def repair(
     known: CachedVersion,
     removes: Iterable[Action],
@@ -102,7 +116,7 @@ def note(
     return encoded([told])
 
 
-def added(add: Add) -> Action:
+def added(add: Add, *, data_change: bool = True) -> Action:
     """Return the action that adds a file."""
     return {
         "add": {
@@ -111,7 +125,7 @@ def added(add: Add) -> Action:
             "partitionValues": dict(add.partition_values),
             "size": add.size,
             "modificationTime": add.modification_time,
-            "dataChange": True,
+            "dataChange": data_change,
             "stats": add.stats,
         }
     }
@@ -185,12 +199,14 @@ def _in_commit_timestamp(known: CachedVersion, at: datetime) -> dict[str, int]:
     return {"inCommitTimestamp": max(milliseconds(at), known.in_commit_timestamp + 1)}
 
 
-def _added(known: CachedVersion, adds: tuple[Add, ...]) -> Iterator[Action]:
+def _added(
+    known: CachedVersion, adds: tuple[Add, ...], *, data_change: bool = True
+) -> Iterator[Action]:
     """Write what is added, and up to which number row ids are given out then."""
     tracked = ROW_TRACKING in known.protocol.features
     last = _last_row_id(known) if tracked else 0
     for add in adds:
-        action = added(add)
+        action = added(add, data_change=data_change)
         if tracked:
             action["add"] |= {"baseRowId": last + 1, "defaultRowCommitVersion": known.version + 1}
             last += add.rows

@@ -142,6 +142,27 @@ class RetractionPassedOver(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionPassedOver(Event):
+    """A compaction gave way to another writer: the table is as it was, and so are its rows."""
+
+    table: str
+    pipeline: str
+    entry: int
+    reasons: tuple[str, ...]
+
+    def sentence(self) -> str:
+        """Report why; nothing has to be done."""
+        return (
+            f"{self.table}: the compaction in entry {self.entry} of pipeline {self.pipeline} gave "
+            f"way: {'; '.join(self.reasons)}; no file changed, the next compaction tries again"
+        )
+
+    def measures(self) -> Iterable[Measure]:
+        """Count it."""
+        yield Count("penguin_compactions_passed_over_total", 1, {"table": self.table})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CommittedByOther(Event):
     """Somebody else committed the entries that were planned."""
 

@@ -215,6 +215,8 @@ class CommitPlan:
     """Promotions and retractions that are settled by leaving the table as it is."""
     left_out: int = 0
     """The rows of removed files that are not in those that take their places: they leave."""
+    rearranges: bool = False
+    """Whether no row changes: small files became fewer, and readers of changes see nothing."""
     moved: tuple[TransactionUpdate, ...] = ()
     """What else the commit moves."""
     note: Mapping[str, object] = field(default_factory=dict)
@@ -292,6 +294,8 @@ class CommitPlan:
             told["released"] = list(self.released)
         if self.discarded:
             told["discarded"] = list(self.discarded)
+        if self.rearranges:
+            told["compacted"] = {"files": len(self.removes), "into": len(self.adds)}
         if self.rewritten_rows:
             told["rewritten"] = {"files": len(self.removes), "rows": self.rewritten_rows}
         if self.left_out:

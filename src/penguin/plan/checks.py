@@ -89,6 +89,24 @@ def check_replaced(ready: ReadyEntry) -> None:
         seen.add(one.old)
 
 
+def check_merged(ready: ReadyEntry) -> None:
+    """Refuse an entry that merges a file twice, or files into ones with other rows."""
+    seen: set[str] = set()
+    for merge in ready.entry.merged:
+        for old in merge.old_files():
+            if old.filename in seen or old.size <= 0:
+                raise invalid(ready, f"{old.filename} is merged twice, or has no bytes", old)
+            seen.add(old.filename)
+        held = sum(file.record_count for file in merge.new)
+        partitions = {tuple(sorted(file.partition_values.items())) for file in merge.new}
+        if merge.rows != held or len(partitions) != 1:
+            raise EntryInvalid(
+                f"entry {ready.entry.sequence} must not be committed: files with {merge.rows} rows "
+                f"are merged into ones of {len(partitions)} partitions with {held}",
+                path=ready.path,
+            )
+
+
 def check_file(file: FinishedFile, columns: dict[str, Field], ready: ReadyEntry) -> None:
     """Refuse a file whose size, rows or partition values the table cannot have."""
     if file.size <= 0 or file.record_count < 0:

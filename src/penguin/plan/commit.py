@@ -34,6 +34,7 @@ from penguin.plan.checks import (
     check_books,
     check_configured_partitions,
     check_file,
+    check_merged,
     check_names,
     check_replaced,
     partition_fields,
@@ -78,7 +79,7 @@ def plan_commit(
     for backlog, ready in _in_turn(backlogs):
         if backlog.pipeline in stopped or backlog.pipeline in later:
             continue
-        if draft.is_full_for(ready):
+        if draft.is_full_for(ready) or draft.comes_alone(ready):
             break
         if draft.settles_what(ready):
             later.add(backlog.pipeline)
@@ -120,11 +121,19 @@ class _Draft:
         self.replaces = False
         self.removes: dict[str, FinishedFile] = {}
         self.left_out = 0
+        self.rearranges = False
         self.not_promoted: list[NotPromoted] = []
 
     def is_full_for(self, ready: ReadyEntry) -> bool:
         files = len(self.adds) + len(self.holds) + len(ready.entry.data_files)
         return bool(self.taken) and files > self.rules.max_files
+
+    def comes_alone(self, ready: ReadyEntry) -> bool:
+        """Whether an entry belongs into another version: one that changes no row has no others.
+
+        Readers that follow changes pass over such a version as a whole.
+        """
+        return self.rearranges or (bool(self.taken) and bool(ready.entry.merged))
 
     def settles_what(self, ready: ReadyEntry) -> bool:
         """Whether an entry gives up or replaces files of this very commit: it comes with the next.
@@ -132,7 +141,7 @@ class _Draft:
         What becomes of them the log has yet to say. It is so only where a log has lost what it had.
         """
         here = {hold.name for hold in self.holds} | {file_name(path) for path in self.adds}
-        replaced = (file_name(one.old) for one in ready.entry.replaced)
+        replaced = (file_name(one.filename) for one in ready.entry.outgoing)
         return not here.isdisjoint((*ready.entry.redone, *replaced))
 
     def take(self, ready: ReadyEntry) -> None:
@@ -148,7 +157,7 @@ class _Draft:
         check_books(ready)
         check_names(ready, self.adds)
         given_up = _given_up(ready, self.rules.held_state)
-        if entry.replaced:
+        if entry.replaces:
             self._replace(ready, table, after)
             return
         decision = self.rules.decide(after, entry)
@@ -200,6 +209,7 @@ class _Draft:
         """
         entry = ready.entry
         check_replaced(ready)
+        check_merged(ready)
         # What is left of a file fits as the file did: only what is new asks for a column.
         decision: Decision = Fits()
         if entry.kind == "promote" or entry.files:
@@ -217,7 +227,8 @@ class _Draft:
                 # It has its final name from the start, whatever the hand-off is.
                 add = Add.of(file, ready, stats, names_in_log(after))
                 self.adds[file.filename] = replace(add, outbox=None)
-            self.removes |= {one.old: one.old_file for one in entry.replaced}
+            self.removes |= {one.filename: one for one in entry.outgoing}
+            self.rearranges = bool(entry.merged)
             self.left_out += entry.left_out
             self.after, self.changes = after, self.changes.then(changes)
         else:
@@ -240,7 +251,7 @@ class _Draft:
         lacking = [file for file in entry.data_files if file.filename in self.lacking]
         if lacking:
             return tuple(f"{file.filename}: {self.lacking[file.filename]}" for file in lacking)
-        old = frozenset(one.old for one in entry.replaced)
+        old = frozenset(one.filename for one in entry.outgoing)
         if not old.isdisjoint(self.removes):
             return ("another entry in the same commit replaces the same files",)
         why = self.rules.why_not_replaced(frozenset(map(str, old)))
@@ -267,7 +278,7 @@ class _Draft:
 
         Of a unit that lost a file nothing goes in: its sources are to be read again.
         """
-        if self.table is None or self.after is None:
+        if self.table is None or self.after is None or self.rearranges:
             return
         names = [file.filename for file in held.files]
         unfit = self.lacking.keys() | self.adds.keys()
@@ -310,6 +321,7 @@ class _Draft:
             replaces=self.replaces,
             removes=tuple(self.removes.values()),
             left_out=self.left_out,
+            rearranges=self.rearranges,
             not_promoted=tuple(self.not_promoted),
             advances=tuple(
                 Advance(before=backlog.position, entries=tuple(self.taken[backlog.pipeline]))

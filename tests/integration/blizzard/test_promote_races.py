@@ -112,11 +112,11 @@ def test_somebody_who_rewrites_files_between_plan_and_commit_is_noticed(desk):
     tries: list[object] = []
 
     class Late(Table):
-        def take_out(self, *given):
+        def take_out(self, *given, **named):
             if not tries:
                 optimize(desk)
             tries.append(given)
-            super().take_out(*given)
+            super().take_out(*given, **named)
 
     class LateLog(Log):
         opened = Late

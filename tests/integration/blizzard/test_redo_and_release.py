@@ -241,11 +241,11 @@ def test_an_optimize_in_the_very_moment_of_the_discard_doubles_nothing(case):
     turns = [True]
 
     class Overtaken(Table):
-        def take_out(self, *given):
+        def take_out(self, *given, **named):
             if turns:
                 turns.clear()
                 DeltaTable(str(case.table)).optimize.compact()
-            super().take_out(*given)
+            super().take_out(*given, **named)
 
     operator = replace(case.operator(), open_log=log_of(Overtaken))
     with pytest.raises(FileRewritten):

@@ -150,6 +150,12 @@ def show(kept: Kept) -> None:
         say(to, f"  {one.old}")
         say(to, f"    -> {_in_place(one)}")
     say_more(to, len(entry.replaced) - FEW)
+    for merge in entry.merged[:FEW]:
+        by = f", sorted by {', '.join(merge.sorted_by)}" if merge.sorted_by else ""
+        say(to, f"  {plural(len(merge.old), 'data file')} with {plural(merge.rows, 'row')}{by}")
+        for file in merge.new:
+            say(to, f"    -> {file.filename}")
+    say_more(to, len(entry.merged) - FEW)
 
 
 def _facts(kept: Kept) -> list[tuple[str, str]]:
@@ -183,6 +189,8 @@ def _committed(kept: Kept) -> str:
     if kept.passed_over:
         kind = kept.entry.kind
         again = "schema promote" if kind == "promote" else kind
+        if kind == "compact":
+            return "passed over: it gave way to another writer; the next compaction tries again"
         return f"passed over: nothing in the table was changed; run blizzard {again} again"
     return "yes" if kept.committed else "not yet, by the receipt"
 
@@ -218,6 +226,11 @@ def _upkeep(entry: Entry) -> Iterator[tuple[str, str]]:
     if entry.replaced:
         size = in_words(sum(file.size for file in entry.data_files))
         yield "replaces", f"{plural(len(entry.replaced), 'data file')} ({size})"
+    if entry.merged:
+        old = sum(len(one.old) for one in entry.merged)
+        size = in_words(sum(file.size for file in entry.data_files))
+        into = plural(len(entry.data_files), "data file")
+        yield "compacts", f"{plural(old, 'data file')} into {into} ({size})"
     if entry.left_out:
         named = len(entry.erased) or sum(one.retracted for one in entry.sources)
         files = plural(named, "source file")

@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 from blizzard.cli.output import chosen, load, tables_of
+from blizzard.cli.rows.compact import compacts
 from blizzard.cli.rows.rewriting import renews
 from blizzard.cli.run import results as show
 from blizzard.cli.run.dry_run import dry_run as dry_run_plan
@@ -92,6 +93,7 @@ def _run(
         clock=around.clock,
         make_runner=around.make_runner,
         renew_of=renews(around.clock),
+        compact_of=compacts(around.clock),
     ).run()
     asides = {each.settings.name: _aside(each.settings) for each in results}
     show.results(

@@ -11,7 +11,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
@@ -43,8 +43,16 @@ from blizzard.execute.spark.session import (
 from blizzard.model.bounds import Overseer
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.progress import Instruction, Progress, Report
-from blizzard.model.rewriting import ActiveFile, RewriteOutcome, Rewriting
+from blizzard.model.rewriting import (
+    ActiveFile,
+    FileGroup,
+    MergeOutcome,
+    Merging,
+    RewriteOutcome,
+    Rewriting,
+)
 from blizzard.model.settings import SparkSettings
+from blizzard.worker.merge_files import merge_files
 from blizzard.worker.progress import ProgressClient, ProgressServer
 from blizzard.worker.quarantine.replay import run_replay
 from blizzard.worker.rewrite import rewrite_file
@@ -61,6 +69,10 @@ CONTEXT_IS_GONE = ("SparkContext was shut down", "Master removed our application
 """What is said while a context is being stopped. Its bare name is in every stack trace."""
 STOPPED = "a stop was requested before Spark could run anything"
 WORKER_IS_DEAD = ("Python worker exited unexpectedly", "ExecutorLostFailure")
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+Changes = TypeVar("Changes", bound=Rewriting)
 
 
 class StartSpark(Protocol):
@@ -151,19 +163,28 @@ class SparkRunner:
 
         What an attempt wrote means nothing until an entry names it, as with units.
         """
+        return self._each(files, work, rewrite_file)
+
+    def merge(self, groups: Sequence[FileGroup], work: Merging) -> list[MergeOutcome]:
+        """Make fewer files of every group as a task of one job, as files are rewritten."""
+        return self._each(groups, work, merge_files)
+
+    def _each(
+        self, items: Sequence[Item], work: Changes, do: Callable[[Item, Changes, Store], Answer]
+    ) -> list[Answer]:
         session, _server = self._started()
-        count = len(files)
+        count = len(items)
         try:
             session.sparkContext.setLocalProperty(POOL, work.marks["pipeline"])
             answers = (
                 session.range(0, count, 1, count)
-                .mapInArrow(rewriting(tuple(files), work), "file bigint, outcome binary")
+                .mapInArrow(each(tuple(items), work, do), "item bigint, outcome binary")
                 .collect()
             )
         except TROUBLE as cause:
             raise self._explained(cause, count, session) from cause
-        by_file = {row.file: pickle.loads(row.outcome) for row in answers}  # noqa: S301 - our own workers wrote it
-        return [by_file[index] for index in range(count)]
+        by_item = {row.item: pickle.loads(row.outcome) for row in answers}  # noqa: S301 - our own workers wrote it
+        return [by_item[index] for index in range(count)]
 
     def _report(self, report: Report) -> None:
         """Pass on a report; an attempt of a finished job may go on for a while, ignored."""
@@ -347,21 +368,21 @@ def task(
     return run
 
 
-def rewriting(
-    files: tuple[ActiveFile, ...], work: Rewriting
+def each(
+    items: tuple[Item, ...], work: Changes, do: Callable[[Item, Changes, Store], Answer]
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return the function that a Python worker of Spark runs to rewrite data files."""
-    packed = [pickle.dumps(file) for file in files]
+    """Return the function that a Python worker of Spark runs to do something with each item."""
+    packed = [pickle.dumps(item) for item in items]
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         store = Store(work.sink.uri, work.sink.options)
         for batch in batches:
             for index in batch.column(0).to_numpy().tolist():
-                file: ActiveFile = pickle.loads(packed[index])  # noqa: S301 - our own driver wrote it
-                outcome = rewrite_file(file, work, store)
+                item: Item = pickle.loads(packed[index])  # noqa: S301 - our own driver wrote it
+                outcome = do(item, work, store)
                 yield pa.RecordBatch.from_arrays(
                     [pa.array([index], pa.int64()), pa.array([pickle.dumps(outcome)], pa.binary())],
-                    names=["file", "outcome"],
+                    names=["item", "outcome"],
                 )
 
     return run

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from blizzard.inspect.audit.findings import Amount, Difference, Kind, Place, Places
 from blizzard.inspect.audit.journal_books import JournalBooks
 from blizzard.inspect.audit.log_books import BEFORE, Active, LogBooks
-from blizzard.inspect.audit.shapes import why_not_held
+from blizzard.inspect.audit.shapes import partition_shown, why_not_held
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
 from lakebed.documents.log_version import TableShape
@@ -55,6 +55,8 @@ class FileBooks:
             yield from self._look_up(file, entry, journal)
         if entry.replaced:
             yield from self._replaced(entry, journal)
+        if entry.merged:
+            yield from self._merged(entry, journal)
         for path in entry.deleted:
             if path in self.log.active:
                 yield self._differs(
@@ -269,7 +271,7 @@ class FileBooks:
         if one.values != values:
             yield self._differs(
                 Kind.FILE_PARTITION_DIFFERS,
-                f"{told}{_shown(values)}; the log says {_shown(one.values)}",
+                f"{told}{partition_shown(values)}; the log says {partition_shown(one.values)}",
                 entry,
                 path,
             )
@@ -289,13 +291,32 @@ class FileBooks:
             yield from self._in_place(one, entry, journal)
         if done and len(done) < len(entry.replaced) and self.log.is_whole:
             first = next(one for one in entry.replaced if one not in done)
-            yield self._differs(
-                Kind.PROMOTION_HALF,
+            message = (
                 f"{len(done)} of the {len(entry.replaced)} files of entry {entry.sequence} took "
-                f"their places; {_named(first)} did not",
-                entry,
-                _named(first),
+                f"their places; {_named(first)} did not"
             )
+            yield self._differs(Kind.PROMOTION_HALF, message, entry, _named(first))
+
+    def _merged(self, entry: Entry, journal: JournalBooks) -> Iterator[Difference]:
+        """Look up the files that an entry made fewer of: all of it was done, or nothing."""
+        new = [file for one in entry.merged for file in one.new]
+        done = [file for file in new if self._is_known(file.filename)]
+        for file in done:
+            yield from self._name(file, entry)
+        if not journal.is_committed(entry):
+            self.waiting += [(entry.pipeline, entry.sequence, file) for file in new]
+            for file in done:
+                yield from self._no_transaction(entry, file.filename)
+            return
+        for one in entry.merged if done else ():
+            for old in one.old:
+                pair = Replacement(old=old.path, old_size=old.size, new=one.new[0])
+                yield from self._gone(pair, entry, left=old.rows)
+        for file in done:
+            yield from self._look_up(file, entry, journal)
+        if done and len(done) < len(new) and self.log.is_whole:
+            message = f"{len(done)} of {len(new)} files of entry {entry.sequence} took their places"
+            yield self._differs(Kind.PROMOTION_HALF, message, entry, done[0].filename)
 
     def _is_done(self, one: Replacement, entry: Entry, journal: JournalBooks) -> bool:
         """Whether a file was put in its place or, where none is, the old one was taken out."""
@@ -308,6 +329,15 @@ class FileBooks:
         self, one: Replacement, entry: Entry, journal: JournalBooks
     ) -> Iterator[Difference]:
         """Look up a file that has gone, and the one that has taken its place."""
+        left = 0 if one.new is None else one.new.record_count
+        yield from self._gone(one, entry, left=left)
+        if one.left_out:
+            self.places.put(Place.RETRACTED, one.left_out)
+        if one.new is not None:
+            yield from self._look_up(one.new, entry, journal)
+
+    def _gone(self, one: Replacement, entry: Entry, *, left: int) -> Iterator[Difference]:
+        """Look up a file that has gone; so many rows of it are in another one."""
         if one.old in self.log.active:
             if one.left_out:
                 yield self._differs(
@@ -327,15 +357,10 @@ class FileBooks:
                 )
         taken_out = self._taken_out.pop(one.old, None) is not None
         explained = self._missing.pop(one.old, None) is not None or taken_out
-        left = 0 if one.new is None else one.new.record_count
         if explained:
             self._put_left(left)
         elif one.old not in self.named:
             self._left_of[one.old] = left
-        if one.left_out:
-            self.places.put(Place.RETRACTED, one.left_out)
-        if one.new is not None:
-            yield from self._look_up(one.new, entry, journal)
 
     def _put_left(self, rows: int) -> None:
         if rows:
@@ -377,10 +402,6 @@ class FileBooks:
         return Difference(
             kind=kind, message=message, pipeline=entry.pipeline, entry=entry.sequence, file=file
         )
-
-
-def _shown(values: tuple[tuple[str, str | None], ...]) -> str:
-    return ", ".join(f"{name}={'null' if v is None else v}" for name, v in values) or "no partition"
 
 
 def _named(one: Replacement) -> str:

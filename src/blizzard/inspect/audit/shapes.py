@@ -66,3 +66,8 @@ def _named(kind: Any) -> str:  # noqa: ANN401
 
 def _listed(names: tuple[str, ...]) -> str:
     return ", ".join(names) or "nothing"
+
+
+def partition_shown(values: tuple[tuple[str, str | None], ...]) -> str:
+    """Return the partition of a data file, in words."""
+    return ", ".join(f"{name}={'null' if v is None else v}" for name, v in values) or "no partition"

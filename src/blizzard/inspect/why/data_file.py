@@ -149,7 +149,7 @@ def _of_entry(asked: Asked, store: Reader, table: Table, entry: Entry, name: str
             next=() if bare.stored is None else ("blizzard gc --delete finishes the deletion",),
         )
     (one,) = table.data_files(entry, (file,))
-    if entry.replaced and one.state is State.REMOVED and one.removed_at is None:
+    if entry.replaces and one.state is State.REMOVED and one.removed_at is None:
         one = replace(one, state=State.DISCARDED)
     sources = file.source_files
     sentence, ways = _told(one, entry, asked.settings.sink)

@@ -90,14 +90,19 @@ class Table:
         return replace(one, state=State.REMOVED)
 
     def _heir(self, path: str, removed: LogVersion | None) -> str | None:
-        """Return the file that a promotion or retraction has put in the place of another."""
+        """Return the file that has taken the place of another; those, where rows were sorted."""
         none = (0, -1)
         first, last = none if removed is None else removed.entries.get(self.pipeline, none)
         for number in range(first, min(last, first + MOST_ENTRIES) + 1):
             entry = self.journal.entry(number)
-            for pair in () if entry is None else entry.replaced:
+            if entry is None:
+                continue
+            for pair in entry.replaced:
                 if pair.old == path and pair.new is not None:
                     return pair.new.filename
+            for merge in entry.merged:
+                if any(one.path == path for one in merge.old):
+                    return " or ".join(one.filename for one in merge.new)
         return None
 
 

@@ -135,7 +135,7 @@ class Ledger:
                 # What they say of source files is no reading of them.
                 "open" | "gc" | "retry" | "inherited" | "closed" | "moved"
                 # What becomes of lines in quarantine, and of columns, is said for every kind.
-                | "promote" | "replay" | "discard"
+                | "promote" | "replay" | "discard" | "compact"
             ):  # fmt: skip
                 pass
             case _:

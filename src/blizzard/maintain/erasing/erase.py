@@ -15,16 +15,17 @@ import numpy as np
 
 from blizzard.config.columns import columns_from
 from blizzard.execute.runner import Rewriter
-from blizzard.journal.checks import refuse_closed, refuse_half_begun
 from blizzard.journal.fence import append_what_is_found
-from blizzard.journal.state import History, read_history
+from blizzard.journal.state import History
 from blizzard.maintain.replacing import (
+    Standing,
     TableLog,
     TableNow,
     refuse_collected_since,
     refuse_contested,
-    refuse_waiting,
     rewritten_all,
+    standing_of,
+    waiting_entries,
 )
 from blizzard.model.locations import sink_location
 from blizzard.model.predicate import Predicate
@@ -37,7 +38,6 @@ from lakebed.documents.data_file import Run
 from lakebed.documents.entry import Entry
 from lakebed.documents.replacement import Replacement
 from lakebed.errors import JournalConflict, ObjectMissing
-from lakebed.journal import JournalReader
 from lakebed.schema import Schema
 from lakebed.storage.store import Reader, Store
 
@@ -122,7 +122,7 @@ def look(
     origins_of: OriginsOf,
 ) -> Found:
     """Find the rows of the table for which a condition holds."""
-    now = _now(store, settings, log)
+    now = standing_of(store, settings, log)
     columns = columns_from(now.table.schema)
     if columns is None:
         raise ObjectMissing("the columns of the table cannot be read", path=store.uri)
@@ -134,7 +134,7 @@ def look(
         if inside is not None:
             places[path] = inside
     known = origins_of(places.keys())
-    waiting = _waiting(store, log)
+    waiting = waiting_entries(store, log)
     found = tuple(
         with_rows(files[path], inside, known.get(path), predicate)
         for path, inside in places.items()
@@ -176,8 +176,8 @@ def erase(
     )
     replaced = _replacements(found.files, rewriter, work)
 
-    def look_again() -> tuple[_Now, Entry]:
-        now = _now(store, settings, log)
+    def look_again() -> tuple[Standing, Entry]:
+        now = standing_of(store, settings, log)
         entry = now.last.successor(
             "erase",
             previous=now.history.digest,
@@ -243,42 +243,7 @@ def _replacements(
     return tuple(replaced)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Now:
-    """Where the journal and the table stand."""
-
-    last: Entry
-    history: History
-    table: TableNow
-
-
-def _now(store: Reader, settings: PipelineSettings, log: TableLog) -> _Now:
-    """Return where things stand; raise while nothing may be taken out."""
-    pipeline = settings.name
-    history = read_history(store, pipeline)
-    tail = JournalReader(store, pipeline).entries(history.sequence - 1)
-    last = next(tail, None) if history.sequence >= 0 else None
-    table = log.now()
-    if last is None or table is None:
-        raise ObjectMissing("there is no table yet: nothing was committed", path=store.uri)
-    refuse_closed(store, pipeline, heir=history.heir)
-    refuse_half_begun(store, pipeline, sequence=history.sequence, awaits=history.awaits)
-    refuse_waiting(store, settings, log.committed(pipeline, last.journal) or 0)
-    return _Now(last=last, history=history, table=table)
-
-
-def _waiting(store: Reader, log: TableLog) -> tuple[Entry, ...]:
-    """Return the entries of all journals in use that are not committed yet."""
-    found: list[Entry] = []
-    for pipeline in layout.pipelines(store.folders(layout.OURS)):
-        journal = read_history(store, pipeline).journal
-        if journal is not None:
-            committed = log.committed(pipeline, journal) or 0
-            found += JournalReader(store, pipeline).entries(committed)
-    return tuple(found)
-
-
-def _refuse_overtaken(store: Reader, before: Found, now: _Now, entry: Entry) -> None:
+def _refuse_overtaken(store: Reader, before: Found, now: Standing, entry: Entry) -> None:
     """Raise where what was rewritten is not what is to be replaced any more."""
     path = store.describe(layout.journal_folder(entry.pipeline))
     files = now.table.files

@@ -18,6 +18,7 @@ from blizzard.model.settings import (
 )
 from blizzard.model.source.form import SkipRule
 from lakebed.config.models import (
+    Compact,
     ErrorHandling,
     Global,
     Metrics,
@@ -49,6 +50,7 @@ SECTIONS: dict[str, type[Section]] = {
     "source": Source,
     "sink": Sink,
     "sink.partition_by": PartitionBy,
+    "sink.compact": Compact,
     "schema": DeclaredSchema,
     "schema.fields": DeclaredField,
     "error_handling": ErrorHandling,
@@ -112,6 +114,12 @@ READ: dict[str, tuple[Any, Any, Any]] = {
         Template.parse("date=%Y-%m-%d/region=%s"),
     ),
     "sink.partition_by.timestamp_field": ("at", lambda s: sink(s).timestamp_field, "at"),
+    "sink.compact": ({"max_mb": 1}, lambda s: sink(s).compact.max_bytes, 1_048_576),
+    "sink.compact.enabled": (True, lambda s: sink(s).compact.enabled, True),
+    "sink.compact.every_secs": (60, lambda s: sink(s).compact.every, 60.0),
+    "sink.compact.min_files": (9, lambda s: sink(s).compact.min_files, 9),
+    "sink.compact.quiet_secs": (0, lambda s: sink(s).compact.quiet, 0.0),
+    "sink.compact.max_mb": (2, lambda s: sink(s).compact.max_bytes, 2_097_152),
     "schema.fields": (
         [
             {"name": "id", "type": "string"},
@@ -168,6 +176,7 @@ INSIDE = {
     "source.records",
     "source.notifications",
     "sink.partition_by.prefix_template",
+    "sink.compact.cluster_by",
     "schema.fields.name",
     "schema.fields.type",
     "schema.fields.nullable",

@@ -33,6 +33,7 @@ from lakebed.types import (
 
 ZERO_MEANS_SOMETHING = {
     "source.min_age_secs",
+    "sink.compact.quiet_secs",
     "error_handling.max_failures",
     "global.poll_jitter_secs",
     "spark.line_port",
@@ -50,7 +51,7 @@ def whole() -> dict[str, Any]:
             "skip_records": {},
             "notifications": {"queue": "https://sqs.eu-west-1.amazonaws.com/1/q"},
         },
-        "sink": {"path": "/table", "partition_by": dict(by)},
+        "sink": {"path": "/table", "partition_by": dict(by), "compact": {}},
         "schema": {"fields": [{"name": "id", "type": "string"}]},
         "error_handling": {},
         "tables": {

@@ -121,8 +121,8 @@ def test_a_torn_protocol_or_receipt_stops_the_run_and_names_the_object(body):
 
 def test_a_newer_format_is_refused_by_its_number():
     """D05: what a newer program wrote is not guessed at."""
-    with pytest.raises(DocumentUnreadable, match=r"format 6.*up to 5"):
-        decode_entry(encode(ENTRY).replace(b'"format":1', b'"format":6'), PATH)
+    with pytest.raises(DocumentUnreadable, match=r"format 7.*up to 6"):
+        decode_entry(encode(ENTRY).replace(b'"format":1', b'"format":7'), PATH)
     with pytest.raises(DocumentUnreadable, match="format 2"):
         decode_protocol(encode(Protocol(format=2, handoff=Handoff.JOURNAL)), "p")
 

@@ -1,0 +1,1 @@
+"""Small data files, made into fewer."""

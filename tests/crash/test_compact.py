@@ -1,0 +1,63 @@
+"""A compaction whose process dies before or after its n-th call to the store, for every n.
+
+The life is that of the command and of the penguin after it. Whatever it leaves behind, readers see
+the same rows; and whoever runs both again ends where one life would have.
+"""
+
+import shutil
+
+import pytest
+
+from blizzard.maintain.replacing import PromotionWaits
+from lakebed.storage.store import Store
+from tests.support.compactions import crowded
+from tests.support.dying import Died, Fate, dying
+from tests.support.runner import InProcessRunner
+
+pytestmark = pytest.mark.timeout(600)
+
+MOST_CALLS = 300
+
+
+def life(desk, fate):
+    def sink(work):
+        return dying(Store(work.sink.uri, work.sink.options), fate)
+
+    desk.compact(store=dying(desk.store, fate), runner=InProcessRunner(sink=sink))
+    desk.penguin(fate)
+
+
+def again(desk):
+    try:
+        desk.compact()
+    except PromotionWaits:
+        desk.penguin()
+        assert desk.compact().entry is None
+    desk.penguin()
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_a_compaction_that_dies_at_any_call_is_done_once(tmp_path, after):
+    desk = crowded(tmp_path, files=2, compact={"min_files": 2})
+    shutil.copytree(desk.table, tmp_path / "kept")
+    deaths = 0
+    for call in range(1, MOST_CALLS):
+        shutil.rmtree(desk.table)
+        shutil.copytree(tmp_path / "kept", desk.table)
+        fate = Fate(call=call, after=after)
+        try:
+            life(desk, fate)
+        except Died:
+            deaths += 1
+        assert desk.ids() == list(range(4))
+        if not fate.died:
+            break
+        again(desk)
+        assert desk.ids() == list(range(4))
+        assert len(desk.active) == 1
+    else:
+        pytest.fail("a life has more calls than this test knows")
+    audit = desk.audited()
+    assert audit.is_balanced, audit.differences
+    assert audit.totals.rows == 4
+    assert deaths > 20

@@ -1,0 +1,280 @@
+"""Small data files put together, in one process with the real programs."""
+
+import json
+
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from blizzard.events import FilesCompacted
+from blizzard.maintain.compacting.compact import NoSuchPartition
+from penguin.model.errors import TableUnsupported
+from tests.support.builders import entries
+from tests.support.compactions import crowded
+from tests.support.erasures import FIELDS
+from tests.support.promotions import ID
+
+TOLD = {**FIELDS, "provenance": ["file", "line"]}
+
+
+@pytest.fixture
+def desk(tmp_path):
+    return crowded(tmp_path)
+
+
+def amounts(desk):
+    audit = desk.audited()
+    assert audit.is_balanced, audit.differences
+    return {p.value: amount.rows for p, amount in audit.places.amounts.items() if amount.rows}
+
+
+def last_version(desk):
+    log = desk.table / "_delta_log" / f"{desk.version:020}.json"
+    return [json.loads(line) for line in log.read_text().splitlines()]
+
+
+def test_small_files_become_one_in_one_version_and_the_books_balance(desk):
+    before = desk.version
+    done = desk.tidy()
+    assert done.entry is not None
+    assert (len(desk.active), desk.version) == (1, before + 1)
+    assert desk.ids() == list(range(10))
+    assert amounts(desk) == {"in_table": 10, "replaced": 10}
+    assert desk.audited().totals.rows == 10
+    last = entries(desk.table)[-1]
+    assert (last.kind, last.format, last.left_out, last.files) == ("compact", 6, 0, ())
+    (merge,) = last.merged
+    assert (len(merge.old), len(merge.new), merge.rows) == (5, 1, 10)
+    assert desk.ids(before) == list(range(10))
+
+
+def test_the_commit_changes_no_data_and_is_an_optimize_in_the_history(desk):
+    desk.tidy()
+    actions = last_version(desk)
+    changes = [
+        one[kind]["dataChange"] for one in actions for kind in ("add", "remove") if kind in one
+    ]
+    assert changes == [False] * 6
+    (told,) = DeltaTable(str(desk.table)).history(1)
+    assert told["operation"] == "OPTIMIZE"
+    assert told["penguin"]["compacted"] == {"files": 5, "into": 1}
+
+
+def test_a_second_compaction_has_nothing_to_do(desk):
+    desk.tidy()
+    version = desk.version
+    again = desk.tidy()
+    assert (again.entry, again.found.groups, desk.version) == (None, (), version)
+
+
+def test_few_files_are_left_alone_until_there_are_enough(tmp_path):
+    desk = crowded(tmp_path, files=2)
+    assert desk.tidy().entry is None
+    desk.land("3.ndjson", {"id": 6, "user": "x"})
+    desk.ingest()
+    assert desk.tidy().entry is not None
+    assert len(desk.active) == 1
+
+
+def test_files_that_are_just_written_are_left_alone(tmp_path):
+    desk = crowded(tmp_path, compact={"quiet_secs": 3600})
+    assert desk.tidy().entry is None
+    assert len(desk.active) == 5
+
+
+def test_files_that_are_large_enough_are_left_alone(tmp_path):
+    desk = crowded(tmp_path, file_size_mb=0.0005)
+    assert desk.worth().small == 0
+    assert desk.tidy().entry is None
+
+
+def test_each_partition_is_by_itself_and_one_may_be_chosen(tmp_path):
+    desk = crowded(tmp_path, partition_by={"prefix_template": "date=%Y-%m-%d"}, files=0)
+    for day in ("2024-01-01", "2024-01-02"):
+        for number in range(4):
+            desk.land(f"date={day}/{number}.ndjson", {"id": number, "user": day})
+            desk.ingest()
+    desk.tidy(partition={"date": "2024-01-02"})
+    folders = sorted(path.partition("/")[0] for path in desk.active)
+    assert folders == ["date=2024-01-01"] * 4 + ["date=2024-01-02"]
+    desk.tidy()
+    assert sorted(path.partition("/")[0] for path in desk.active) == [
+        "date=2024-01-01",
+        "date=2024-01-02",
+    ]
+    assert amounts(desk) == {"in_table": 8, "replaced": 8}
+    with pytest.raises(NoSuchPartition, match="partitioned by date, not by day"):
+        desk.worth(partition={"day": "1"})
+
+
+def test_files_with_other_columns_and_types_become_one_with_those_of_the_table(tmp_path):
+    small = {"name": "count", "type": "int32"}
+    inside = {"name": "place", "type": "struct", "fields": [{"name": "x", "type": "int64"}]}
+    more = {**inside, "fields": [*inside["fields"], {"name": "y", "type": "string"}]}
+    desk = crowded(tmp_path, {"fields": [ID, inside]}, files=0)
+    for number in range(2):
+        desk.land(f"{number}.ndjson", {"id": number, "place": {"x": number}})
+        desk.ingest()
+    desk.configure({"fields": [ID, more, small]})
+    for number in range(2, 4):
+        desk.land(f"{number}.ndjson", {"id": number, "place": {"x": 1, "y": "a"}, "count": 7})
+        desk.ingest()
+    before = desk.rows()
+    assert desk.tidy().failed == ()
+    assert (len(desk.active), desk.rows()) == (1, before)
+
+
+def test_files_of_other_writers_are_left_alone(desk):
+    written = DeltaTable(str(desk.table))
+    some = written.to_pyarrow_table().slice(0, 1)
+    for _time in range(6):
+        write_deltalake(str(desk.table), some, mode="append")
+    foreign = {path for path in desk.active if path.startswith("part-")}
+    desk.tidy()
+    assert len(foreign) == 6
+    assert foreign < desk.active
+    assert len(desk.active) == 7
+
+
+def test_files_of_another_pipeline_are_left_to_it(tmp_path):
+    ours = crowded(tmp_path)
+    theirs = crowded(tmp_path, pipeline="other", files=0)
+    for number in range(5):
+        theirs.land(f"{number}.ndjson", {"id": 100 + number, "user": "z"})
+        theirs.ingest()
+    assert len(ours.active) == 10
+    ours.tidy()
+    assert len(ours.active) == 6
+    theirs.tidy()
+    assert len(ours.active) == 2
+    assert ours.ids() == [*range(10), *range(100, 105)]
+    assert amounts(ours) == {"in_table": 15, "replaced": 15}
+
+
+def test_rows_are_sorted_into_several_files_that_a_filter_can_skip(tmp_path):
+    compact = {"cluster_by": ["user"], "min_files": 2}
+    desk = crowded(tmp_path, TOLD, files=0, compact=compact, file_size_mb=0.0055)
+    for number in range(16):
+        rows = [
+            {"id": 16 * place + number, "user": f"{16 * place + number:04}"} for place in range(100)
+        ]
+        desk.land(f"{number}.ndjson", *rows)
+        desk.ingest()
+    read_before = files_read(desk, "0700")
+    size_before = sum(read_before.values())
+    desk.tidy()
+    merge = entries(desk.table)[-1].merged[0]
+    assert merge.sorted_by == ("user",)
+    assert len(merge.new) > 4
+    users = [row["user"] for row in desk.rows()]
+    assert users == sorted(users)
+    assert len(users) == 1600
+    assert size_before >= 5 * sum(files_read(desk, "0700").values())
+    desk.take_back("7.ndjson")
+    assert len(desk.ids()) == 1500
+    assert amounts(desk)["retracted"] == 100
+
+
+def files_read(desk, user):
+    """Return the files, with their sizes, that a reader cannot rule out by their statistics."""
+    found = DeltaTable(str(desk.table)).get_add_actions(flatten=True)
+    return {
+        path: size
+        for path, size, low, high in zip(
+            *(
+                found.column(name).to_pylist()
+                for name in ("path", "size_bytes", "min.user", "max.user")
+            ),
+            strict=True,
+        )
+        if low <= user <= high
+    }
+
+
+def test_append_only_tables_are_refused(desk):
+    DeltaTable(str(desk.table)).alter.set_table_properties({"delta.appendOnly": "true"})
+    with pytest.raises(TableUnsupported, match="nothing may be removed"):
+        desk.compact()
+
+
+@pytest.mark.parametrize(
+    ("readers", "writers", "reason"),
+    [
+        (["deletionVectors"], ["deletionVectors"], "deletion vectors"),
+        ([], ["domainMetadata", "rowTracking"], "tracks its rows"),
+    ],
+    ids=["deletion vectors", "row tracking"],
+)
+def test_tables_with_features_that_forbid_it_are_refused_by_name(desk, readers, writers, reason):
+    protocol = {
+        "minReaderVersion": 3 if readers else 1,
+        "minWriterVersion": 7,
+        "writerFeatures": writers,
+    }
+    protocol |= {"readerFeatures": readers} if readers else {}
+    log = desk.table / "_delta_log" / f"{desk.version + 1:020}.json"
+    log.write_text(json.dumps({"protocol": protocol}) + "\n")
+    with pytest.raises(TableUnsupported, match=reason):
+        desk.compact()
+
+
+def test_a_compaction_has_a_version_of_its_own(desk):
+    """Readers that follow changes pass over a version without any as a whole."""
+    desk.compact()
+    desk.land("later.ndjson", {"id": 99, "user": "x"})
+    desk.blizzard()
+    desk.land("latest.ndjson", {"id": 100, "user": "x"})
+    desk.blizzard()
+    before = desk.version
+    desk.penguin()
+    told = DeltaTable(str(desk.table)).history(2)
+    assert [one["operation"] for one in told] == ["WRITE", "OPTIMIZE"]
+    assert desk.version == before + 2
+    assert desk.ids() == [*range(10), 99, 100]
+
+
+def test_the_change_feed_is_empty_for_a_compaction(desk):
+    DeltaTable(str(desk.table)).alter.set_table_properties({"delta.enableChangeDataFeed": "true"})
+    start = desk.version + 1
+    desk.tidy()
+    changes = DeltaTable(str(desk.table)).load_cdf(starting_version=start).read_all()
+    assert changes.num_rows == 0
+
+
+def test_the_command_shows_first_and_does_it_when_asked(desk):
+    shown = desk.cli("compact")
+    assert (shown.exit_code, len(desk.active)) == (1, 5)
+    assert "5 data files" in shown.stdout
+    assert "would become 1" in shown.stdout
+    assert desk.cli("compact", "--dry-run").exit_code == 0
+    assert desk.cli("compact", "--dry-run", "--yes").exit_code == 2
+    done = desk.cli("compact", "default", "--yes")
+    assert done.exit_code == 0, done.output
+    assert "5 data files became 1" in done.stdout
+    desk.penguin()
+    assert len(desk.active) == 1
+    again = desk.cli("compact")
+    assert (again.exit_code, "nothing is worth compacting" in again.stdout) == (0, True)
+    assert desk.said("compact")["groups"] == []
+
+
+def test_the_command_commits_itself_where_blizzard_does(tmp_path):
+    desk = crowded(tmp_path, commit="inline")
+    assert desk.cli("compact", "--yes").exit_code == 0
+    assert len(desk.active) == 1
+
+
+def test_a_run_compacts_by_itself_at_its_end(tmp_path):
+    desk = crowded(tmp_path, compact={"enabled": True})
+    told = desk.runs_by_itself()
+    (event,) = [one for one in told if isinstance(one, FilesCompacted)]
+    assert (event.files, event.into) == (5, 1)
+    desk.penguin()
+    assert len(desk.active) == 1
+    assert desk.ids() == list(range(10))
+
+
+@pytest.mark.parametrize("handoff", ["staging", "direct"])
+def test_a_compaction_reaches_the_table_whatever_the_hand_off_is(tmp_path, handoff):
+    desk = crowded(tmp_path, handoff=handoff)
+    desk.tidy()
+    assert (len(desk.active), desk.ids()) == (1, list(range(10)))

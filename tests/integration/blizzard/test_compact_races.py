@@ -1,0 +1,221 @@
+"""A compaction beside other writers: whoever else comes first, wins, and nobody loses a commit."""
+
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from lakebed.telemetry.events import Event
+from penguin.delta.table import Log, Table
+from penguin.events.commits import CompactionPassedOver
+from penguin.pipeline import TableRun, commit_all
+from tests.support.builders import entries
+from tests.support.compactions import crowded
+from tests.support.runner import InProcessRunner
+
+ALL = list(range(10))
+
+
+@pytest.fixture
+def desk(tmp_path):
+    return crowded(tmp_path)
+
+
+def committed(desk, open_log=Log):
+    """Let penguin commit everything; return the compactions that gave way."""
+    told: list[Event] = []
+    run = TableRun(
+        settings=desk.table_settings,
+        emit=told.append,
+        clock=desk.clock,
+        open_store=lambda: desk.store,
+        open_log=open_log,
+        pause=lambda _seconds: None,
+    )
+    commit_all(run, None)
+    return [one for one in told if isinstance(one, CompactionPassedOver)]
+
+
+class Meanwhile(InProcessRunner):
+    """Lets something happen while files are put together."""
+
+    def __init__(self, happens):
+        super().__init__()
+        self._happens = happens
+
+    def merge(self, groups, work):
+        found = super().merge(groups, work)
+        self._happens()
+        return found
+
+
+def optimize(desk):
+    DeltaTable(str(desk.table)).optimize.compact()
+
+
+def delete(desk):
+    DeltaTable(str(desk.table)).delete("id = 1")
+
+
+def parquet_files(desk):
+    return {path.name for path in desk.table.glob("*.parquet")}
+
+
+@pytest.mark.parametrize("other", [optimize, delete])
+@pytest.mark.unbalanced("rows_removed")
+def test_another_program_that_comes_before_penguin_wins(desk, other):
+    desk.compact()
+    other(desk)
+    before = desk.rows()
+    (told,) = committed(desk)
+    assert "gave way" in told.sentence()
+    assert desk.rows() == before
+    assert committed(desk) == []
+
+
+@pytest.mark.parametrize("other", [optimize, delete])
+@pytest.mark.unbalanced("rows_removed")
+def test_another_program_that_comes_while_files_are_written_wins_and_they_are_dropped(desk, other):
+    known = parquet_files(desk)
+    done = desk.tidy(runner=Meanwhile(lambda: other(desk)))
+    assert done.entry is None
+    assert "other writers" in done.gave_way
+    named = {path.rpartition("/")[2] for path in desk.active}
+    assert parquet_files(desk) <= known | named
+    assert [one.kind for one in entries(desk.table)].count("compact") == 0
+
+
+@pytest.mark.unbalanced("rows_removed")
+def test_groups_whose_files_are_still_there_go_on_without_the_others(tmp_path):
+    partitioned = {"prefix_template": "date=%Y-%m-%d"}
+    desk = crowded(tmp_path, partition_by=partitioned, files=0)
+    for day in ("2024-01-01", "2024-01-02"):
+        for number in range(4):
+            desk.land(f"date={day}/{number}.ndjson", {"id": number, "user": day})
+            desk.ingest()
+
+    def happens():
+        DeltaTable(str(desk.table)).delete("date = '2024-01-01' and id = 1")
+
+    done = desk.tidy(runner=Meanwhile(happens))
+    assert len(done.merged) == 1
+    assert len(desk.active) == 4
+    assert len(desk.rows()) == 7
+
+
+def test_somebody_who_rewrites_files_between_plan_and_commit_is_noticed(desk):
+    desk.compact()
+    tries: list[object] = []
+
+    class Late(Table):
+        def take_out(self, *given, **named):
+            if not tries:
+                optimize(desk)
+            tries.append(given)
+            super().take_out(*given, **named)
+
+    class LateLog(Log):
+        opened = Late
+
+    assert len(committed(desk, LateLog)) == 1
+    assert len(tries) == 1
+    assert desk.ids() == ALL
+
+
+def test_appends_of_others_between_plan_and_commit_cost_nobody_a_commit(desk):
+    desk.compact()
+    turns = [True, True]
+    row = DeltaTable(str(desk.table)).to_pyarrow_table().slice(0, 1)
+
+    class Late(Table):
+        def take_out(self, *given, **named):
+            if turns:
+                turns.pop()
+                write_deltalake(str(desk.table), row, mode="append")
+            super().take_out(*given, **named)
+
+    class LateLog(Log):
+        opened = Late
+
+    assert committed(desk, LateLog) == []
+    assert len(desk.rows()) == 12
+    assert len(desk.active) == 3
+
+
+def test_a_batch_that_is_journaled_meanwhile_is_committed_as_well(desk):
+    def happens():
+        desk.land("later.ndjson", {"id": 10, "user": "x"})
+        desk.blizzard()
+
+    done = desk.tidy(runner=Meanwhile(happens))
+    assert done.entry == 7
+    assert desk.ids() == [*ALL, 10]
+    assert len(desk.active) == 2
+
+
+def test_a_compaction_while_a_batch_runs_costs_the_batch_nothing(desk):
+    class Beside(InProcessRunner):
+        def run(self, units, work):
+            found = super().run(units, work)
+            if desk.worth().groups:
+                desk.compact()
+            return found
+
+    desk.land("later.ndjson", {"id": 10, "user": "x"})
+    desk.blizzard(runner=Beside())
+    assert [one.kind for one in entries(desk.table)[-2:]] == ["compact", "batch"]
+    desk.penguin()
+    assert desk.ids() == [*ALL, 10]
+    assert len(desk.active) == 2
+
+
+def test_a_retraction_that_is_journaled_meanwhile_comes_first(desk):
+    done = desk.tidy(runner=Meanwhile(lambda: desk.retract("2.ndjson")))
+    assert "the retraction in entry 6 is not committed yet" in done.gave_way
+    assert desk.ids() == [0, 1, 2, 3, 6, 7, 8, 9]
+    assert desk.tidy().entry is not None
+    assert len(desk.active) == 1
+
+
+def test_a_retraction_that_is_committed_meanwhile_comes_first(desk):
+    done = desk.tidy(runner=Meanwhile(lambda: desk.take_back("2.ndjson")))
+    assert done.entry is None
+    assert desk.ids() == [0, 1, 2, 3, 6, 7, 8, 9]
+
+
+def test_two_compactions_at_once_are_one(desk):
+    def happens():
+        if not [one for one in entries(desk.table) if one.kind == "compact"]:
+            desk.compact()
+
+    done = desk.tidy(runner=Meanwhile(happens))
+    assert "the compaction in entry 6 is not committed yet" in done.gave_way
+    assert [one.kind for one in entries(desk.table)].count("compact") == 1
+    assert (len(desk.active), desk.ids()) == (1, ALL)
+
+
+def test_files_that_a_waiting_retraction_of_another_pipeline_replaces_are_left_to_it(tmp_path):
+    ours, theirs = crowded(tmp_path), crowded(tmp_path, pipeline="other", files=0)
+    theirs.land("a.ndjson", {"id": 50, "user": "x"})
+    theirs.ingest()
+    theirs.erase("user = 'user-3'")
+    done = ours.tidy()
+    assert [len(one.old) for one in done.merged] == [4]
+    assert ours.ids() == [number for number in [*ALL, 50] if number != 3]
+
+
+def test_garbage_collection_while_files_are_written_is_noticed(desk):
+    def happens():
+        assert desk.cli("gc", "--delete", "--older-than", "0s").exit_code == 0
+
+    done = desk.tidy(runner=Meanwhile(happens))
+    assert "blizzard gc" in done.gave_way
+    assert desk.ids() == ALL
+    assert desk.tidy().entry is not None
+    assert len(desk.active) == 1
+
+
+@pytest.mark.unbalanced("file_gone")
+def test_a_merge_that_cannot_be_done_leaves_the_files_and_a_run_goes_on(desk):
+    (desk.table / min(desk.active)).unlink()
+    done = desk.compact()
+    assert done.entry is None
+    assert [one.code for one in done.failed] == ["object_missing"]

@@ -1,0 +1,72 @@
+"""A table with many small data files, which are put together."""
+
+from pathlib import Path
+from typing import Any
+
+from blizzard.cli.rows.compact import compacts
+from blizzard.cli.rows.rewriting import table_log
+from blizzard.config.load import load
+from blizzard.maintain.compacting.compact import Compacted, Found, compact, look
+from lakebed.telemetry.events import Event
+from tests.support.erasures import FIELDS, Forgetful
+from tests.support.pipelines import pipeline_of
+from tests.support.retractions import open_sink
+from tests.support.runner import InProcessRunner
+
+AT_ONCE = {"quiet_secs": 0}
+
+
+class Crowded(Forgetful):
+    """A table whose small files are put together."""
+
+    def compact(self, **around: Any) -> Compacted:
+        """Write fewer files and append the entry, in this process."""
+        return compact(
+            around.get("store", self.store),
+            self.settings,
+            around.get("log", table_log(self.settings)),
+            around.get("runner", InProcessRunner()),
+            clock=self.clock,
+            partition=around.get("partition"),
+        )
+
+    def tidy(self, **around: Any) -> Compacted:
+        """Compact, and let penguin commit it."""
+        done = self.compact(**around)
+        self.penguin()
+        return done
+
+    def worth(self, **around: Any) -> Found:
+        """Find what a compaction would put together."""
+        log = table_log(self.settings)
+        return look(self.store, self.settings, log, now=self.clock.now(), **around)
+
+    def runs_by_itself(self) -> list[Event]:
+        """Run batches until nothing is left, and what is then due; return what was reported."""
+        told: list[Event] = []
+        loaded = load([self.file], [], {})
+        runner = InProcessRunner()
+        pipeline = pipeline_of(
+            self.settings,
+            runner,
+            emit=told.append,
+            open_sink=open_sink,
+            compact=compacts(self.clock)(loaded, self.settings, runner, told.append),
+        )
+        while pipeline.step():
+            pass
+        return told
+
+
+def crowded(
+    folder: Path, schema: dict[str, Any] | None = None, *, files: int = 5, **sink: Any
+) -> Crowded:
+    """Return a table with some data files of two rows each, in the order of their ids."""
+    compacting = {**AT_ONCE, **sink.pop("compact", {})}
+    desk = Crowded(folder, schema or FIELDS, compact=compacting, **sink)
+    for number in range(files):
+        first = 2 * number
+        rows = [{"id": first + place, "user": f"user-{first + place}"} for place in (0, 1)]
+        desk.land(f"{number}.ndjson", *rows)
+        desk.ingest()
+    return desk
