@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 
 from bench.workloads import EVENTS, SHOP, Lines, events, shop
 from blizzard.worker.ndjson.decoder import Decoder
-from lakebed.schema import Schema
+from lakebed.columns.schema import Schema
 from lakebed.types import OnBadRecord, OnMismatch, UnknownFields
 
 Damage = Callable[[str], str]

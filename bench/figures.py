@@ -6,7 +6,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from blizzard.model.forecast import COMPRESSED_WEIGHT, PARQUET_PER_NDJSON
+from blizzard.model.source.forecast import COMPRESSED_WEIGHT, PARQUET_PER_NDJSON
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results.json"

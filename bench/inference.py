@@ -20,7 +20,7 @@ from blizzard.model.settings import RollingPolicy, UploadSettings
 from blizzard.worker.stores import OpenedStores
 from blizzard.worker.unit import run_unit
 from lakebed.clock import Clock
-from lakebed.schema import Schema
+from lakebed.columns.schema import Schema
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Reader
 from lakebed.types import Codec, OnMismatch, UnknownFields

@@ -18,8 +18,8 @@ from blizzard.model.settings import SparkSettings
 from blizzard.service import Service
 from blizzard.worker.stores import OpenedStores
 from blizzard.worker.unit import run_unit
+from lakebed.columns.schema import Field
 from lakebed.polling import Stop
-from lakebed.schema import Field
 
 CORES = 2
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from bench.ours import CORES
 from bench.workloads import Workload
-from lakebed.schema import Field
+from lakebed.columns.schema import Field
 from lakebed.types import FieldType
 
 SPARK = {

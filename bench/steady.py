@@ -24,7 +24,7 @@ from bench.ours import declared
 from bench.workloads import EVENTS, SHOP, Lines, events, shop
 from blizzard.config import load
 from blizzard.model.settings import PipelineSettings, Sizing
-from lakebed.schema import Schema
+from lakebed.columns.schema import Schema
 from lakebed.units import mebibytes
 from tests.support.builders import Bench
 from tests.support.runner import InProcessRunner

@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime, timedelta
 
+from lakebed.columns.schema import Field, Schema
 from lakebed.documents.source_record import SourceRecord
-from lakebed.schema import Field, Schema
 from lakebed.types import FieldType
 from tests.support.tables import Row
 

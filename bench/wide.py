@@ -21,7 +21,7 @@ from typing import Any
 
 from blizzard.execute.spark.runner import SparkRunner
 from blizzard.model.settings import SparkSettings
-from lakebed.schema import Field, Schema
+from lakebed.columns.schema import Field, Schema
 from lakebed.types import FieldType
 from tests.support.builders import pipeline_settings
 from tests.support.cluster import ARCHIVE, Cluster, running_cluster

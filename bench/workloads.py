@@ -21,7 +21,7 @@ from isal import igzip
 
 from blizzard.model.source.codec import codec_of
 from blizzard.worker.compression import decompress
-from lakebed.schema import ELEMENT, Field, Schema
+from lakebed.columns.schema import ELEMENT, Field, Schema
 from lakebed.types import FieldType
 
 FIRST = datetime(2024, 1, 1, tzinfo=UTC)

@@ -10,9 +10,9 @@ from blizzard.model.event_time import row_partitions_of, rows_without_time
 from blizzard.model.files import Effort, SourceFile, WorkUnit
 from blizzard.model.progress import Done
 from blizzard.model.settings import PipelineSettings
+from lakebed.columns.field_path import format_path
 from lakebed.documents.entry import Entry
 from lakebed.documents.source_record import SourceRecord
-from lakebed.field_path import format_path
 from lakebed.telemetry.events import Event
 
 

@@ -10,11 +10,11 @@ from blizzard.model.files import Work, WorkUnit
 from blizzard.model.json_path import member_path
 from blizzard.model.seen import Seen
 from blizzard.model.settings import PipelineSettings
-from lakebed.column_mapping import ColumnMapping, marked
+from lakebed.columns.column_mapping import ColumnMapping, marked
+from lakebed.columns.schema import Schema, walk
 from lakebed.documents.data_file import FinishedFile
 from lakebed.errors import LakeError, Whose
 from lakebed.partition import table_schema
-from lakebed.schema import Schema, walk
 from lakebed.telemetry.events import Emit
 from lakebed.types import RESCUED, Provenance, UnknownFields
 

@@ -13,9 +13,9 @@ from blizzard.handoff.commit_lag import CommitsBehind
 from blizzard.journal.ingested import SegmentBroken
 from blizzard.model.bounds import Bounds
 from blizzard.model.files import Effort, SourceFile, WorkUnit
-from blizzard.model.forecast import Forecast
 from blizzard.model.locations import OpenReader
 from blizzard.model.settings import PipelineSettings
+from blizzard.model.source.forecast import Forecast
 from blizzard.plan.recognise import planned
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry, Started

@@ -49,10 +49,10 @@ from blizzard.pipeline import Pipeline
 from blizzard.renewal import Compact, DeltaLog, Renew, Renewed
 from blizzard.run_summary import Statistics
 from lakebed.clock import Clock
+from lakebed.columns.schema import Schema
 from lakebed.documents.entry import Entry
 from lakebed.errors import ConfigInvalid, LakeError, SchemaConflict
 from lakebed.polling import Stop, run_step, run_together
-from lakebed.schema import Schema
 from lakebed.storage.store import Reader, Store
 from lakebed.telemetry.events import Emit, shared
 from lakebed.types import Commit

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import date
 from urllib.parse import unquote
 
-from lakebed.schema import Field, Schema
+from lakebed.columns.schema import Field, Schema
 from lakebed.types import FieldType
 
 NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"

@@ -13,7 +13,7 @@ from lakebed.types import Evolution
 from penguin.model.settings import TableSettings
 
 if TYPE_CHECKING:
-    from lakebed.column_mapping import ColumnMapping
+    from lakebed.columns.column_mapping import ColumnMapping
     from lakebed.documents.log_version import LogHistory
     from penguin.delta.log.search import LogSearch
     from penguin.delta.snapshot import FileFacts, Snapshot
@@ -105,7 +105,7 @@ def column_mapping(uri: str, options: StorageOptions) -> "Callable[[], ColumnMap
     unmapped = False
 
     def ask() -> "ColumnMapping | None":
-        from lakebed.column_mapping import mapping_of  # noqa: PLC0415
+        from lakebed.columns.column_mapping import mapping_of  # noqa: PLC0415
         from lakebed.storage.store import Reader, is_there  # noqa: PLC0415
         from penguin.delta.log.latest import read_latest  # noqa: PLC0415
 
@@ -159,7 +159,7 @@ def reasons_to_hold(
     """
     from dataclasses import replace  # noqa: PLC0415
 
-    from lakebed.column_mapping import mapping_of, marked  # noqa: PLC0415
+    from lakebed.columns.column_mapping import mapping_of, marked  # noqa: PLC0415
     from penguin.delta.snapshot import look_at  # noqa: PLC0415
     from penguin.model.table import Refused  # noqa: PLC0415
     from penguin.plan.draft import decide_on  # noqa: PLC0415

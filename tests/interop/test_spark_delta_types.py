@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lakebed.columns.schema import Field, Schema
 from lakebed.documents.source_record import SourceRecord
-from lakebed.schema import Field, Schema
 from lakebed.types import Evolution, FieldType
 from penguin.plan.widening import READ_AS
 from tests.support import delta_spark as spark

@@ -11,8 +11,8 @@ from blizzard.model.limits import DecodeLimits
 from blizzard.worker.ndjson.decoder import BadLine, Decoded, Decoder
 from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.lines import blocks
-from lakebed.arrow_types import ARROW
-from lakebed.schema import Field, Schema
+from lakebed.columns.arrow_types import ARROW
+from lakebed.columns.schema import Field, Schema
 from lakebed.types import FieldType
 
 LIMIT = 1 << 20

@@ -11,7 +11,7 @@ from blizzard.worker.ndjson.lines import Block
 from blizzard.worker.ndjson.look.compiled import FastLook
 from blizzard.worker.ndjson.look.paths import Looks
 from blizzard.worker.ndjson.look.values import look, parse
-from lakebed.schema import Field
+from lakebed.columns.schema import Field
 from tests.support.json_values import records
 
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from blizzard.model.event_time import row_partitions
 from blizzard.worker.output.partitioner import grouped
+from lakebed.columns.schema import Field, Schema
 from lakebed.partition import NULL_FOLDER, Template, folder
-from lakebed.schema import Field, Schema
 from lakebed.types import FieldType
 
 DECLARED = Schema(

@@ -14,7 +14,7 @@ from blizzard.model.limits import DecodeLimits
 from blizzard.worker.ndjson.decoder import BadLine, BadRecord, Decoded, Decoder
 from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.lines import blocks
-from lakebed.schema import Schema
+from lakebed.columns.schema import Schema
 from lakebed.types import OnBadRecord, OnMismatch, UnknownFields
 from tests.support import damage
 from tests.support.nested import Lines, some_fields

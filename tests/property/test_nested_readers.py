@@ -15,7 +15,7 @@ import pyarrow.dataset as ds
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lakebed.schema import Field, Schema
+from lakebed.columns.schema import Field, Schema
 from lakebed.types import FieldType
 from penguin.plan.stats import SKIPPING_PROPERTY
 from tests.support.tables import Penguin, Row, TableDirectory

@@ -10,7 +10,7 @@ from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 from blizzard.model.source.form import Form, SkipRule
-from lakebed.schema import Field, Schema
+from lakebed.columns.schema import Field, Schema
 from lakebed.types import FieldType, Provenance
 from tests.support.bounds import SMALL_PIECES, settings_of
 from tests.support.builders import Bench, Hands, gz, put, source_settings

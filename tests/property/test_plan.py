@@ -6,8 +6,8 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blizzard.model.forecast import Forecast
 from blizzard.model.settings import Sizing
+from blizzard.model.source.forecast import Forecast
 from blizzard.plan.units import plan, units_per_core, work
 from lakebed.types import Codec
 from tests.support.builders import source_file

@@ -11,7 +11,7 @@ from blizzard.model.rewriting import Target
 from blizzard.worker.fill import Filling
 from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.lines import Block
-from lakebed.schema import Field, Reading, Schema
+from lakebed.columns.schema import Field, Reading, Schema
 from lakebed.types import RESCUED, FieldType, OnMismatch, UnknownFields
 
 NAMES = st.sampled_from(["a", "b", "a.b", "`", "ü", "[0]"])

@@ -5,7 +5,7 @@ from functools import cache
 
 import pytest
 
-from lakebed.schema import walk
+from lakebed.columns.schema import walk
 from tests.support.real_data.accounts import (
     Accounts,
     Place,

@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 from blizzard.cli.app import app
 from blizzard.worker.ndjson.decoder import BadLine, Decoder
 from blizzard.worker.record import failure_of
-from lakebed.arrow_types import ARROW
+from lakebed.columns.arrow_types import ARROW
+from lakebed.columns.schema import Field, Schema
 from lakebed.documents.source_record import Stage
-from lakebed.schema import Field, Schema
 from lakebed.types import FieldType
 from tests.support.builders import Bench, gz, pipeline_settings, put
 from tests.support.runner import FaultyRunner

@@ -34,12 +34,12 @@ from blizzard.model.settings import (
 from blizzard.pipeline import Pipeline
 from blizzard.renewal import DeltaLog
 from lakebed.clock import Clock, uuid7
+from lakebed.columns.schema import Field, Schema
 from lakebed.documents.data_file import ColumnStatistics, FinishedFile
 from lakebed.documents.entry import Entry, decode_entry, encode
 from lakebed.documents.source_record import Failure, SourceRecord, Stage
 from lakebed.layout import TablePath, entry_sequence, journal_folder
 from lakebed.partition import Template
-from lakebed.schema import Field, Schema
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import ObjectFacts, Reader, Store
 from lakebed.telemetry.events import Event

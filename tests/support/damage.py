@@ -10,8 +10,8 @@ from random import Random
 from blizzard.worker.ndjson.compiled.vector import WIDTH
 from blizzard.worker.ndjson.decoder import OTHER_FIELDS, USUAL_LIMITS
 from blizzard.worker.ndjson.lines import BadLine, Decoded
-from lakebed.arrow_types import ARROW
-from lakebed.schema import Field, Schema
+from lakebed.columns.arrow_types import ARROW
+from lakebed.columns.schema import Field, Schema
 from lakebed.types import FieldType
 
 LIMIT = 1 << 20

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
+from lakebed.columns.schema import Field, Schema
 from lakebed.partition import Template
-from lakebed.schema import Field, Schema
 from lakebed.types import FieldType
 
 BAD = b'{"id": "x", "name": "a"}\n'

@@ -8,8 +8,8 @@ from itertools import count
 from random import Random
 
 from blizzard.worker.ndjson.level import Place, level_of
-from lakebed.arrow_types import ARROW
-from lakebed.schema import Field, Reading
+from lakebed.columns.arrow_types import ARROW
+from lakebed.columns.schema import Field, Reading
 from lakebed.types import FieldType
 
 NAMES = ["a", "b", "id", "A", "a.b", "x[3]", "`", "é", "", 'q"t', "back\\slash", "long" * 12]

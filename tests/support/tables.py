@@ -11,13 +11,13 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from lakebed.clock import Clock
+from lakebed.columns.field_ids import with_field_ids
+from lakebed.columns.schema import Field, Schema
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry, Protocol, Receipt, decode_receipt, digest, encode
 from lakebed.documents.parquet_footer import statistics
 from lakebed.documents.source_record import SourceRecord
-from lakebed.field_ids import with_field_ids
 from lakebed.layout import data_file, journal_entry, log_version, protocol, receipt
-from lakebed.schema import Field, Schema
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 from lakebed.telemetry.events import Emit, Event

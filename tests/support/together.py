@@ -15,7 +15,7 @@ from blizzard.model.json_path import steps
 from blizzard.model.seen import Text
 from blizzard.worker.ndjson.look.gather import text_kind
 from blizzard.worker.ndjson.values import Number, day, timestamp
-from lakebed.schema import Field
+from lakebed.columns.schema import Field
 from lakebed.types import RESCUED, FieldType
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from blizzard.model.time_format import EPOCHS, ISO, pattern_of
+from lakebed.columns.field_ids import same_ids
+from lakebed.columns.schema import ELEMENT, VALUE, Field, Reading, Schema
 from lakebed.config.ddl import fields_from_json
 from lakebed.config.faults import Fault
 from lakebed.config.models import KeyPath
 from lakebed.config.schema import DeclaredField, DeclaredItems, DeclaredSchema, DeclaredType
-from lakebed.field_ids import same_ids
-from lakebed.schema import ELEMENT, VALUE, Field, Reading, Schema
 from lakebed.types import NESTED_TYPES, FieldType
 
 

@@ -4,10 +4,10 @@ import difflib
 from collections.abc import Iterator, Sequence
 
 from blizzard.model import event_time
+from lakebed.columns.schema import Field, walk
 from lakebed.config.faults import Fault
 from lakebed.config.models import KeyPath, PartitionBy
 from lakebed.partition import PARTITION_TYPES, Template
-from lakebed.schema import Field, walk
 
 
 def faults(path: KeyPath, by: PartitionBy, fields: Sequence[Field]) -> Iterator[Fault]:

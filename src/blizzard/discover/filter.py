@@ -21,11 +21,11 @@ from blizzard.model.source.part_way import (
     read_otherwise,
 )
 from blizzard.model.source.unread import failed
+from lakebed.columns.schema import Field
 from lakebed.documents.source_record import Failure, SourceRecord, Stage
 from lakebed.errors import LakeError
 from lakebed.listing.lookback import Window
 from lakebed.partition import Template
-from lakebed.schema import Field
 from lakebed.storage.store import ObjectFacts
 from lakebed.types import Codec, Compression, OnChange
 

@@ -21,11 +21,11 @@ from blizzard.model.files import IngestedFile, UnfinishedFile
 from blizzard.model.limits import LookLimits
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from blizzard.model.source.part_way import GonePartWay, gone_part_way, is_part_way, is_told, settled
+from lakebed.columns.schema import Field
 from lakebed.documents.source_record import SourceRecord, Stage
 from lakebed.listing.incremental import ListingPlan, Range
 from lakebed.listing.sort import Guide, Oddity
 from lakebed.partition import Template, table_schema
-from lakebed.schema import Field
 from lakebed.storage.lister import IncrementalLister
 from lakebed.storage.store import ObjectFacts, Reader
 

@@ -7,9 +7,9 @@ from blizzard.model.settings import SourceSettings
 from blizzard.model.source import codec
 from blizzard.model.source.codec import codec_of
 from blizzard.model.source.glob import is_hidden
+from lakebed.columns.schema import Field
 from lakebed.errors import LakeError
 from lakebed.partition import Template, check_value
-from lakebed.schema import Field
 from lakebed.types import Codec, Compression
 
 RECORDS = (".ndjson", ".jsonl", ".json")

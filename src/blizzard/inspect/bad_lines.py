@@ -12,8 +12,8 @@ from blizzard.model.event_time import row_partitions_of
 from blizzard.model.locations import OpenReader, sink_location
 from blizzard.model.settings import PipelineSettings
 from blizzard.worker.quarantine.reader import QuarantinedLine, lines_of, read_table
+from lakebed.columns.schema import Schema
 from lakebed.errors import ObjectMissing
-from lakebed.schema import Schema
 from lakebed.storage.store import Reader
 
 

@@ -16,10 +16,10 @@ from blizzard.model.columns import with_found
 from blizzard.model.json_path import steps
 from blizzard.model.seen import is_column_name
 from blizzard.model.settings import PipelineSettings
+from lakebed.columns.schema import Field, Reading, Schema, walk
 from lakebed.documents.entry import Entry
 from lakebed.layout import file_name
 from lakebed.partition import table_schema
-from lakebed.schema import Field, Reading, Schema, walk
 from lakebed.types import RESCUED, FieldType
 
 

@@ -17,9 +17,9 @@ from blizzard.journal.checks import refuse_beside
 from blizzard.journal.start_note import started_before
 from blizzard.journal.state import UNKNOWN, History, read_history, rebuild
 from blizzard.model.files import UnfinishedFile, WorkUnit
-from blizzard.model.forecast import Forecast
 from blizzard.model.locations import OpenReader, sink_location, source_location, source_uris_of
 from blizzard.model.settings import PipelineSettings, SourceSettings
+from blizzard.model.source.forecast import Forecast
 from blizzard.plan.timing import learned
 from blizzard.proposal import View, propose
 from lakebed.clock import Clock

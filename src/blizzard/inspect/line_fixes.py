@@ -12,7 +12,7 @@ from blizzard.model.limits import MAX_LINE_BYTES
 from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.lines import Block
 from blizzard.worker.output.partitioner import refused_rows
-from lakebed.schema import Field, Schema
+from lakebed.columns.schema import Field, Schema
 from lakebed.types import FieldType, OnBadRecord, OnMismatch, UnknownFields
 
 TIMES = (FieldType.TIMESTAMP, FieldType.TIMESTAMP_NTZ, FieldType.DATE)

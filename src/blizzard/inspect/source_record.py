@@ -13,11 +13,11 @@ from blizzard.worker.compression import decompress, recognised
 from blizzard.worker.ndjson.decoder import Decoder
 from blizzard.worker.ndjson.lines import BYTE_ORDER_MARK
 from blizzard.worker.output.origins import record_numbers
+from lakebed.columns.schema import Schema
 from lakebed.documents.data_file import Run
 from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import LakeError, ObjectMissing, Whose
 from lakebed.locations import written_out
-from lakebed.schema import Schema
 from lakebed.storage.store import ObjectFacts, Reader
 from lakebed.types import Codec, Compression, OnMismatch, UnknownFields
 

@@ -21,8 +21,8 @@ from blizzard.model.locations import OpenReader, sink_location
 from blizzard.model.settings import PipelineSettings
 from blizzard.notices.subscription import OpenQueue
 from lakebed.clock import Clock
+from lakebed.columns.schema import walk
 from lakebed.errors import LakeError, ObjectMissing
-from lakebed.schema import walk
 from lakebed.storage.store import Reader
 from lakebed.types import Handoff
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from blizzard.inspect.guess.fields import GuessedColumn
 from blizzard.inspect.guess.forms import GuessedForm
-from lakebed.schema import Field
+from lakebed.columns.schema import Field
 from lakebed.types import FieldType
 
 WIDTH = 80

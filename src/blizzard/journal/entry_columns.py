@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+from lakebed.columns.schema import Schema
 from lakebed.documents.entry import Entry
-from lakebed.schema import Schema
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

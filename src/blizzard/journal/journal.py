@@ -30,6 +30,7 @@ from blizzard.model.locations import source_uris_of
 from blizzard.model.settings import PipelineSettings
 from lakebed import layout
 from lakebed.clock import Clock
+from lakebed.columns.schema import Schema
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry, Started, encode
 from lakebed.documents.quarantine_file import QuarantineFile
@@ -37,7 +38,6 @@ from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import JournalConflict, JournalLost, LakeError, StoreUnavailable
 from lakebed.journal import JournalReader, StoredEntry
 from lakebed.retry import Backoff, attempts
-from lakebed.schema import Schema
 from lakebed.storage.store import AlreadyThere, Store
 
 TRIES = 6

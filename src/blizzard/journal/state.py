@@ -17,11 +17,11 @@ from blizzard.journal.books.shelf import Shelf
 from blizzard.journal.ingested import Blocks, Cursor, Segment, SegmentBroken, open_segment
 from blizzard.model.files import IngestedFile, UnfinishedFile
 from lakebed import layout
+from lakebed.columns.schema import Schema
 from lakebed.documents.entry import Entry, Receipt, digest
 from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import DocumentUnreadable
 from lakebed.journal import JournalReader
-from lakebed.schema import Schema
 from lakebed.storage.store import Reader
 
 

@@ -39,13 +39,13 @@ from blizzard.model.settings import PipelineSettings
 from blizzard.worker.ndjson.decoder import OTHER_FIELDS
 from lakebed import layout
 from lakebed.clock import Clock
+from lakebed.columns.schema import Field, Schema
 from lakebed.config.schema import DeclaredSchema
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
 from lakebed.documents.replacement import Replacement
 from lakebed.errors import JournalConflict, LakeError, ObjectMissing, Whose
 from lakebed.journal import JournalReader
-from lakebed.schema import Field, Schema
 from lakebed.storage.store import Reader, Store
 from lakebed.types import RESCUED, UnknownFields
 

@@ -40,13 +40,13 @@ from blizzard.model.rewriting import Removal, Rewritten
 from blizzard.model.settings import PipelineSettings
 from lakebed import layout
 from lakebed.clock import Clock
+from lakebed.columns.schema import Schema
 from lakebed.documents.entry import Entry
 from lakebed.documents.replacement import Replacement
 from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import JournalConflict, LakeError, ObjectMissing, Whose
 from lakebed.journal import JournalReader
 from lakebed.layout import file_name
-from lakebed.schema import Schema
 from lakebed.storage.store import Reader, Store
 
 

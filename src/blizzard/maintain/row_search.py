@@ -6,7 +6,7 @@ from dataclasses import replace
 from blizzard.maintain.source_rows import Meant, RowsFound
 from blizzard.model.rewriting import ActiveFile, RowsWhere
 from blizzard.worker.find_rows import rows_in
-from lakebed.schema import Schema
+from lakebed.columns.schema import Schema
 from lakebed.storage.store import Reader
 
 Said = dict[str, int]

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from blizzard.model.json_path import ANY, steps
 from blizzard.model.seen import Seen, column_of, is_column_name
-from lakebed.field_ids import same_ids
-from lakebed.schema import Field, Reading, Schema
+from lakebed.columns.field_ids import same_ids
+from lakebed.columns.schema import Field, Reading, Schema
 from lakebed.types import DEEPEST_COLUMN, FieldType, OnMismatch
 
 MOST_COLUMNS = 2000

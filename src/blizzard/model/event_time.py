@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from blizzard.model.settings import PipelineSettings
+from lakebed.columns.field_path import FieldPath, parse_path
+from lakebed.columns.schema import Field, Schema
 from lakebed.documents.data_file import FinishedFile
-from lakebed.field_path import FieldPath, parse_path
 from lakebed.partition import PartitionValues, Template, TemplatePart
-from lakebed.schema import Field, Schema
 from lakebed.types import FieldType
 
 ANY = "%s"

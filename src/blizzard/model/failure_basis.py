@@ -8,9 +8,9 @@ from dataclasses import asdict, replace
 from blizzard.model.limits import MAX_DEPTH, MAX_LINE_BYTES
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from blizzard.model.source.form import Form
+from lakebed.columns.schema import AS_WRITTEN, Field, walk
 from lakebed.documents.source_record import SourceRecord, Stage
 from lakebed.partition import table_schema
-from lakebed.schema import AS_WRITTEN, Field, walk
 from lakebed.types import OnMismatch, UnknownFields
 
 

@@ -18,11 +18,11 @@ from blizzard.model.settings import RollingPolicy, Sizing, UploadSettings
 from blizzard.model.source.byte_range import ByteRange
 from blizzard.model.source.form import Form
 from lakebed.clock import Clock
-from lakebed.column_mapping import ColumnMapping
+from lakebed.columns.column_mapping import ColumnMapping
+from lakebed.columns.schema import Schema
 from lakebed.documents.data_file import ColumnStatistics, FinishedFile, Run
 from lakebed.documents.quarantine_file import QuarantineFile, Resolved
 from lakebed.documents.source_record import SourceRecord, Unread
-from lakebed.schema import Schema
 from lakebed.storage.options import StorageOptions
 from lakebed.types import KEEPING, Codec, OnMismatch, Provenance, UnknownFields
 

@@ -1,8 +1,8 @@
 """Where a value stands in a record: `user.tags[3]`. Pure.
 
 A name that would be misread stands in backticks, and a backtick in it is doubled. The paths of
-`lakebed.field_path` name fields of a schema, as Delta writes them: they have no elements, and
-brackets mean nothing in them.
+`lakebed.columns.field_path` name fields of a schema, as Delta writes them: they have no elements,
+and brackets mean nothing in them.
 """
 
 import re

@@ -11,8 +11,8 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Literal
 
+from lakebed.columns.field_path import FieldPath
 from lakebed.errors import LakeError, Whose
-from lakebed.field_path import FieldPath
 
 Value = str | int | Decimal | bool
 

@@ -15,9 +15,9 @@ from blizzard.model.json_path import member_path, steps
 from blizzard.model.predicate import Predicate
 from blizzard.model.settings import UploadSettings
 from lakebed.clock import Clock
+from lakebed.columns.schema import Field, Schema
 from lakebed.documents.data_file import FinishedFile, Run
 from lakebed.layout import TablePath
-from lakebed.schema import Field, Schema
 from lakebed.types import FieldType, ParquetCodec
 
 

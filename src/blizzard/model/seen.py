@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeVar
 
-from lakebed.schema import ELEMENT, VALUE, Field
+from lakebed.columns.schema import ELEMENT, VALUE, Field
 from lakebed.types import FORBIDDEN_IN_NAMES, RESCUED, FieldType
 
 EXACT_IN_FLOAT64 = 1 << 53

@@ -10,9 +10,9 @@ from blizzard.model.bad_lines import QuarantineLimits
 from blizzard.model.limits import DecodeLimits, LookLimits, SnapshotLimits
 from blizzard.model.source.form import Form
 from blizzard.model.source.glob import Pattern
+from lakebed.columns.schema import Schema
 from lakebed.listing.lookback import Window
 from lakebed.partition import Template, table_schema
-from lakebed.schema import Schema
 from lakebed.storage.options import StorageOptions
 from lakebed.telemetry.guard import Guard
 from lakebed.types import (

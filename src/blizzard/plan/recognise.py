@@ -5,10 +5,10 @@ from dataclasses import replace
 from typing import Any
 
 from blizzard.model.files import SourceFile, WorkUnit
-from blizzard.model.forecast import Forecast
 from blizzard.model.locations import OpenReader, source_location
 from blizzard.model.settings import PipelineSettings
 from blizzard.model.source.codec import FIRST_BYTES, codec_in
+from blizzard.model.source.forecast import Forecast
 from blizzard.plan.units import UNKNOWN, plan, to_recognise
 from lakebed.errors import LakeError
 from lakebed.types import Provenance

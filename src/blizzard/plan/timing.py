@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from blizzard.model.files import SourceFile
-from blizzard.model.forecast import Forecast
 from blizzard.model.settings import PipelineSettings
 from blizzard.model.source.codec import codec_of
+from blizzard.model.source.forecast import Forecast
 from blizzard.plan.trigger import Arrivals, should_start
 from lakebed.documents.entry import Entry
 from lakebed.types import Codec, Compression

@@ -8,8 +8,8 @@ from datetime import datetime
 from enum import StrEnum
 
 from blizzard.model.files import SourceFile
-from blizzard.model.forecast import Forecast
 from blizzard.model.settings import RollingPolicy
+from blizzard.model.source.forecast import Forecast
 
 UNKNOWN = Forecast()
 

@@ -13,9 +13,9 @@ from dataclasses import replace
 from itertools import compress, groupby
 
 from blizzard.model.files import SourceFile, WorkUnit
-from blizzard.model.forecast import Forecast, weight
 from blizzard.model.settings import Sizing
 from blizzard.model.source.byte_range import ByteRange, cut
+from blizzard.model.source.forecast import Forecast, weight
 from lakebed.types import Codec
 
 FILE_WORK = 16 * 1024

@@ -8,7 +8,7 @@ from blizzard.model.files import Limits, Stamp, Work
 from blizzard.model.locations import sink_location, source_location
 from blizzard.model.settings import PipelineSettings, share_of
 from lakebed.clock import Clock
-from lakebed.schema import Schema
+from lakebed.columns.schema import Schema
 from lakebed.types import Handoff
 
 

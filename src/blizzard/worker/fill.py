@@ -17,7 +17,7 @@ from blizzard.model.json_path import steps
 from blizzard.model.rewriting import Target
 from blizzard.worker.ndjson import grammar
 from blizzard.worker.ndjson.decoder import Decoder
-from lakebed.schema import Schema
+from lakebed.columns.schema import Schema
 from lakebed.types import RESCUED, OnMismatch, UnknownFields
 
 MOST_ROWS = 65_536

@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 from blizzard.model.predicate import Predicate, PredicateInvalid, columns_in
 from blizzard.worker.matching import Bounds, Columns, matches, may_match
 from blizzard.worker.plain_types import plain_type, read_group
+from lakebed.columns.field_path import FieldPath, format_path
+from lakebed.columns.schema import Schema
 from lakebed.errors import ObjectMissing
-from lakebed.field_path import FieldPath, format_path
-from lakebed.schema import Schema
 from lakebed.storage.store import Reader
 from lakebed.types import Provenance
 

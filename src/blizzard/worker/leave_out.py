@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 from blizzard.model.rewriting import ActiveFile, RowRanges, RowsWhere
 from blizzard.worker.matching import Columns, matches
 from blizzard.worker.output.origins import runs_without
+from lakebed.columns.schema import Schema
 from lakebed.documents.data_file import Run
-from lakebed.schema import Schema
 from lakebed.types import Provenance
 
 FILE = Provenance.FILE.column

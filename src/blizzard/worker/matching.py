@@ -18,7 +18,7 @@ from blizzard.model.predicate import (
     PredicateInvalid,
     Value,
 )
-from lakebed.field_path import FieldPath, format_path
+from lakebed.columns.field_path import FieldPath, format_path
 
 Column = Any
 """An array of whatever type the column has; pyarrow's stubs know one type at a time."""

@@ -30,8 +30,8 @@ from blizzard.worker.output.upload import Uploads
 from blizzard.worker.plain_types import plain_schema, read_group
 from blizzard.worker.record import failure_of
 from blizzard.worker.rewrite import closed_file, downloaded, write_groups
+from lakebed.columns.field_ids import with_field_ids
 from lakebed.documents.data_file import FinishedFile
-from lakebed.field_ids import with_field_ids
 from lakebed.storage.store import Store
 
 CONCURRENT = 16

@@ -14,8 +14,8 @@ from functools import partial
 from pathlib import Path
 
 from blizzard.model.files import Effort, SourceFile, UnitOutcome, Work, WorkUnit
-from blizzard.model.forecast import Forecast
 from blizzard.model.source.byte_range import lines_of, without_first_lines
+from blizzard.model.source.forecast import Forecast
 from blizzard.worker.compression import decompress, recognised
 from blizzard.worker.download import Downloads
 from blizzard.worker.ndjson.decoder import Decoded, Decoder
@@ -29,9 +29,9 @@ from blizzard.worker.quarantine.writer import BadOfFile
 from blizzard.worker.record import Tally, failure_of, record_of
 from blizzard.worker.stores import Stores
 from blizzard.worker.unit_look import UnitLook
+from lakebed.columns.schema import Schema
 from lakebed.documents.source_record import SourceRecord, Unread
 from lakebed.errors import ObjectChanged, machine_trouble
-from lakebed.schema import Schema
 from lakebed.types import Codec, OnBadRecord
 
 MakeDecoder = Callable[..., Decoder]

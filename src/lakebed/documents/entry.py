@@ -11,6 +11,7 @@ from datetime import datetime
 from itertools import chain
 from typing import Any, Literal, TypeVar
 
+from lakebed.columns.schema import Schema
 from lakebed.documents import formats
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.lineage import Lineage
@@ -21,7 +22,6 @@ from lakebed.documents.replacement import Replacement
 from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import DocumentUnreadable
 from lakebed.layout import file_name
-from lakebed.schema import Schema
 from lakebed.types import RESCUED, Handoff
 
 Kind = Literal[

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from lakebed.columns.schema import DELTA
 from lakebed.config.ddl import schema_from
 from lakebed.partition import PARTITION_TYPES, Template
-from lakebed.schema import DELTA
 from lakebed.types import FieldType
 
 

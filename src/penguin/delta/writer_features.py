@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from lakebed.column_mapping import COLUMN_ID, MODE, PHYSICAL_NAME, mode_of
+from lakebed.columns.column_mapping import COLUMN_ID, MODE, PHYSICAL_NAME, mode_of
 from penguin.model.delta_types import inner_structs
 from penguin.model.table import DeltaField
 from penguin.model.table_features import is_on, refused

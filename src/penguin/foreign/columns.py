@@ -8,8 +8,8 @@ null.
 from collections.abc import Mapping
 from typing import Any
 
+from lakebed.columns.field_path import format_path
 from lakebed.documents.data_file import ColumnStatistics
-from lakebed.field_path import format_path
 from penguin.model.table import DeltaField, DeltaSchema
 
 FORBIDDEN = frozenset(" ,;{}()=\x7f") | frozenset(map(chr, range(32)))

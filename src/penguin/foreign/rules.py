@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import unquote
 
+from lakebed.columns.schema import Field
 from lakebed.documents.pending_meta import Meta
 from lakebed.layout import META_SUFFIX, file_name, is_hidden, is_parquet, stranger_transaction
 from lakebed.listing.lookback import Window
 from lakebed.listing.names import leads_elsewhere
 from lakebed.listing.sort import CONTROL, Oddity
 from lakebed.partition import ESCAPED, Template, typed_value, unescape
-from lakebed.schema import Field
 from penguin.delta.log.files import LONG_AGO, NEVER, LogContents
 from penguin.foreign.columns import FORBIDDEN
 from penguin.model.delta_types import FIELD_TYPES, struct_of, why_no_table

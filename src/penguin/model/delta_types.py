@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any
 
-from lakebed.column_mapping import PHYSICAL_NAME, mapping_of, mode_of
-from lakebed.schema import DELTA
+from lakebed.columns.column_mapping import PHYSICAL_NAME, mapping_of, mode_of
+from lakebed.columns.schema import DELTA
 from lakebed.types import FieldType
 from penguin.model.table import DeltaField, DeltaSchema, TableFacts
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
+from lakebed.columns.schema import Field
 from lakebed.documents.data_file import FinishedFile
 from lakebed.layout import DELTA_LOG, OURS, STAGING, why_unreadable
 from lakebed.listing.names import is_usable
 from lakebed.partition import check_value
-from lakebed.schema import Field
 from penguin.model.backlog import ReadyEntry
 from penguin.model.commit import Add
 from penguin.model.delta_types import FIELD_TYPES

@@ -6,7 +6,7 @@ which: in the metadata of the schema's fields, as Delta writes it.
 
 from collections.abc import Iterator
 
-from lakebed.column_mapping import COLUMN_ID, mode_of
+from lakebed.columns.column_mapping import COLUMN_ID, mode_of
 from penguin.model.delta_types import DeltaType, by_name, kind_of, name_in_files
 from penguin.model.table import Changes, DeltaField, DeltaSchema, TableFacts
 from penguin.model.table_features import (

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
-from lakebed.column_mapping import mapping_of, path_in_files
+from lakebed.columns.column_mapping import mapping_of, path_in_files
+from lakebed.columns.field_path import FieldPath, format_path
 from lakebed.documents.data_file import Bound, FinishedFile
-from lakebed.field_path import FieldPath, format_path
 from lakebed.types import RESCUED
 from penguin.model.delta_types import DECIMAL, DeltaType, by_name, kind_of
 from penguin.model.table import DeltaSchema, TableFacts

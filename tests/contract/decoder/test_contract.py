@@ -13,7 +13,7 @@ from blizzard.worker.ndjson.compiled.fast import FastPath
 from blizzard.worker.ndjson.decoder import BadLine, Decoded, Decoder
 from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.lines import blocks
-from lakebed.schema import Field, Reading, Schema
+from lakebed.columns.schema import Field, Reading, Schema
 from lakebed.types import FieldType
 from tests.contract.decoder.cases import CASES, GOOD, Bad, Case, Value
 

@@ -77,7 +77,7 @@ from blizzard.worker.ndjson.compiled import columns, convert, fast, leftovers, n
 from blizzard.worker.ndjson.compiled import refused
 from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.lines import blocks
-from lakebed.schema import Schema
+from lakebed.columns.schema import Schema
 from lakebed.types import OnMismatch, UnknownFields
 from tests.support.damage import LIMIT, damaged_lines, outcome
 from tests.support.edge import EdgeNumpy

@@ -11,7 +11,7 @@ from deltalake import DeltaTable, write_deltalake
 from blizzard.inspect.audit.findings import Place
 from lakebed import layout
 from lakebed.clock import Clock
-from lakebed.schema import Field, Schema
+from lakebed.columns.schema import Field, Schema
 from lakebed.types import Evolution, FieldType, Handoff
 from penguin.operate.release import HeldFileOperations
 from tests.support.audits import Damage, assert_balanced, audited, told

@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 from blizzard.handoff.publish import CommitInline
 from blizzard.model.settings import PipelineSettings
 from lakebed.clock import Clock
-from lakebed.schema import Field, Schema
+from lakebed.columns.schema import Field, Schema
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 from lakebed.types import FieldType, Handoff

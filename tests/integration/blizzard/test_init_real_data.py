@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from blizzard.config.load import load
-from lakebed.schema import walk
+from lakebed.columns.schema import walk
 from lakebed.types import FieldType
 from tests.support.real_data.kind import Kind
 from tests.support.real_data.kinds import KINDS

@@ -7,10 +7,10 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 from typer.testing import CliRunner
 
+from lakebed.columns.schema import Field, Schema
 from lakebed.console import duration
 from lakebed.documents.entry import encode
 from lakebed.layout import journal_entry
-from lakebed.schema import Field, Schema
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Reader
 from lakebed.types import Evolution, FieldType

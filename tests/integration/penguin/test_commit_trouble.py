@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 import pytest
 
 from lakebed.clock import Clock
+from lakebed.columns.schema import Field, Schema
 from lakebed.documents.entry import encode
 from lakebed.errors import NoExclusiveCreate
 from lakebed.layout import journal_entry, log_version, protocol, receipt
-from lakebed.schema import Field, Schema
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Created, Store
 from lakebed.types import FieldType

@@ -10,8 +10,8 @@ import pytest
 from deltalake import Field as DeltaField
 from deltalake.schema import PrimitiveType
 
+from lakebed.columns.schema import Field, Schema
 from lakebed.documents.source_record import SourceRecord
-from lakebed.schema import Field, Schema
 from lakebed.types import Evolution, FieldType
 from penguin.delta.table import Log
 from penguin.events.commits import EntriesCommitted

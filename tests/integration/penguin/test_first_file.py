@@ -5,7 +5,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from lakebed.schema import Schema
+from lakebed.columns.schema import Schema
 from penguin.config import load
 from penguin.delta.table import refused_properties
 from penguin.events.foreign_files import FilesLeftOut

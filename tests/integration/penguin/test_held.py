@@ -10,8 +10,8 @@ from deltalake.schema import PrimitiveType
 from typer.testing import CliRunner
 
 from lakebed.clock import Clock
+from lakebed.columns.schema import Field, Schema
 from lakebed.layout import TablePath, held_meta, held_transaction, outbox
-from lakebed.schema import Field, Schema
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 from lakebed.types import Evolution, FieldType, Handoff

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lakebed.schema import Field, Schema
+from lakebed.columns.schema import Field, Schema
 from lakebed.types import Evolution, FieldType, Handoff
 from penguin.delta.table import Log, Table
 from penguin.inspect.explain import explain

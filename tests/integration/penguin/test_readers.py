@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime
 import polars as pl
 import pytest
 
-from lakebed.schema import Field, Schema
+from lakebed.columns.schema import Field, Schema
 from lakebed.types import FieldType
 from tests.support.tables import Penguin, TableDirectory
 

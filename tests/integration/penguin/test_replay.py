@@ -11,9 +11,9 @@ import pytest
 from typer.testing import CliRunner
 
 from lakebed.clock import Clock
+from lakebed.columns.schema import Field, Schema
 from lakebed.documents.entry import Receipt, digest, encode
 from lakebed.layout import log_version, receipt
-from lakebed.schema import Field, Schema
 from lakebed.types import Evolution, FieldType
 from penguin.cli.app import app
 from penguin.delta.table import Log

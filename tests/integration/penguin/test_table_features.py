@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from lakebed.columns.schema import Field as LakeField
+from lakebed.columns.schema import Schema
 from lakebed.errors import ObjectChanged, ObjectMissing
 from lakebed.layout import DELTA_LOG, TablePath, log_version
-from lakebed.schema import Field as LakeField
-from lakebed.schema import Schema
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 from lakebed.types import Evolution, FieldType

@@ -8,8 +8,8 @@ from deltalake import DeltaTable, Field, write_deltalake
 from deltalake.schema import PrimitiveType
 
 from lakebed.clock import Clock
-from lakebed.schema import Field as Column
-from lakebed.schema import Schema
+from lakebed.columns.schema import Field as Column
+from lakebed.columns.schema import Schema
 from lakebed.types import Evolution, FieldType
 from penguin.committer import Committer
 from penguin.delta.table import Log

@@ -11,7 +11,7 @@ import pytest
 from botocore.session import Session
 
 from lakebed.clock import Clock
-from lakebed.schema import Field, Schema
+from lakebed.columns.schema import Field, Schema
 from lakebed.storage.options import StorageOptions
 from lakebed.telemetry.events import Event
 from lakebed.types import CatalogType, FieldType

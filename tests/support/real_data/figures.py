@@ -6,7 +6,7 @@ With the name of a kind, the schema that is inferred for it.
 import sys
 from collections.abc import Iterator
 
-from lakebed.schema import walk
+from lakebed.columns.schema import walk
 from tests.support.real_data.accounts import Place, accounts, inferred
 from tests.support.real_data.kinds import KINDS
 

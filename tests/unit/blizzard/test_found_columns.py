@@ -6,8 +6,8 @@ from pathlib import Path
 
 from blizzard.found_columns import BatchColumns, look_share
 from blizzard.model.seen import Integers, Seen, Text
+from lakebed.columns.schema import Field, Reading, Schema
 from lakebed.documents.entry import Entry, decode_entry, encode
-from lakebed.schema import Field, Reading, Schema
 from lakebed.types import FieldType, Handoff, UnknownFields
 from tests.support.builders import NOON, pipeline_settings, work
 

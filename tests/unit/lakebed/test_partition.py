@@ -2,6 +2,7 @@
 
 import pytest
 
+from lakebed.columns.schema import Field, Schema
 from lakebed.partition import (
     NULL_FOLDER,
     Template,
@@ -11,7 +12,6 @@ from lakebed.partition import (
     table_schema,
     unescape,
 )
-from lakebed.schema import Field, Schema
 from lakebed.types import FieldType
 
 

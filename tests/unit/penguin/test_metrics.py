@@ -13,11 +13,11 @@ import yaml
 from typer.testing import CliRunner
 
 from lakebed.clock import Clock
+from lakebed.columns.schema import Field, Schema
 from lakebed.documents.entry import encode
 from lakebed.layout import journal_entry
 from lakebed.polling import Stop, run_step
 from lakebed.retry import Backoff
-from lakebed.schema import Field, Schema
 from lakebed.storage.store import Store
 from lakebed.telemetry.events import Emit, Event, StepFailed, StepFinished
 from lakebed.telemetry.health import Part, PartKind

@@ -12,8 +12,8 @@ from blizzard.inspect.guess.fields import GuessedColumn, fields_of
 from blizzard.inspect.written import ddl_of, field_lines
 from blizzard.model.settings import PipelineSettings
 from lakebed.arguments import Output
+from lakebed.columns.schema import Field, walk
 from lakebed.console import add, columns, console, plural, print_lines, say, say_more, second
-from lakebed.schema import Field, walk
 from lakebed.types import OnMismatch, UnknownFields
 
 FEW = 50

@@ -13,7 +13,7 @@ from blizzard.model.columns import MOST_COLUMNS
 from blizzard.model.json_path import ANY
 from blizzard.model.seen import NOTHING, Seen, column_of, is_column_name
 from blizzard.worker.ndjson.look.gather import MOST_PATHS, Gathered
-from lakebed.schema import ELEMENT, VALUE, Field
+from lakebed.columns.schema import ELEMENT, VALUE, Field
 from lakebed.types import FORBIDDEN_IN_NAMES, RESCUED, FieldType
 
 Path = tuple[str | int, ...]

@@ -12,7 +12,7 @@ from blizzard.model.seen import Text
 from blizzard.worker.ndjson.look.gather import LONGEST_INTEGER, text_kind
 from blizzard.worker.ndjson.taking import taker
 from blizzard.worker.ndjson.values import Number, Refused
-from lakebed.schema import Field, Reading
+from lakebed.columns.schema import Field, Reading
 from lakebed.types import FieldType
 
 NULLS = frozenset(("", "-", "null", "NULL", "None", "N/A", "n/a", "NaN", "nan"))

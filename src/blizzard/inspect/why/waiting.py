@@ -10,7 +10,7 @@ from blizzard.discover.spot_check import SpotCheck
 from blizzard.inspect.why.answer import Answer, Backlog
 from blizzard.inspect.why.asked import Asked
 from blizzard.journal.lease_record import Life, this_machine, writer_status
-from blizzard.model.forecast import Forecast
+from blizzard.model.source.forecast import Forecast
 from blizzard.plan.timing import learned
 from blizzard.plan.trigger import Arrivals, should_start, starts_by
 

@@ -28,13 +28,13 @@ from blizzard.model.settings import PipelineSettings
 from blizzard.plan.small_files import Group, Policy, SmallFile, groups_of, is_small
 from lakebed import layout
 from lakebed.clock import Clock
+from lakebed.columns.schema import Schema
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
 from lakebed.documents.merge import Merge, MergedFile
 from lakebed.errors import JournalConflict, LakeError, ObjectMissing, Whose
 from lakebed.journal import JournalReader
 from lakebed.listing.watermark import named_at
-from lakebed.schema import Schema
 from lakebed.storage.store import Reader, Store
 from lakebed.types import FieldType, Provenance
 

@@ -18,8 +18,8 @@ from blizzard.model.predicate import Combined, Comparison, Operator, Predicate, 
 from blizzard.worker.matching import Columns, matches
 from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.lines import Block
+from lakebed.columns.schema import Field, Schema
 from lakebed.errors import ObjectMissing
-from lakebed.schema import Field, Schema
 from lakebed.storage.store import Reader
 from lakebed.types import OnBadRecord, OnMismatch, UnknownFields
 

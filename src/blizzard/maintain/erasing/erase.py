@@ -34,11 +34,11 @@ from blizzard.model.settings import PipelineSettings
 from blizzard.worker.find_rows import RowsInFile, check_columns, rows_in
 from lakebed import layout
 from lakebed.clock import Clock
+from lakebed.columns.schema import Schema
 from lakebed.documents.data_file import Run
 from lakebed.documents.entry import Entry
 from lakebed.documents.replacement import Replacement
 from lakebed.errors import JournalConflict, ObjectMissing
-from lakebed.schema import Schema
 from lakebed.storage.store import Reader, Store
 
 

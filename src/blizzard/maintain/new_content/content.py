@@ -22,12 +22,12 @@ from blizzard.model.settings import PipelineSettings
 from blizzard.plan.recognise import planned
 from blizzard.plan.work import work_of
 from lakebed.clock import Clock
+from lakebed.columns.schema import Schema
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
 from lakebed.documents.quarantine_file import QuarantineFile
 from lakebed.documents.source_record import Failure, SourceRecord, Stage
 from lakebed.errors import LakeError, ObjectMissing, Whose
-from lakebed.schema import Schema
 from lakebed.telemetry.events import Emit
 from lakebed.types import Handoff
 

@@ -17,7 +17,7 @@ from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.lines import BadLine, BadRecord, Block, Decoded, blocks
 from blizzard.worker.ndjson.refused_rows import RefuseRows, blanked
 from blizzard.worker.ndjson.rowless import rowless_lines
-from lakebed.schema import Schema, walk
+from lakebed.columns.schema import Schema, walk
 from lakebed.types import KEEPING, OnBadRecord, OnMismatch, UnknownFields
 
 if TYPE_CHECKING:

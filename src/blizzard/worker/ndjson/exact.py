@@ -25,7 +25,7 @@ from blizzard.worker.ndjson.lines import (
     shown,
 )
 from blizzard.worker.ndjson.values import Cell, JsonValue, Nested, Refused, kind_of
-from lakebed.schema import Field, Schema
+from lakebed.columns.schema import Field, Schema
 from lakebed.types import KEEPING, FieldType, OnBadRecord, OnMismatch, UnknownFields
 
 

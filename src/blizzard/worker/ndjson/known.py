@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from blizzard.model.json_path import member_path
 from blizzard.worker.ndjson.level import Level, Place, level_of, places_inside
 from blizzard.worker.ndjson.taking import Take, taker
-from lakebed.schema import Field, Schema
+from lakebed.columns.schema import Field, Schema
 from lakebed.types import NESTED_TYPES, FieldType
 
 Way = tuple[Field, tuple[str, ...], str, Mapping[str, Place]]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from lakebed.schema import Field
+from lakebed.columns.schema import Field
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ from functools import lru_cache, partial
 from blizzard.model.time_format import EPOCHS, ISO, pattern_of
 from blizzard.worker.ndjson import times, values
 from blizzard.worker.ndjson.values import TAKE, TAKE_EXACT, Cell, JsonValue, Number, Refused
-from lakebed.schema import Field
+from lakebed.columns.schema import Field
 from lakebed.types import FieldType
 
 INTEGERS = frozenset({FieldType.INT8, FieldType.INT16, FieldType.INT32, FieldType.INT64})

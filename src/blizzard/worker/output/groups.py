@@ -31,7 +31,7 @@ from blizzard.worker.quarantine.writer import SCHEMA as ASIDE
 from blizzard.worker.quarantine.writer import Aside, AsideWriter
 from blizzard.worker.record import failure_of
 from lakebed import layout
-from lakebed.column_mapping import ColumnMapping
+from lakebed.columns.column_mapping import ColumnMapping
 from lakebed.documents.data_file import FinishedFile, Run
 from lakebed.documents.quarantine_file import BadLines, QuarantineFile
 from lakebed.documents.source_record import SourceRecord, Stage

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakebed.schema import ELEMENT, KEY, VALUE
+from lakebed.columns.schema import ELEMENT, KEY, VALUE
 
 Values = Any
 """A chunked array of whatever type it is; pyarrow's stubs know one at a time."""

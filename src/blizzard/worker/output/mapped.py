@@ -5,10 +5,10 @@ from typing import Any, cast
 
 import pyarrow as pa
 
-from lakebed.column_mapping import ColumnMapping, InFiles, path_in_files
-from lakebed.field_ids import FIELD_ID, field_id
-from lakebed.field_path import FieldPath, format_path
-from lakebed.schema import ELEMENT, KEY, VALUE
+from lakebed.columns.column_mapping import ColumnMapping, InFiles, path_in_files
+from lakebed.columns.field_ids import FIELD_ID, field_id
+from lakebed.columns.field_path import FieldPath, format_path
+from lakebed.columns.schema import ELEMENT, KEY, VALUE
 
 
 def physical_schema(schema: pa.Schema, columns: ColumnMapping) -> pa.Schema:

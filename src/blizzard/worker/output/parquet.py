@@ -22,9 +22,9 @@ from blizzard.worker.output.origins import Origins, Stretch
 from blizzard.worker.output.provenance import Stamps
 from blizzard.worker.output.rolling import OpenFile, file_is_full, row_group_is_full
 from lakebed.clock import Clock
-from lakebed.column_mapping import ColumnMapping
+from lakebed.columns.column_mapping import ColumnMapping
+from lakebed.columns.field_ids import with_field_ids
 from lakebed.documents.parquet_footer import statistics
-from lakebed.field_ids import with_field_ids
 from lakebed.partition import PartitionValues
 from lakebed.types import RESCUED, ParquetCodec
 

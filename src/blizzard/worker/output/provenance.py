@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from blizzard.model.files import Stamp
 from blizzard.worker.output.origins import Numbers
-from lakebed.arrow_types import ARROW
-from lakebed.schema import PROVENANCE
+from lakebed.columns.arrow_types import ARROW
+from lakebed.columns.schema import PROVENANCE
 from lakebed.types import Provenance
 
 LINE = PROVENANCE[Provenance.LINE]

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from blizzard.model.forecast import FULL_ENOUGH
 from blizzard.model.settings import RollingPolicy
+from blizzard.model.source.forecast import FULL_ENOUGH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,10 +34,10 @@ from blizzard.worker.stores import Stores
 from blizzard.worker.unit import run_unit
 from lakebed import layout
 from lakebed.clock import Clock
+from lakebed.columns.schema import Schema
 from lakebed.documents.data_file import FinishedFile, Run
 from lakebed.documents.quarantine_file import BadLines, QuarantineFile, Resolved
 from lakebed.documents.source_record import SourceRecord
-from lakebed.schema import Schema
 from lakebed.storage.store import Reader, Store
 from lakebed.types import Codec, OnBadRecord
 

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from lakebed.column_mapping import mapping_of
+from lakebed.columns.column_mapping import mapping_of
 from lakebed.documents.log_version import (
     LoggedFile,
     LogHistory,

@@ -17,6 +17,7 @@ from blizzard.model.settings import (
     UploadSettings,
 )
 from blizzard.model.source.form import SkipRule
+from lakebed.columns.schema import Field, Schema
 from lakebed.config.models import (
     Compact,
     ErrorHandling,
@@ -31,7 +32,6 @@ from lakebed.config.schema import DeclaredField, DeclaredSchema
 from lakebed.config.section import Section
 from lakebed.listing.lookback import Window
 from lakebed.partition import Template
-from lakebed.schema import Field, Schema
 from lakebed.types import (
     Commit,
     Compression,

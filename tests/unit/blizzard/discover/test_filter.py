@@ -12,10 +12,10 @@ from blizzard.journal.state import Before
 from blizzard.model.files import IngestedFile, UnfinishedFile
 from blizzard.model.settings import SourceSettings
 from blizzard.model.source.glob import Pattern
+from lakebed.columns.schema import Schema
 from lakebed.documents.source_record import SourceRecord, Stage
 from lakebed.listing.lookback import Window
 from lakebed.partition import Template, table_schema
-from lakebed.schema import Schema
 from lakebed.storage.store import ObjectFacts
 from lakebed.types import Codec, Compression, OnChange
 from tests.support.builders import (

@@ -14,7 +14,7 @@ from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.limits import DecodeLimits
 from blizzard.model.settings import RollingPolicy, Sizing
 from blizzard.pipeline import TooManyFailures
-from lakebed.schema import Schema
+from lakebed.columns.schema import Schema
 from lakebed.types import RESCUED, OnMismatch, UnknownFields
 from tests.support.builders import Bench, ndjson, pipeline_settings, put, rows
 from tests.support.runner import InProcessRunner

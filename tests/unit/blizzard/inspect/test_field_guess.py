@@ -13,10 +13,10 @@ from blizzard.inspect.guess.fields import columns_in, fields_of
 from blizzard.inspect.written import ddl_of, field_lines
 from blizzard.worker.ndjson.decoder import Decoder
 from blizzard.worker.ndjson.look.values import parse
+from lakebed.columns.schema import Schema
 from lakebed.config.ddl import fields_from_ddl
 from lakebed.config.field_checks import check_fields
 from lakebed.config.schema import DeclaredSchema
-from lakebed.schema import Schema
 from lakebed.types import OnMismatch, UnknownFields
 
 MS = 1_700_000_000_000

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from blizzard.model.failure_basis import bases_of
+from lakebed.columns.schema import Field, Reading, Schema
 from lakebed.documents.source_record import Stage
-from lakebed.schema import Field, Reading, Schema
 from lakebed.types import FieldType
 from tests.support.builders import pipeline_settings
 

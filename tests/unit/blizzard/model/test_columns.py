@@ -2,7 +2,7 @@
 
 from blizzard.model.columns import adopted, grown, kept_exact, with_found
 from blizzard.model.seen import Integers, Seen, Text
-from lakebed.schema import Field, Reading, Schema, walk
+from lakebed.columns.schema import Field, Reading, Schema, walk
 from lakebed.types import FieldType, OnMismatch
 
 NUMBERS = Seen(integers=Integers(0, 5))

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 import pytest
 
 from blizzard.model.event_time import CODES, RowPart, from_path, row_partitions, rows_without_time
+from lakebed.columns.schema import Field, Schema
 from lakebed.partition import Template
-from lakebed.schema import Field, Schema
 from lakebed.types import FieldType
 from tests.support.builders import finished_file
 

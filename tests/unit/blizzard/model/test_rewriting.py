@@ -3,7 +3,7 @@
 import pytest
 
 from blizzard.model.rewriting import Target, find_target, with_target
-from lakebed.schema import Field, Reading, Schema
+from lakebed.columns.schema import Field, Reading, Schema
 from lakebed.types import FieldType
 
 AGE = Field(name="age", type=FieldType.INT32)

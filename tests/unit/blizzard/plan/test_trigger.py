@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from blizzard.model.forecast import Forecast
 from blizzard.model.settings import RollingPolicy
+from blizzard.model.source.forecast import Forecast
 from blizzard.plan.trigger import Waiting, is_full, should_start
 from tests.support.builders import NOON, Bench, ndjson, pipeline_settings, put, rows, source_file
 

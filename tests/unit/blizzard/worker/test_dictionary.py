@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 from blizzard.model.settings import RollingPolicy
 from blizzard.worker.output.parquet import RollingWriter, repeating_columns
 from lakebed.clock import Clock
-from lakebed.field_ids import FIELD_ID, field_id
-from lakebed.schema import Field, Schema
+from lakebed.columns.field_ids import FIELD_ID, field_id
+from lakebed.columns.schema import Field, Schema
 from lakebed.types import FieldType
 
 

@@ -17,10 +17,10 @@ from blizzard.model.settings import RollingPolicy, Sizing
 from blizzard.model.source.form import Form, SkipRule
 from blizzard.worker.stores import OpenedStores
 from blizzard.worker.unit import run_unit
+from lakebed.columns.schema import Field, Schema
 from lakebed.documents.source_record import Stage
 from lakebed.errors import StoreDenied
 from lakebed.partition import Template
-from lakebed.schema import Field, Schema
 from lakebed.telemetry.measures import Count
 from lakebed.types import FieldType
 from tests.support import builders
@@ -245,7 +245,7 @@ from blizzard.worker.stores import OpenedStores
 from blizzard.worker.unit import run_unit
 from blizzard.worker.output.parquet import RollingWriter
 from lakebed.partition import Template
-from lakebed.schema import Field, Schema
+from lakebed.columns.schema import Field, Schema
 from lakebed.types import FieldType
 from lakebed.storage.store import ObjectFacts, Store
 from tests.support.builders import NOON, listed, ndjson, put, unit, work

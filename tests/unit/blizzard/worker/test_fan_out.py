@@ -12,8 +12,8 @@ from blizzard.model.files import ClosedFile
 from blizzard.model.settings import RollingPolicy, Sizing
 from blizzard.worker.output.fan_out import PartitionedWriter
 from blizzard.worker.output.parquet import RollingWriter, batch_cost
+from lakebed.columns.schema import Field, Schema
 from lakebed.partition import Template
-from lakebed.schema import Field, Schema
 from lakebed.types import FieldType
 from tests.support.builders import Hands
 from tests.unit.blizzard.worker.test_parquet import open_files

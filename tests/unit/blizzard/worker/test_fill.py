@@ -7,7 +7,7 @@ import pytest
 
 from blizzard.model.rewriting import Target
 from blizzard.worker.fill import MOST_ROWS, Filling
-from lakebed.schema import Field, Reading
+from lakebed.columns.schema import Field, Reading
 from lakebed.types import RESCUED, FieldType
 
 NUMBER = Field(name="n", type=FieldType.INT64)

@@ -9,9 +9,9 @@ from blizzard.model.predicate import parse
 from blizzard.model.rewriting import ActiveFile, RowRanges, RowsWhere
 from blizzard.worker.leave_out import LeavingOut
 from blizzard.worker.output.origins import MOST_STRETCHES, runs_without
+from lakebed.columns.schema import Field, Schema
 from lakebed.documents.data_file import Run
 from lakebed.layout import TablePath
-from lakebed.schema import Field, Schema
 from lakebed.types import FieldType
 
 COLUMNS = Schema(

@@ -23,9 +23,9 @@ from blizzard.worker.output.origins import (
 )
 from blizzard.worker.output.parquet import RollingWriter
 from lakebed.clock import Clock
+from lakebed.columns.schema import Field, Schema
 from lakebed.documents.data_file import Run
 from lakebed.documents.source_record import Unread
-from lakebed.schema import Field, Schema
 from lakebed.types import FieldType
 from tests.support.builders import listed, ndjson, put, rows, unit
 from tests.support.units import Place

@@ -13,8 +13,8 @@ from blizzard.model.settings import Sizing
 from blizzard.model.source.form import Form, SkipRule
 from blizzard.worker.stores import OpenedStores
 from blizzard.worker.unit import run_unit
+from lakebed.columns.schema import Field, Schema
 from lakebed.partition import Template
-from lakebed.schema import Field, Schema
 from lakebed.types import FieldType, UnknownFields
 from tests.support import builders
 from tests.support.builders import listed, put, unit

@@ -6,7 +6,7 @@ from blizzard.model.limits import BLOCK_BYTES
 from blizzard.worker.ndjson.decoder import Decoder
 from blizzard.worker.progress import NoProgressChannel
 from blizzard.worker.unit_look import UnitLook
-from lakebed.schema import Schema
+from lakebed.columns.schema import Schema
 from lakebed.types import UnknownFields
 from tests.support.builders import source_file
 

@@ -2,11 +2,11 @@ from dataclasses import replace
 
 import pytest
 
+from lakebed.columns.schema import Field, Schema
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry, digest_number
 from lakebed.documents.source_record import Failure, SourceRecord, Stage
 from lakebed.layout import TablePath
-from lakebed.schema import Field, Schema
 from lakebed.types import FieldType, Handoff
 from penguin.model.backlog import Backlog, Position, ReadyEntry
 from penguin.model.commit import Releasable

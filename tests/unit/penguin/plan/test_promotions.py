@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from lakebed.columns.schema import Field, Schema
 from lakebed.documents.replacement import Replacement
 from lakebed.layout import file_name, held_transaction
-from lakebed.schema import Field, Schema
 from lakebed.types import FieldType, Handoff
 from penguin.model.commit import HeldState
 from penguin.model.table import TableFacts

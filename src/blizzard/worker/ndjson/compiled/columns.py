@@ -15,7 +15,7 @@ from blizzard.worker.ndjson.compiled.text import gather
 from blizzard.worker.ndjson.compiled.vector import WIDTH
 from blizzard.worker.ndjson.taking import taker
 from blizzard.worker.ndjson.values import Number, Refused
-from lakebed.schema import Field
+from lakebed.columns.schema import Field
 from lakebed.types import FieldType
 
 _STRING = (syntax.TEXT, syntax.ESCAPED)

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from blizzard.worker.ndjson.values import DAY_MICROS, FIRST_MICROS, LAST_MICROS, binary
-from lakebed.arrow_types import ARROW
-from lakebed.schema import Field
+from lakebed.columns.arrow_types import ARROW
+from lakebed.columns.schema import Field
 from lakebed.types import FieldType
 
 _NAIVE = pa.timestamp("us")

@@ -23,7 +23,7 @@ from blizzard.worker.ndjson.compiled.vector import WIDTH
 from blizzard.worker.ndjson.level import is_shared, levels
 from blizzard.worker.ndjson.lines import Block, Decoded
 from blizzard.worker.ndjson.values import Refused
-from lakebed.schema import Schema
+from lakebed.columns.schema import Schema
 from lakebed.types import KEEPING, OnMismatch, UnknownFields
 
 _PADDING = bytes(WIDTH)

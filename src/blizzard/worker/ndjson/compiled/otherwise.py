@@ -34,7 +34,7 @@ from blizzard.worker.ndjson.values import (
     Number,
     Refused,
 )
-from lakebed.schema import AS_WRITTEN, Field
+from lakebed.columns.schema import AS_WRITTEN, Field
 from lakebed.types import FieldType
 
 Rows = npt.NDArray[np.bool_]

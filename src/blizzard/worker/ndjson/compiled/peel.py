@@ -29,7 +29,7 @@ from blizzard.worker.ndjson.compiled.page import Found, Page
 from blizzard.worker.ndjson.compiled.refused import fitting, leaf_column, without
 from blizzard.worker.ndjson.compiled.syntax import ABSENT, OBJECT, SIZE, Array
 from blizzard.worker.ndjson.level import Place, is_taken, level_of, places_inside
-from lakebed.schema import Field
+from lakebed.columns.schema import Field
 from lakebed.types import KEEPING, FieldType, UnknownFields
 
 MAX_LEARNED = 100

@@ -31,7 +31,7 @@ from blizzard.worker.ndjson.compiled.page import Page
 from blizzard.worker.ndjson.compiled.syntax import ABSENT, ESCAPED, INTEGER, OBJECT, SIZE
 from blizzard.worker.ndjson.taking import taker
 from blizzard.worker.ndjson.values import JsonValue, Refused, binary
-from lakebed.schema import Field
+from lakebed.columns.schema import Field
 from lakebed.types import FieldType
 
 Flags = npt.NDArray[np.bool_]

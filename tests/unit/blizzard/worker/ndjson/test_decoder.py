@@ -15,9 +15,9 @@ from blizzard.worker.ndjson.decoder import OTHER_FIELDS, USUAL_LIMITS, BadLine, 
 from blizzard.worker.ndjson.exact import ExactPath, Span
 from blizzard.worker.ndjson.lines import Block, blocks
 from blizzard.worker.ndjson.mixed import MixedPath
-from lakebed.arrow_types import ARROW
+from lakebed.columns.arrow_types import ARROW
+from lakebed.columns.schema import Field, Schema
 from lakebed.errors import LakeError, Whose
-from lakebed.schema import Field, Schema
 from lakebed.types import FieldType
 
 ID = Schema((Field(name="id", type=FieldType.INT64),))

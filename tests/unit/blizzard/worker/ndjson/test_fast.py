@@ -18,7 +18,7 @@ from blizzard.worker.ndjson.compiled.syntax import MAX_DEPTH
 from blizzard.worker.ndjson.compiled.vector import WIDTH
 from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.lines import BadLine, Block, Decoded
-from lakebed.schema import Field, Schema
+from lakebed.columns.schema import Field, Schema
 from lakebed.types import FieldType
 
 LIMIT = 1 << 20
@@ -352,7 +352,7 @@ def test_a_user_who_wants_nothing_compiled_means_code_of_his_own():
     code = (
         "from blizzard.worker.ndjson.compiled.fast import FastPath\n"
         "from blizzard.worker.ndjson.lines import Block\n"
-        "from lakebed.schema import Field, Schema\n"
+        "from lakebed.columns.schema import Field, Schema\n"
         "from lakebed.types import FieldType\n"
         "schema = Schema((Field(name='v', type=FieldType.INT64),))\n"
         "block = Block(data=b'{\"v\":7}', first_line=1, lines=1)\n"

@@ -9,7 +9,7 @@ import pytest
 from blizzard.worker.ndjson.decoder import Decoder
 from blizzard.worker.ndjson.forms.framer import MAX_PLACES, Framer
 from blizzard.worker.ndjson.lines import BadLine, BrokenDocument, Place
-from lakebed.schema import Field, Schema
+from lakebed.columns.schema import Field, Schema
 from lakebed.types import FieldType
 
 ID = Schema((Field(name="id", type=FieldType.INT64, nullable=False),))

@@ -8,7 +8,7 @@ import pytest
 from blizzard.worker.ndjson.decoder import BadLine, Decoded, Decoder
 from blizzard.worker.ndjson.exact import ExactPath, Span
 from blizzard.worker.ndjson.lines import Block
-from lakebed.schema import ELEMENT, Field, Reading, Schema
+from lakebed.columns.schema import ELEMENT, Field, Reading, Schema
 from lakebed.types import RESCUED, FieldType, OnBadRecord, OnMismatch, UnknownFields
 
 AROUND = 90

@@ -15,7 +15,7 @@ from blizzard.worker.ndjson.compiled.syntax import INTEGER, NUMBER, TEXT
 from blizzard.worker.ndjson.compiled.vector import WIDTH
 from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.lines import BadLine, Block
-from lakebed.schema import Field, Schema
+from lakebed.columns.schema import Field, Schema
 from lakebed.types import FieldType
 
 LIMIT = 1 << 20

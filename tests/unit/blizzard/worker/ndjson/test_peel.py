@@ -11,7 +11,7 @@ import pytest
 from blizzard.worker.ndjson.compiled.fast import FastPath
 from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.lines import Block, Decoded
-from lakebed.schema import ELEMENT, VALUE, Field, Reading, Schema
+from lakebed.columns.schema import ELEMENT, VALUE, Field, Reading, Schema
 from lakebed.types import FieldType, UnknownFields
 
 LIMIT = 1 << 20

@@ -10,7 +10,7 @@ from blizzard.model.source.form import SkipRule
 from blizzard.worker.ndjson.decoder import BadLine, Decoded, Decoder
 from blizzard.worker.ndjson.forms.skip import Skipper
 from blizzard.worker.ndjson.lines import Block
-from lakebed.schema import Field, Schema
+from lakebed.columns.schema import Field, Schema
 from lakebed.types import FieldType
 
 ID = Schema((Field(name="id", type=FieldType.INT64),))

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from lakebed.schema import Field, Schema
+from lakebed.columns.schema import Field, Schema
 from lakebed.types import FieldType
 
 ID = Field(name="id", type=FieldType.INT64, nullable=False)

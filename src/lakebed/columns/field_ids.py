@@ -12,8 +12,8 @@ from typing import Any, cast
 
 import pyarrow as pa
 
-from lakebed.field_path import FieldPath, format_path
-from lakebed.schema import ELEMENT, KEY, VALUE, Field
+from lakebed.columns.field_path import FieldPath, format_path
+from lakebed.columns.schema import ELEMENT, KEY, VALUE, Field
 
 FIELD_ID = b"PARQUET:field_id"
 """Where Arrow keeps the id that a field gets in a Parquet file."""

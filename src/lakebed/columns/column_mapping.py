@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from lakebed.field_path import FieldPath
-from lakebed.schema import ELEMENT, KEY, VALUE
+from lakebed.columns.field_path import FieldPath
+from lakebed.columns.schema import ELEMENT, KEY, VALUE
 
 MODE = "delta.columnMapping.mode"
 PHYSICAL_NAME = "delta.columnMapping.physicalName"

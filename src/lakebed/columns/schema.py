@@ -111,7 +111,7 @@ class Field:
         """Return the field's type in memory and in data files."""
         import pyarrow as pa  # noqa: PLC0415 - most of penguin needs no Arrow
 
-        from lakebed.arrow_types import ARROW  # noqa: PLC0415
+        from lakebed.columns.arrow_types import ARROW  # noqa: PLC0415
 
         match self.type:
             case FieldType.DECIMAL:
