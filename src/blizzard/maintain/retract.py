@@ -395,7 +395,6 @@ def _refuse_read_since(store: Reader, pipeline: str, content: Content, history: 
     now = {key: Named.of(key, known(key)) for key in content.before}
     if now != content.before or history.columns != content.known:
         raise JournalConflict(
-            "the new content was read by a batch meanwhile, or columns were added; nothing was "
-            "done, try again",
+            "a batch read the new content meanwhile, or added columns; nothing was done, try again",
             path=store.describe(layout.journal_folder(pipeline)),
         )

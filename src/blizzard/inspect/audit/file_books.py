@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from blizzard.inspect.audit.findings import Amount, Difference, Kind, Place, Places
 from blizzard.inspect.audit.journal_books import JournalBooks
 from blizzard.inspect.audit.log_books import BEFORE, Active, LogBooks
-from blizzard.inspect.audit.shapes import partition_shown, why_not_held
+from blizzard.inspect.audit.shapes import disagreements, why_not_held
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
 from lakebed.documents.log_version import TableShape
@@ -246,35 +246,9 @@ class FileBooks:
         )
 
     def _compare(self, file: FinishedFile, one: Active, entry: Entry) -> Iterator[Difference]:
-        path = file.filename
-        told = f"entry {entry.sequence} says of {path}: "
-        if one.size != file.size:
-            yield self._differs(
-                Kind.FILE_SIZE_DIFFERS,
-                f"{told}{file.size} bytes; the log says {one.size}",
-                entry,
-                path,
-            )
-        if one.rows != file.record_count:
-            yield self._differs(
-                Kind.FILE_ROWS_DIFFER,
-                f"{told}{plural(file.record_count, 'row')}; the log's statistics say "
-                f"{'nothing' if one.rows is None else one.rows}",
-                entry,
-                path,
-            )
-        shape = self.log.shape_at(one.version)
-        names = {} if shape is None else shape.names
-        values = tuple(
-            sorted((names.get(name, name), v or None) for name, v in file.partition_values.items())
-        )
-        if one.values != values:
-            yield self._differs(
-                Kind.FILE_PARTITION_DIFFERS,
-                f"{told}{partition_shown(values)}; the log says {partition_shown(one.values)}",
-                entry,
-                path,
-            )
+        for kind, what in disagreements(file, one, self.log.shape_at(one.version)):
+            told = f"entry {entry.sequence} says of {file.filename}: {what}"
+            yield self._differs(kind, told, entry, file.filename)
 
     def _replaced(self, entry: Entry, journal: JournalBooks) -> Iterator[Difference]:
         """Look up what an entry does to other files: all of it was done, or nothing."""

@@ -1,10 +1,14 @@
-"""Whether a table with one schema can hold files that were written with another. Pure."""
+"""Whether a table shows files as they were written: their columns, sizes and partitions. Pure."""
 
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from blizzard.inspect.audit.findings import Kind
+from blizzard.inspect.audit.log_books import Active
+from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.log_version import TableShape
+from lakebed.units import plural
 
 READ_AS: Mapping[str, frozenset[str]] = {
     "long": frozenset({"integer", "short", "byte"}),
@@ -66,6 +70,29 @@ def _named(kind: Any) -> str:  # noqa: ANN401
 
 def _listed(names: tuple[str, ...]) -> str:
     return ", ".join(names) or "nothing"
+
+
+def disagreements(
+    file: FinishedFile, one: Active, shape: TableShape | None
+) -> Iterator[tuple[Kind, str]]:
+    """Yield in what an entry and the log disagree on a data file."""
+    if one.size != file.size:
+        yield Kind.FILE_SIZE_DIFFERS, f"{file.size} bytes; the log says {one.size}"
+    if one.rows != file.record_count:
+        yield (
+            Kind.FILE_ROWS_DIFFER,
+            (
+                f"{plural(file.record_count, 'row')}; the log's statistics say "
+                f"{'nothing' if one.rows is None else one.rows}"
+            ),
+        )
+    names = {} if shape is None else shape.names
+    values = tuple(
+        sorted((names.get(name, name), v or None) for name, v in file.partition_values.items())
+    )
+    if one.values != values:
+        shown = partition_shown(values)
+        yield Kind.FILE_PARTITION_DIFFERS, f"{shown}; the log says {partition_shown(one.values)}"
 
 
 def partition_shown(values: tuple[tuple[str, str | None], ...]) -> str:
