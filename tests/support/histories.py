@@ -12,6 +12,7 @@ from blizzard.handoff.dead_letters import letters
 from lakebed import layout
 from lakebed.clock import uuid7
 from lakebed.documents.entry import Entry, digest, encode
+from lakebed.documents.merge import Merge, MergedFile
 from lakebed.documents.quarantine_file import BadLines, QuarantineFile, Resolved
 from lakebed.documents.replacement import Replacement
 from lakebed.documents.source_record import Failure, SourceRecord, Stage
@@ -25,7 +26,7 @@ SOURCES = {"default": "s3://bucket/in", "other": "s3://bucket/other"}
 PATHS = ("a/1.ndjson", "a/2.ndjson", "b/1.ndjson", "c.ndjson", "d.ndjson")
 STEPS = (
     "batch", "bad batch", "part", "gone", "retry", "redo", "replay", "discard", "gc", "promote",
-    "retract", "erase",
+    "retract", "erase", "compact",
     "moved", "inherited", "closed", "clock back",
 )  # fmt: skip
 """What can happen in a journal; each comes with a number that chooses among what there is."""
@@ -77,6 +78,11 @@ class Story:
                 new = finished_file(f"new-{len(self.entries)}.parquet")
                 one = Replacement(old=old, old_size=100, new=new, left_out=choice % 3)
                 self._append("erase", replaced=(one,), erased={"s3://bucket/in/a": 1})
+            case "compact" if self.units:
+                path = TablePath(f"{sorted(self.units)[choice % len(self.units)]}.parquet")
+                old = MergedFile(path=path, size=100, rows=choice)
+                new = finished_file(f"new-{len(self.entries)}.parquet")
+                self._append("compact", merged=(Merge(old=(old,), new=(new,)),))
             case _:
                 self._note(step, choice)
 

@@ -35,6 +35,8 @@ OPEN_SETS = {"penguin_pipeline_stopped"}
 """Gauges one of whose labels is a name that only the table directory knows."""
 NEVER_A_STEPS = {
     "catalog_conflict",  # beside the steps
+    "cluster_by_invalid",  # a command, or beside the steps
+    "pipelines_failed",  # of a call from Python
     "catalog_denied",  # beside the steps
     "catalog_missing",  # beside the steps
     "catalog_unavailable",  # beside the steps

@@ -251,12 +251,15 @@ class _Unit:
                 position.took(decoded.taken, file.skip + tally.lines)
                 kept.add(self.outputs.slices(decoded, file, tally.lines - decoded.lines))
                 decoded_bytes += decoded.size
-                if own is None and (decoded_bytes + bad_bytes > on_disk or bad_bytes > budget):
+                held = decoded_bytes + bad_bytes
+                # A batch that is old enough does not wait for the rest of a large file.
+                ends = held > budget and self._is_to_end(position)
+                if own is None and (ends or held > on_disk or bad_bytes > budget):
                     own = self.outputs.new()
                 if own is not None:
                     self.outputs.write(own, kept.take(), file)
                     self.outputs.set_aside(own, bad.hand_over())
-                    if self._is_to_end(position):
+                    if ends:
                         self._require_unchanged(file)
                         position.require_counted(file, tally.lines)
                         unread = position.rest_of(file, tally.lines)

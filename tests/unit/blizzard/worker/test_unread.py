@@ -276,9 +276,9 @@ def test_an_older_program_does_not_take_the_lines_for_the_first_ones(tmp_path: P
     entry = decode_entry(path.read_bytes(), "it")
     assert json.loads(encode(replace(entry, sources=())))["format"] == 1
     with pytest.raises(
-        DocumentUnreadable, match="format 6, but this program reads formats up to 5"
+        DocumentUnreadable, match="format 7, but this program reads formats up to 6"
     ):
-        decode_entry(path.read_bytes().replace(b'"format":2', b'"format":6'), "it")
+        decode_entry(path.read_bytes().replace(b'"format":2', b'"format":7'), "it")
 
     store = Store(str(bench.table), no_options())
     history = read_history(store, "default")
