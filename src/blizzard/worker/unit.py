@@ -229,9 +229,8 @@ class _Unit:
     ) -> None:
         """Read one source file into the shared group or, if it is large, into one of its own."""
         tally = Tally()
-        budget = self.decoded_budget
-        kept = Kept(self.folder, budget)
-        on_disk = budget * (1 if self._fills_a_file(file) else ON_DISK)
+        kept = Kept(self.folder, self.decoded_budget)
+        on_disk = self.decoded_budget * (1 if self._fills_a_file(file) else ON_DISK)
         bad = BadOfFile(file, self.work.quarantine)
         decoded_bytes = bad_bytes = 0
         own: Group | None = None
@@ -253,8 +252,8 @@ class _Unit:
                 decoded_bytes += decoded.size
                 held = decoded_bytes + bad_bytes
                 # A batch that is old enough does not wait for the rest of a large file.
-                ends = held > budget and self._is_to_end(position)
-                if own is None and (ends or held > on_disk or bad_bytes > budget):
+                ends = held > self.decoded_budget and self._is_to_end(position)
+                if own is None and (ends or held > on_disk or bad_bytes > self.decoded_budget):
                     own = self.outputs.new()
                 if own is not None:
                     self.outputs.write(own, kept.take(), file)
