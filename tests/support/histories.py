@@ -80,9 +80,9 @@ class Story:
                 self._append("erase", replaced=(one,), erased={"s3://bucket/in/a": 1})
             case "compact" if self.units:
                 path = TablePath(f"{sorted(self.units)[choice % len(self.units)]}.parquet")
-                old = MergedFile(path=path, size=100, rows=choice)
+                small = MergedFile(path=path, size=100, rows=choice)
                 new = finished_file(f"new-{len(self.entries)}.parquet")
-                self._append("compact", merged=(Merge(old=(old,), new=(new,)),))
+                self._append("compact", merged=(Merge(old=(small,), new=(new,)),))
             case _:
                 self._note(step, choice)
 
