@@ -1,0 +1,44 @@
+"""A compaction on a real Spark session: tasks put the files of each partition together."""
+
+import pytest
+
+from tests.support.builders import entries
+from tests.support.compactions import crowded
+from tests.support.erasures import FIELDS
+from tests.support.spark import shared_runner
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("session")]
+TOLD = {**FIELDS, "provenance": ["file", "line"]}
+DAYS = ("2024-01-01", "2024-01-02")
+
+
+def test_tasks_put_the_files_of_each_partition_together_and_sort_their_rows(tmp_path):
+    desk = crowded(
+        tmp_path,
+        TOLD,
+        files=0,
+        partition_by={"prefix_template": "date=%Y-%m-%d"},
+        compact={"cluster_by": ["user"]},
+    )
+    for number in range(4):
+        for place, day in enumerate(DAYS):
+            first = 10 * place + 2 * number
+            rows = [{"id": first + one, "user": f"user-{9 - number}-{one}"} for one in (0, 1)]
+            desk.land(f"date={day}/{number}.ndjson", *rows)
+        desk.ingest()
+    before, version = desk.rows(), desk.version
+    assert len(desk.active) == 8
+    done = desk.tidy(runner=shared_runner())
+    assert (done.failed, done.gave_way) == ((), None)
+    assert sorted(path.partition("/")[0] for path in desk.active) == [f"date={day}" for day in DAYS]
+    assert desk.rows() == before
+    assert desk.rows(version) == before
+    assert [one.sorted_by for one in entries(desk.table)[-1].merged] == [("user",)] * 2
+    audit = desk.audited()
+    assert audit.is_balanced, audit.differences
+    amounts = {one.value: found.rows for one, found in audit.places.amounts.items() if found.rows}
+    assert amounts == {"in_table": 16, "replaced": 16}
+    # Sorted rows are found by what they say of themselves.
+    desk.retract(f"date={DAYS[1]}/2.ndjson", runner=shared_runner())
+    desk.penguin()
+    assert desk.ids() == [row["id"] for row in before if row["id"] not in (14, 15)]
