@@ -117,3 +117,19 @@ def test_values_without_a_column_stay_readable(lake):
     lake.write(fewer, "  unknown_fields: rescue\n")
     assert Penguin(lake.table).drain().held == {}
     assert lake.table.rows()[0]["_rescued"] == '{"name":"n1"}'
+
+
+def test_columns_that_say_where_rows_came_from_have_the_names_of_the_table(lake):
+    """The values of these columns repeat, and are dictionaries until they are written."""
+    kinds = {"_file": "string", "_line": "long", "_batch": "string", "_ingested_at": "timestamp"}
+    more = [field(name, kind, 11 + place) for place, (name, kind) in enumerate(kinds.items())]
+    make_mapped(lake.table, "name", [*COLUMNS, *more])
+    lake.land(1, 2)
+    lake.write(schema="  provenance: [file, line, batch, ingested_at]\n")
+    penguin = Penguin(lake.table).drain()
+    assert (penguin.codes, penguin.held) == ({}, {})
+    found = sorted(lake.table.rows(), key=lambda one: one["id"])
+    assert [one["_line"] for one in found] == [1, 2]
+    assert {one["_file"].rpartition("/")[2] for one in found} == {"1.ndjson"}
+    assert None not in {one[name] for one in found for name in ("_batch", "_ingested_at")}
+    assert [one["list"] for one in found] == [row(1)["list"], row(2)["list"]]

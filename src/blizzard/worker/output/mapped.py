@@ -47,9 +47,20 @@ def _physical_type(kind: Any, path: FieldPath, columns: ColumnMapping) -> pa.Dat
 def as_in_files(table: pa.Table, columns: ColumnMapping) -> pa.Table:
     """Return the same rows under the names of files, at every depth."""
     schema = physical_schema(table.schema, columns)
+    found = map(_under, table.columns, schema)
+    return pa.Table.from_arrays([*found], schema=schema)
+
+
+def _under(column: "pa.ChunkedArray[Any]", field: "pa.Field[Any]") -> "pa.ChunkedArray[Any]":
+    """Return a column as a field that has the same type, but for the names inside of it."""
+    if not pa.types.is_nested(field.type):
+        # Nothing is copied; a dictionary could not be read back alone, either.
+        return column
+    schema = pa.schema([field])
+    batches = (pa.record_batch([chunk], names=[field.name]) for chunk in column.chunks)
     # A serialised batch has no names, so the same bytes are read back under others.
-    batches = (pa.ipc.read_record_batch(one.serialize(), schema) for one in table.to_batches())
-    return pa.Table.from_batches(batches, schema)
+    read = (pa.ipc.read_record_batch(one.serialize(), schema) for one in batches)
+    return pa.Table.from_batches(read, schema).column(0)
 
 
 def logical_paths(schema: pa.Schema, columns: ColumnMapping) -> dict[str, str]:
