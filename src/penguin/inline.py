@@ -242,6 +242,7 @@ def table_files(uri: str, options: StorageOptions) -> "TableFiles | None":
 
     Raise where penguin would not commit the replacement of any file.
     """
+    from lakebed.columns.column_mapping import mapping_of  # noqa: PLC0415
     from penguin.delta.snapshot import look_at  # noqa: PLC0415
     from penguin.model.errors import TableUnsupported  # noqa: PLC0415
 
@@ -252,7 +253,9 @@ def table_files(uri: str, options: StorageOptions) -> "TableFiles | None":
     why = table.why_no_removal()
     if why is not None:
         raise TableUnsupported(f"no file of this table can be replaced: {why}", table=uri)
-    return TableFiles(schema=dict(table.facts.schema), files=table.file_facts())
+    schema = dict(table.facts.schema)
+    mapping = mapping_of(schema, table.facts.configuration)
+    return TableFiles(schema=schema, files=table.file_facts(), mapping=mapping)
 
 
 def files_to_read(uri: str, options: StorageOptions) -> "TableFiles | None":
@@ -298,3 +301,5 @@ class TableFiles:
 
     schema: dict[str, Any]
     files: "Mapping[str, FileFacts]"
+    mapping: "ColumnMapping | None" = None
+    """How files hold its columns; None where it maps none, or where nobody asked."""

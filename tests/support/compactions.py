@@ -14,6 +14,7 @@ from tests.support.retractions import open_sink
 from tests.support.runner import InProcessRunner
 
 AT_ONCE = {"quiet_secs": 0}
+DAYS = ("2024-01-01", "2024-01-02")
 
 
 class Crowded(Forgetful):
@@ -56,6 +57,28 @@ class Crowded(Forgetful):
         while pipeline.step():
             pass
         return told
+
+    def lands_every_day(self, number: int) -> None:
+        """Bring a small file with two rows into the partition of each day."""
+        for place, day in enumerate(DAYS):
+            first = 100 * place + 2 * number
+            rows = [{"id": first + one, "user": f"user-{50 - number}-{one}"} for one in (0, 1)]
+            self.land(f"date={day}/{number}.ndjson", *rows)
+        self.ingest()
+
+
+def crowded_by_day(folder: Path) -> Crowded:
+    """Return a table with four small files in each of two partitions, to be sorted by users."""
+    desk = crowded(
+        folder,
+        {**FIELDS, "provenance": ["file", "line"]},
+        files=0,
+        partition_by={"prefix_template": "date=%Y-%m-%d"},
+        compact={"cluster_by": ["user"]},
+    )
+    for number in range(4):
+        desk.lands_every_day(number)
+    return desk
 
 
 def crowded(

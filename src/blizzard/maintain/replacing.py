@@ -20,6 +20,7 @@ from blizzard.maintain.references import entries_in
 from blizzard.model.rewriting import ActiveFile, RewriteFailed, Rewriting, Rewritten
 from blizzard.model.settings import PipelineSettings
 from lakebed import layout
+from lakebed.columns.column_mapping import ColumnMapping
 from lakebed.documents.entry import Entry
 from lakebed.errors import FilesCollected, JournalConflict, LakeError, ObjectMissing, Whose
 from lakebed.journal import JournalReader
@@ -57,6 +58,8 @@ class TableNow:
     """As Delta writes it."""
     files: Mapping[str, ActiveFile]
     """Its data files by their names."""
+    mapping: ColumnMapping | None = None
+    """How files hold its columns; None where it maps none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

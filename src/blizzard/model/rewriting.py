@@ -15,6 +15,7 @@ from blizzard.model.json_path import member_path, steps
 from blizzard.model.predicate import Predicate
 from blizzard.model.settings import UploadSettings
 from lakebed.clock import Clock
+from lakebed.columns.column_mapping import ColumnMapping
 from lakebed.columns.schema import Field, Schema
 from lakebed.documents.data_file import FinishedFile, Run
 from lakebed.layout import TablePath
@@ -194,6 +195,8 @@ class Merging(Rewriting):
     """The columns of the table: files have those that were there when they were written."""
     row_group_size: int
     """Arrow bytes."""
+    mapping: ColumnMapping | None = None
+    """How files of the table hold its columns; None where it maps none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

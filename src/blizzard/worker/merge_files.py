@@ -26,6 +26,7 @@ from blizzard.model.rewriting import (
     MergeOutcome,
     Merging,
 )
+from blizzard.worker.output.mapped import physical_schema
 from blizzard.worker.output.upload import Uploads
 from blizzard.worker.plain_types import plain_schema, read_group
 from blizzard.worker.record import failure_of
@@ -101,14 +102,14 @@ def common_schema(schemas: Sequence[pa.Schema], work: Merging) -> pa.Schema:
     kinds = {one.name: one.arrow_type() for one in work.columns.fields}
     names = [name for name in kinds if name in there]
     names += [name for name in there if name not in kinds]
-    return with_field_ids(
-        pa.schema(
-            [
-                pa.field(name, kinds.get(name, there[name].type), nullable=name not in required)
-                for name in names
-            ]
-        )
+    found = pa.schema(
+        [
+            pa.field(name, kinds.get(name, there[name].type), nullable=name not in required)
+            for name in names
+        ]
     )
+    # Readers that go by ids find a column under the id that the table has for it.
+    return with_field_ids(found) if work.mapping is None else physical_schema(found, work.mapping)
 
 
 def _fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:

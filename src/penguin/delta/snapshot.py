@@ -160,12 +160,12 @@ class Snapshot:
         if ROW_TRACKING in self.facts.features:
             return (
                 "the table tracks its rows, and rows that stay must keep the ids that they have: "
-                "delete rows of this table with Spark"
+                "use Spark's DELETE or OPTIMIZE on this table"
             )
         if holds_columns_otherwise(self.facts):
             return (
-                "the table calls its columns otherwise in its files (column mapping): delete rows "
-                "of this table with Spark"
+                "the table calls its columns otherwise in its files (column mapping): use Spark's "
+                "DELETE or OPTIMIZE on this table"
             )
         return None
 

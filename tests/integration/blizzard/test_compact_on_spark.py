@@ -3,29 +3,14 @@
 import pytest
 
 from tests.support.builders import entries
-from tests.support.compactions import crowded
-from tests.support.erasures import FIELDS
+from tests.support.compactions import DAYS, crowded_by_day
 from tests.support.spark import shared_runner
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("session")]
-TOLD = {**FIELDS, "provenance": ["file", "line"]}
-DAYS = ("2024-01-01", "2024-01-02")
 
 
 def test_tasks_put_the_files_of_each_partition_together_and_sort_their_rows(tmp_path):
-    desk = crowded(
-        tmp_path,
-        TOLD,
-        files=0,
-        partition_by={"prefix_template": "date=%Y-%m-%d"},
-        compact={"cluster_by": ["user"]},
-    )
-    for number in range(4):
-        for place, day in enumerate(DAYS):
-            first = 10 * place + 2 * number
-            rows = [{"id": first + one, "user": f"user-{9 - number}-{one}"} for one in (0, 1)]
-            desk.land(f"date={day}/{number}.ndjson", *rows)
-        desk.ingest()
+    desk = crowded_by_day(tmp_path)
     before, version = desk.rows(), desk.version
     assert len(desk.active) == 8
     done = desk.tidy(runner=shared_runner())
@@ -41,4 +26,4 @@ def test_tasks_put_the_files_of_each_partition_together_and_sort_their_rows(tmp_
     # Sorted rows are found by what they say of themselves.
     desk.retract(f"date={DAYS[1]}/2.ndjson", runner=shared_runner())
     desk.penguin()
-    assert desk.ids() == [row["id"] for row in before if row["id"] not in (14, 15)]
+    assert desk.ids() == [row["id"] for row in before if row["id"] not in (104, 105)]

@@ -123,7 +123,7 @@ def table_log(settings: PipelineSettings, table: TableSettings | None = None) ->
             )
             for path, facts in found.files.items()
         }
-        return TableNow(schema=found.schema, files=files)
+        return TableNow(schema=found.schema, files=files, mapping=found.mapping)
 
     def check(schema: dict[str, object], partition_columns: tuple[str, ...]) -> None:
         inline.check_schema(rules, schema, partition_columns, mode_is_known=mode_is_known)

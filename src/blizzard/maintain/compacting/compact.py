@@ -155,6 +155,7 @@ def compact(
         marks={"pipeline": settings.name, "journal": standing.last.journal},
         clock=clock,
         columns=found.columns,
+        mapping=standing.table.mapping,
         row_group_size=settings.sink.rolling.row_group_size,
     )
     outcomes = rewriter.merge([_group(one, standing.table.files) for one in found.groups], work)
