@@ -17,6 +17,12 @@ from tests.support.tables import TableDirectory
 
 DECLARED = {"fields": [{**ID, "nullable": False}, USER]}
 DATED = {"prefix_template": "date=%Y-%m-%d"}
+SAME = [
+    field("id", "long", 1, "id"),
+    field("user", "string", 2, "user"),
+    field("date", "date", 10, "date"),
+]
+"""Columns that have their own names in files."""
 
 
 def mapped(folder: Path, mode: str, fields: list[dict[str, Any]]) -> Crowded:
@@ -48,12 +54,7 @@ def test_a_table_that_calls_its_columns_otherwise_is_refused_before_anything_is_
 
 
 def test_where_names_are_the_same_new_files_have_the_ids_of_the_table(tmp_path):
-    fields = [
-        field("id", "long", 1, "id"),
-        field("user", "string", 2, "user"),
-        field("date", "date", 10, "date"),
-    ]
-    desk = mapped(tmp_path, "name", fields)
+    desk = mapped(tmp_path, "name", SAME)
     table = TableDirectory(desk.table)
     before = sorted(table.rows(), key=lambda row: int(row["id"]))
     assert desk.tidy().failed == ()
@@ -66,3 +67,19 @@ def test_where_names_are_the_same_new_files_have_the_ids_of_the_table(tmp_path):
     desk.land("date=2024-01-01/later.ndjson", {"id": 9, "user": "x"})
     desk.ingest()
     assert table.ids() == [0, 1, 2, 3, 9]
+
+
+def test_a_compaction_gives_way_to_a_column_that_is_renamed_before_its_commit(tmp_path):
+    desk = mapped(tmp_path, "name", SAME)
+    files = desk.active
+    assert desk.compact().entry is not None
+    log = desk.table / "_delta_log"
+    (first,) = [line for line in (log / f"{0:020}.json").read_text().splitlines() if "meta" in line]
+    renamed = first.replace(r"{\"name\": \"user\"", r"{\"name\": \"person\"")
+    assert renamed != first
+    (log / f"{desk.version + 1:020}.json").write_text(renamed + "\n")
+    desk.penguin()
+    assert desk.active == files
+    found = TableDirectory(desk.table).rows()
+    assert sorted(row["person"] for row in found) == [f"user-{number}" for number in range(4)]
+    assert desk.audited().is_balanced
