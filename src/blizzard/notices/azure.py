@@ -44,7 +44,7 @@ TOKEN_SECS = 3600
 
 Credential = AzureNamedKeyCredential | AzureSasCredential | TokenCredential
 
-ROLE = "the role Storage Queue Data Message Processor"
+ROLE = "the role Storage Queue Data Contributor"
 READER = "the role Storage Queue Data Reader"
 NO_CREDENTIALS = (
     "there are no credentials for the queue that work; set them under "
