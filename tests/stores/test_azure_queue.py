@@ -8,13 +8,14 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from azure.storage.queue import QueueClient
+from azure.storage.queue import QueueClient, generate_queue_sas
 from typer.testing import CliRunner
 
 from blizzard.cli.app import app
@@ -44,13 +45,13 @@ HOUR = 3600
 _names = count()
 
 
-def settings_of(url: str, key: str = ACCOUNT_KEY) -> QueueSettings:
+def settings_of(url: str, key: str = ACCOUNT_KEY, **options: str) -> QueueSettings:
     return QueueSettings(
         url=url,
         endpoint=url.rpartition("/")[0],
         service=QueueService.AZURE,
         account=ACCOUNT,
-        options=StorageOptions({"account_key": key}),
+        options=StorageOptions(options or {"account_key": key}),
     )
 
 
@@ -241,6 +242,30 @@ def test_messages_are_hidden_deleted_and_counted(lake: AzureLake):
         assert queue.depth().waiting == 0
         for gone in (queue.delete, lambda some: queue.hide(some, secs=1)):
             gone([again.receipt])
+
+
+@pytest.mark.parametrize("allowed", ["rpu", "r"])
+def test_a_signature_for_the_queue_is_enough(lake: AzureLake, allowed: str):
+    """By the permissions that the documentation names, and not by fewer."""
+    signature = generate_queue_sas(
+        ACCOUNT,
+        lake.queue.rpartition("/")[2],
+        ACCOUNT_KEY,
+        permission=allowed,
+        expiry=datetime.now(UTC) + timedelta(hours=1),
+    )
+    lake.send("1")
+    settings = settings_of(lake.queue, sas_key=f"?{signature}")
+    with closing(AzureQueue(settings, environment={})) as queue:
+        assert queue.depth().waiting == 1
+        if allowed == "r":
+            with pytest.raises(QueueDenied, match="Storage Queue Data Contributor"):
+                queue.receive(hide_secs=60)
+            return
+        receipts = [each.receipt for each in queue.receive(hide_secs=60)]
+        queue.hide(receipts, secs=60)
+        queue.delete(receipts)
+        assert queue.depth().waiting == 0
 
 
 def test_the_queue_says_what_is_wrong_in_our_words(lake: AzureLake, queues: str):
