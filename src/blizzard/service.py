@@ -10,7 +10,7 @@ from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, assert_never
 
 from blizzard.config.columns import columns_from
 from blizzard.discover.schedule import Pace
@@ -39,6 +39,7 @@ from blizzard.model.progress import Report
 from blizzard.model.settings import (
     BlizzardSettings,
     PipelineSettings,
+    QueueService,
     QueueSettings,
     SinkSettings,
     SparkSettings,
@@ -119,9 +120,17 @@ def on_spark(settings: SparkSettings, **told: Any) -> ServiceRunner:  # noqa: AN
 
 def open_queue(settings: QueueSettings) -> Queue:
     """Open a queue that tells of new files."""
-    from blizzard.notices.sqs import SqsQueue  # noqa: PLC0415 - botocore is optional
+    match settings.service:
+        case QueueService.SQS:
+            from blizzard.notices.sqs import SqsQueue  # noqa: PLC0415 - botocore is optional
 
-    return SqsQueue(settings)
+            return SqsQueue(settings)
+        case QueueService.AZURE:
+            from blizzard.notices.azure import AzureQueue  # noqa: PLC0415 - it is optional, too
+
+            return AzureQueue(settings)
+        case never:
+            assert_never(never)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,13 +1,14 @@
 """Queues for tests: one in memory, and those of moto's server, with what S3 sends to them."""
 
 import json
+from base64 import b64encode
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
-from urllib.parse import quote_plus
+from urllib.parse import quote, quote_plus
 
 from botocore.session import Session
 
@@ -84,6 +85,39 @@ def event_bridge_body(key: str, bucket: str = "lake", kind: str = "Object Create
             },
         }
     )
+
+
+def event_grid(
+    key: str, container: str = "lake", *, cloud_events: bool = False, **data: Any
+) -> dict[str, Any]:
+    """Return an event of Azure's, by Event Grid's own schema or by that of CloudEvents."""
+    topic = "/subscriptions/1/resourceGroups/r/providers/Microsoft.Storage/storageAccounts/store"
+    event = {
+        "subject": f"/blobServices/default/containers/{container}/blobs/{key}",
+        "id": "831e1650-001e-001b-66ab-eeb76e069631",
+        "data": {
+            "api": "PutBlockList",
+            "requestId": "831e1650-001e-001b-66ab-eeb76e000000",
+            "eTag": "0x8D4BCC2E4835CD0",
+            "contentType": "application/octet-stream",
+            "contentLength": 7,
+            "blobType": "BlockBlob",
+            "url": f"https://store.blob.core.windows.net/{container}/{quote(key)}",
+            "sequencer": "00000000000004420000000000028963",
+            "storageDiagnostics": {"batchId": "b68529f3-68cd-4744-baa4-3c0498ec19f0"},
+            **data,
+        },
+    }
+    kind, at = "Microsoft.Storage.BlobCreated", "2024-01-01T12:00:00.2500000Z"
+    if cloud_events:
+        return {"source": topic, "type": kind, "time": at, "specversion": "1.0", **event}
+    its_own = {"dataVersion": "", "metadataVersion": "1"}
+    return {"topic": topic, "eventType": kind, "eventTime": at, **its_own, **event}
+
+
+def in_base64(event: Any) -> str:
+    """Return a body as Event Grid puts it into a storage queue."""
+    return b64encode(json.dumps(event).encode()).decode()
 
 
 def counted(events: Iterable[object]) -> dict[str, int]:

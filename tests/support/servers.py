@@ -14,8 +14,10 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Self
 
 import pytest
 
@@ -25,6 +27,9 @@ HOME = Path(__file__).parents[2] / ".tools/stores"
 PATIENCE_SECS = 60
 UNTIL_OUR_END = '"$@" </dev/null & read -r _; kill -KILL $!; wait $! 2>/dev/null'
 
+AZURITE_OPTIONS = (
+    *("--silent", "--disableTelemetry", "--disableProductStyleUrl", "--skipApiVersionCheck"),
+)
 WEED_PORTS = ("master", "volume", "filer", "s3")
 WEED_IDENTITIES = """\
 {"identities": [{
@@ -43,9 +48,48 @@ def program(name: str) -> str:
     pytest.fail(f"the object store {name} is not installed; run `make test-stores`", pytrace=False)
 
 
+@dataclass
+class Mortal:
+    """A server that keeps its objects on disk, and that can be killed and started again."""
+
+    command: Sequence[str]
+    folder: Path
+    address: str
+    says_hello: str = "/"
+    """The path that answers once it is ready."""
+    saves_every_secs: float = 0.0
+    """What it has said that it did is on disk after so long; at once, unless it is an emulator."""
+    _running: ExitStack = field(default_factory=ExitStack)
+
+    def start(self) -> None:
+        """Start it; it has what it had before."""
+        log = self._running.enter_context(_server(self.command, self.folder))
+        url = f"{self.address}{self.says_hello}"
+        _wait(lambda: _answers(url), self.command[0], log)
+
+    def kill(self) -> None:
+        """Kill it with SIGKILL."""
+        time.sleep(self.saves_every_secs)
+        self._running.close()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_given: object) -> None:
+        self._running.close()
+
+
 @contextmanager
 def seaweedfs() -> Iterator[str]:
-    """Run a SeaweedFS, which speaks S3, until the end of the block; give its address.
+    """Run a SeaweedFS, which speaks S3, until the end of the block; give its address."""
+    with mortal_seaweedfs() as server:
+        yield server.address
+
+
+@contextmanager
+def mortal_seaweedfs() -> Iterator[Mortal]:
+    """Run a SeaweedFS, which speaks S3, until the end of the block.
 
     It keeps its objects in folders, and so it does not list them in the order of their names.
     """
@@ -57,26 +101,56 @@ def seaweedfs() -> Iterator[str]:
             *("-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-s3.config={identities}"),
             *("-s3.port.iceberg=0", "-s3.port.lance=0", "-master.telemetry=false"),
             *("-s3.autoCreateBucket=false", "-volume.max=0", "-master.volumeSizeLimitMB=256"),
+            # Alone, it need not wait long for others before it leads again.
+            *("-master.heartbeatInterval=100ms", "-master.electionTimeout=1s"),
         ]
         for name in WEED_PORTS:
             for suffix in ("port", "port.grpc"):
                 port = ports.enter_context(reserved_port())
                 command.append(f"-{name}.{suffix}={port}")
         (s3,) = (part.partition("=")[2] for part in command if part.startswith("-s3.port="))
-        address = f"http://127.0.0.1:{s3}"
-        with _server(command, folder) as log:
-            _wait(lambda: _answers(f"{address}/status"), "SeaweedFS", log)
-            yield address
+        with Mortal(command, folder, f"http://127.0.0.1:{s3}", says_hello="/status") as server:
+            yield server
 
 
 @contextmanager
 def azurite() -> Iterator[str]:
     """Run an Azurite, which speaks as Azure's blobs do, until the end of the block."""
-    with _folder() as folder:
+    with _azurite("blob") as address:
+        yield address
+
+
+@contextmanager
+def azurite_queues() -> Iterator[str]:
+    """Run an Azurite, which speaks as Azure's storage queues do, until the end of the block."""
+    with _azurite("queue") as address:
+        yield address
+
+
+@contextmanager
+def mortal_azurite() -> Iterator[Mortal]:
+    """Run an Azurite for blobs that keeps them on disk, until the end of the block."""
+    with _folder() as folder, reserved_port() as port:
         command = [
-            *(program("azurite-blob"), "--blobPort", "0", "--inMemoryPersistence", "--silent"),
-            *("--disableTelemetry", "--disableProductStyleUrl", "--skipApiVersionCheck"),
+            *(program("azurite-blob"), "--blobPort", str(port), "--location", str(folder)),
+            *AZURITE_OPTIONS,
         ]
+        # It writes down what it has every five seconds.
+        with Mortal(command, folder, f"http://127.0.0.1:{port}", saves_every_secs=6) as server:
+            yield server
+
+
+MORTAL: dict[str, Callable[[], AbstractContextManager[Mortal]]] = {
+    "seaweedfs": mortal_seaweedfs,
+    "azurite": mortal_azurite,
+}
+
+
+@contextmanager
+def _azurite(service: str) -> Iterator[str]:
+    with _folder() as folder:
+        port = (f"--{service}Port", "0")
+        command = [program(f"azurite-{service}"), *port, "--inMemoryPersistence", *AZURITE_OPTIONS]
         with _server(command, folder) as log:
             yield _said(r"listens on (http://127\.0\.0\.1:\d+)", "Azurite", log)
 

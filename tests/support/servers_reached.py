@@ -75,16 +75,30 @@ def moto_s3() -> Iterator[Contestant]:
 def seaweedfs_s3() -> Iterator[Contestant]:
     """Run a SeaweedFS with a bucket."""
     with seaweedfs() as address:
-        _make_bucket(address)
-        yield Contestant("seaweedfs", "s3", address, s3_options, f"s3://{BUCKET}")
+        yield s3_at(address)
 
 
 @contextmanager
 def azurite_blobs() -> Iterator[Contestant]:
     """Run an Azurite with a container."""
     with azurite() as address:
-        _make_container(address)
-        yield Contestant("azurite", "az", address, _azure_options, f"az://{BUCKET}")
+        yield azure_at(address)
+
+
+def s3_at(address: str) -> Contestant:
+    """Make a bucket at a SeaweedFS; return how it is reached."""
+    _make_bucket(address)
+    return Contestant("seaweedfs", "s3", address, s3_options, f"s3://{BUCKET}")
+
+
+def azure_at(address: str) -> Contestant:
+    """Make a container at an Azurite; return how it is reached."""
+    _make_container(address)
+    return Contestant("azurite", "az", address, _azure_options, f"az://{BUCKET}")
+
+
+REACHED = {"seaweedfs": s3_at, "azurite": azure_at}
+"""How those are reached that can be killed."""
 
 
 @contextmanager

@@ -18,15 +18,18 @@ class QueueStatus:
     messages: int | None = None
     """Waiting to be received, about."""
     in_flight: int | None = None
-    """Received and not deleted, about."""
+    """Received and not deleted, about; None where the queue counts them among the others."""
     error: str | None = None
 
     def sentence(self) -> str:
         """Return it for a person."""
         if self.error is not None:
             return f"the queue of notices cannot be asked: {self.error}; files are found by listing"
+        if self.in_flight is None:
+            waiting = plural(self.messages or 0, "notice")
+            return f"{waiting} waiting or being followed in {self.queue}"
         return (
-            f"{plural(self.messages or 0, 'notice')} waiting and {self.in_flight or 0:,} being "
+            f"{plural(self.messages or 0, 'notice')} waiting and {self.in_flight:,} being "
             f"followed in {self.queue}"
         )
 

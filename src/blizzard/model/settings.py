@@ -5,6 +5,7 @@ They are built from YAML by `blizzard.config.load`; the stages know only this mo
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from blizzard.model.bad_lines import QuarantineLimits
 from blizzard.model.limits import DecodeLimits, LookLimits, SnapshotLimits
@@ -28,6 +29,13 @@ from lakebed.types import (
 from lakebed.units import mebibytes
 
 
+class QueueService(StrEnum):
+    """Whose queue it is."""
+
+    SQS = "sqs"
+    AZURE = "azure"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueSettings:
     """A queue that tells of new files of a source; what is not given, the environment says."""
@@ -35,9 +43,13 @@ class QueueSettings:
     url: str
     endpoint: str
     """The address of the service, which is the beginning of the URL."""
+    service: QueueService = QueueService.SQS
     region: str | None = None
+    account: str = ""
+    """Azure's, which the URL names."""
     options: StorageOptions = field(default_factory=StorageOptions)
-    """By the names `access_key_id`, `secret_access_key`, `session_token` and `profile`."""
+    """By the names `access_key_id`, `secret_access_key`, `session_token` and `profile`; for Azure
+    `account_key`, `sas_key`, `token`, `client_id`, `client_secret` and `tenant_id`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

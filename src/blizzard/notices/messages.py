@@ -1,21 +1,30 @@
 """What the body of a message says: which objects of which buckets were created. Pure.
 
 S3 sends its notifications straight to a queue, through SNS (wrapped, unless raw delivery is on) or
-through EventBridge. Whatever a body is, reading it ends in one of these kinds and never in an
-error: anybody may be allowed to send to a queue.
+through EventBridge; Azure sends its own through Event Grid, by one of two schemas, in base64.
+Whatever a body is, reading it ends in one of these kinds and never in an error: anybody may be
+allowed to send to a queue.
 """
 
 import json
+import re
+from base64 import b64decode
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import unquote_plus
+from urllib.parse import unquote, unquote_plus
 
 from blizzard.model.notices import NoticeKind
 
 DEEPEST = 3
 """How often a message may be wrapped in another: EventBridge to SNS to a queue is once."""
+
+_SUBJECT = re.compile(r"/blobServices/default/containers/([^/]+)/blobs/(.+)", re.DOTALL)
+_TOPIC = re.compile(r"/storageAccounts/([^/]+)$", re.IGNORECASE)
+UNWRITTEN = "CreateFile"
+"""What Azure calls the creation of an empty file in a hierarchical account: the file that is to be
+read is told of when it has been written and closed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +33,8 @@ class Created:
 
     bucket: str
     key: str
+    account: str = ""
+    """Azure's, where it is told."""
     at: datetime | None = None
     size: int | None = None
     etag: str | None = None
@@ -54,7 +65,10 @@ def contents_of(body: str) -> Contents:
 
 def _read(body: object, wraps: int) -> Iterator[Created | NoticeKind]:
     document = _parsed(body)
-    if not isinstance(document, dict) or not wraps:
+    if isinstance(document, list) and document:
+        for event in document:
+            yield _of_event_grid(event)
+    elif not isinstance(document, dict) or not wraps:
         yield NoticeKind.UNREADABLE
     elif document.get("Event") == "s3:TestEvent":
         yield NoticeKind.TEST
@@ -69,14 +83,19 @@ def _read(body: object, wraps: int) -> Iterator[Created | NoticeKind]:
         else:
             yield NoticeKind.OTHER_EVENT  # SNS tells of a subscription.
     else:
-        yield NoticeKind.UNREADABLE
+        yield _of_event_grid(document)
 
 
 def _parsed(body: object) -> object:
+    """Return the JSON of a body, which may be in base64; None if it is none."""
     if not isinstance(body, str):
         return None
     try:
         return json.loads(body)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        return json.loads(b64decode("".join(body.split()), validate=True))
     except (ValueError, RecursionError):
         return None
 
@@ -111,14 +130,48 @@ def _of_event_bridge(document: dict[str, Any]) -> Created | NoticeKind:
     )
 
 
+def _of_event_grid(event: object) -> Created | NoticeKind:
+    """Read an event of Event Grid: by its own schema, or by that of CloudEvents 1.0."""
+    kind, at, topic = (_at(event, name) for name in ("eventType", "eventTime", "topic"))
+    if _at(event, "specversion") is not None:
+        kind, at, topic = (_at(event, name) for name in ("type", "time", "source"))
+    if not isinstance(kind, str):
+        return NoticeKind.UNREADABLE
+    if kind != "Microsoft.Storage.BlobCreated" or _at(event, "data", "api") == UNWRITTEN:
+        return NoticeKind.OTHER_EVENT
+    subject = _at(event, "subject")
+    found = _SUBJECT.fullmatch(subject) if isinstance(subject, str) else None
+    if found is None:
+        return NoticeKind.UNREADABLE
+    account = _TOPIC.search(topic) if isinstance(topic, str) else None
+    return _created(
+        found[1],
+        _blob(_at(event, "data", "url"), found[1]) or found[2],
+        at=at,
+        size=_at(event, "data", "contentLength"),
+        etag=_at(event, "data", "eTag"),
+        account=account[1] if account is not None else "",
+    )
+
+
+def _blob(url: object, container: str) -> str:
+    """Return the name of a blob by its URL, which is encoded; empty where that does not tell it.
+
+    The subject of an event has the name as it is, but spoils characters beyond the first plane.
+    """
+    path = url.partition("://")[2] if isinstance(url, str) else ""
+    return unquote(path.partition(f"/{container}/")[2])
+
+
 def _created(
-    bucket: object, key: object, *, at: object, size: object, etag: object
+    bucket: object, key: object, *, at: object, size: object, etag: object, account: str = ""
 ) -> Created | NoticeKind:
     if not (isinstance(bucket, str) and isinstance(key, str) and bucket and key):
         return NoticeKind.UNREADABLE
     return Created(
         bucket=bucket,
         key=key,
+        account=account,
         at=_time(at),
         size=size if isinstance(size, int) and not isinstance(size, bool) else None,
         etag=etag.strip('"') if isinstance(etag, str) and etag else None,

@@ -49,8 +49,8 @@ class Depth:
     """How many messages are in a queue, about."""
 
     waiting: int
-    in_flight: int
-    """Delivered and not deleted."""
+    in_flight: int | None
+    """Delivered and not deleted; None where the queue counts them among those that wait."""
 
 
 class Queue(Protocol):

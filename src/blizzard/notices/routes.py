@@ -7,6 +7,7 @@ from blizzard.model.notices import Hint
 from blizzard.model.settings import SourceSettings
 from blizzard.notices.messages import Created
 from lakebed.locations import place_of
+from lakebed.storage.options import bare
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,15 +16,22 @@ class Route:
 
     source: str
     bucket: str
+    account: str = ""
+    """Azure's, where the source names it."""
     prefix: str
     """What their keys begin with: nothing, or folders and a slash."""
 
     @classmethod
     def to(cls, source: SourceSettings) -> "Route":
         """Return the route to a source."""
-        place = place_of(source.uri)
+        place = place_of(source.uri, account=_account(source))
         prefix = "".join(f"{folder}/" for folder in place.folders)
-        return cls(source=source.name, bucket=place.bucket, prefix=prefix)
+        return cls(
+            source=source.name,
+            bucket=place.bucket,
+            account=place.account if place.scheme == "az" else "",
+            prefix=prefix,
+        )
 
 
 def hint_for(created: Created, routes: Iterable[Route]) -> Hint | None:
@@ -34,7 +42,8 @@ def hint_for(created: Created, routes: Iterable[Route]) -> Hint | None:
     for route in routes:
         path = created.key.removeprefix(route.prefix)
         inside = created.key.startswith(route.prefix) and path
-        if inside and created.bucket == route.bucket:
+        accounts = {created.account, route.account} - {""}
+        if inside and created.bucket == route.bucket and len(accounts) < 2:
             return Hint(
                 source=route.source,
                 path=path,
@@ -43,3 +52,9 @@ def hint_for(created: Created, routes: Iterable[Route]) -> Hint | None:
                 etag=created.etag,
             )
     return None
+
+
+def _account(source: SourceSettings) -> str:
+    """Return the account that the options of a source name; empty without one."""
+    options = source.storage_options.plain().items()
+    return next((value for name, value in options if bare(name.lower()) == "account_name"), "")

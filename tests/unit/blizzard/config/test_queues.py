@@ -77,11 +77,11 @@ def test_a_queue_elsewhere_may_be_told_its_region(tmp_path: Path):
         ({"queue": "https://sqs.eu-west-1.amazonaws.com/"}, "queue: must be the URL of an SQS"),
         (
             {"queue": "https://lake.queue.core.windows.net/new-files"},
-            "queue: must be a queue of SQS; queues of Azure and Google are not supported",
+            "queue: is a storage queue of Azure, which tells of blobs in Azure, but the path",
         ),
         (
             {"queue": "projects/lake/subscriptions/new-files"},
-            "queue: must be a queue of SQS; queues of Azure and Google are not supported",
+            "queue: must be a queue of SQS or a storage queue of Azure; Pub/Sub of Google is not",
         ),
         ({"queue": f"{URL}?Action=x"}, "queue: must not hold credentials, ? or #"),
         ({"queue": "https://k:s@h/1/q"}, "queue: must not hold credentials, ? or #"),

@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 
 from blizzard.model.notices import NoticeKind
 from blizzard.notices.messages import Created, contents_of
-from tests.support.queues import event_bridge_body, s3_body, s3_record, sns_body
+from tests.support.queues import (
+    event_bridge_body,
+    event_grid,
+    in_base64,
+    s3_body,
+    s3_record,
+    sns_body,
+)
 
 AT = datetime(2024, 1, 1, 12, 0, 0, 250_000, tzinfo=UTC)
 SECOND = AT.replace(microsecond=0)
@@ -45,9 +52,51 @@ def test_objects_that_were_created_are_named_whichever_way_the_message_came(body
     assert not contents.is_unreadable
 
 
+def blob(key: str) -> Created:
+    return Created(bucket="lake", key=key, account="store", at=AT, size=7, etag="0x8D4BCC2E4835CD0")
+
+
+@pytest.mark.parametrize("written", [json.dumps, in_base64], ids=["text", "base64"])
+@pytest.mark.parametrize("cloud_events", [False, True])
+@pytest.mark.parametrize("key", ["in/a.ndjson", "in/a b+c é%20 💎#?.ndjson", "lake/lake/a"])
+def test_blobs_that_were_created_are_named_by_either_schema(written, cloud_events, key):
+    contents = contents_of(written(event_grid(key, cloud_events=cloud_events)))
+    assert contents.created == (blob(key),)
+    assert contents.others == ()
+
+
+@pytest.mark.parametrize("url", [None, 7, "nonsense", "https://other.example/x"])
+def test_a_blob_without_a_usable_url_is_named_by_the_subject(url):
+    contents = contents_of(in_base64(event_grid("in/a b.ndjson", url=url)))
+    assert contents.created == (blob("in/a b.ndjson"),)
+
+
+def test_the_url_of_a_hierarchical_account_and_of_an_emulator_name_the_blob():
+    for start in ("https://store.dfs.core.windows.net", "http://127.0.0.1:10000/store"):
+        body = in_base64(event_grid("spoiled", url=f"{start}/lake/in/a%20b.ndjson"))
+        assert contents_of(body).created == (blob("in/a b.ndjson"),)
+
+
+def test_several_events_of_azure_in_one_message_are_taken_one_by_one():
+    deleted = {**event_grid("b"), "eventType": "Microsoft.Storage.BlobDeleted"}
+    contents = contents_of(json.dumps([event_grid("a"), deleted, "nonsense"]))
+    assert contents.created == (blob("a"),)
+    assert contents.others == (NoticeKind.OTHER_EVENT, NoticeKind.UNREADABLE)
+
+
 @pytest.mark.parametrize(
     ("body", "kind"),
     [
+        (in_base64(event_grid("a", api="CreateFile")), NoticeKind.OTHER_EVENT),
+        (
+            in_base64({**event_grid("a"), "eventType": "Microsoft.Storage.DirectoryCreated"}),
+            NoticeKind.OTHER_EVENT,
+        ),
+        (in_base64({**event_grid("a"), "subject": "/blobServices"}), NoticeKind.UNREADABLE),
+        (in_base64({**event_grid("a"), "subject": None}), NoticeKind.UNREADABLE),
+        (in_base64({**event_grid("a"), "eventType": 7}), NoticeKind.UNREADABLE),
+        (in_base64("text"), NoticeKind.UNREADABLE),
+        ("//79", NoticeKind.UNREADABLE),
         (TEST, NoticeKind.TEST),
         (sns_body(TEST), NoticeKind.TEST),
         (s3_body("a", event="ObjectRemoved:Delete"), NoticeKind.OTHER_EVENT),
@@ -95,16 +144,20 @@ JSON = st.recursive(
     | st.dictionaries(
         st.sampled_from(
             ["Records", "s3", "eventName", "bucket", "object", "key", "name", "Event", "Type",
-             "TopicArn", "Message", "source", "detail-type", "detail", "time", "eventTime"]
+             "TopicArn", "Message", "source", "detail-type", "detail", "time", "eventTime",
+             "eventType", "specversion", "type", "subject", "topic", "data", "url", "api"]
         ),
-        inner | st.sampled_from(["aws.s3", "Object Created", "Notification", "ObjectCreated:Put"]),
+        inner | st.sampled_from(
+            ["aws.s3", "Object Created", "Notification", "ObjectCreated:Put",
+             "Microsoft.Storage.BlobCreated", "/blobServices/default/containers/c/blobs/b"]
+        ),
         max_size=6,
     ),
     max_leaves=12,
 )  # fmt: skip
 
 
-@given(st.text() | JSON.map(json.dumps) | JSON.map(json.dumps).map(sns_body))
+@given(st.text() | JSON.map(json.dumps) | JSON.map(json.dumps).map(sns_body) | JSON.map(in_base64))
 def test_no_message_is_an_error(body: str):
     contents = contents_of(body)
     assert contents.created or contents.others
