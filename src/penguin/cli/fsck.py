@@ -33,6 +33,7 @@ class DamagedRow:
     version: int | None
     pipeline: str | None
     entry: int | None
+    kind: str | None
     rows: int | None
     sources: tuple[str, ...]
     remedy: str
@@ -51,7 +52,6 @@ class FsckRow:
     taken_out: int = 0
     repaired: int | None = None
     redo: tuple[str, ...] = ()
-    not_redone: tuple[str, ...] = ()
     dry_run: bool = False
 
 
@@ -126,8 +126,7 @@ def fsck_row(table: TableSettings, found: "Repaired", *, dry_run: bool) -> FsckR
         damaged=tuple(map(damaged_row, checked.damaged)),
         taken_out=len(found.files),
         repaired=found.version,
-        redo=tuple(name for name in found.marked if name not in found.kept_units),
-        not_redone=found.kept_units,
+        redo=found.marked,
         dry_run=dry_run,
     )
 
@@ -144,6 +143,7 @@ def damaged_row(one: "Damaged") -> DamagedRow:
         version=one.added,
         pipeline=None if origin is None else origin.pipeline,
         entry=None if origin is None else origin.entry,
+        kind=None if origin is None else origin.kind,
         rows=None if origin is None else origin.rows,
         sources=() if origin is None else origin.sources,
         remedy=_remedy(one),
@@ -157,6 +157,11 @@ def _remedy(one: "Damaged") -> str:
         return (
             "restore it from a backup; if that is not possible, penguin fsck --repair, and write "
             "its rows again from where they came"
+        )
+    if one.origin.kind != "batch":
+        return (
+            "restore it from a backup, or from a version of the bucket; it is not taken out by "
+            f"--repair, since blizzard redo cannot read again what a {one.origin.kind} entry wrote"
         )
     unit = " --with-unit" if one.origin.others else ""
     name = one.path.rpartition("/")[2].removesuffix(".parquet")
@@ -196,12 +201,6 @@ def _show_repair(to: Console, row: FsckRow) -> None:
     if row.redo and (row.repaired is not None or row.dry_run):
         held = " ".join(f"--held {name}" for name in row.redo[:FEW])
         say(to, f"  then read their sources again: blizzard redo {held} --yes")
-    if row.not_redone:
-        say(
-            to,
-            f"  {plural(len(row.not_redone), 'file')} whose sources cannot be read again as long "
-            "as other files of the same work units are in the table; see --with-unit",
-        )
 
 
 def _show_damaged(to: Console, one: DamagedRow) -> None:
@@ -214,7 +213,7 @@ def _show_damaged(to: Console, one: DamagedRow) -> None:
     say(to, f"  {one.path}: {trouble}{added}")
     if one.pipeline is not None:
         rows = plural(one.rows or 0, "row")
-        say(to, f"    {rows} of pipeline {one.pipeline}, entry {one.entry}, from:")
+        say(to, f"    {rows} of pipeline {one.pipeline}, entry {one.entry} ({one.kind}), from:")
         for source in one.sources[:FEW]:
             say(to, f"      {source}")
         say_more(to, len(one.sources) - FEW, "      ")
