@@ -22,6 +22,7 @@ WHY_KEPT = {
     "held": "held by penguin; see penguin held",
     "leftover": "written by blizzard and named by no entry; blizzard gc deletes {them}",
     "scanned": "penguin finds files here by looking into the folders, and may still commit {them}",
+    "nested": "in a folder with a Delta log of its own, which is another table",
     "other": "neither Parquet files nor deletion vectors",
 }
 

@@ -313,6 +313,30 @@ def test_what_cannot_be_deleted_is_told_and_deleted_later(table: TableDirectory)
     assert vacuumed(table.settings(), table.store).found.files == 1
 
 
+@pytest.mark.parametrize("inner", ["inner", "deep/below/inner", "date=2026-01-01"])
+def test_files_of_a_table_in_a_folder_below_stay(table: TableDirectory, inner: str) -> None:
+    other = table.root / inner
+    # Some are listed before their log, some after it.
+    for name in ("00.parquet", "part=1/a.parquet", "z.parquet"):
+        (other / name).parent.mkdir(parents=True, exist_ok=True)
+        (other / name).write_bytes(b"PAR1")
+    (other / "_delta_log").mkdir()
+    (other / log_version(0)).write_text("{}\n")
+    grow_old(table.root, 15)
+    before = data(other)
+    done = vacuumed(table.settings(), table.store)
+    assert data(other) >= before
+    assert done.kept[Kept.NESTED] >= 3
+
+
+def test_a_path_with_an_upper_case_scheme_is_referred_to(table: TableDirectory) -> None:
+    (kept,) = active(table)
+    newest = table.delta().version()
+    edit(table, newest, lambda text: text.replace(f'"{kept}"', f'"FILE://{table.root}/{kept}"'))
+    vacuumed(table.settings(), table.store)
+    assert (table.root / kept).exists()
+
+
 def test_a_vacuum_that_dies_at_any_call_is_finished_by_the_next(table: TableDirectory) -> None:
     kept = active(table)
     for fate in lives(table.root):
