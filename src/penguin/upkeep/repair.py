@@ -7,7 +7,7 @@ rows that are neither in the table nor read again would be lost while the books 
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from lakebed.clock import Clock
@@ -45,6 +45,9 @@ class Repaired:
     files: tuple[FileAction, ...] = ()
     marked: tuple[str, ...] = ()
     """The names, without folders, of files of blizzard's whose sources may be read again."""
+    lost: tuple[Damaged, ...] = ()
+    """Those whose rows `blizzard redo` cannot read again. The log does not say that they are given
+    up, so `blizzard audit` reports each of them."""
     version: int | None = None
     """The version that says so; None where nothing was written."""
 
@@ -56,6 +59,8 @@ class RepairOrder:
     clock: Clock = field(default_factory=Clock)
     with_unit: bool = False
     """Whether the other files of a missing file's work unit are taken out, too."""
+    rows_lost: bool = False
+    """Whether files are taken out whose rows cannot be read again by `blizzard redo`."""
     even_all: bool = False
     """Whether to go on where none of many files is there."""
     look: Callable[[Store], Checked] = field(default=check)
@@ -64,8 +69,10 @@ class RepairOrder:
         """Return what would be taken out; raise where rows would be lost by it."""
         found = self.look(store)
         self._refuse_nothing_left(found, store)
-        ours = [one for one in found.missing if one.origin is not None]
-        refuse_rewritten(ours, store.uri)
+        lost = [one for one in found.missing if not is_read_again(one)]
+        if not self.rows_lost:
+            refuse_rewritten(lost, store.uri)
+        ours = [one for one in found.missing if one.origin is not None and one not in lost]
         gone = {one.path: one.action for one in found.missing}
         wanted = {path for one in ours for path in _others(one)} - gone.keys()
         others = {
@@ -81,6 +88,7 @@ class RepairOrder:
             checked=found,
             files=tuple(taken[path] for path in sorted(taken)),
             marked=tuple(sorted(map(file_name, (*(one.path for one in ours), *others)))),
+            lost=tuple(lost),
         )
 
     def carry_out(self, store: Store) -> Repaired:
@@ -104,12 +112,7 @@ class RepairOrder:
                 )
             except CommitFailed:
                 continue  # The log says whether it was made.
-            return Repaired(
-                checked=planned.checked,
-                files=planned.files,
-                marked=planned.marked,
-                version=table.version + 1,
-            )
+            return replace(planned, version=table.version + 1)
         raise CommitFailed(
             f"the table changed {TRIES} times while it was looked at; try again", table=store.uri
         )
@@ -153,19 +156,25 @@ class RepairOrder:
             )
 
 
-def refuse_rewritten(ours: list[Damaged], table: str) -> None:
+def is_read_again(one: Damaged) -> bool:
+    """Whether rows of a file can be read again by `blizzard redo`, or are none of blizzard's."""
+    return one.origin is None or one.origin.kind == READ_AGAIN
+
+
+def refuse_rewritten(lost: list[Damaged], table: str) -> None:
     """Raise where a missing file has rows that `blizzard redo` cannot read again. Pure."""
-    rewritten = [
+    names = [
         f"{one.path} ({one.origin.kind}, entry {one.origin.entry} of {one.origin.pipeline})"
-        for one in ours
-        if one.origin is not None and one.origin.kind != READ_AGAIN
+        for one in lost
+        if one.origin is not None
     ]
-    if rewritten:
-        more = f" and {len(rewritten) - FEW} more" if len(rewritten) > FEW else ""
+    if names:
+        more = f" and {len(names) - FEW} more" if len(names) > FEW else ""
         raise RepairRefused(
-            f"not written by a batch, but by an entry of another kind: "
-            f"{', '.join(rewritten[:FEW])}{more}. blizzard redo cannot read such rows again, so "
-            f"taking them out would lose them; {PUT_BACK}",
+            f"not written by a batch, but by an entry of another kind: {', '.join(names[:FEW])}"
+            f"{more}. blizzard redo cannot read such rows again, so taking them out would lose "
+            f"them; {PUT_BACK}. If that is not possible, --rows-lost takes them out all the same "
+            "and names the source files that have rows in them",
             table=table,
         )
 

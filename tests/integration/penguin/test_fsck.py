@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -255,6 +256,31 @@ def test_a_file_that_no_batch_wrote_is_never_taken_out(tmp_path: Path) -> None:
         assert f"{lost} (compact, entry" in refused.output
         assert "put the missing file back" in refused.output
     assert DeltaTable(str(desk.table)).version() == version
+
+
+@pytest.mark.unbalanced("file_removed")
+def test_rows_that_are_lost_with_a_file_are_told_and_can_be_read_again(tmp_path: Path) -> None:
+    desk = crowded(tmp_path, files=3)
+    desk.tidy()
+    before = desk.ids()
+    (lost,) = desk.active
+    (desk.table / lost).unlink()
+    assert desk.order("fsck", "--rows-lost").exit_code == 2
+    done = desk.order("fsck", "--repair", "--rows-lost", "--yes")
+    assert done.exit_code == 0, done.output
+    assert desk.ids() == []
+    assert not desk.audited().is_balanced
+    told = desk.cli("why", "0.ndjson").output
+    assert "It is in the table" not in told
+    assert "FSCK by penguin" in told
+    orders = re.findall(r"blizzard (retract .*)", done.stdout)
+    assert len(orders) == 3
+    for words in orders:
+        again = desk.cli(*words.split())
+        assert again.exit_code == 0, again.output
+        desk.penguin()
+    assert desk.ids() == before
+    assert "It is in the table" in desk.cli("why", "0.ndjson").output
 
 
 def test_the_command_says_whether_it_can_be_told(tmp_path: Path) -> None:
