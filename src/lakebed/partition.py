@@ -118,11 +118,15 @@ def check_value(field: Field, value: str | None) -> None:
         return
     match field.type:
         case FieldType.DATE:
-            if date.fromisoformat(value).isoformat() != value:
+            if not is_date(value):
                 raise ValueError(f"{value!r} is not a date of the form YYYY-MM-DD")
         case FieldType.INT8 | FieldType.INT16 | FieldType.INT32 | FieldType.INT64:
             most = 2 ** (INTEGER_BITS[field.type] - 1)
-            if str(int(value)) != value or not -most <= int(value) < most:
+            if (
+                not INTEGER.fullmatch(value)
+                or str(int(value)) != value
+                or not -most <= int(value) < most
+            ):
                 raise ValueError(f"{value!r} is not of type {field.type}")
         case FieldType.BOOLEAN:
             if value not in ("true", "false"):
@@ -131,6 +135,14 @@ def check_value(field: Field, value: str | None) -> None:
             pass
         case _:
             raise ValueError(f"a column of type {field.type} cannot be a partition column")
+
+
+def is_date(value: str) -> bool:
+    """Whether a value is a date as the Delta log writes it."""
+    try:
+        return date.fromisoformat(value).isoformat() == value
+    except ValueError:
+        return False
 
 
 def typed_value(field: Field, value: str | None) -> str | None:

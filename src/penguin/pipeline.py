@@ -162,6 +162,8 @@ class TableRun:
             settings=self.settings, clock=self.clock, looked=self._announcer.looked
         )
         view = look(self.settings, store, log, cache=self._look_cache, search=search)
+        if view.version is not None:
+            self.totals.version = view.version
         self._show_catalog(view.facts)
         self._announcer.strays(view.strays)
         self._announcer.bounds(self.settings, view)
@@ -173,8 +175,6 @@ class TableRun:
             self._wait()
             return False
         self._tidy(store, view)
-        if view.version is not None:
-            self.totals.version = view.version
         proposal = propose(
             self.settings,
             store,

@@ -32,6 +32,11 @@ from penguin.plan.draft import created_as
 from penguin.plan.widening import reads
 
 WAY_OUT = "write the file again with the type that the others have, or move it out of the folder"
+ONLY_PARTITIONS = "it has no columns but partition columns, and neither has any other file"
+NEEDS_A_COLUMN = (
+    "a table needs another one: write the file again with one, or name fewer partition columns "
+    "with --partition-by"
+)
 PARTITIONS = frozenset(
     delta for delta, kind in FIELD_TYPES.items() if kind in tuple(PARTITION_TYPES)
 )
@@ -50,12 +55,15 @@ def new_table(survey: Survey, wanted: Wanted, settings: TableSettings) -> NewTab
     names = _partition_columns(survey, wanted)
     apart = [_partition_field(name, uses, survey, wanted) for name in names]
     seen = {use.key: as_the_table_sees_it(use.schema, {}, None, names) for use in uses}
+    # A table cannot begin with files that have only partition columns, but it can hold them.
+    uses.sort(key=lambda use: not seen[use.key]["fields"])
     schema: DeltaSchema | None = None
     refused: dict[str, str] = {}
     for use in uses:
         found = _with(schema, seen[use.key], apart, names, settings)
         if isinstance(found, Refused):
-            refused[use.key] = f"{'; '.join(found.reasons)}; {WAY_OUT}"
+            way_out = WAY_OUT if seen[use.key]["fields"] else NEEDS_A_COLUMN
+            refused[use.key] = f"{'; '.join(found.reasons)}; {way_out}"
         else:
             schema = found
     if schema is None:
@@ -76,7 +84,7 @@ def _with(
     needed = features_needed(seen)
     if schema is None:
         first = struct_of([*seen["fields"], *apart])
-        wrong = why_no_table(first) if seen["fields"] else "it has no columns besides partitions"
+        wrong = why_no_table(first) if seen["fields"] else ONLY_PARTITIONS
         inside = (reasons_against_type(one["type"], one["name"], needed) for one in seen["fields"])
         reasons = (*((wrong,) if wrong else ()), *(why for one in inside for why in one))
         return Refused(reasons) if reasons else first

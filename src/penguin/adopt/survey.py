@@ -4,18 +4,15 @@ It keeps nothing of single files, so that a million of them cost no more memory 
 """
 
 import hashlib
-import re
 from collections import Counter
 from dataclasses import dataclass, field
-from datetime import date
 from functools import lru_cache
 
-from lakebed.partition import INTEGER
+from lakebed.partition import INTEGER, NULL_FOLDER, is_date
 from penguin.foreign.rules import path_values
 from penguin.model.adoption import FileRecord, SchemaUse
 from penguin.model.foreign_file import Candidate
 
-ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 LONG_DIGITS = 18
 """Integers of so many digits are sure to be 64 bits long."""
 
@@ -83,13 +80,15 @@ def note(digest: "hashlib._Hash", found: Candidate) -> None:
 
 @lru_cache(maxsize=4096)
 def values_of(folder: str) -> dict[str, str | None]:
-    """Read the partition values of a folder; a ValueError says what cannot be read."""
+    """Read the partition values of a folder; a ValueError says what cannot be read.
+
+    A folder without a value is null to some programs and an empty text to others: where nothing
+    but the folders says what is meant, that is for whoever wrote them to decide.
+    """
+    for segment in folder.split("/"):
+        if segment.partition("=")[1:] == ("=", ""):
+            raise ValueError(
+                f"its folder {segment} has no value, which some programs read as null and others "
+                f"as an empty text; for null, name it {segment}{NULL_FOLDER}"
+            )
     return path_values(f"{folder}/")
-
-
-def is_date(value: str) -> bool:
-    """Whether a value is a date as the Delta log writes it."""
-    try:
-        return bool(ISO_DATE.fullmatch(value)) and bool(date.fromisoformat(value))
-    except ValueError:
-        return False

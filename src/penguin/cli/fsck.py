@@ -33,6 +33,7 @@ class DamagedRow:
     version: int | None
     pipeline: str | None
     entry: int | None
+    kind: str | None
     rows: int | None
     sources: tuple[str, ...]
     remedy: str
@@ -51,7 +52,7 @@ class FsckRow:
     taken_out: int = 0
     repaired: int | None = None
     redo: tuple[str, ...] = ()
-    not_redone: tuple[str, ...] = ()
+    rows_lost: tuple[str, ...] = ()
     dry_run: bool = False
 
 
@@ -69,6 +70,13 @@ def fsck(
             help="Also take out what was written together with them, for blizzard redo.",
         ),
     ] = False,
+    rows_lost: Annotated[
+        bool,
+        typer.Option(
+            "--rows-lost",
+            help="Also take out files whose rows blizzard redo cannot read again, and name them.",
+        ),
+    ] = False,
     even_all: Annotated[
         bool, typer.Option("--all", help="Repair even if none of the files is there.")
     ] = False,
@@ -79,8 +87,8 @@ def fsck(
 
     Exits with 0 if all are there, 1 if not, and 2 if it cannot be told.
     """
-    if (with_unit or even_all or sure) and not repair:
-        sys.stderr.write("error: --with-unit, --all and --yes belong to --repair\n")
+    if (with_unit or rows_lost or even_all or sure) and not repair:
+        sys.stderr.write("error: --with-unit, --rows-lost, --all and --yes belong to --repair\n")
         raise typer.Exit(USAGE)
     tables = options.tables(files, folders)
     from penguin.pipeline import open_store  # noqa: PLC0415
@@ -98,7 +106,7 @@ def fsck(
             if store is None or read_table(store) is None:
                 rows.append(FsckRow(table=table.name, table_uri=table.table_uri))
                 continue
-            order = RepairOrder(with_unit=with_unit, even_all=even_all)
+            order = RepairOrder(with_unit=with_unit, rows_lost=rows_lost, even_all=even_all)
             if not repair:
                 found = Repaired(checked=check(store))
             else:
@@ -126,8 +134,10 @@ def fsck_row(table: TableSettings, found: "Repaired", *, dry_run: bool) -> FsckR
         damaged=tuple(map(damaged_row, checked.damaged)),
         taken_out=len(found.files),
         repaired=found.version,
-        redo=tuple(name for name in found.marked if name not in found.kept_units),
-        not_redone=found.kept_units,
+        redo=found.marked,
+        rows_lost=tuple(
+            sorted({path for one in found.lost if one.origin for path in one.origin.sources})
+        ),
         dry_run=dry_run,
     )
 
@@ -144,6 +154,7 @@ def damaged_row(one: "Damaged") -> DamagedRow:
         version=one.added,
         pipeline=None if origin is None else origin.pipeline,
         entry=None if origin is None else origin.entry,
+        kind=None if origin is None else origin.kind,
         rows=None if origin is None else origin.rows,
         sources=() if origin is None else origin.sources,
         remedy=_remedy(one),
@@ -157,6 +168,12 @@ def _remedy(one: "Damaged") -> str:
         return (
             "restore it from a backup; if that is not possible, penguin fsck --repair, and write "
             "its rows again from where they came"
+        )
+    if one.origin.kind != "batch":
+        return (
+            "restore it from a backup, or from a version of the bucket; penguin fsck --repair "
+            "takes it out only with --rows-lost, since blizzard redo cannot read again what a "
+            f"{one.origin.kind} entry wrote"
         )
     unit = " --with-unit" if one.origin.others else ""
     name = one.path.rpartition("/")[2].removesuffix(".parquet")
@@ -196,12 +213,12 @@ def _show_repair(to: Console, row: FsckRow) -> None:
     if row.redo and (row.repaired is not None or row.dry_run):
         held = " ".join(f"--held {name}" for name in row.redo[:FEW])
         say(to, f"  then read their sources again: blizzard redo {held} --yes")
-    if row.not_redone:
-        say(
-            to,
-            f"  {plural(len(row.not_redone), 'file')} whose sources cannot be read again as long "
-            "as other files of the same work units are in the table; see --with-unit",
-        )
+    if row.rows_lost and (row.repaired is not None or row.dry_run):
+        files = plural(len(row.rows_lost), "source file")
+        say(to, f"  rows of {files} are lost with that; to read each of them again as a whole:")
+        for source in row.rows_lost:
+            say(to, f"    blizzard retract {source} --replace {source} --yes")
+        say(to, "  rows of them that were erased come back with it: erase them again")
 
 
 def _show_damaged(to: Console, one: DamagedRow) -> None:
@@ -214,7 +231,7 @@ def _show_damaged(to: Console, one: DamagedRow) -> None:
     say(to, f"  {one.path}: {trouble}{added}")
     if one.pipeline is not None:
         rows = plural(one.rows or 0, "row")
-        say(to, f"    {rows} of pipeline {one.pipeline}, entry {one.entry}, from:")
+        say(to, f"    {rows} of pipeline {one.pipeline}, entry {one.entry} ({one.kind}), from:")
         for source in one.sources[:FEW]:
             say(to, f"      {source}")
         say_more(to, len(one.sources) - FEW, "      ")

@@ -2,7 +2,7 @@
 
 import sys
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,12 +16,15 @@ from penguin.model.settings import TableSettings
 if TYPE_CHECKING:
     from penguin.upkeep.order import Vacuumed
 
+LONGEST = timedelta(days=36_500)
+"""Longer than any store has had files."""
 WHY_KEPT = {
     "young": "no version refers to {them}, but {they} changed within the retention",
     "waiting": "waiting for {their} commit",
     "held": "held by penguin; see penguin held",
     "leftover": "written by blizzard and named by no entry; blizzard gc deletes {them}",
     "scanned": "penguin finds files here by looking into the folders, and may still commit {them}",
+    "nested": "in a folder with a Delta log of its own, which is another table",
     "other": "neither Parquet files nor deletion vectors",
 }
 
@@ -72,6 +75,9 @@ def vacuum(
     span = None if older_than is None else parse_span(older_than)
     if older_than is not None and span is None:
         sys.stderr.write(f"error: --older-than {older_than!r}: write 90m, 24h or 7d\n")
+        raise typer.Exit(USAGE)
+    if span is not None and span > LONGEST:
+        sys.stderr.write(f"error: --older-than {older_than!r}: no file is that old\n")
         raise typer.Exit(USAGE)
     tables = options.tables(files, folders)
     from penguin.pipeline import open_reader, open_store  # noqa: PLC0415
@@ -135,12 +141,9 @@ def _show(row: VacuumRow) -> None:
     elif row.files:
         say(to, f"{row.table}: {amount} could be deleted; add --yes to do it")
     else:
-        say(to, f"{row.table}: nothing can be deleted")
-    say(
-        to,
-        f"  no version since {second(row.cutoff)} UTC needs them; of those, "
-        f"{plural(row.versions or 0, 'version')} can be read",
-    )
+        say(to, f"{row.table}: there is nothing to delete")
+    readable = plural(row.versions or 0, "version")
+    say(to, f"  what versions since {second(row.cutoff)} UTC need stays: {readable} can be read")
     if row.files:
         say(to, f"  last modified between {second(row.oldest)} and {second(row.newest)} UTC")
         for path in row.some:

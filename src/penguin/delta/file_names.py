@@ -16,6 +16,7 @@ from typing import Protocol
 from lakebed.locations import openable
 
 URI = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):/")
+ON_DISK = re.compile(r"file:/", re.IGNORECASE)
 KINDS = {
     "file": "file",
     **dict.fromkeys(("s3", "s3a", "s3n"), "s3"),
@@ -53,9 +54,9 @@ def _on_disk(root: Path) -> Naming:
     folder_of = lru_cache(maxsize=10_000)(os.path.realpath)
 
     def named(name: str) -> str:
-        if not name.startswith(("/", "file:/")):
+        if not name.startswith("/") and not ON_DISK.match(name):
             return name
-        path = re.sub(r"^file:(//localhost(?=/)|//(?=/))?", "", name)
+        path = re.sub(r"^file:(//localhost(?=/)|//(?=/))?", "", name, flags=re.IGNORECASE)
         above, _, last = path.rpartition("/")
         for whole in (path, f"{folder_of(above)}/{last}"):
             for prefix in (given, real):

@@ -47,6 +47,10 @@ WHY_UNUSABLE = {
     Oddity.UNREADABLE: "it cannot be read (permission denied), so its content is not known",
     Oddity.MARKER: "it marks a folder and has no content",
 }
+WHY_LINKED_FILE = (
+    "it is a link to another file of the table's folder, whose rows would be in the table twice; "
+    "remove the link"
+)
 
 
 def why_not_a_data_file(meta_path: str, meta: Meta) -> str | None:
@@ -73,7 +77,9 @@ def may_hold_data(name: str) -> bool:
 def unusable(name: str, oddity: Oddity) -> LeftOut:
     """Return that a name cannot be used, and why; what it names is not looked at."""
     code = DENIED if oddity is Oddity.UNREADABLE else UNUSABLE
-    return LeftOut(path=name, code=code, reason=WHY_UNUSABLE[oddity])
+    is_file_link = oddity is Oddity.LINK and not name.endswith("/")
+    reason = WHY_LINKED_FILE if is_file_link else WHY_UNUSABLE[oddity]
+    return LeftOut(path=name, code=code, reason=reason)
 
 
 def meta_left_alone(path: str, reason: str) -> LeftOut:

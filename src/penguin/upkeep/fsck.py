@@ -10,7 +10,7 @@ from enum import StrEnum
 from itertools import islice
 
 from lakebed import layout
-from lakebed.documents.entry import Entry
+from lakebed.documents.entry import Entry, Kind
 from lakebed.journal import JournalReader
 from lakebed.storage.ahead import ahead
 from lakebed.storage.store import Reader
@@ -40,6 +40,8 @@ class Origin:
 
     pipeline: str
     entry: int
+    kind: Kind
+    """The kind of that entry: only what a batch wrote can be read again by `blizzard redo`."""
     unit: str
     sources: tuple[str, ...]
     """The source files with rows in it."""
@@ -189,6 +191,7 @@ def _with_origins(store: Reader, damaged: list[Damaged]) -> Iterator[Damaged]:
             file.filename: Origin(
                 pipeline=entry.pipeline,
                 entry=entry.sequence,
+                kind=entry.kind,
                 unit=file.unit,
                 sources=file.source_files,
                 rows=file.record_count,

@@ -110,7 +110,8 @@ def read_needs(store: Reader, cutoff: datetime, *, whole: bool = False) -> LogNe
         removed=reading.removed,
         transactions=reading.transactions,
         begins=None if oldest == 0 or oldest not in listed else listed[oldest].modified,
-        versions=tail.version - window + 2,
+        # The version before the window was the newest at the cutoff, if there is one.
+        versions=tail.version - window + (2 if window > oldest else 1),
     )
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from lakebed.clock import Clock
 from lakebed.errors import LakeError, Whose
@@ -15,6 +15,7 @@ from penguin.model.settings import TableSettings
 from penguin.upkeep.log_needs import read_table, refuse_unknown
 from penguin.upkeep.vacuum import Deleted, Found, Kept, Vacuum, store_time
 
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 START, END = "VACUUM START", "VACUUM END"
 
 
@@ -75,7 +76,7 @@ class VacuumOrder:
         keeps, older_than = self._age(store)
         started = self._record(store, START, _parameters(keeps, older_than), _to_do(seen.found))
         # Read again: what was looked at may have changed while the folders were listed.
-        vacuum = Vacuum.of(self.settings, store, now - older_than)
+        vacuum = Vacuum.of(self.settings, store, before(now, older_than))
         done = vacuum.delete(store)
         if started:
             status = "COMPLETED" if not done.failed else "FAILED"
@@ -97,7 +98,7 @@ class VacuumOrder:
             return None
         refuse_unknown(table, store)
         keeps, older_than = self._age(store)
-        vacuum = Vacuum.of(self.settings, store, now - older_than)
+        vacuum = Vacuum.of(self.settings, store, before(now, older_than))
         found = vacuum.look()
         return Vacuumed(
             version=vacuum.needs.version,
@@ -158,6 +159,11 @@ def retention(configuration: Mapping[str, str], table: str) -> timedelta:
             table=table,
         )
     return keeps
+
+
+def before(now: datetime, span: timedelta) -> datetime:
+    """Return the time so long ago; no file is older than the epoch, however long that is."""
+    return EPOCH if span > now - EPOCH else now - span
 
 
 def _days(span: timedelta) -> str:

@@ -2,11 +2,12 @@
 
 A file of blizzard's is marked as gone for good in the same commit. That is what `blizzard redo`
 asks the log for: it reads the sources of a work unit again once none of the unit's files is in the
-table, and cannot get in again.
+table, and cannot get in again. Where it could not, the order is refused before anything is written:
+rows that are neither in the table nor read again would be lost while the books count them as there.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from lakebed.clock import Clock
@@ -23,10 +24,14 @@ from penguin.upkeep.log_needs import whole_tail
 
 TRIES = 5
 MANY = 10
+FEW = 10
+READ_AGAIN = "batch"
+"""The kind of entry whose sources `blizzard redo` reads again."""
+PUT_BACK = "put the missing file back, from a backup or from an older version of the object"
 
 
 class RepairRefused(LakeError):
-    """Files would be taken out of a table that may well be there."""
+    """Files would be taken out that may well be there, or whose rows would be lost by it."""
 
     code = "repair_refused"
     whose = Whose.USER
@@ -40,8 +45,9 @@ class Repaired:
     files: tuple[FileAction, ...] = ()
     marked: tuple[str, ...] = ()
     """The names, without folders, of files of blizzard's whose sources may be read again."""
-    kept_units: tuple[str, ...] = ()
-    """Such whose sources cannot be: other files of their work units are in the table."""
+    lost: tuple[Damaged, ...] = ()
+    """Those whose rows `blizzard redo` cannot read again. The log does not say that they are given
+    up, so `blizzard audit` reports each of them."""
     version: int | None = None
     """The version that says so; None where nothing was written."""
 
@@ -53,15 +59,20 @@ class RepairOrder:
     clock: Clock = field(default_factory=Clock)
     with_unit: bool = False
     """Whether the other files of a missing file's work unit are taken out, too."""
+    rows_lost: bool = False
+    """Whether files are taken out whose rows cannot be read again by `blizzard redo`."""
     even_all: bool = False
     """Whether to go on where none of many files is there."""
     look: Callable[[Store], Checked] = field(default=check)
 
     def plan(self, store: Store) -> Repaired:
-        """Return what would be taken out."""
+        """Return what would be taken out; raise where rows would be lost by it."""
         found = self.look(store)
         self._refuse_nothing_left(found, store)
-        ours = [one for one in found.missing if one.origin is not None]
+        lost = [one for one in found.missing if not is_read_again(one)]
+        if not self.rows_lost:
+            refuse_rewritten(lost, store.uri)
+        ours = [one for one in found.missing if one.origin is not None and one not in lost]
         gone = {one.path: one.action for one in found.missing}
         wanted = {path for one in ours for path in _others(one)} - gone.keys()
         others = {
@@ -69,18 +80,15 @@ class RepairOrder:
             for action in (active_files(store, whole_tail(store)) if wanted else ())
             if action.path in wanted
         }
-        taken = gone | others if self.with_unit else gone
-        kept = [
-            one
-            for one in ours
-            if any(path not in taken and path in others for path in _others(one))
-        ]
-        marked = [*(one.path for one in ours), *(others if self.with_unit else ())]
+        self._refuse_changed_units(store, ours, wanted, others)
+        if others and not self.with_unit:
+            raise _refused_alone(ours, others, store.uri)
+        taken = gone | others
         return Repaired(
             checked=found,
             files=tuple(taken[path] for path in sorted(taken)),
-            marked=tuple(sorted(map(file_name, marked))),
-            kept_units=tuple(sorted(file_name(one.path) for one in kept)),
+            marked=tuple(sorted(map(file_name, (*(one.path for one in ours), *others)))),
+            lost=tuple(lost),
         )
 
     def carry_out(self, store: Store) -> Repaired:
@@ -104,13 +112,7 @@ class RepairOrder:
                 )
             except CommitFailed:
                 continue  # The log says whether it was made.
-            return Repaired(
-                checked=planned.checked,
-                files=planned.files,
-                marked=planned.marked,
-                kept_units=planned.kept_units,
-                version=table.version + 1,
-            )
+            return replace(planned, version=table.version + 1)
         raise CommitFailed(
             f"the table changed {TRIES} times while it was looked at; try again", table=store.uri
         )
@@ -122,6 +124,71 @@ class RepairOrder:
                 "place, and that its folders may be listed; add --all if they are really gone",
                 table=store.uri,
             )
+
+    def _refuse_changed_units(
+        self,
+        store: Store,
+        ours: list[Damaged],
+        wanted: set[str],
+        others: Mapping[str, FileAction],
+    ) -> None:
+        """Raise where rows of a work unit are in the table, but not in the file it wrote.
+
+        They would come twice. What penguin holds, or has discarded, is not in the table.
+        """
+        changed = [path for path, one in others.items() if one.deletion_vector is not None]
+        absent = sorted(wanted - others.keys())
+        table = Log(store).open() if absent else None
+        for path in absent:
+            mark = None if table is None else table.transaction(held_transaction(file_name(path)))
+            if mark not in (HeldState.HELD, HeldState.GONE):
+                changed.append(path)
+        if changed:
+            other = min(changed)
+            missing = next(one.path for one in ours if other in _others(one))
+            raise RepairRefused(
+                f"{missing} is missing, and {other}, which was written together with it, is no "
+                "longer in the table as it was written: another program has rewritten or deleted "
+                "some of its rows. Reading their sources again would bring rows twice, and not "
+                f"doing so would lose those of the missing file; {PUT_BACK}, or restore the table "
+                "to a version before that",
+                table=store.uri,
+            )
+
+
+def is_read_again(one: Damaged) -> bool:
+    """Whether rows of a file can be read again by `blizzard redo`, or are none of blizzard's."""
+    return one.origin is None or one.origin.kind == READ_AGAIN
+
+
+def refuse_rewritten(lost: list[Damaged], table: str) -> None:
+    """Raise where a missing file has rows that `blizzard redo` cannot read again. Pure."""
+    names = [
+        f"{one.path} ({one.origin.kind}, entry {one.origin.entry} of {one.origin.pipeline})"
+        for one in lost
+        if one.origin is not None
+    ]
+    if names:
+        more = f" and {len(names) - FEW} more" if len(names) > FEW else ""
+        raise RepairRefused(
+            f"not written by a batch, but by an entry of another kind: {', '.join(names[:FEW])}"
+            f"{more}. blizzard redo cannot read such rows again, so taking them out would lose "
+            f"them; {PUT_BACK}. If that is not possible, --rows-lost takes them out all the same "
+            "and names the source files that have rows in them",
+            table=table,
+        )
+
+
+def _refused_alone(
+    ours: list[Damaged], others: Mapping[str, FileAction], table: str
+) -> RepairRefused:
+    missing = next(one.path for one in ours if not others.keys().isdisjoint(_others(one)))
+    return RepairRefused(
+        f"{missing} was written together with other files that are in the table, and their "
+        f"sources are read again only as a whole: add --with-unit to take out these "
+        f"{len(others)}, too, or {PUT_BACK}",
+        table=table,
+    )
 
 
 def removal(file: FileAction, at: datetime) -> Action:

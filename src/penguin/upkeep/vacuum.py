@@ -33,6 +33,7 @@ from penguin.model.errors import FileUnfit
 from penguin.model.settings import TableSettings
 from penguin.upkeep.log_needs import LogNeeds, read_needs
 from penguin.upkeep.names import Names
+from penguin.upkeep.nested import NestedTables
 from penguin.upkeep.waiting import (
     Journal,
     held_names,
@@ -66,6 +67,8 @@ class Kept(StrEnum):
     """blizzard wrote it and no entry names it: `blizzard gc` decides."""
     SCANNED = "scanned"
     """penguin finds files in this table by looking into its folders, and may still commit it."""
+    NESTED = "nested"
+    """It is below a folder with a Delta log of its own: a file of another table."""
     OTHER = "other"
     """Neither a Parquet file nor a deletion vector, or a name that cannot be used."""
 
@@ -156,9 +159,10 @@ class Vacuum:
     def batches(self) -> Iterator[list[ObjectFacts]]:
         """Yield what may go, some files at a time, while the folders are being listed."""
         self.kept = Counter()
-        listed = self._listed()
+        listed, nested = self._listed(), NestedTables(store=self.store)
         while files := list(islice(listed, AT_A_TIME)):
             chosen = [facts for facts in files if self._may_go(facts)]
+            chosen = self._without_nested(nested, chosen)
             yield from filter(None, [self._without_leftovers(chosen)])
 
     def look(self) -> Found:
@@ -242,6 +246,13 @@ class Vacuum:
         begins = self.needs.begins
         return taken and (begins is None or facts.modified >= begins - CLOCKS_DIFFER)
 
+    def _without_nested(self, nested: NestedTables, files: list[ObjectFacts]) -> list[ObjectFacts]:
+        """Leave out the files of other Delta tables, which this log knows nothing of."""
+        theirs = nested.below(one.path for one in files)
+        if theirs:
+            self.kept[Kept.NESTED] += len(theirs)
+        return [one for one in files if one.path not in theirs]
+
     def _without_leftovers(self, files: list[ObjectFacts]) -> list[ObjectFacts]:
         """Leave out what blizzard wrote and no entry names, which the footers tell."""
         doubtful = [one for one in files if self._may_be_a_leftover(one.path)]
@@ -250,7 +261,8 @@ class Vacuum:
         with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="footer") as pool:
             ours = pool.map(lambda one: _is_blizzards(self.store, one), doubtful)
             left = {one.path for one, is_ours in zip(doubtful, ours, strict=True) if is_ours}
-        self.kept[Kept.LEFTOVER] += len(left)
+        if left:
+            self.kept[Kept.LEFTOVER] += len(left)
         return [one for one in files if one.path not in left]
 
     def _may_be_a_leftover(self, path: str) -> bool:

@@ -4,7 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 from typer.testing import CliRunner, Result
 
 from penguin.cli.app import app
@@ -87,6 +89,53 @@ def test_what_is_in_the_way_is_printed_by_name(folder):
     assert "not adopted" in done.stdout
     named = "date=2024-01-02/junk.parquet: the file does not end like a Parquet file (file_unfit)"
     assert named in done.stdout
+
+
+def reasons(folder: ParquetFolder, *words: object) -> dict[str, str]:
+    found = answer(penguin(folder.root, "--output", "json", *words))
+    return {one["file"]: one["reason"] for one in found["refused"]}
+
+
+def test_a_folder_without_a_value_is_in_the_way(folder):
+    """Some programs read it as null, others as an empty text."""
+    path = folder.file("date=/c.parquet", [3])
+    found = reasons(folder)
+    assert "its folder date= has no value" in found.pop(path)
+    assert "date=__HIVE_DEFAULT_PARTITION__" in reasons(folder)[path]
+    assert found == {}
+
+
+def test_a_link_to_a_file_is_not_called_a_folder(folder):
+    (folder.root / "z.parquet").symlink_to(folder.root / "date=2024-01-01/a.parquet")
+    (folder.root / "linked").symlink_to(folder.root / "date=2024-01-01")
+    found = reasons(folder)
+    assert found["z.parquet"].startswith("it is a link to another file")
+    assert found["linked/"].startswith("it is a link to a folder")
+
+
+def test_files_of_nothing_but_partition_columns_need_one_with_more(tmp_path):
+    folder = ParquetFolder(tmp_path / "table")
+    for name in ("a", "b"):
+        folder.file(f"c=1/{name}.parquet", pa.table({"c": [1]}))
+    alone = reasons(folder)
+    assert len(alone) == 2
+    assert "a table needs another one" in alone["c=1/a.parquet"]
+    assert "the type that the others have" not in alone["c=1/a.parquet"]
+    folder.file("c=1/d.parquet", pa.table({"c": [1], "x": [7]}))
+    done = penguin(folder.root, "--yes", "--output", "json")
+    assert (answer(done)["files"], answer(done)["rows"]) == (3, 3)
+    rows = DeltaTable(str(folder.root)).to_pyarrow_table().to_pylist()
+    assert sorted(map(str, (row["x"] for row in rows))) == ["7", "None", "None"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [("date", "not a date of the form YYYY-MM-DD"), ("long", "'2024-1-1' is not of type int64")],
+)
+def test_a_value_of_another_type_says_what_is_expected(tmp_path, kind, said):
+    folder = ParquetFolder(tmp_path / "table")
+    path = folder.file("p=2024-1-1/a.parquet", [1])
+    assert said in reasons(folder, "--partition-by", f"p:{kind}")[path]
 
 
 def test_the_configuration_gives_properties_and_partitions(folder, tmp_path):

@@ -3,8 +3,9 @@
 import logging
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 
 import penguin
 from tests.support.desk import Desk
@@ -25,6 +26,15 @@ def test_a_commit_says_what_it_did(desk: Desk, caplog: pytest.LogCaptureFixture)
     assert any(record.name == "penguin" for record in caplog.records)
     again = penguin.commit(str(desk.table))
     assert (again.version, again.commits, again.rows) == (done.version, 0, 0)
+
+
+def test_a_table_of_which_nothing_waits_has_its_version(tmp_path: Path) -> None:
+    place = str(tmp_path / "table")
+    assert penguin.commit(place).version is None
+    for _ in range(2):
+        write_deltalake(place, pa.table({"id": [1]}), mode="append")
+    done = penguin.commit(place)
+    assert (done.version, done.commits) == (1, 0)
 
 
 def test_held_files_are_counted_and_no_error(desk: Desk) -> None:

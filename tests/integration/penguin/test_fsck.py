@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from penguin.model.errors import TableUnreadable, TableUnsupported
 from penguin.upkeep.fsck import Trouble, check
 from penguin.upkeep.repair import RepairOrder, RepairRefused
 from tests.support.audits import audited
+from tests.support.compactions import crowded
 from tests.support.desk import Desk
 from tests.support.dying import Died, dying, lives
 from tests.support.tables import Penguin, TableDirectory, rows_of
@@ -212,11 +214,73 @@ def test_a_unit_of_which_files_are_left_is_read_again_only_as_a_whole(tmp_path: 
     table = table_of(tmp_path, 2)
     lost, left = files_of(table, 1)
     (table.root / lost).unlink()
-    alone = RepairOrder().plan(table.store)
-    assert len(alone.files) == len(alone.kept_units) == 1
+    version = table.delta().version()
+    with pytest.raises(RepairRefused, match="--with-unit"):
+        RepairOrder().carry_out(table.store)
+    assert table.delta().version() == version
     whole = RepairOrder(with_unit=True).carry_out(table.store)
     assert {one.path for one in whole.files} == {lost, left}
-    assert (whole.kept_units, len(whole.marked), table.ids()) == ((), 2, [])
+    assert (len(whole.marked), table.ids()) == (2, [])
+
+
+@GONE
+@pytest.mark.parametrize("with_unit", [False, True])
+def test_a_unit_that_another_program_has_rewritten_is_not_taken_out(
+    tmp_path: Path, with_unit: bool
+) -> None:
+    table = TableDirectory(tmp_path / "table")
+    table.journal().batch(rows_of(1), rows_of(2, date="2026-01-02"))
+    Penguin(table).drain()
+    _, lost = files_of(table, 1)
+    table.delta().delete("id = 1")
+    (table.root / lost).unlink()
+    version = table.delta().version()
+    with pytest.raises(RepairRefused, match="no longer in the table as it was written"):
+        RepairOrder(with_unit=with_unit).carry_out(table.store)
+    assert table.delta().version() == version
+
+
+@GONE
+def test_a_file_that_no_batch_wrote_is_never_taken_out(tmp_path: Path) -> None:
+    desk = crowded(tmp_path)
+    desk.tidy()
+    (lost,) = desk.active
+    (desk.table / lost).unlink()
+    version = DeltaTable(str(desk.table)).version()
+    shown = desk.order("fsck")
+    assert (shown.exit_code, "blizzard redo --held" in shown.stdout) == (1, False)
+    assert "what a compact entry wrote" in shown.stdout
+    for words in (("--repair",), ("--repair", "--yes"), ("--repair", "--with-unit", "--yes")):
+        refused = desk.order("fsck", *words)
+        assert refused.exit_code == 1
+        assert f"{lost} (compact, entry" in refused.output
+        assert "put the missing file back" in refused.output
+    assert DeltaTable(str(desk.table)).version() == version
+
+
+@pytest.mark.unbalanced("file_removed")
+def test_rows_that_are_lost_with_a_file_are_told_and_can_be_read_again(tmp_path: Path) -> None:
+    desk = crowded(tmp_path, files=3)
+    desk.tidy()
+    before = desk.ids()
+    (lost,) = desk.active
+    (desk.table / lost).unlink()
+    assert desk.order("fsck", "--rows-lost").exit_code == 2
+    done = desk.order("fsck", "--repair", "--rows-lost", "--yes")
+    assert done.exit_code == 0, done.output
+    assert desk.ids() == []
+    assert not desk.audited().is_balanced
+    told = desk.cli("why", "0.ndjson").output
+    assert "It is in the table" not in told
+    assert "FSCK by penguin" in told
+    orders = re.findall(r"blizzard (retract .*)", done.stdout)
+    assert len(orders) == 3
+    for words in orders:
+        again = desk.cli(*words.split())
+        assert again.exit_code == 0, again.output
+        desk.penguin()
+    assert desk.ids() == before
+    assert "It is in the table" in desk.cli("why", "0.ndjson").output
 
 
 def test_the_command_says_whether_it_can_be_told(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 
 from lakebed.errors import DocumentUnreadable, StoreDenied
 from lakebed.layout import log_version, outbox, pending_meta
@@ -15,6 +16,7 @@ from lakebed.types import Handoff
 from penguin.model.errors import TableUnsupported
 from penguin.upkeep.order import VacuumOrder, VacuumRefused
 from penguin.upkeep.vacuum import Kept
+from tests.support.desk import Desk
 from tests.support.dying import Died, dying, lives
 from tests.support.foreign import Directory
 from tests.support.tables import EVENTS, MARKS, Penguin, TableDirectory, rows_of, write_file
@@ -311,6 +313,65 @@ def test_what_cannot_be_deleted_is_told_and_deleted_later(table: TableDirectory)
     assert "refused" in (done.deleted.error or "")
     assert table.delta().history(1)[0]["operationParameters"]["status"] == "FAILED"
     assert vacuumed(table.settings(), table.store).found.files == 1
+
+
+@pytest.mark.parametrize("inner", ["inner", "deep/below/inner", "date=2026-01-01"])
+def test_files_of_a_table_in_a_folder_below_stay(table: TableDirectory, inner: str) -> None:
+    other = table.root / inner
+    # Some are listed before their log, some after it.
+    for name in ("00.parquet", "part=1/a.parquet", "z.parquet"):
+        (other / name).parent.mkdir(parents=True, exist_ok=True)
+        (other / name).write_bytes(b"PAR1")
+    (other / "_delta_log").mkdir()
+    (other / log_version(0)).write_text("{}\n")
+    grow_old(table.root, 15)
+    before = data(other)
+    done = vacuumed(table.settings(), table.store)
+    assert data(other) >= before
+    assert done.kept[Kept.NESTED] >= 3
+
+
+def test_a_path_with_an_upper_case_scheme_is_referred_to(table: TableDirectory) -> None:
+    (kept,) = active(table)
+    newest = table.delta().version()
+    edit(table, newest, lambda text: text.replace(f'"{kept}"', f'"FILE://{table.root}/{kept}"'))
+    vacuumed(table.settings(), table.store)
+    assert (table.root / kept).exists()
+
+
+def test_as_many_versions_are_counted_as_can_be_read(table: TableDirectory) -> None:
+    def counted(**given: timedelta) -> int:
+        seen = order(table.settings(), **given).look(table.store)
+        assert seen is not None
+        return seen.versions
+
+    every = table.delta().version() + 1
+    assert counted(older_than=timedelta(days=14)) == 1
+    assert counted(older_than=timedelta(days=16)) == every
+    assert counted(older_than=timedelta(days=10_000_000)) == every
+
+
+def test_the_command_says_what_it_kept_and_refuses_an_age_of_no_file(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    desk.landing.land("a.ndjson", 5)
+    desk.blizzard()
+    desk.penguin()
+    count = DeltaTable(str(desk.table)).version() + 1
+    shown = desk.order("vacuum")
+    assert "there is nothing to delete" in shown.stdout
+    assert f"UTC need stays: {count} version" in shown.stdout
+    inner = desk.table / "inner"
+    (inner / "_delta_log").mkdir(parents=True)
+    (inner / log_version(0)).write_text("{}\n")
+    (inner / "a.parquet").write_bytes(b"PAR1")
+    grow_old(desk.table, 15)
+    kept = "kept: 1 file: in a folder with a Delta log of its own, which is another table"
+    assert kept in desk.order("vacuum").stdout
+    wrong = desk.order("vacuum", "--older-than", "10000000d")
+    assert (wrong.exit_code, wrong.stderr) == (
+        2,
+        "error: --older-than '10000000d': no file is that old\n",
+    )
 
 
 def test_a_vacuum_that_dies_at_any_call_is_finished_by_the_next(table: TableDirectory) -> None:

@@ -1,6 +1,6 @@
 """What has become of the data files of an entry: in the table, held, removed, rewritten."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from blizzard.handoff.held_rows import GONE, HELD
@@ -17,6 +17,8 @@ from lakebed.storage.store import Reader
 
 MOST_ENTRIES = 100
 """Entries of one commit that are looked at for what took the place of a file."""
+MOST_HEIRS = 10
+"""How often the rows of a file may have moved on for it to be told where they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,16 +64,18 @@ class Table:
         if named.in_table:
             return replace(one, state=State.COMMITTED, version=_number(named.added_by or first))
         if named.removed:
-            heir = self._heir(one.path, named.removed_by)
-            moved = heir is not None or named.rows_moved
+            heirs = self._heirs(one.path, named.removed_by)
+            moved = bool(heirs) or named.rows_moved
+            lost = self._lost(heirs)
+            last = lost or named
             return replace(
                 one,
-                state=State.REWRITTEN if moved else State.REMOVED,
+                state=State.REWRITTEN if moved and lost is None else State.REMOVED,
                 version=_number(first),
-                removed_version=_number(named.removed_by),
-                removed_at=named.removed_at,
-                removed_by=None if named.removed_by is None else named.removed_by.who,
-                replaced_by=heir,
+                removed_version=_number(last.removed_by),
+                removed_at=last.removed_at,
+                removed_by=None if last.removed_by is None else last.removed_by.who,
+                replaced_by=" or ".join(heirs) or None,
             )
         return self._aside(one, name)
 
@@ -89,21 +93,44 @@ class Table:
             return replace(one, state=State.GIVEN_UP if is_redone else State.DISCARDED)
         return replace(one, state=State.REMOVED)
 
-    def _heir(self, path: str, removed: LogVersion | None) -> str | None:
-        """Return the file that has taken the place of another; those, where rows were sorted."""
-        none = (0, -1)
-        first, last = none if removed is None else removed.entries.get(self.pipeline, none)
-        for number in range(first, min(last, first + MOST_ENTRIES) + 1):
-            entry = self.journal.entry(number)
-            if entry is None:
-                continue
+    def _lost(self, heirs: tuple[str, ...]) -> LogFile | None:
+        """Return how one of the files that hold rows now was taken out, and nothing came for it."""
+        for _ in range(MOST_HEIRS):
+            named = self.log.files(heirs) if heirs else {}
+            gone = {path: one for path, one in named.items() if one.removed}
+            later: list[str] = []
+            for path, one in gone.items():
+                moved = self._heirs(path, one.removed_by)
+                by = None if moved or one.rows_moved else one.removed_by
+                if by is not None and not self._takes_out(by, path):
+                    return one
+                later += moved
+            heirs = tuple(later)
+        return None
+
+    def _heirs(self, path: str, removed: LogVersion | None) -> tuple[str, ...]:
+        """Return the files that have taken the place of another: several where rows were sorted."""
+        for entry in self._entries(removed):
             for pair in entry.replaced:
                 if pair.old == path and pair.new is not None:
-                    return pair.new.filename
+                    return (pair.new.filename,)
             for merge in entry.merged:
                 if any(one.path == path for one in merge.old):
-                    return " or ".join(one.filename for one in merge.new)
-        return None
+                    return tuple(one.filename for one in merge.new)
+        return ()
+
+    def _takes_out(self, version: LogVersion, path: str) -> bool:
+        """Whether an entry took a file out whole: that is told of the source files themselves."""
+        return any(pair.old == path for one in self._entries(version) for pair in one.replaced)
+
+    def _entries(self, version: LogVersion | None) -> Iterator[Entry]:
+        """Yield the entries of this pipeline that a version commits."""
+        none = (0, -1)
+        first, last = none if version is None else version.entries.get(self.pipeline, none)
+        for number in range(first, min(last, first + MOST_ENTRIES) + 1):
+            entry = self.journal.entry(number)
+            if entry is not None:
+                yield entry
 
 
 def _number(version: LogVersion | None) -> int | None:
