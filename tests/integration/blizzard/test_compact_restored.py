@@ -24,10 +24,25 @@ def arrives(desk, number):
     desk.ingest()
 
 
-def test_a_restore_that_undid_a_compaction_is_no_difference(desk):
+@pytest.mark.parametrize("back", [1, 2], ids=["and a batch", "the compaction alone"])
+def test_what_a_restore_took_out_comes_back_once_where_it_was_compacted(desk, back):
+    before = desk.version - 2 + back
+    desk.tidy()
+    arrives(desk, 3)
+    restore(desk, before)
+    assert desk.order("replay", "--yes").exit_code == 0
+    assert desk.ids() == list(range(8))
+    assert desk.audited().is_balanced, desk.audited().differences
+    assert desk.order("replay", "--yes").exit_code == 0
+    desk.tidy()
+    assert (desk.ids(), len(desk.active)) == (list(range(8)), 1)
+
+
+def test_a_restore_that_undid_a_compaction_and_nothing_else_needs_no_replay(desk):
     before = desk.version
     desk.tidy()
     restore(desk, before)
+    assert "nothing" in desk.order("replay").output
     assert desk.ids() == list(range(6))
     assert desk.audited().is_balanced, desk.audited().differences
 
