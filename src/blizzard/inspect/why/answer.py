@@ -159,7 +159,7 @@ class DataFile:
     reasons: tuple[str, ...] = ()
     """Why penguin holds it."""
     replaced_by: str | None = None
-    """The file that has its rows, or those that are left, since a promotion or retraction."""
+    """The file that has its rows now, or those that are left; the files, where they were sorted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,11 +1,11 @@
 """What has become of the data files of an entry: in the table, held, removed, rewritten."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from blizzard.handoff.held_rows import GONE, HELD
 from blizzard.inspect.why.answer import DataFile, State
-from blizzard.inspect.why.entries import mentioning
+from blizzard.inspect.why.entries import came_for, mentioning
 from blizzard.inspect.why.table_log import LogEntry, LogFile, LogVersion, TableLog
 from lakebed import layout
 from lakebed.documents.data_file import FinishedFile
@@ -17,6 +17,20 @@ from lakebed.storage.store import Reader
 
 MOST_ENTRIES = 100
 """Entries of one commit that are looked at for what took the place of a file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Now:
+    """Where the rows of a file are that has left the table."""
+
+    files: tuple[str, ...]
+    """The files of the table that have them."""
+    moved: bool
+    """Whether another writer has put them into files that no journal names."""
+    ends: LogFile
+    """What the log says of the last file that had them, where none has."""
+    through: tuple[Entry, ...]
+    """The entries that put one file in the place of another, on the way."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,16 +76,15 @@ class Table:
         if named.in_table:
             return replace(one, state=State.COMMITTED, version=_number(named.added_by or first))
         if named.removed:
-            heir = self._heir(one.path, named.removed_by)
-            moved = heir is not None or named.rows_moved
+            now = self._now(one.path, named)
+            own = replace(one, version=_number(first), replaced_by=" or ".join(now.files) or None)
+            told_by = named if now.files or now.moved else now.ends
             return replace(
-                one,
-                state=State.REWRITTEN if moved else State.REMOVED,
-                version=_number(first),
-                removed_version=_number(named.removed_by),
-                removed_at=named.removed_at,
-                removed_by=None if named.removed_by is None else named.removed_by.who,
-                replaced_by=heir,
+                own,
+                state=State.REWRITTEN if now.files or now.moved else State.REMOVED,
+                removed_version=_number(told_by.removed_by),
+                removed_at=told_by.removed_at,
+                removed_by=None if told_by.removed_by is None else told_by.removed_by.who,
             )
         return self._aside(one, name)
 
@@ -89,21 +102,56 @@ class Table:
             return replace(one, state=State.GIVEN_UP if is_redone else State.DISCARDED)
         return replace(one, state=State.REMOVED)
 
-    def _heir(self, path: str, removed: LogVersion | None) -> str | None:
-        """Return the file that has taken the place of another; those, where rows were sorted."""
+    def is_there_past(self, paths: Sequence[str], takes: Callable[[Entry], bool]) -> list[str]:
+        """Return those of some data files whose rows are in the table and were never taken out.
+
+        `takes` says of an entry that such rows are not in the files that it put in the place of
+        others.
+        """
+        named = self.log.files(paths)
+        found = []
+        for path in paths:
+            now = self._now(path, named[path])
+            if (now.files or now.moved) and not any(takes(entry) for entry in now.through):
+                found.append(path)
+        return found
+
+    def _now(self, path: str, named: LogFile) -> _Now:
+        """Follow a file to those that have its rows now, however often it was replaced."""
+        files: list[str] = []
+        ends: list[LogFile] = []
+        through: list[Entry] = []
+        seen, waiting = {path}, {path: named}
+        while waiting:
+            after: list[str] = []
+            for name, told in waiting.items():
+                if told.in_table:
+                    files.append(name)
+                    continue
+                entry, new = self._heirs(name, told.removed_by)
+                if entry is not None:
+                    through.append(entry)
+                after += (one for one in new if one not in seen)
+                if not new:
+                    ends.append(told)
+                seen.update(new)
+            waiting = dict(self.log.files(after)) if after else {}
+        return _Now(
+            files=tuple(files),
+            moved=any(one.rows_moved for one in ends),
+            ends=ends[0] if ends else named,
+            through=tuple(through),
+        )
+
+    def _heirs(self, path: str, removed: LogVersion | None) -> tuple[Entry | None, tuple[str, ...]]:
+        """Return the entry that took a file out, and what came in its place."""
         none = (0, -1)
         first, last = none if removed is None else removed.entries.get(self.pipeline, none)
         for number in range(first, min(last, first + MOST_ENTRIES) + 1):
             entry = self.journal.entry(number)
-            if entry is None:
-                continue
-            for pair in entry.replaced:
-                if pair.old == path and pair.new is not None:
-                    return pair.new.filename
-            for merge in entry.merged:
-                if any(one.path == path for one in merge.old):
-                    return " or ".join(one.filename for one in merge.new)
-        return None
+            if entry is not None and any(one.filename == path for one in entry.outgoing):
+                return entry, came_for(entry, path)
+        return None, ()
 
 
 def _number(version: LogVersion | None) -> int | None:

@@ -350,6 +350,7 @@ def _committed(case: Case) -> Told:
     if moved:
         files = plural(len(moved), "data file has", "data files have")
         sentence += f" {files} been rewritten since: {phrases.removals(moved)}."
+        sentence += phrases.holders(moved)
     if lost:
         sentence += f" Some of its rows have been removed since: {phrases.removals(lost)}."
     taken = answer.retraction
