@@ -66,3 +66,53 @@ def test_compacted_rows_that_another_writer_compacted_are_in_the_table(desk):
     desk.optimize()
     told, file = asked(desk, "0.ndjson")
     assert (told["state"], file["state"], file["replaced_by"]) == ("committed", "rewritten", None)
+
+
+@pytest.mark.unbalanced("rows_back")
+@pytest.mark.parametrize("compacts", [False, True], ids=["as they were", "compacted again"])
+@pytest.mark.parametrize("past", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("how", ["retract", "erase"])
+def test_rows_that_came_back_past_a_compaction_are_told_as_such(desk, how, past, compacts):
+    before = desk.version
+    desk.tidy()
+    before += past
+    if how == "retract":
+        desk.take_back("0.ndjson")
+    else:
+        desk.forget("id = 1")
+    DeltaTable(str(desk.table)).restore(before)
+    if compacts:
+        arrives(desk, 3, 4, 5)
+        desk.tidy()
+        assert len(desk.active) == 1
+    told, _file = asked(desk, "0.ndjson")
+    assert told["state"] == "committed"
+    (taken,) = [told["retraction"]] if how == "retract" else told["erased"]
+    assert taken["came_back"]
+    assert "came back" in told["answer"]
+    assert not asked(desk, "1.ndjson")[0]["erased"]
+
+
+def test_rows_that_were_taken_out_again_have_not_come_back(desk):
+    before = desk.version
+    desk.tidy()
+    desk.forget("id = 1")
+    DeltaTable(str(desk.table)).restore(before)
+    desk.tidy()
+    desk.forget("id = 1")
+    told, _file = asked(desk, "0.ndjson")
+    assert [one["came_back"] for one in told["erased"]] == [False, False]
+    desk.take_back("0.ndjson")
+    told, _file = asked(desk, "0.ndjson")
+    assert told["state"] == "retracted"
+    assert [one["came_back"] for one in told["erased"]] == [False, False]
+
+
+def test_other_rows_of_a_source_file_that_were_compacted_since_have_not_come_back(tmp_path):
+    desk = crowded(tmp_path, compact={"min_files": 2}, files=3)
+    desk.tidy()
+    desk.forget("id = 1")
+    arrives(desk, 3, 4, 5)
+    desk.tidy()
+    told, _file = asked(desk, "0.ndjson")
+    assert [one["came_back"] for one in told["erased"]] == [False]
