@@ -116,3 +116,15 @@ def test_other_rows_of_a_source_file_that_were_compacted_since_have_not_come_bac
     desk.tidy()
     told, _file = asked(desk, "0.ndjson")
     assert [one["came_back"] for one in told["erased"]] == [False]
+
+
+@pytest.mark.unbalanced("rows_back")
+def test_content_that_was_replaced_and_came_back_past_a_compaction_is_told_as_such(desk):
+    before = desk.version
+    desk.tidy()
+    desk.land("0.ndjson", {"id": 100, "user": "x"})
+    desk.replace("0.ndjson", by="0.ndjson")
+    desk.penguin()
+    assert not asked(desk, "0.ndjson")[0]["retraction"]["came_back"]
+    DeltaTable(str(desk.table)).restore(before)
+    assert asked(desk, "0.ndjson")[0]["retraction"]["came_back"]

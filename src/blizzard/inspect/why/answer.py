@@ -172,6 +172,8 @@ class Retraction:
     committed: bool
     passed_over: bool
     """Whether penguin has settled it without effect: the rows are in the table."""
+    reasons: tuple[str, ...] = ()
+    """Why it has; empty where the log no longer says."""
     version: int | None = None
     """The Delta version without the rows; None where it is not known any more."""
     committed_at: datetime | None = None

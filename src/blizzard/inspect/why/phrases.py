@@ -50,6 +50,12 @@ def holders(files: list[DataFile]) -> str:
     return f" The rows are in {', '.join(now[:FEW])}{more} now."
 
 
+def because(reasons: tuple[str, ...]) -> str:
+    """Write why something was not done, in brackets; empty where it is unknown."""
+    more = f"; and {len(reasons) - FEW:,} more" if len(reasons) > FEW else ""
+    return f" ({'; '.join(reasons[:FEW])}{more})" if reasons else ""
+
+
 def left_out(answer: Answer) -> str:
     """Count the lines that gave no row."""
     counts = (

@@ -307,6 +307,7 @@ def _taken_out(
         rows=rows,
         committed=told.committed,
         passed_over=passed_over,
+        reasons=told.reasons_against if passed_over else (),
         came_back=came_back,
         version=None if told.version is None else told.version.version,
         committed_at=at,
