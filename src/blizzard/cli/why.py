@@ -124,7 +124,12 @@ def table_log(settings: PipelineSettings) -> TableLog:
 
     def entry(pipeline: str, journal: str, sequence: int) -> LogEntry:
         found = search().entry(pipeline, journal, sequence)
-        return LogEntry(committed=found.committed, version=_version(found.commit), held=found.held)
+        return LogEntry(
+            committed=found.committed,
+            version=_version(found.commit),
+            held=found.held,
+            reasons_against=found.reasons_against,
+        )
 
     return TableLog(
         entry=cache(entry),

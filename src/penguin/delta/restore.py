@@ -79,8 +79,10 @@ def _restore(store: Reader, restored_by: int, told: dict[str, Any], back: set[st
                 table=store.uri,
             )
         if _is_ours(info):
-            # What was added since then was in the table again, whatever became of it.
-            lost = (add for add in _adds(actions, version) if add.path not in back)
+            # What was added since then was in the table again, whatever became of it. What was
+            # only compacted is back in the files of before, or comes back with them.
+            new = [action for action in actions if not _is_compacted(action)]
+            lost = (add for add in _adds(new, version) if add.path not in back)
             commits.append((version, tuple(lost)))
     return Restore(restored_by=restored_by, restored_to=int(wanted), commits=tuple(commits))
 
@@ -106,6 +108,11 @@ def _commit_info(actions: list[dict[str, Any]]) -> dict[str, Any]:
 def _changes_rows(action: dict[str, Any]) -> bool:
     removed = action.get("remove")
     return removed is not None and removed.get("dataChange", True)
+
+
+def _is_compacted(action: dict[str, Any]) -> bool:
+    added = action.get("add")
+    return added is not None and not added.get("dataChange", True)
 
 
 def _is_ours(info: dict[str, Any]) -> bool:

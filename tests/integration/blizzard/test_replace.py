@@ -175,6 +175,8 @@ def test_an_entry_that_cannot_be_applied_adds_nothing_and_can_be_done_again(tmp_
     answer = why(desk, "b.ndjson")
     assert answer["state"] == "discarded"
     assert "2 rows of the old content stay" in answer["answer"]
+    (reason,) = answer["retraction"]["reasons"]
+    assert reason in answer["answer"]
     assert answer["next"] == ["blizzard retract b.ndjson --replace b.ndjson replaces them"]
     again = desk.cli("redo", "--file", "b.ndjson", "--yes")
     assert "blizzard retract with --replace again" in " ".join(again.output.split())
@@ -184,6 +186,19 @@ def test_an_entry_that_cannot_be_applied_adds_nothing_and_can_be_done_again(tmp_
     desk.penguin()
     assert sorted(desk.ids()) == [1, 2, 5, 30]
     balanced(desk)
+
+
+def test_new_files_that_are_gone_before_the_commit_are_told_as_the_reason(tmp_path):
+    desk = landed(tmp_path)
+    desk.land("b.ndjson", {"id": 30})
+    desk.replace("b.ndjson", by="b.ndjson")
+    (new,) = entries(desk.table)[-1].files
+    (desk.table / new.filename).unlink()
+    desk.penguin()
+    assert sorted(desk.ids()) == [1, 2, 3, 4]
+    answer = why(desk, "b.ndjson")
+    assert answer["retraction"]["reasons"] == [f"{new.filename}: the file is gone"]
+    assert f"({new.filename}: the file is gone): 2 rows of the old" in answer["answer"]
 
 
 def test_a_schema_that_the_table_refuses_leaves_the_old_rows(tmp_path):

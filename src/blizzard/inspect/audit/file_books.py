@@ -7,6 +7,7 @@ from blizzard.inspect.audit.findings import Amount, Difference, Kind, Place, Pla
 from blizzard.inspect.audit.journal_books import JournalBooks
 from blizzard.inspect.audit.log_books import BEFORE, Active, LogBooks
 from blizzard.inspect.audit.shapes import disagreements, why_not_held
+from blizzard.inspect.audit.successors import Successors
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
 from lakebed.documents.log_version import TableShape
@@ -39,6 +40,7 @@ class FileBooks:
     _left_of: dict[str, int] = field(default_factory=dict)
     """The rows that are left of files which an entry replaced before their own was read: it may be
     of another pipeline's journal."""
+    _successors: Successors = field(default_factory=Successors)
     _shapes: set[tuple[str, int]] = field(default_factory=set)
     """The schemas that were compared, as text, with the number of the table's."""
     _without: set[tuple[str, str, int]] = field(default_factory=set)
@@ -100,6 +102,7 @@ class FileBooks:
                 f"up to version {self.log.first - 1}, such as {min(self._missing)}, and what was "
                 f"added in their place by then has {plural(back, 'row')}{but if before else ''}",
             )
+        yield from self._successors.differences(self.log.active)
         yield from self._unnamed()
 
     def unknown(self) -> Amount:
@@ -261,6 +264,8 @@ class FileBooks:
             for one in done:
                 yield from self._no_transaction(entry, _named(one))
             return
+        if done:
+            self._successors.take(entry, done)
         for one in done:
             yield from self._in_place(one, entry, journal)
         if done and len(done) < len(entry.replaced) and self.log.is_whole:
@@ -282,10 +287,11 @@ class FileBooks:
             for file in done:
                 yield from self._no_transaction(entry, file.filename)
             return
+        if done:
+            self._successors.take(entry, ())
         for one in entry.merged if done else ():
             for old in one.old:
-                pair = Replacement(old=old.path, old_size=old.size, new=one.new[0])
-                yield from self._gone(pair, entry, left=old.rows)
+                self._gone(old.path, left=old.rows)
         for file in done:
             yield from self._look_up(file, entry, journal)
         if done and len(done) < len(new) and self.log.is_whole:
@@ -304,37 +310,20 @@ class FileBooks:
     ) -> Iterator[Difference]:
         """Look up a file that has gone, and the one that has taken its place."""
         left = 0 if one.new is None else one.new.record_count
-        yield from self._gone(one, entry, left=left)
+        self._gone(one.old, left=left)
         if one.left_out:
             self.places.put(Place.RETRACTED, one.left_out)
         if one.new is not None:
             yield from self._look_up(one.new, entry, journal)
 
-    def _gone(self, one: Replacement, entry: Entry, *, left: int) -> Iterator[Difference]:
+    def _gone(self, old: str, *, left: int) -> None:
         """Look up a file that has gone; so many rows of it are in another one."""
-        if one.old in self.log.active:
-            if one.left_out:
-                yield self._differs(
-                    Kind.ROWS_BACK,
-                    f"entry {entry.sequence} took {plural(one.left_out, 'row')} of {one.old} out "
-                    "of the table, and that file is in it again",
-                    entry,
-                    one.old,
-                )
-            else:
-                yield self._differs(
-                    Kind.FILE_COMMITTED_TWICE,
-                    f"entry {entry.sequence} puts {_named(one)} in the place of {one.old}, and "
-                    "both are in the table",
-                    entry,
-                    one.old,
-                )
-        taken_out = self._taken_out.pop(one.old, None) is not None
-        explained = self._missing.pop(one.old, None) is not None or taken_out
+        taken_out = self._taken_out.pop(old, None) is not None
+        explained = self._missing.pop(old, None) is not None or taken_out
         if explained:
             self._put_left(left)
-        elif one.old not in self.named:
-            self._left_of[one.old] = left
+        elif old not in self.named:
+            self._left_of[old] = left
 
     def _put_left(self, rows: int) -> None:
         if rows:

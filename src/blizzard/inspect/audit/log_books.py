@@ -219,7 +219,7 @@ class LogBooks:
         # Rows that were in no other file before are another writer's own.
         theirs = all(one.of_others for one in gone.values())
         for add in found.adds:
-            if found.operation != RESTORE and not self._is_put_back(add):
+            if found.operation != RESTORE and not self._is_put_back(add, found.replays):
                 self._check_new(add, found)
             self.removed.pop(add.name, None)
             of_others = theirs and not found.is_ours and (add.data_change or bool(found.removes))
@@ -243,9 +243,12 @@ class LogBooks:
             self.removed[one.name] = found.version
         return gone
 
-    def _is_put_back(self, add: LoggedFile) -> bool:
-        """Whether a file comes back whose rows a version took away; they are there again then."""
-        by = self.removed.get(add.name, BEFORE)
+    def _is_put_back(self, add: LoggedFile, replays: int | None) -> bool:
+        """Whether a file comes back whose rows a version took away; they are there again then.
+
+        A RESTORE has also taken the rows of files that were compacted before it.
+        """
+        by = self.removed.get(add.name, BEFORE) if replays is None else replays
         if add.rows is None or self._lost.get(by, 0) < add.rows:
             return False
         self._lost[by] -= add.rows

@@ -159,7 +159,7 @@ class DataFile:
     reasons: tuple[str, ...] = ()
     """Why penguin holds it."""
     replaced_by: str | None = None
-    """The file that has its rows, or those that are left, since a promotion or retraction."""
+    """The file that has its rows now, or those that are left; the files, where they were sorted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,6 +172,8 @@ class Retraction:
     committed: bool
     passed_over: bool
     """Whether penguin has settled it without effect: the rows are in the table."""
+    reasons: tuple[str, ...] = ()
+    """Why it has; empty where the log no longer says."""
     version: int | None = None
     """The Delta version without the rows; None where it is not known any more."""
     committed_at: datetime | None = None

@@ -56,6 +56,28 @@ def data_file_of(entry: Entry, name: str) -> FinishedFile | None:
     return next((file for file in entry.data_files if file_name(file.filename) == name), None)
 
 
+def came_for(entry: Entry, path: str) -> tuple[str, ...]:
+    """Return the data files that an entry puts in the place of another."""
+    pairs = (one.new for one in entry.replaced if one.old == path and one.new is not None)
+    merges = (one for one in entry.merged if any(old.path == path for old in one.old))
+    return (
+        *(file.filename for file in pairs),
+        *(file.filename for one in merges for file in one.new),
+    )
+
+
+def became(journal: JournalReader, path: str, entries: range) -> set[str]:
+    """Return a data file and all that some entries put in its place, directly or not."""
+    found, waiting = {path}, [path]
+    while waiting:
+        old = waiting.pop()
+        for entry in _holding(journal, file_name(old).encode(), entries):
+            new = set(came_for(entry, old)) - found
+            found |= new
+            waiting += new
+    return found
+
+
 def deletes(entry: Entry, name: str) -> bool:
     """Whether a `gc` entry deletes a data file."""
     return any(file_name(path) == name for path in entry.deleted)

@@ -5,6 +5,9 @@ from datetime import UTC, datetime
 from blizzard.inspect.why.answer import Answer, DataFile, Resolution, State
 from lakebed.units import plural
 
+FEW = 3
+"""How many files a sentence names."""
+
 
 def in_state(answer: Answer) -> list[DataFile]:
     """Return the data files to which the file owes its state."""
@@ -36,6 +39,21 @@ def removals(files: list[DataFile]) -> str:
         for one in files
     }
     return "; ".join(sorted(told))
+
+
+def holders(files: list[DataFile]) -> str:
+    """Name the files that have the rows of others now, in a sentence; empty where it is unknown."""
+    now = sorted({one.replaced_by for one in files if one.replaced_by is not None})
+    if not now:
+        return ""
+    more = f" and {len(now) - FEW:,} more" if len(now) > FEW else ""
+    return f" The rows are in {', '.join(now[:FEW])}{more} now."
+
+
+def because(reasons: tuple[str, ...]) -> str:
+    """Write why something was not done, in brackets; empty where it is unknown."""
+    more = f"; and {len(reasons) - FEW:,} more" if len(reasons) > FEW else ""
+    return f" ({'; '.join(reasons[:FEW])}{more})" if reasons else ""
 
 
 def left_out(answer: Answer) -> str:

@@ -1,11 +1,11 @@
 """What has become of the data files of an entry: in the table, held, removed, rewritten."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from blizzard.handoff.held_rows import GONE, HELD
 from blizzard.inspect.why.answer import DataFile, State
-from blizzard.inspect.why.entries import mentioning
+from blizzard.inspect.why.entries import came_for, mentioning
 from blizzard.inspect.why.table_log import LogEntry, LogFile, LogVersion, TableLog
 from lakebed import layout
 from lakebed.documents.data_file import FinishedFile
@@ -17,8 +17,20 @@ from lakebed.storage.store import Reader
 
 MOST_ENTRIES = 100
 """Entries of one commit that are looked at for what took the place of a file."""
-MOST_HEIRS = 10
-"""How often the rows of a file may have moved on for it to be told where they are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Now:
+    """Where the rows of a file are that has left the table."""
+
+    files: tuple[str, ...]
+    """The files of the table that have them."""
+    moved: bool
+    """Whether another writer has put them into files that no journal names."""
+    ends: LogFile
+    """What the log says of the last file that had them, where none has."""
+    through: tuple[Entry, ...]
+    """The entries that put one file in the place of another, on the way."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,18 +76,15 @@ class Table:
         if named.in_table:
             return replace(one, state=State.COMMITTED, version=_number(named.added_by or first))
         if named.removed:
-            heirs = self._heirs(one.path, named.removed_by)
-            moved = bool(heirs) or named.rows_moved
-            lost = self._lost(heirs)
-            last = lost or named
+            now = self._now(one.path, named)
+            own = replace(one, version=_number(first), replaced_by=" or ".join(now.files) or None)
+            told_by = named if now.files or now.moved else now.ends
             return replace(
-                one,
-                state=State.REWRITTEN if moved and lost is None else State.REMOVED,
-                version=_number(first),
-                removed_version=_number(last.removed_by),
-                removed_at=last.removed_at,
-                removed_by=None if last.removed_by is None else last.removed_by.who,
-                replaced_by=" or ".join(heirs) or None,
+                own,
+                state=State.REWRITTEN if now.files or now.moved else State.REMOVED,
+                removed_version=_number(told_by.removed_by),
+                removed_at=told_by.removed_at,
+                removed_by=None if told_by.removed_by is None else told_by.removed_by.who,
             )
         return self._aside(one, name)
 
@@ -93,44 +102,56 @@ class Table:
             return replace(one, state=State.GIVEN_UP if is_redone else State.DISCARDED)
         return replace(one, state=State.REMOVED)
 
-    def _lost(self, heirs: tuple[str, ...]) -> LogFile | None:
-        """Return how one of the files that hold rows now was taken out, and nothing came for it."""
-        for _ in range(MOST_HEIRS):
-            named = self.log.files(heirs) if heirs else {}
-            gone = {path: one for path, one in named.items() if one.removed}
-            later: list[str] = []
-            for path, one in gone.items():
-                moved = self._heirs(path, one.removed_by)
-                by = None if moved or one.rows_moved else one.removed_by
-                if by is not None and not self._takes_out(by, path):
-                    return one
-                later += moved
-            heirs = tuple(later)
-        return None
+    def is_there_past(self, paths: Sequence[str], takes: Callable[[Entry], bool]) -> list[str]:
+        """Return those of some data files whose rows are in the table and were never taken out.
 
-    def _heirs(self, path: str, removed: LogVersion | None) -> tuple[str, ...]:
-        """Return the files that have taken the place of another: several where rows were sorted."""
-        for entry in self._entries(removed):
-            for pair in entry.replaced:
-                if pair.old == path and pair.new is not None:
-                    return (pair.new.filename,)
-            for merge in entry.merged:
-                if any(one.path == path for one in merge.old):
-                    return tuple(one.filename for one in merge.new)
-        return ()
+        `takes` says of an entry that such rows are not in the files that it put in the place of
+        others.
+        """
+        named = self.log.files(paths)
+        found = []
+        for path in paths:
+            now = self._now(path, named[path])
+            if (now.files or now.moved) and not any(takes(entry) for entry in now.through):
+                found.append(path)
+        return found
 
-    def _takes_out(self, version: LogVersion, path: str) -> bool:
-        """Whether an entry took a file out whole: that is told of the source files themselves."""
-        return any(pair.old == path for one in self._entries(version) for pair in one.replaced)
+    def _now(self, path: str, named: LogFile) -> _Now:
+        """Follow a file to those that have its rows now, however often it was replaced."""
+        files: list[str] = []
+        ends: list[LogFile] = []
+        through: list[Entry] = []
+        seen, waiting = {path}, {path: named}
+        while waiting:
+            after: list[str] = []
+            for name, told in waiting.items():
+                if told.in_table:
+                    files.append(name)
+                    continue
+                entry, new = self._heirs(name, told.removed_by)
+                if entry is not None:
+                    through.append(entry)
+                after += (one for one in new if one not in seen)
+                if not new:
+                    ends.append(told)
+                seen.update(new)
+            waiting = dict(self.log.files(after)) if after else {}
+        return _Now(
+            files=tuple(files),
+            moved=any(one.rows_moved for one in ends),
+            ends=ends[0] if ends else named,
+            through=tuple(through),
+        )
 
-    def _entries(self, version: LogVersion | None) -> Iterator[Entry]:
-        """Yield the entries of this pipeline that a version commits."""
+    def _heirs(self, path: str, removed: LogVersion | None) -> tuple[Entry | None, tuple[str, ...]]:
+        """Return the entry that took a file out, and what came in its place."""
         none = (0, -1)
-        first, last = none if version is None else version.entries.get(self.pipeline, none)
+        first, last = none if removed is None else removed.entries.get(self.pipeline, none)
         for number in range(first, min(last, first + MOST_ENTRIES) + 1):
             entry = self.journal.entry(number)
-            if entry is not None:
-                yield entry
+            if entry is not None and any(one.filename == path for one in entry.outgoing):
+                return entry, came_for(entry, path)
+        return None, ()
 
 
 def _number(version: LogVersion | None) -> int | None:

@@ -33,6 +33,8 @@ class LogEntry:
     """None where it is not committed, or where its version was cleaned up."""
     held: frozenset[str] = frozenset()
     """The names of files that this version left out."""
+    reasons_against: tuple[str, ...] = ()
+    """Why penguin settled it without effect, where it was to replace files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

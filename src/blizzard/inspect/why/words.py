@@ -289,8 +289,8 @@ def _discarded(case: Case) -> Told:
     if taken is not None and taken.replaced and taken.passed_over:
         return Told(
             f"Its new content was read with entry {taken.entry} to take the place of the old, and "
-            "penguin could not apply that entry, since data files with the old rows had been "
-            f"changed: {plural(taken.rows, 'row')} of the old content "
+            f"penguin could not apply that entry{phrases.because(taken.reasons)}: "
+            f"{plural(taken.rows, 'row')} of the old content "
             f"{'stays' if taken.rows == 1 else 'stay'} in the table.",
             (f"blizzard retract {answer.path} --replace {answer.path} replaces them",),
         )
@@ -350,6 +350,7 @@ def _committed(case: Case) -> Told:
     if moved:
         files = plural(len(moved), "data file has", "data files have")
         sentence += f" {files} been rewritten since: {phrases.removals(moved)}."
+        sentence += phrases.holders(moved)
     if lost:
         sentence += f" Some of its rows have been removed since: {phrases.removals(lost)}."
     taken = answer.retraction
@@ -366,7 +367,8 @@ def _committed(case: Case) -> Told:
         rows = plural(taken.rows, "row")
         return Told(f"{sentence} They took the place of {rows} of its earlier content.")
     if taken.passed_over:
-        sentence += f" The retraction in entry {taken.entry} had no effect."
+        because = phrases.because(taken.reasons)
+        sentence += f" The retraction in entry {taken.entry} had no effect{because}."
         return Told(
             sentence, ("blizzard retract takes its rows back, if they can still be told apart",)
         )

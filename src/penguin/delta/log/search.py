@@ -32,7 +32,7 @@ from penguin.delta.expiry import Checkpoint, checkpoints
 from penguin.delta.file_names import naming
 from penguin.delta.log.checkpoint import paths_of, read_columns, sidecar_of
 from penguin.delta.log.file import lines_of
-from penguin.delta.log.versions import Commit, named_files, read_commit
+from penguin.delta.log.versions import Commit, named_files, read_commit, reasons_against
 
 if TYPE_CHECKING:
     from penguin.delta.snapshot import Snapshot
@@ -56,6 +56,8 @@ class EntryInLog:
     """The version that has it; None where it is not committed, or that version was cleaned up."""
     held: frozenset[str] = frozenset()
     """The names of files that this version left out."""
+    reasons_against: tuple[str, ...] = ()
+    """Why this version settled it without effect, where it was to replace files."""
 
 
 class Standing(StrEnum):
@@ -129,7 +131,12 @@ class LogSearch:
         if commit is None or not _settles(commit, pipeline, sequence):
             return EntryInLog(committed=True)
         body = self._bodies[commit.version] or b""
-        return EntryInLog(committed=True, commit=commit, held=named_files(body, "held"))
+        return EntryInLog(
+            committed=True,
+            commit=commit,
+            held=named_files(body, "held"),
+            reasons_against=reasons_against(body, pipeline, sequence),
+        )
 
     def _newest(self, app: str, last: int, count: int) -> dict[int, int]:
         """Return the transactions that some of the newest versions carry, by version."""

@@ -120,6 +120,16 @@ def named_files(body: bytes, key: str) -> frozenset[str]:
     return frozenset()
 
 
+def reasons_against(body: bytes, pipeline: str, sequence: int) -> tuple[str, ...]:
+    """Return why a version settled an entry that replaces files without effect, if it did."""
+    for action in _actions(body):
+        match action:
+            case {"commitInfo": {"penguin": {"not_promoted": dict(told)}}}:
+                reasons = told.get(f"{pipeline}/{sequence}")
+                return tuple(map(str, reasons)) if isinstance(reasons, list) else ()
+    return ()
+
+
 def _actions(body: bytes) -> Iterator[object]:
     for line in body.splitlines():
         try:

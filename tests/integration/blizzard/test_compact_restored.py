@@ -1,0 +1,104 @@
+"""A table that somebody restored to a version before a compaction: no row twice, none unnoticed."""
+
+import pytest
+from deltalake import DeltaTable
+
+from tests.support.compactions import crowded
+
+
+@pytest.fixture
+def desk(tmp_path):
+    return crowded(tmp_path, compact={"min_files": 2}, files=3)
+
+
+def restore(desk, version):
+    DeltaTable(str(desk.table)).restore(version)
+
+
+def kinds(desk):
+    return {one.kind.value for one in desk.audited().differences}
+
+
+def arrives(desk, number):
+    desk.land(f"{number}.ndjson", *({"id": 2 * number + place, "user": "x"} for place in (0, 1)))
+    desk.ingest()
+
+
+@pytest.mark.parametrize("back", [1, 2], ids=["and a batch", "the compaction alone"])
+def test_what_a_restore_took_out_comes_back_once_where_it_was_compacted(desk, back):
+    before = desk.version - 2 + back
+    desk.tidy()
+    arrives(desk, 3)
+    restore(desk, before)
+    assert desk.order("replay", "--yes").exit_code == 0
+    assert desk.ids() == list(range(8))
+    assert desk.audited().is_balanced, desk.audited().differences
+    assert desk.order("replay", "--yes").exit_code == 0
+    desk.tidy()
+    assert (desk.ids(), len(desk.active)) == (list(range(8)), 1)
+
+
+def test_a_restore_that_undid_a_compaction_and_nothing_else_needs_no_replay(desk):
+    before = desk.version
+    desk.tidy()
+    restore(desk, before)
+    assert "nothing" in desk.order("replay").output
+    assert desk.ids() == list(range(6))
+    assert desk.audited().is_balanced, desk.audited().differences
+
+
+@pytest.mark.unbalanced("rows_back")
+def test_erased_rows_that_came_back_with_files_of_before_a_compaction_are_reported(desk):
+    before = desk.version
+    desk.tidy()
+    desk.forget("id <= 1")
+    assert desk.audited().is_balanced
+    restore(desk, before)
+    assert kinds(desk) == {"rows_back"}
+    desk.tidy()
+    assert desk.ids() == list(range(6))
+    assert kinds(desk) == {"rows_back"}
+
+
+@pytest.mark.unbalanced("rows_back")
+def test_erased_rows_that_came_back_are_reported_wherever_a_compaction_put_them(desk):
+    desk.tidy()
+    compacted = desk.version
+    desk.forget("id <= 1")
+    restore(desk, compacted)
+    assert kinds(desk) == {"rows_back"}
+    arrives(desk, 3)
+    arrives(desk, 4)
+    arrives(desk, 5)
+    desk.tidy()
+    assert (len(desk.active), desk.ids()) == (1, list(range(12)))
+    assert kinds(desk) == {"rows_back"}
+
+
+@pytest.mark.parametrize("how", ["retract", "erase"])
+@pytest.mark.parametrize("compacts", [True, False], ids=["compacted", "as they were"])
+def test_rows_that_came_back_and_were_taken_out_again_are_not_reported(desk, how, compacts):
+    before = desk.version
+    desk.tidy()
+    desk.forget("id <= 1")
+    restore(desk, before)
+    if compacts:
+        desk.tidy()
+    if how == "erase":
+        desk.forget("id <= 1")
+    else:
+        desk.take_back("0.ndjson")
+    assert desk.ids() == list(range(2, 6))
+    assert desk.audited().is_balanced, desk.audited().differences
+
+
+@pytest.mark.unbalanced("rows_back")
+def test_an_erasure_of_other_rows_does_not_hide_those_that_came_back(desk):
+    before = desk.version
+    desk.tidy()
+    desk.forget("id <= 1")
+    restore(desk, before)
+    desk.tidy()
+    desk.forget("id = 2 or id = 3")
+    assert desk.ids() == [0, 1, 4, 5]
+    assert kinds(desk) == {"rows_back"}
