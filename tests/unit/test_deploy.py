@@ -52,7 +52,7 @@ def test_blizzard_gets_the_signal_alone_and_has_time() -> None:
 def test_systemd_finds_no_fault(file: Path, tmp_path: Path) -> None:
     verify = shutil.which("systemd-analyze")
     if verify is None:
-        return  # On a machine without systemd, the other tests are what there is.
+        pytest.skip("only where there is systemd")
     text = re.sub(r"^ExecStart=\S+", "ExecStart=/bin/true", file.read_text(), flags=re.MULTILINE)
     (tmp_path / file.name).write_text(text.replace("User=blizzard", "User=root"))
     done = subprocess.run(
