@@ -1,0 +1,106 @@
+// A view is a tree of plain values; `patch` makes the page look like it and touches only what changed.
+//
+// So focus, selection, scroll and what a reader has opened survive every update, and nothing that comes
+// from data is ever read as HTML: texts become text nodes.
+
+const SVG = "http://www.w3.org/2000/svg";
+const SEEN = Symbol("what this node shows");
+
+/** Return an element as a value: `h("p.note", {title: "…"}, "text", child)`. */
+export function h(name, attrs, ...children) {
+  const [tag, ...classes] = name.split(".");
+  const { key = null, class: more = "", ...rest } = attrs ?? {};
+  const all = [...classes, ...String(more || "").split(" ")].filter(Boolean).join(" ");
+  if (all) rest.class = all;
+  return { tag, key, attrs: rest, children: flat(children) };
+}
+
+/** Make the children of an element what these values say. */
+export function patch(parent, values) {
+  children(parent, flat([values]), parent.namespaceURI === SVG);
+}
+
+/** Return the text of a value, as a reader would see it; for tests and announcements. */
+export function textOf(value) {
+  return typeof value === "string" ? value : value.children.map(textOf).join("");
+}
+
+function flat(list) {
+  return list
+    .flat(Infinity)
+    .filter((each) => each !== null && each !== undefined && each !== false && each !== "")
+    .map((each) => (typeof each === "object" ? each : String(each)));
+}
+
+function children(parent, next, inSvg) {
+  const keyed = new Map();
+  for (const node of parent.childNodes) {
+    const key = node[SEEN]?.key;
+    if (key !== null && key !== undefined) keyed.set(key, node);
+  }
+  let at = parent.firstChild;
+  for (const value of next) {
+    const kept = match(value, at, keyed);
+    if (kept === null) {
+      parent.insertBefore(create(value, inSvg), at);
+    } else {
+      if (kept === at) at = at.nextSibling;
+      else parent.insertBefore(kept, at);
+      update(kept, value, inSvg);
+    }
+  }
+  while (at) {
+    const gone = at;
+    at = at.nextSibling;
+    gone.remove();
+  }
+}
+
+function match(value, at, keyed) {
+  if (typeof value !== "string" && value.key !== null) {
+    const node = keyed.get(value.key);
+    if (node === undefined || node[SEEN].tag !== value.tag) return null;
+    keyed.delete(value.key);
+    return node;
+  }
+  if (!at) return null;
+  const seen = at[SEEN];
+  if (typeof value === "string") return typeof seen === "string" ? at : null;
+  return seen && typeof seen === "object" && seen.key === null && seen.tag === value.tag ? at : null;
+}
+
+function create(value, inSvg) {
+  if (typeof value === "string") {
+    const text = document.createTextNode(value);
+    text[SEEN] = value;
+    return text;
+  }
+  const svg = inSvg || value.tag === "svg";
+  const node = svg ? document.createElementNS(SVG, value.tag) : document.createElement(value.tag);
+  node[SEEN] = { tag: value.tag, key: value.key, attrs: {}, children: [] };
+  update(node, value, inSvg);
+  return node;
+}
+
+function update(node, value, inSvg) {
+  const seen = node[SEEN];
+  node[SEEN] = value;
+  if (typeof value === "string") {
+    if (seen !== value) node.data = value;
+    return;
+  }
+  for (const name of Object.keys(seen.attrs)) if (!(name in value.attrs)) set(node, name, null);
+  for (const [name, wanted] of Object.entries(value.attrs)) {
+    if (seen.attrs[name] !== wanted) set(node, name, wanted);
+  }
+  children(node, value.children, inSvg || value.tag === "svg");
+}
+
+function set(node, name, wanted) {
+  if (name.startsWith("on")) node[name] = wanted;
+  else if (name === "value") node.value = wanted ?? "";
+  else if (name === "checked" || name === "open" || name === "selected") node[name] = Boolean(wanted);
+  else if (name === "share") node.style.setProperty("--share", wanted ?? "0");
+  else if (wanted === null || wanted === undefined || wanted === false) node.removeAttribute(name);
+  else node.setAttribute(name, wanted === true ? "" : String(wanted));
+}

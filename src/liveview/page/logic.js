@@ -1,0 +1,186 @@
+// What the page concludes from the documents: order, filters, sentences. Pure.
+
+import { bytes, coarse, compact, count, duration } from "./format.js";
+
+const URGENCY = { failing: 0, warning: 1, unknown: 2, ok: 3 };
+const ACTIVITY = { failing: 0, running: 1, waiting: 2, stopped: 3, unknown: 4, idle: 5 };
+
+export const STATES = ["failing", "running", "waiting", "idle", "stopped", "unknown"];
+
+/** Return a pipeline's or table's health, which is never better than its worst problem. */
+export function healthOf(item) {
+  if (item.health === "failing" || item.state === "failing") return "failing";
+  if (item.problems.some((problem) => problem.severity === "error")) return "failing";
+  if (item.health === "warning" || item.problems.length) return "warning";
+  return item.health;
+}
+
+const COLUMNS = {
+  name: (item) => item.name.toLowerCase(),
+  rows: (item) => item.rows_24h,
+  waiting: (item) => item.waiting_files,
+  oldest: (item) => item.oldest_waiting_secs,
+  freshness: (item) => item.freshness.median_secs,
+  worst: (item) => item.freshness.worst_secs,
+  last: (item) => (item.last_entry_at ? Date.parse(item.last_entry_at) : null),
+  version: (item) => item.version,
+  committed: (item) => (item.committed_at ? Date.parse(item.committed_at) : null),
+  size: (item) => item.bytes,
+  files: (item) => item.files,
+  held: (item) => item.rows,
+  entries: (item) => item.waiting_entries,
+};
+
+/** Return items in an order: `name`, or `-rows` for descending; problems come first by default. */
+export function sorted(items, order) {
+  const descending = order?.startsWith("-");
+  const column = COLUMNS[(order ?? "").replace(/^-/, "")];
+  const by = column
+    ? (one, other) => compare(column(one), column(other), descending)
+    : (one, other) => urgency(one) - urgency(other) || activity(one) - activity(other);
+  return [...items].sort((one, other) => by(one, other) || compare(one.name, other.name, false));
+}
+
+/** Return the order after a click on a column: numbers begin with the largest, names with A. */
+export function nextOrder(order, column) {
+  const first = column === "name" ? column : `-${column}`;
+  if (order === first) return first.startsWith("-") ? column : `-${column}`;
+  return order === (first.startsWith("-") ? column : `-${column}`) ? "" : first;
+}
+
+/** Return what a `<th>` says of an order: `ascending`, `descending` or `none`. */
+export function sortOf(order, column) {
+  return order === column ? "ascending" : order === `-${column}` ? "descending" : "none";
+}
+
+/** Return the items that hold every word of a search in one of their names. */
+export function filtered(items, search, state) {
+  const words = search.toLowerCase().split(/\s+/).filter(Boolean);
+  return items.filter((item) => {
+    if (state && item.state !== state && !(state === "failing" && healthOf(item) === "failing")) return false;
+    const text = [item.name, item.table, item.table_uri, item.uri, ...(item.sources ?? []), ...(item.pipelines ?? [])]
+      .join(" ").toLowerCase();
+    return words.every((word) => text.includes(word));
+  });
+}
+
+/** Return how many items a filter would show for each state. */
+export function perState(items) {
+  return Object.fromEntries(STATES.map((state) => [state, filtered(items, "", state).length]));
+}
+
+/** Return all problems, errors first and then the oldest, each with whose it is. */
+export function problems(overview) {
+  const all = [
+    ...overview.pipelines.flatMap((item) => item.problems.map((problem) => ({ problem, item, kind: "pipeline" }))),
+    ...overview.tables.flatMap((item) => item.problems.map((problem) => ({ problem, item, kind: "table" }))),
+  ];
+  const rank = ({ problem }) => (problem.severity === "error" ? 0 : 1);
+  const since = ({ problem }) => (problem.since ? Date.parse(problem.since) : Infinity);
+  return all.sort((one, other) => rank(one) - rank(other) || compare(since(one), since(other), false));
+}
+
+/** Return the overview in one sentence, and how serious it is. */
+export function headline(overview) {
+  const all = overview.pipelines.length;
+  const bad = overview.pipelines.filter((item) => healthOf(item) === "failing").length;
+  const odd = overview.pipelines.filter((item) => healthOf(item) === "warning").length;
+  const tables = overview.tables.filter((item) => healthOf(item) === "failing").length;
+  if (!all && !overview.tables.length) return { health: "unknown", text: "No pipeline has run yet" };
+  if (bad || tables) {
+    const what = [bad && `${bad} of ${count(all, "pipeline")}`, tables && count(tables, "table")].filter(Boolean);
+    return { health: "failing", text: `${what.join(" and ")} ${bad + tables === 1 ? "is" : "are"} failing` };
+  }
+  if (odd) return { health: "warning", text: `${odd} of ${count(all, "pipeline")} ${odd === 1 ? "needs" : "need"} a look` };
+  if (!all) return { health: "ok", text: `${count(overview.tables.length, "table")}, no problems` };
+  return { health: "ok", text: all === 1 ? "The pipeline is up to date" : `All ${all} pipelines are up to date` };
+}
+
+/** Return the sums of the overview. */
+export function totals(pipelines) {
+  const sum = (part) => pipelines.reduce((all, item) => all + (part(item) ?? 0), 0);
+  const known = pipelines.map((item) => item.freshness.worst_secs).filter((secs) => secs !== null);
+  const oldest = pipelines.map((item) => item.oldest_waiting_secs).filter((secs) => secs !== null && secs !== undefined);
+  return {
+    rows: sum((item) => item.rows_24h),
+    files: sum((item) => item.files_24h),
+    bytes: sum((item) => item.bytes_24h),
+    waiting: sum((item) => item.waiting_files),
+    waitingBytes: sum((item) => item.waiting_bytes),
+    oldest: oldest.length ? Math.max(...oldest) : null,
+    worst: known.length ? Math.max(...known) : null,
+    running: pipelines.filter((item) => item.state === "running").length,
+    complete: pipelines.filter((item) => item.yesterday.complete === true).length,
+    incomplete: pipelines.filter((item) => item.yesterday.complete === false).length,
+  };
+}
+
+/** Return what a running batch has done and when it may be done, in words; null if that is not known. */
+export function timeLeft(batch, now) {
+  const elapsed = (now - Date.parse(batch.started_at)) / 1000;
+  const share = batch.bytes ? batch.read_bytes / batch.bytes : 0;
+  if (!(elapsed > 3) || share < 0.02 || share >= 1) return null;
+  return `about ${coarse(Math.max(1, (elapsed * (1 - share)) / share))} left`;
+}
+
+/** Return the sentences to read out when an overview follows another; ticks of numbers give none. */
+export function announcements(before, after) {
+  if (!before) return [];
+  const said = [];
+  for (const kind of ["pipelines", "tables"]) {
+    const known = new Map(before[kind].map((item) => [item.name, item]));
+    for (const item of after[kind]) {
+      const old = known.get(item.name);
+      if (old && healthOf(old) !== healthOf(item)) said.push(`${item.name}: ${HEALTH_WORDS[healthOf(item)]}`);
+    }
+  }
+  return said.length > 3 ? [...said.slice(0, 3), `and ${said.length - 3} more`] : said;
+}
+
+export const HEALTH_WORDS = { ok: "all well", warning: "needs a look", failing: "failing", unknown: "not known" };
+
+/** Return a chart in words: its sum, its peak, and how long nothing came at the end. */
+export function describe(series, kind, now, timeOf) {
+  const values = series[kind];
+  const total = values.reduce((sum, each) => sum + each, 0);
+  if (!total) return `No ${kind} in the last ${coarse(values.length * series.step_secs)}.`;
+  const peak = values.indexOf(Math.max(...values));
+  const at = Date.parse(series.start) + peak * series.step_secs * 1000;
+  const show = kind === "bytes" ? bytes : compact;
+  const unit = kind === "bytes" ? "" : ` ${kind}`;
+  let quiet = 0;
+  while (quiet < values.length && values[values.length - 1 - quiet] === 0) quiet += 1;
+  const ending = quiet > 1 ? ` Nothing in the last ${duration((quiet - 1) * series.step_secs)}.` : "";
+  return `${show(total)}${unit} in ${coarse(values.length * series.step_secs)}, ` +
+    `at most ${show(values[peak])} in ${duration(series.step_secs)} at ${timeOf(at)}.${ending}`;
+}
+
+/** Return the parts of a path: its folder, and its last name, which is what people look for. */
+export function pathParts(path) {
+  const cut = path.replace(/\/+$/, "").lastIndexOf("/") + 1;
+  return { folder: path.slice(0, cut), base: path.slice(cut) };
+}
+
+/** Return the books of a batch as an equation, where its first line is the sum of the others. */
+export function equation(books) {
+  const [whole, ...parts] = books;
+  if (!whole || !parts.length) return null;
+  const sum = parts.reduce((all, line) => all + line.value, 0);
+  return { whole, parts, difference: whole.value - sum };
+}
+
+function urgency(item) {
+  return URGENCY[healthOf(item)] ?? 2;
+}
+
+function activity(item) {
+  return ACTIVITY[item.state] ?? 4;
+}
+
+// What is not known comes last in either direction.
+function compare(one, other, descending) {
+  if (one === other) return 0;
+  if (one === null || one === undefined) return 1;
+  if (other === null || other === undefined) return -1;
+  return (one < other ? -1 : 1) * (descending ? -1 : 1);
+}

@@ -1,0 +1,147 @@
+// The small parts that every view is made of.
+
+import { h } from "./dom.js";
+import * as format from "./format.js";
+import { pathParts } from "./logic.js";
+import * as routes from "./routes.js";
+
+const STATE_WORDS = {
+  running: "Running", idle: "Idle", waiting: "Waiting", failing: "Failing", stopped: "Stopped", unknown: "Not known",
+};
+const FILE_WORDS = {
+  in_table: "In the table", journaled: "Journaled", waiting: "Waiting", running: "Being read", failed: "Failed",
+  held: "Held", retracted: "Retracted", missing: "Missing", passed_over: "Passed over",
+};
+const FILE_TONES = {
+  in_table: "ok", journaled: "run", running: "run", failed: "bad", held: "warn", missing: "bad",
+  retracted: "off", passed_over: "off", waiting: "off",
+};
+const TONES = { running: "run", idle: "ok", waiting: "off", failing: "bad", stopped: "off", unknown: "off" };
+
+/** Shapes differ, not colours alone: a tick, a triangle, a cross, a dot. */
+const SHAPES = {
+  ok: "M3.5 8.5 6.5 11.5 12.5 4.5",
+  warn: "M8 2.5 14.5 13.5H1.5ZM8 6.5V9.5M8 11.3V11.8",
+  bad: "M4.5 4.5 11.5 11.5M11.5 4.5 4.5 11.5",
+  run: "M3 8a5 5 0 1 0 5-5",
+  off: "M5 8H11",
+};
+
+export function icon(tone) {
+  return h("svg.icon", { class: `tone-${tone}`, viewBox: "0 0 16 16", "aria-hidden": "true" }, h("path", { d: SHAPES[tone] }));
+}
+
+export const TONE_OF_HEALTH = { ok: "ok", warning: "warn", failing: "bad", unknown: "off" };
+
+/** A word with its sign. */
+export const badge = (tone, word, title) => h("span.badge", { class: `tone-${tone}`, title }, icon(tone), word);
+
+/** Show a state in a word, with its sign. A pipeline with a warning keeps its state, and shows the warning's sign. */
+export function stateBadge(state, health) {
+  const tone = health === "failing" ? "bad" : health === "warning" ? "warn" : TONES[state] ?? "off";
+  return badge(tone, STATE_WORDS[state] ?? state);
+}
+
+export function fileBadge(state) {
+  return badge(FILE_TONES[state] ?? "off", FILE_WORDS[state] ?? state);
+}
+
+export const number = (value) => h("span.num", { title: format.exact(value) }, format.compact(value));
+export const size = (value) => h("span.num", { title: format.exactBytes(value) }, format.bytes(value));
+export const span = (secs) =>
+  h("span.num", { title: secs === null || secs === undefined ? "" : `${format.exact(Math.round(secs * 10) / 10)} seconds` }, format.duration(secs));
+
+export const ago = (at, now) =>
+  at ? h("time.num", { datetime: at, title: format.exactTime(at) }, format.age(at, now)) : h("span.dim", null, format.NONE);
+export const clock = (at, now) =>
+  at ? h("time.num", { datetime: at, title: format.exactTime(at) }, format.clock(at, now)) : h("span.dim", null, format.NONE);
+
+/** A name from data, which may be written from right to left, and of any length. */
+export const name = (text) => h("bdi", { title: text }, text);
+
+/** A path whose end stays to be seen where there is no space for all of it. */
+export function path(text) {
+  const { folder, base } = pathParts(text);
+  return h("span.path", { title: text }, folder && h("bdi.folder", null, folder), h("bdi.base", null, base));
+}
+
+export const pipelineLink = (text) => h("a", { href: routes.pipeline(text) }, name(text));
+export const tableLink = (text) => h("a", { href: routes.table(text) }, name(text));
+export const fileLink = (pipeline, text) => h("a.file", { href: routes.journey(pipeline, text) }, path(text));
+
+/** One figure with its name, and a line below that says more. */
+export function figure(label, value, ...more) {
+  return h("div.figure", null, h("dt", null, label), h("dd", null, h("span.value", null, value), more.length ? h("span.more", null, more) : null));
+}
+
+/** A problem as it is told: what, since when, and the way out. */
+export function problem(item, now, subject) {
+  const tone = item.severity === "error" ? "bad" : "warn";
+  return h("li.problem", { class: `tone-${tone}` }, icon(tone),
+    h("div", null,
+      h("p.what", null,
+        h("span.sr", null, item.severity === "error" ? "Error: " : "Warning: "),
+        subject && [subject, " "], h("bdi", null, item.message)),
+      item.way_out && h("p.way-out", null, h("b", null, "Way out: "), h("bdi", null, item.way_out)),
+      h("p.facts", null, h("code", null, item.code), item.subject && [" · ", h("bdi", null, item.subject)],
+        item.since && [" · since ", clock(item.since, now), " (", ago(item.since, now), ")"])));
+}
+
+/** A button that copies a text, and says that it did. */
+export function copyButton(text, what, { copied, onCopy }) {
+  const done = copied === text;
+  return h("button.copy", { type: "button", "aria-label": done ? `${what}: copied` : `Copy ${what}`, onclick: () => onCopy(text) },
+    done ? "Copied" : "Copy");
+}
+
+/** A block with a heading that is part of the outline. */
+export function section(id, title, aside, ...body) {
+  return h("section.block", { "aria-labelledby": `${id}-title`, key: id },
+    h("header", null, h("h2", { id: `${id}-title` }, title), aside && h("div.aside", null, aside)), body);
+}
+
+export const empty = (text, ...more) => h("p.empty", null, text, more.length ? [" ", more] : null);
+
+/** What stands where a document is not there yet, or could not be had. */
+export function pending(entry, what) {
+  if (entry.error && !entry.data) {
+    return h("div.notice.tone-bad", { role: "alert" }, icon("bad"),
+      h("div", null, h("p", null, entry.error.status ? entry.error.message : `${what} could not be fetched.`),
+        entry.error.wayOut && h("p.way-out", null, h("b", null, "Way out: "), entry.error.wayOut)));
+  }
+  return h("p.loading", { "aria-busy": "true" }, `Reading ${what.toLowerCase()} …`);
+}
+
+/**
+ * A table that people walk through with arrow keys, and that becomes cards on a phone.
+ *
+ * `columns` are `{title, cell, num, key, wide}`; with `sort` the titles of columns with a `key` are buttons.
+ */
+export function grid({ label, columns, rows, keyOf, sort, onSort, extra, onOpen, rowClass, empty: nothing }) {
+  if (!rows.length) return nothing ?? null;
+  return h("div.grid-frame", { key: label },
+    h("table.grid", { role: "table", "aria-label": label },
+      h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, columns.map((column) => heading(column, sort, onSort)))),
+      h("tbody", { role: "rowgroup" }, rows.flatMap((row, at) => {
+        const key = keyOf ? keyOf(row) : at;
+        const more = extra?.(row);
+        return [
+          h("tr", { role: "row", key: `row ${key}`, class: [onOpen && "opens", rowClass?.(row)].filter(Boolean).join(" "), onclick: onOpen ? (event) => opened(event, row, onOpen) : null },
+            columns.map((column, place) => h("td", { role: "cell", "data-label": column.title, class: [column.num && "num", column.wide && "wide", place === 0 && "first"].filter(Boolean).join(" ") }, column.cell(row)))),
+          more && h("tr.more-row", { role: "row", key: `more ${key}` }, h("td", { role: "cell", colspan: columns.length }, more)),
+        ];
+      }))));
+}
+
+function heading(column, sort, onSort) {
+  const order = column.key && onSort ? sort(column.key) : null;
+  return h("th", { role: "columnheader", scope: "col", class: column.num ? "num" : "", "aria-sort": order && order !== "none" ? order : null },
+    order ? h("button.sort", { type: "button", onclick: () => onSort(column.key) }, column.title,
+      h("span.arrow", { "aria-hidden": "true" }, order === "ascending" ? "↑" : order === "descending" ? "↓" : ""))
+      : column.title || h("span.sr", null, column.label ?? "More"));
+}
+
+function opened(event, row, onOpen) {
+  if (event.target.closest("a, button, input, summary") || String(getSelection())) return;
+  onOpen(row);
+}
