@@ -108,6 +108,8 @@ function context() {
   state.ui.set(room, known);
   return {
     now: Date.now(),
+    stale: state.link.kind === "lost",
+    narrow: matchMedia("(max-width: 720px)").matches,
     route: state.route,
     overview: state.overview,
     documents,

@@ -12,13 +12,14 @@ const STAGE_WORDS = {
 const UNIT_WORDS = { waiting: "waiting", running: "running", done: "done", failed: "failed" };
 const UNIT_TONES = { waiting: "off", running: "run", done: "ok", failed: "bad" };
 const UNITS_SHOWN = 12;
+const LISTED = 10;
 
 /** Show what the running batch does: its stages, its bytes, and its units. */
 export function currentBatch(batch, ctx) {
   const done = format.percent(batch.read_bytes, batch.bytes);
   const elapsed = Math.max(0, (ctx.now - Date.parse(batch.started_at)) / 1000);
   const rate = elapsed > 1 ? batch.read_bytes / elapsed : null;
-  return w.section("current", `Batch ${format.exact(batch.entry)} is running`, ["for ", h("span.num", null, format.duration(Math.floor(elapsed)))],
+  return w.section("current", `Batch ${format.exact(batch.entry)} ${ctx.stale ? "was" : "is"} running`, !ctx.stale && ["for ", h("span.num", null, format.duration(Math.floor(elapsed)))],
     h("ol.stages", { "aria-label": "Stages" }, batch.stages.map((stage) =>
       h("li", { key: stage.name, class: `stage-${stage.state}`, "aria-current": stage.state === "running" ? "step" : null },
         h("span.stage-mark", { "aria-hidden": "true" }),
@@ -29,8 +30,8 @@ export function currentBatch(batch, ctx) {
     h("p.progress-words", null,
       h("b.num", null, `${done} %`), " · ", w.size(batch.read_bytes), " of ", w.size(batch.bytes), " · ",
       w.number(batch.rows), " rows · ", format.count(batch.files, "file"),
-      rate !== null && [" · ", w.size(Math.round(rate)), "/s"],
-      timeLeft(batch, ctx.now) && ` · ${timeLeft(batch, ctx.now)}`),
+      rate !== null && !ctx.stale && [" · ", w.size(Math.round(rate)), "/s"],
+      !ctx.stale && timeLeft(batch, ctx.now) && ` · ${timeLeft(batch, ctx.now)}`),
     units(batch, ctx));
 }
 
@@ -71,8 +72,10 @@ export function batches(detail, ctx) {
   const marks = ctx.ui.get("older batches", []);
   const pages = marks.map((before) => ctx.documents.get(`${routes.api("pipelines", name, "batches")}?before=${before}&limit=50`));
   const all = [...detail.recent_batches, ...pages.flatMap((page) => page.data?.batches ?? [])];
-  const rows = [...new Map(all.map((batch) => [batch.entry, batch])).values()];
-  const last = rows.at(-1)?.entry;
+  const known = [...new Map(all.map((batch) => [batch.entry, batch])).values()];
+  const few = marks.length === 0 && !ctx.ui.get("all batches", false);
+  const rows = few ? known.slice(0, LISTED) : known;
+  const last = known.at(-1)?.entry;
   const lastPage = pages.at(-1);
   const more = lastPage ? lastPage.data?.next_before : last > 0 ? last : null;
   const open = ctx.ui.get("open batch", null);
@@ -98,7 +101,7 @@ export function batches(detail, ctx) {
       empty: w.empty("No batch has run yet."),
     }),
     lastPage?.error && w.pending({ ...lastPage, data: null }, "Older batches"),
-    more && h("button.link", { type: "button", disabled: Boolean(lastPage?.loading), onclick: () => ctx.ui.set("older batches", [...marks, more]) },
+    (more || rows.length < known.length) && h("button.link", { type: "button", disabled: Boolean(lastPage?.loading), onclick: () => (rows.length < known.length ? ctx.ui.set("all batches", true) : ctx.ui.set("older batches", [...marks, more])) },
       lastPage?.loading ? "Reading older batches …" : "Older batches"));
 }
 
@@ -110,7 +113,7 @@ function balance(batch) {
 function books(batch, ctx) {
   const sum = equation(batch.books);
   return h("div.books", null,
-    batch.error && h("p.tone-bad", null, h("bdi", null, batch.error)),
+    batch.error && h("p.tone-bad", null, w.words(batch.error)),
     sum ? h("p.equation", null, term(sum.whole), h("span.op", null, "="),
       sum.parts.map((line, at) => [at > 0 && h("span.op", null, "+"), term(line)]),
       sum.difference !== 0 && !batch.balanced && [h("span.op", null, "+"), h("span.term.tone-bad", null, h("b.num", null, format.exact(sum.difference)), h("span", null, "not accounted for"))])

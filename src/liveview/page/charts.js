@@ -73,7 +73,7 @@ export function throughput(series, kind, { label, now, hover, onHover }) {
     onHover(Math.max(0, Math.min(values.length - 1, Math.floor(((event.clientX - box.left) / box.width) * values.length))));
   };
   const lines = [0, 0.5, 1];
-  const ticks = hourTicks(start, Math.min(start + span, now), span > 30 * 3_600_000 ? 12 : 3);
+  const ticks = hourTicks(start + span * 0.03, Math.min(start + span * 0.97, now), span > 30 * 3_600_000 ? 12 : 3);
   return h("div.chart", null,
     h("div.chart-y", { "aria-hidden": "true" }, lines.map((share) => h("span", null, share ? show(top * share) : "0")).reverse()),
     h("div.chart-plot", { onpointermove: point, onpointerleave: () => onHover(null) },

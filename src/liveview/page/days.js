@@ -13,7 +13,7 @@ const WORDS = { true: "complete", false: "incomplete", null: "not known" };
 export function verdictLine(verdict) {
   const tone = verdict.complete === true ? "ok" : verdict.complete === false ? "bad" : "off";
   return h("p.verdict", { key: "verdict", class: `tone-${tone}` }, w.icon(tone),
-    h("span", null, h("span.question", null, "Is everything of yesterday in? "), h("bdi", null, verdict.sentence)));
+    h("span", null, h("span.question", null, "Is everything of yesterday in? "), w.words(verdict.sentence)));
 }
 
 /** Show the reconciliation of each day: what landed against what is in the table. */

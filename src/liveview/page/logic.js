@@ -88,7 +88,7 @@ export function headline(overview) {
   const tables = overview.tables.filter((item) => healthOf(item) === "failing").length;
   if (!all && !overview.tables.length) return { health: "unknown", text: "No pipeline has run yet" };
   if (bad || tables) {
-    const what = [bad && `${bad} of ${count(all, "pipeline")}`, tables && count(tables, "table")].filter(Boolean);
+    const what = [bad && (bad === all && all > 1 ? `All ${all} pipelines` : `${bad} of ${count(all, "pipeline")}`), tables && count(tables, "table")].filter(Boolean);
     return { health: "failing", text: `${what.join(" and ")} ${bad + tables === 1 ? "is" : "are"} failing` };
   }
   if (odd) return { health: "warning", text: `${odd} of ${count(all, "pipeline")} ${odd === 1 ? "needs" : "need"} a look` };

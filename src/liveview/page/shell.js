@@ -94,6 +94,6 @@ export function foot(overview, now) {
   const gone = overview.programs.filter((program) => !program.reachable && program.note);
   return h("footer.foot", { key: "foot" },
     gone.map((program) => h("p", { key: program.name }, h("b", null, program.name), ": ", h("bdi", null, program.note))),
-    h("p", null, overview.programs.map((program) => `${program.name} ${program.version}`.trim()).join(" · "), " · as of ", w.clock(overview.at, now), " · ",
+    h("p", null, overview.programs.map((program) => `${program.name} ${program.version ?? "not reachable"}`).join(" · "), " · as of ", w.clock(overview.at, now), " · ",
       h("a", { href: "api/openapi.json" }, "API")));
 }

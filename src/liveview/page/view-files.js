@@ -43,7 +43,7 @@ function results(q, names, ctx) {
   const rows = found.flatMap(({ name, entry }) => (entry.data?.files ?? []).map((file) => ({ ...file, pipeline: name })));
   const more = found.filter(({ entry }) => entry.data?.more).map(({ name }) => name);
   const notes = found.flatMap(({ name, entry }) => [entry.data?.note && `${name}: ${entry.data.note}`, entry.error && `${name}: ${entry.error.message}`]).filter(Boolean);
-  return h("div", { key: "results" },
+  return h("div.block.results", { key: "results" },
     h("p.caption", { role: "status" }, done < names.length ? `Searched ${done} of ${names.length} pipelines …`
       : `${format.count(rows.length, "file")} with “${q}” in the name${more.length ? ", and more: type more of the name" : ""}.`),
     notes.map((note) => h("p.caption", null, h("bdi", null, note))),
@@ -79,12 +79,12 @@ export function journeyView(ctx) {
       h("h1.file-name", null, w.name(path))),
     !journey ? w.pending(entry, "The journey") : h("div", { key: "journey" },
       h("div.answer", null, h("div.answer-top", null, w.fileBadge(journey.state), numbers(journey)),
-        h("p.answer-words", null, h("bdi", null, journey.answer)),
-        journey.way_out && h("p.way-out", null, h("b", null, "Way out: "), h("bdi", null, journey.way_out))),
+        h("p.answer-words", null, w.words(journey.answer)),
+        journey.way_out && h("p.way-out", null, h("b", null, "Way out: "), w.words(journey.way_out))),
       w.section("steps", "Step by step", null,
         journey.steps.length ? h("ol.journey", null, journey.steps.map((step) => h("li", { class: `step-${step.state}` },
           h("span.step-mark", { "aria-hidden": "true" }, w.icon(STEP_TONES[step.state])),
-          h("div", null, h("p.step-what", null, h("bdi", null, step.what), h("span.sr", null, ` (${STEP_WORDS[step.state]})`)), step.detail && h("p.step-detail", null, h("bdi", null, step.detail))),
+          h("div", null, h("p.step-what", null, w.words(step.what), h("span.sr", null, ` (${STEP_WORDS[step.state]})`)), step.detail && h("p.step-detail", null, w.words(step.detail))),
           h("span.step-time", null, step.at ? [w.clock(step.at, ctx.now), h("span.sub", null, w.ago(step.at, ctx.now))] : h("span.dim", null, STEP_WORDS[step.state])))))
           : w.empty("Nothing is known of this file."))),
   ];

@@ -107,8 +107,8 @@ function stateCell(item, now) {
   const batch = item.current_batch;
   const badge = w.stateBadge(item.state, logic.healthOf(item));
   if (!batch) {
-    const next = item.next_look_at && Date.parse(item.next_look_at) > now && item.state !== "failing";
-    return h("div.state-cell", null, badge, next && h("span.sub", null, "looks again ", w.ago(item.next_look_at, now)));
+    const looks = item.next_look_at ? `looks again at ${format.clock(item.next_look_at, now)}` : null;
+    return h("div.state-cell", { title: looks }, badge);
   }
   const done = format.percent(batch.read_bytes, batch.bytes);
   return h("div.state-cell", null, badge,

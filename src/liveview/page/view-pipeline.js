@@ -30,10 +30,11 @@ export function view(ctx) {
     figures(summary, ctx),
     summary.current_batch && currentBatch(summary.current_batch, ctx),
     h("div.pair", { key: "charts" }, chart(summary, ctx), freshness(summary)),
+    detail?.note && h("p.caption", { key: "note" }, h("bdi", null, detail.note)),
     detail ? needsHands(detail, ctx) : w.pending(entry, "The pipeline"),
     detail && batches(detail, ctx),
     days(name, summary, ctx),
-    detail && schema(detail),
+    detail && schema(detail, ctx),
   ];
 }
 
@@ -62,8 +63,13 @@ function figures(summary, ctx) {
       summary.waiting_files ? [w.size(summary.waiting_bytes), summary.oldest_waiting_secs !== null && [", oldest ", w.span(summary.oldest_waiting_secs)]]
         : summary.waiting_files === 0 ? "nothing is left behind" : "the source has not been listed"),
     w.figure("Last batch", w.ago(summary.last_entry_at, ctx.now), summary.last_entry === null ? "none yet" : `entry ${summary.last_entry}`),
-    w.figure("Next look", summary.state === "running" ? "after this batch" : w.ago(next, ctx.now), next && summary.state !== "running" && ["at ", w.clock(next, ctx.now)]),
+    w.figure("Next look", nextLook(summary, ctx.now), next && summary.state !== "running" && ["at ", w.clock(next, ctx.now)]),
     w.figure("Set aside", w.number(summary.quarantined_lines), "bad lines, ", w.number(summary.failed_files), " failed, ", w.number(summary.held_entries), " held"));
+}
+
+function nextLook(summary, now) {
+  if (summary.state === "running") return "after this batch";
+  return summary.next_look_at && Date.parse(summary.next_look_at) <= now ? "due now" : w.ago(summary.next_look_at, now);
 }
 
 function chart(summary, ctx) {
@@ -96,16 +102,16 @@ function needsHands(detail, ctx) {
     detail.failed.length > 0 && w.section("failed", "Failed files", format.count(detail.summary.failed_files, "file"),
       h("ul.cases", null, capped(ctx, "failed", detail.failed, (file) => h("li", { key: file.path },
         h("p.what", null, w.fileLink(name, file.path)),
-        h("p", null, h("bdi", null, file.reason)),
-        wayOut(file.way_out, ctx),
+        h("p", null, w.words(file.reason)),
+        wayOut(file.way_out),
         h("p.facts", null, h("code", null, file.code), ` · ${format.count(file.attempts, "attempt")}`,
           file.since && [" · failing since ", w.clock(file.since, ctx.now)],
           file.next_try_at && [" · next try ", w.ago(file.next_try_at, ctx.now)]))))),
     detail.held.length > 0 && w.section("held", "Held entries", format.count(detail.held.length, "entry", "entries"),
-      h("ul.cases", null, capped(ctx, "held", detail.held, (entry) => h("li", { key: entry.entry },
-        h("p.what", null, `Entry ${entry.entry}`, h("span.dim", null, ` · ${format.count(entry.files, "file")}, ${format.count(entry.rows, "row")}`)),
-        h("p", null, h("bdi", null, entry.reason)),
-        wayOut(entry.way_out, ctx),
+      h("ul.cases", null, capped(ctx, "held", detail.held, (entry) => h("li", { key: `${entry.entry} ${entry.reason}` },
+        h("p.what", null, entry.entry === null ? "The pipeline" : `Entry ${format.exact(entry.entry)}`, h("span.dim", null, ` · ${format.count(entry.files, "file")}, ${format.count(entry.rows, "row")}`)),
+        h("p", null, w.words(entry.reason)),
+        wayOut(entry.way_out),
         entry.since && h("p.facts", null, "held since ", w.clock(entry.since, ctx.now), " (", w.ago(entry.since, ctx.now), ")"))))),
     detail.bad_lines.length > 0 && w.section("bad", "Bad lines", format.count(detail.bad_lines.reduce((sum, group) => sum + group.lines, 0), "line"),
       h("ul.cases", null, capped(ctx, "bad", detail.bad_lines, (group) => badLines(group, name, ctx)))),
@@ -123,7 +129,7 @@ function badLines(group, name, ctx) {
 }
 
 function wayOut(text) {
-  return text && h("p.way-out", null, h("b", null, "Way out: "), h("bdi", null, text));
+  return text && h("p.way-out", null, h("b", null, "Way out: "), w.words(text));
 }
 
 function capped(ctx, key, all, show) {
@@ -135,13 +141,13 @@ function capped(ctx, key, all, show) {
   ];
 }
 
-function schema(detail) {
-  return w.section("schema", "Columns", format.count(detail.schema.length, "column"), columns(detail.schema));
+function schema(detail, ctx) {
+  return w.section("schema", "Columns", format.count(detail.schema.length, "column"), columns(detail.schema, ctx.narrow));
 }
 
 /** The columns of a table or a pipeline. */
-export function columns(all) {
-  return h("details.fold", { open: all.length <= 12 }, h("summary", null, all.length ? "Names and types" : "None"),
+export function columns(all, narrow) {
+  return h("details.fold", { open: all.length <= 12 && !narrow }, h("summary", null, all.length ? "Names and types" : "None"),
     w.grid({
       label: "Columns", rows: all, keyOf: (column) => column.name,
       columns: [

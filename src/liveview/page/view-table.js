@@ -22,9 +22,10 @@ export function view(ctx) {
     lead(summary),
     summary.problems.length > 0 && h("ul.problems.standing", { key: "problems", "aria-label": "Problems" }, summary.problems.map((item) => w.problem(item, ctx.now))),
     figures(summary, ctx),
+    detail?.note && h("p.caption", { key: "note" }, h("bdi", null, detail.note)),
     !detail && w.pending(entry, "The table"),
     detail && versions(detail, ctx),
-    detail && w.section("columns", "Schema", `${format.count(detail.columns.length, "column")}${detail.partition_columns.length ? `, partitioned by ${detail.partition_columns.join(", ")}` : ""}`, columns(detail.columns)),
+    detail && w.section("columns", "Schema", `${format.count(detail.columns.length, "column")}${detail.partition_columns.length ? `, partitioned by ${detail.partition_columns.join(", ")}` : ""}`, columns(detail.columns, ctx.narrow)),
     detail && changes(detail, ctx),
     detail && facts(detail),
   ];

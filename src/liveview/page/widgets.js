@@ -59,6 +59,9 @@ export const clock = (at, now) =>
 /** A name from data, which may be written from right to left, and of any length. */
 export const name = (text) => h("bdi", { title: text }, text);
 
+/** A sentence from the server; what stands between backticks is a command or a name to type. */
+export const words = (text) => h("bdi", null, text.split("`").map((part, at) => (at % 2 ? h("code", null, part) : part)));
+
 /** A path whose end stays to be seen where there is no space for all of it. */
 export function path(text) {
   const { folder, base } = pathParts(text);
@@ -81,8 +84,8 @@ export function problem(item, now, subject) {
     h("div", null,
       h("p.what", null,
         h("span.sr", null, item.severity === "error" ? "Error: " : "Warning: "),
-        subject && [subject, " "], h("bdi", null, item.message)),
-      item.way_out && h("p.way-out", null, h("b", null, "Way out: "), h("bdi", null, item.way_out)),
+        subject && [subject, " "], words(item.message)),
+      item.way_out && h("p.way-out", null, h("b", null, "Way out: "), words(item.way_out)),
       h("p.facts", null, h("code", null, item.code), item.subject && [" · ", h("bdi", null, item.subject)],
         item.since && [" · since ", clock(item.since, now), " (", ago(item.since, now), ")"])));
 }
@@ -107,7 +110,7 @@ export function pending(entry, what) {
   if (entry.error && !entry.data) {
     return h("div.notice.tone-bad", { role: "alert" }, icon("bad"),
       h("div", null, h("p", null, entry.error.status ? entry.error.message : `${what} could not be fetched.`),
-        entry.error.wayOut && h("p.way-out", null, h("b", null, "Way out: "), entry.error.wayOut)));
+        entry.error.wayOut && h("p.way-out", null, h("b", null, "Way out: "), words(entry.error.wayOut))));
   }
   return h("p.loading", { "aria-busy": "true" }, `Reading ${what.toLowerCase()} …`);
 }
@@ -121,7 +124,7 @@ export function grid({ label, columns, rows, keyOf, sort, onSort, extra, onOpen,
   if (!rows.length) return nothing ?? null;
   return h("div.grid-frame", { key: label },
     h("table.grid", { role: "table", "aria-label": label },
-      h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, columns.map((column) => heading(column, sort, onSort)))),
+      h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, columns.map((column, place) => heading(column, sort, onSort, place === 0)))),
       h("tbody", { role: "rowgroup" }, rows.flatMap((row, at) => {
         const key = keyOf ? keyOf(row) : at;
         const more = extra?.(row);
@@ -133,9 +136,9 @@ export function grid({ label, columns, rows, keyOf, sort, onSort, extra, onOpen,
       }))));
 }
 
-function heading(column, sort, onSort) {
+function heading(column, sort, onSort, first) {
   const order = column.key && onSort ? sort(column.key) : null;
-  return h("th", { role: "columnheader", scope: "col", class: column.num ? "num" : "", "aria-sort": order && order !== "none" ? order : null },
+  return h("th", { role: "columnheader", scope: "col", class: [column.num && "num", first && "first"].filter(Boolean).join(" "), "aria-sort": order && order !== "none" ? order : null },
     order ? h("button.sort", { type: "button", onclick: () => onSort(column.key) }, column.title,
       h("span.arrow", { "aria-hidden": "true" }, order === "ascending" ? "↑" : order === "descending" ? "↓" : ""))
       : column.title || h("span.sr", null, column.label ?? "More"));

@@ -1,0 +1,221 @@
+"""A server of the live page for tests: its files as they are, and documents that a test hands in.
+
+It sends the headers that the real one sends, counts who is on the stream, and can be killed and
+started again on the same port.
+"""
+
+import json
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field, is_dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from liveview.model import Batches, Days, Files, Overview, Versions
+from tests.support import live_samples as samples
+
+PAGE = Path(__file__).parents[2] / "src/liveview/page"
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
+
+
+@dataclass
+class Scene:
+    """What the server knows; `show` replaces it and pushes the new overview to every stream."""
+
+    clock: samples.Clock
+    overview: Overview
+    token: str | None = None
+    full: bool = False
+    """Whether every stream is taken."""
+    year: int = 366
+    broken: frozenset[str] = frozenset()
+    """Parts of paths that are answered with 503."""
+    asked: list[str] = field(default_factory=list)
+    streams: list["queue.Queue[bytes | None]"] = field(default_factory=list)
+
+    def show(self, overview: Overview) -> None:
+        self.overview = overview
+        for stream in list(self.streams):
+            stream.put(event(overview))
+
+
+def event(overview: Overview) -> bytes:
+    return f"event: overview\ndata: {json.dumps(asdict(overview))}\n\n".encode()
+
+
+def document(scene: Scene, path: str, asked: dict[str, str]) -> Any:
+    """Return the document of a path below `/api/v1/`; None where there is none."""
+    clock, parts = scene.clock, [unquote(part) for part in path.split("/")]
+    pipelines = {each.name: each for each in scene.overview.pipelines}
+    tables = {each.name: each for each in scene.overview.tables}
+    before = int(asked.get("before", "0"))
+    match parts:
+        case ["overview"]:
+            return scene.overview
+        case ["pipelines", name, *rest] if name in pipelines:
+            return of_pipeline(scene, pipelines[name], rest, asked)
+        case ["tables", name] if name in tables:
+            return samples.table_detail(clock, tables[name])
+        case ["tables", name, "versions"] if name in tables:
+            low = max(0, before - 50)
+            made = [
+                samples.version(clock, at, 4_806 - at, name) for at in range(before - 1, low - 1, -1)
+            ]
+            return Versions(versions=made, next_before=low or None)
+        case _:
+            return None
+
+
+def of_pipeline(scene: Scene, summary: Any, rest: list[str], asked: dict[str, str]) -> Any:
+    clock = scene.clock
+    match rest:
+        case []:
+            return samples.detail(clock, summary)
+        case ["batches"]:
+            before = int(asked["before"])
+            low = max(1, before - 50)
+            made = [samples.batch(clock, at, 4_812 - at) for at in range(before - 1, low - 1, -1)]
+            return Batches(batches=made, next_before=low if low > 1 else None)
+        case ["files"]:
+            found = samples.files(clock, summary.name, asked["search"])
+            found = [] if asked["search"].startswith("none") else found
+            return Files(files=found, searched=asked["search"], more=False, note=None)
+        case ["file"]:
+            return samples.journey(clock, asked["path"])
+        case ["days"]:
+            made = samples.days(clock, min(int(asked["limit"]), scene.year))
+            return Days(days=made, yesterday=summary.yesterday, note=None)
+        case ["throughput"]:
+            return samples.series(clock, int(asked["points"]))
+        case _:
+            return None
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers one connection."""
+
+    server: "LiveServer"
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        with suppress(ConnectionError):
+            self.answer()
+
+    def answer(self) -> None:
+        url, scene = urlsplit(self.path), self.server.scene
+        scene.asked.append(self.path)
+        if url.path == "/":
+            return self.send(200, (PAGE / "index.html").read_bytes(), TYPES[".html"])
+        if url.path.startswith("/live/"):
+            file = PAGE / Path(url.path).name
+            if file.is_file():
+                return self.send(200, file.read_bytes(), TYPES[file.suffix])
+            return self.refuse(404, "no such file")
+        if scene.token and self.headers["Authorization"] != f"Bearer {scene.token}":
+            return self.refuse(401, "A token is needed.")
+        path = url.path.removeprefix("/api/v1/")
+        if any(part in path for part in scene.broken):
+            return self.refuse(503, "The journal cannot be read at the moment.")
+        if path == "live":
+            return self.refuse(503, "All streams are taken.") if scene.full else self.stream(scene)
+        asked = {key: values[0] for key, values in parse_qs(url.query).items()}
+        found = document(scene, path, asked)
+        if found is None:
+            return self.refuse(404, "There is no such pipeline or table.", "See the overview.")
+        body = json.dumps(asdict(found) if is_dataclass(found) else found)  # type: ignore[arg-type]
+        return self.send(200, body.encode(), "application/json")
+
+    def stream(self, scene: Scene) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Cache-Control", "no-store")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        mine: queue.Queue[bytes | None] = queue.Queue()
+        scene.streams.append(mine)
+        try:
+            mine.put(event(scene.overview))
+            while (piece := mine.get()) is not None:
+                self.wfile.write(piece)
+                self.wfile.flush()
+        finally:
+            scene.streams.remove(mine)
+            self.close_connection = True
+
+    def refuse(self, status: int, message: str, way_out: str | None = None) -> None:
+        error = {"code": f"http_{status}", "message": message, "way_out": way_out}
+        self.send(status, json.dumps({"error": error}).encode(), "application/json")
+
+    def send(self, status: int, body: bytes, kind: str) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", f"{kind}; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Content-Security-Policy", POLICY)
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.send_header("Referrer-Policy", "no-referrer")
+        if status == 503:
+            self.send_header("Retry-After", "5")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        """Say nothing."""
+
+
+class LiveServer(ThreadingHTTPServer):
+    """Serves a scene; knows its connections, so that it can die with all of them."""
+
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self, scene: Scene, port: int = 0) -> None:
+        super().__init__(("127.0.0.1", port), Handler)
+        self.scene = scene
+        self.connections: list[Any] = []
+        self.thread = threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True)
+        self.thread.start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/"
+
+    def get_request(self) -> tuple[Any, Any]:
+        connection, address = super().get_request()
+        self.connections.append(connection)
+        return connection, address
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing: connections break when a test wants them to."""
+
+    def kill(self) -> None:
+        """Be gone at once, as a killed program is: every connection breaks."""
+        self.shutdown()
+        self.server_close()
+        for stream in list(self.scene.streams):
+            stream.put(None)
+        for connection in self.connections:
+            with suppress(OSError):
+                connection.shutdown(2)
+        self.thread.join()
+
+
+@contextmanager
+def served(scene: Scene, port: int = 0) -> Iterator[LiveServer]:
+    """Serve a scene while the block runs."""
+    server = LiveServer(scene, port)
+    try:
+        yield server
+    finally:
+        with suppress(OSError):
+            server.kill()
+
+
+Made = Callable[[samples.Clock], Overview]
