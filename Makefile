@@ -13,7 +13,7 @@ PEERS := .tools/peers/.ready
 
 ARCHIVE := dist/blizzard-env.tar.gz
 
-.PHONY: help setup java demo check test test-quick test-spark test-stores archive wheel test-wheel test-cluster interop \
+.PHONY: help setup java demo check test test-quick test-spark test-stores browser archive wheel test-wheel test-cluster interop \
   bench bench-all bench-growth bench-wide bench-commits bench-cold bench-adopt features config-schema scaling format lock \
   audit-deps sbom clean
 
@@ -46,7 +46,7 @@ check: setup ## ruff (with its security rules), mypy --strict, import-linter
 test: test-quick test-spark ## the whole test suite
 
 test-quick: setup ## the tests that need no Spark, on all cores
-	$(BIN)/pytest -q -m "not spark and not interop and not stores" -n $(WORKERS) --dist loadfile
+	$(BIN)/pytest -q -m "not spark and not interop and not stores and not browser" -n $(WORKERS) --dist loadfile
 
 test-spark: setup java ## the tests on a real local Spark
 	$(BIN)/blizzard warm
@@ -55,6 +55,10 @@ test-spark: setup java ## the tests on a real local Spark
 test-stores: setup ## the tests on object stores that others wrote; fetches them (needs npm)
 	@scripts/need-stores $(UV) $(BIN)/python
 	$(BIN)/pytest -q -m stores -n $(WORKERS) --dist loadfile tests/stores
+
+browser: setup ## the tests of the live page in a real browser; installs Debian's chromium where that is allowed
+	@CHROMIUM=$$(scripts/need-chromium) && export CHROMIUM && \
+	  $(BIN)/pytest -q -m browser -n $(WORKERS) --dist loadfile tests/browser
 
 archive: $(ARCHIVE) ## what executors of a cluster need, for spark.archives: dist/blizzard-env.tar.gz
 

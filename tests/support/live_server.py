@@ -7,7 +7,7 @@ started again on the same port.
 import json
 import queue
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, is_dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from liveview.model import Batches, Days, Files, Overview, Versions
+from tests.support import live_details as details
 from tests.support import live_samples as samples
 
 PAGE = Path(__file__).parents[2] / "src/liveview/page"
@@ -63,38 +64,41 @@ def document(scene: Scene, path: str, asked: dict[str, str]) -> Any:
         case ["pipelines", name, *rest] if name in pipelines:
             return of_pipeline(scene, pipelines[name], rest, asked)
         case ["tables", name] if name in tables:
-            return samples.table_detail(clock, tables[name])
+            return details.table_detail(clock, tables[name])
         case ["tables", name, "versions"] if name in tables:
             low = max(0, before - 50)
             made = [
-                samples.version(clock, at, 4_806 - at, name) for at in range(before - 1, low - 1, -1)
+                details.version(clock, at, 4_806 - at, name)
+                for at in range(before - 1, low - 1, -1)
             ]
             return Versions(versions=made, next_before=low or None)
         case _:
             return None
 
 
-def of_pipeline(scene: Scene, summary: Any, rest: list[str], asked: dict[str, str]) -> Any:
+def of_pipeline(  # noqa: PLR0911 - one for each document
+    scene: Scene, summary: Any, rest: list[str], asked: dict[str, str]
+) -> Any:
     clock = scene.clock
     match rest:
         case []:
-            return samples.detail(clock, summary)
+            return details.detail(clock, summary)
         case ["batches"]:
             before = int(asked["before"])
             low = max(1, before - 50)
-            made = [samples.batch(clock, at, 4_812 - at) for at in range(before - 1, low - 1, -1)]
+            made = [details.batch(clock, at, 4_812 - at) for at in range(before - 1, low - 1, -1)]
             return Batches(batches=made, next_before=low if low > 1 else None)
         case ["files"]:
-            found = samples.files(clock, summary.name, asked["search"])
+            found = details.files(clock, summary.name, asked["search"])
             found = [] if asked["search"].startswith("none") else found
             return Files(files=found, searched=asked["search"], more=False, note=None)
         case ["file"]:
-            return samples.journey(clock, asked["path"])
+            return details.journey(clock, asked["path"])
         case ["days"]:
-            made = samples.days(clock, min(int(asked["limit"]), scene.year))
-            return Days(days=made, yesterday=summary.yesterday, note=None)
+            whole = details.days(clock, min(int(asked["limit"]), scene.year))
+            return Days(days=whole, yesterday=summary.yesterday, note=None)
         case ["throughput"]:
-            return samples.series(clock, int(asked["points"]))
+            return details.series(clock, int(asked["points"]))
         case _:
             return None
 
@@ -109,7 +113,7 @@ class Handler(BaseHTTPRequestHandler):
         with suppress(ConnectionError):
             self.answer()
 
-    def answer(self) -> None:
+    def answer(self) -> None:  # noqa: PLR0911 - one for each kind of request
         url, scene = urlsplit(self.path), self.server.scene
         scene.asked.append(self.path)
         if url.path == "/":
@@ -216,6 +220,3 @@ def served(scene: Scene, port: int = 0) -> Iterator[LiveServer]:
     finally:
         with suppress(OSError):
             server.kill()
-
-
-Made = Callable[[samples.Clock], Overview]

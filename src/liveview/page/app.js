@@ -94,12 +94,19 @@ function render() {
   document.title = `${state.overview ? view.title(ctx) : "Loading"} · Blizzard and Penguin`;
   patch(document.getElementById("top"), shell.top(state, actions, ctx.now));
   patch(document.getElementById("banner"), shell.banner(state, actions, ctx.now));
-  patch(document.getElementById("said"), state.said.map((text) => `${text}. `));
+  patch(
+    document.getElementById("said"),
+    state.said.map((text) => `${text}. `),
+  );
   const main = document.getElementById("main");
   main.className = state.link.kind === "lost" ? "stale" : "";
   if (state.link.kind === "token") patch(main, shell.tokenForm(state.tokenTried, giveToken));
   else if (!state.overview) patch(main, shell.waiting(state.link));
-  else patch(main, [view.view(ctx), shell.foot(state.overview, ctx.now)]);
+  else patch(main, view.view(ctx));
+  patch(
+    document.getElementById("foot"),
+    state.overview && state.link.kind !== "token" ? shell.foot(state.overview, ctx.now) : [],
+  );
 }
 
 function context() {
@@ -146,7 +153,12 @@ function arrived() {
   clearTimeout(typing);
   render();
   // Another view begins at its heading, for eyes and for screen readers.
-  if (before.view === state.route.view && before.name === state.route.name && before.path === state.route.path) return;
+  if (
+    before.view === state.route.view &&
+    before.name === state.route.name &&
+    before.path === state.route.path
+  )
+    return;
   window.scrollTo(0, 0);
   document.getElementById("main").focus({ preventScroll: true });
 }
@@ -178,7 +190,10 @@ function copyBySelection(text) {
 
 function help() {
   const dialog = document.getElementById("help");
-  patch(dialog, keys.help(() => dialog.close()));
+  patch(
+    dialog,
+    keys.help(() => dialog.close()),
+  );
   dialog.showModal();
 }
 
@@ -192,7 +207,8 @@ const actions = {
   theme: nextTheme,
   retry: () => live.retry(),
   go,
-  search: () => go(routes.files(state.route.name && state.route.view !== "table" ? { pipeline: state.route.name } : {})),
+  search: () =>
+    go(routes.files(state.route.name && state.route.view !== "table" ? { pipeline: state.route.name } : {})),
 };
 
 // A tab that nobody sees asks for nothing.
@@ -203,8 +219,8 @@ function seen() {
     if (state.link.kind !== "lost") state.link = { kind: "paused", since: Date.now() };
   } else {
     live.start();
-    draw();
   }
+  draw();
 }
 
 shell.theme.apply();
@@ -219,4 +235,3 @@ setInterval(() => {
   if (document.visibilityState === "visible") draw();
 }, 1000);
 seen();
-draw();

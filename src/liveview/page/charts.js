@@ -52,9 +52,15 @@ const round = (value) => Math.round(value * 100) / 100;
 export function spark(values, label) {
   const width = 96;
   const height = 22;
-  return h("svg.spark", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label, preserveAspectRatio: "none" },
+  return h(
+    "svg.spark",
+    { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label, preserveAspectRatio: "none" },
     h("path.spark-base", { d: `M0 ${height - 0.5}H${width}` }),
-    h("path.spark-area", { d: area(values, width, height - 2, Math.max(...values, 0)), transform: "translate(0 2)" }));
+    h("path.spark-area", {
+      d: area(values, width, height - 2, Math.max(...values, 0)),
+      transform: "translate(0 2)",
+    }),
+  );
 }
 
 /** Draw rows, bytes or files over time, with a line under the pointer that tells its time and value. */
@@ -70,32 +76,80 @@ export function throughput(series, kind, { label, now, hover, onHover }) {
   const picked = hover !== null && hover < values.length ? hover : null;
   const point = (event) => {
     const box = event.currentTarget.getBoundingClientRect();
-    onHover(Math.max(0, Math.min(values.length - 1, Math.floor(((event.clientX - box.left) / box.width) * values.length))));
+    onHover(
+      Math.max(
+        0,
+        Math.min(values.length - 1, Math.floor(((event.clientX - box.left) / box.width) * values.length)),
+      ),
+    );
   };
   const lines = [0, 0.5, 1];
-  const ticks = hourTicks(start + span * 0.03, Math.min(start + span * 0.97, now), span > 30 * 3_600_000 ? 12 : 3);
-  return h("div.chart", null,
-    h("div.chart-y", { "aria-hidden": "true" }, lines.map((share) => h("span", null, share ? show(top * share) : "0")).reverse()),
-    h("div.chart-plot", { onpointermove: point, onpointerleave: () => onHover(null) },
-      h("svg", { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img", "aria-label": label },
+  const ticks = hourTicks(
+    start + span * 0.03,
+    Math.min(start + span * 0.97, now),
+    span > 30 * 3_600_000 ? 12 : 3,
+  );
+  return h(
+    "div.chart",
+    null,
+    h(
+      "div.chart-y",
+      { "aria-hidden": "true" },
+      lines.map((share) => h("span", null, share ? show(top * share) : "0")).reverse(),
+    ),
+    h(
+      "div.chart-plot",
+      { onpointermove: point, onpointerleave: () => onHover(null) },
+      h(
+        "svg",
+        { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img", "aria-label": label },
         lines.map((share) => h("path.grid", { d: `M0 ${round(height * (1 - share))}H${width}` })),
         ticks.map((at) => h("path.grid.grid-v", { d: `M${x(at)} 0V${height}` })),
         h("path.area", { d: area(values, width, height, top) }),
-        picked !== null && h("rect.picked", { x: round(picked * wide), y: 0, width: round(wide), height })),
-      picked !== null && h("p.chart-tip", { class: picked > values.length / 2 ? "left" : "", "aria-hidden": "true", share: String((picked + 0.5) / values.length) },
-        h("b", { title: exact(values[picked]) }, show(values[picked]), kind === "bytes" ? "" : ` ${kind}`),
-        h("span", null, `${hourMinute(start + picked * series.step_secs * 1000)} – ${hourMinute(start + (picked + 1) * series.step_secs * 1000)}`))),
-    h("div.chart-x", { "aria-hidden": "true" },
-      ticks.map((at) => h("span", { key: at, share: String((at - start) / span) }, hourMinute(at)))));
+        picked !== null && h("rect.picked", { x: round(picked * wide), y: 0, width: round(wide), height }),
+      ),
+      picked !== null &&
+        h(
+          "p.chart-tip",
+          {
+            class: picked > values.length / 2 ? "left" : "",
+            "aria-hidden": "true",
+            share: String((picked + 0.5) / values.length),
+          },
+          h("b", { title: exact(values[picked]) }, show(values[picked]), kind === "bytes" ? "" : ` ${kind}`),
+          h(
+            "span",
+            null,
+            `${hourMinute(start + picked * series.step_secs * 1000)} – ${hourMinute(start + (picked + 1) * series.step_secs * 1000)}`,
+          ),
+        ),
+    ),
+    h(
+      "div.chart-x",
+      { "aria-hidden": "true" },
+      ticks.map((at) => h("span", { key: at, share: String((at - start) / span) }, hourMinute(at))),
+    ),
+  );
 }
 
-const MARKS = [[1, "1 s"], [60, "1 min"], [3600, "1 h"], [86_400, "1 d"]];
+const MARKS = [
+  [1, "1 s"],
+  [60, "1 min"],
+  [3600, "1 h"],
+  [86_400, "1 d"],
+];
 
 /** Draw median and worst freshness on a scale from instants to a week. */
 export function freshnessScale(median, worst) {
   const width = 320;
   const at = (secs) => round(8 + onLogScale(secs) * (width - 16));
-  return h("svg.scale", { viewBox: `0 0 ${width} 34`, role: "img", "aria-label": `Freshness: median ${duration(median)}, worst ${duration(worst)}` },
+  return h(
+    "svg.scale",
+    {
+      viewBox: `0 0 ${width} 34`,
+      role: "img",
+      "aria-label": `Freshness: median ${duration(median)}, worst ${duration(worst)}`,
+    },
     h("path.scale-line", { d: `M8 10H${width - 8}` }),
     MARKS.map(([secs, name]) => [
       h("path.scale-tick", { d: `M${at(secs)} 6V14` }),
@@ -103,5 +157,6 @@ export function freshnessScale(median, worst) {
     ]),
     h("path.scale-span", { d: `M${at(median)} 10H${at(worst)}` }),
     h("circle.scale-worst", { cx: at(worst), cy: 10, r: 4.5 }),
-    h("circle.scale-median", { cx: at(median), cy: 10, r: 5 }));
+    h("circle.scale-median", { cx: at(median), cy: 10, r: 5 }),
+  );
 }

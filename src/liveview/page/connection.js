@@ -1,7 +1,5 @@
 // The only door to the server: documents, and the stream of what changes.
 
-import { events } from "./sse.js";
-
 const TOKEN = "blizzard-token";
 const SILENCE_MS = 40_000; // The server speaks at least every 15 s.
 const FIRST_WAIT_MS = 500;
@@ -50,7 +48,37 @@ async function reason(answer) {
   } catch {
     // Not ours: a proxy's page, for example.
   }
-  return { code: `http_${answer.status}`, message: `The server answered with status ${answer.status}.`, retryAfter };
+  return {
+    code: `http_${answer.status}`,
+    message: `The server answered with status ${answer.status}.`,
+    retryAfter,
+  };
+}
+
+/** Return a function that takes pieces of text and gives the events that they complete. */
+export function events() {
+  let rest = "";
+  return (piece) => {
+    rest += piece;
+    const found = [];
+    for (;;) {
+      const end = /\r?\n\r?\n/.exec(rest);
+      if (end === null) return found;
+      const event = one(rest.slice(0, end.index));
+      rest = rest.slice(end.index + end[0].length);
+      if (event !== null) found.push(event);
+    }
+  };
+}
+
+function one(block) {
+  let name = "message";
+  const data = [];
+  for (const line of block.split(/\r?\n/)) {
+    if (line.startsWith("event:")) name = line.slice(6).trim();
+    else if (line.startsWith("data:")) data.push(line.slice(5).replace(/^ /, ""));
+  }
+  return data.length ? { name, data: data.join("\n") } : null; // A comment is a heartbeat alone.
 }
 
 /** Return how long to wait before an attempt: doubled each time, up to a limit, and never in step with others. */
@@ -93,7 +121,9 @@ export class Live {
     let attempt = 0;
     while (!stopped.aborted) {
       try {
-        await this.#follow(stopped, () => { attempt = 0; });
+        await this.#follow(stopped, () => {
+          attempt = 0;
+        });
         await this.#wait(FIRST_WAIT_MS, stopped);
       } catch (error) {
         if (stopped.aborted) return;
@@ -117,7 +147,11 @@ export class Live {
     const silent = new AbortController();
     let alarm = setTimeout(() => silent.abort(), SILENCE_MS);
     try {
-      const answer = await asked("api/v1/live", "text/event-stream", AbortSignal.any([stopped, silent.signal]));
+      const answer = await asked(
+        "api/v1/live",
+        "text/event-stream",
+        AbortSignal.any([stopped, silent.signal]),
+      );
       const cut = events();
       const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
       for (;;) {
@@ -152,7 +186,10 @@ export class Live {
   #wait(ms, stopped) {
     return new Promise((resolve) => {
       const timer = setTimeout(resolve, ms);
-      this.#wake = () => { clearTimeout(timer); resolve(); };
+      this.#wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
       stopped.addEventListener("abort", this.#wake, { once: true });
     });
   }

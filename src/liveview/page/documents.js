@@ -51,19 +51,28 @@ export class Documents {
   #ask(path, entry, stamp) {
     const pause = entry.askedAt + LEAST_PAUSE_MS - Date.now();
     if (pause > 0) {
-      entry.again ??= setTimeout(() => { entry.again = null; this.#changed(); }, pause);
+      entry.again ??= setTimeout(() => {
+        entry.again = null;
+        this.#changed();
+      }, pause);
       return;
     }
     entry.loading = true;
     entry.askedAt = Date.now();
     entry.stamp = stamp;
     fetchDocument(path)
-      .then((data) => { entry.data = data; entry.error = null; })
+      .then((data) => {
+        entry.data = data;
+        entry.error = null;
+      })
       .catch((error) => {
         entry.error = error;
         if (error instanceof Refused && error.status === 401) this.#refused();
       })
-      .finally(() => { entry.loading = false; this.#changed(); });
+      .finally(() => {
+        entry.loading = false;
+        this.#changed();
+      });
   }
 }
 

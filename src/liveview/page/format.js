@@ -18,7 +18,12 @@ export function compact(value) {
   if (value === null || value === undefined) return NONE;
   const size = Math.abs(value);
   if (size < 10_000) return EXACT.format(Math.round(value));
-  for (const [unit, scale] of [["k", 1e3], ["M", 1e6], ["G", 1e9], ["T", 1e12]]) {
+  for (const [unit, scale] of [
+    ["k", 1e3],
+    ["M", 1e6],
+    ["G", 1e9],
+    ["T", 1e12],
+  ]) {
     // 999,950 would be shown as `1000 k`; it belongs to the next unit.
     if (size < scale * 999.5 || unit === "T") return `${digits(value / scale)} ${unit}`;
   }
@@ -99,10 +104,19 @@ export function exactTime(at, zone) {
   const date = new Date(at);
   if (Number.isNaN(date.getTime())) return "";
   const parts = {
-    year: "numeric", month: "short", day: "numeric",
-    hour: "2-digit", minute: "2-digit", second: "2-digit", timeZoneName: "short",
+    year: "numeric",
+    month: "short",
+    day: "numeric",
+    hour: "2-digit",
+    minute: "2-digit",
+    second: "2-digit",
+    timeZoneName: "short",
   };
-  const utc = date.toISOString().replace(/\.\d+Z$/, "Z").replace("T", " ").replace("Z", " UTC");
+  const utc = date
+    .toISOString()
+    .replace(/\.\d+Z$/, "Z")
+    .replace("T", " ")
+    .replace("Z", " UTC");
   const local = formatted(date, parts, zone);
   return local.endsWith("UTC") ? utc : `${local} (${utc})`;
 }

@@ -52,7 +52,11 @@ function search(event, on) {
 }
 
 function move(event, table, where) {
-  const all = [...(table ?? document.querySelector("main .grid") ?? document.createElement("table")).querySelectorAll(ROW)];
+  const all = [
+    ...(table ?? document.querySelector("main .grid") ?? document.createElement("table")).querySelectorAll(
+      ROW,
+    ),
+  ];
   const at = all.indexOf(event.target.closest("tr")?.querySelector(ROW) ?? null);
   if (!all.length || (at < 0 && table === null && where !== "first")) return;
   const next = { next: at + 1, previous: at - 1, first: 0, last: all.length - 1 }[where];
@@ -65,7 +69,22 @@ function move(event, table, where) {
 export function help(close) {
   return [
     h("h2", { id: "keys-title" }, "Keys"),
-    h("dl.keys", null, KEYS.map(([key, what]) => h("div", null, h("dt", null, key.split(" ").map((each) => (each === "then" ? " then " : h("kbd", null, each)))), h("dd", null, what)))),
+    h(
+      "dl.keys",
+      null,
+      KEYS.map(([key, what]) =>
+        h(
+          "div",
+          null,
+          h(
+            "dt",
+            null,
+            key.split(" ").map((each) => (each === "then" ? " then " : h("kbd", null, each))),
+          ),
+          h("dd", null, what),
+        ),
+      ),
+    ),
     h("button.button", { type: "button", onclick: close }, "Close"),
   ];
 }

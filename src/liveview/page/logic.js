@@ -58,8 +58,16 @@ export function filtered(items, search, state) {
   const words = search.toLowerCase().split(/\s+/).filter(Boolean);
   return items.filter((item) => {
     if (state && item.state !== state && !(state === "failing" && healthOf(item) === "failing")) return false;
-    const text = [item.name, item.table, item.table_uri, item.uri, ...(item.sources ?? []), ...(item.pipelines ?? [])]
-      .join(" ").toLowerCase();
+    const text = [
+      item.name,
+      item.table,
+      item.table_uri,
+      item.uri,
+      ...(item.sources ?? []),
+      ...(item.pipelines ?? []),
+    ]
+      .join(" ")
+      .toLowerCase();
     return words.every((word) => text.includes(word));
   });
 }
@@ -72,7 +80,9 @@ export function perState(items) {
 /** Return all problems, errors first and then the oldest, each with whose it is. */
 export function problems(overview) {
   const all = [
-    ...overview.pipelines.flatMap((item) => item.problems.map((problem) => ({ problem, item, kind: "pipeline" }))),
+    ...overview.pipelines.flatMap((item) =>
+      item.problems.map((problem) => ({ problem, item, kind: "pipeline" })),
+    ),
     ...overview.tables.flatMap((item) => item.problems.map((problem) => ({ problem, item, kind: "table" }))),
   ];
   const rank = ({ problem }) => (problem.severity === "error" ? 0 : 1);
@@ -88,19 +98,31 @@ export function headline(overview) {
   const tables = overview.tables.filter((item) => healthOf(item) === "failing").length;
   if (!all && !overview.tables.length) return { health: "unknown", text: "No pipeline has run yet" };
   if (bad || tables) {
-    const what = [bad && (bad === all && all > 1 ? `All ${all} pipelines` : `${bad} of ${count(all, "pipeline")}`), tables && count(tables, "table")].filter(Boolean);
+    const what = [
+      bad && (bad === all && all > 1 ? `All ${all} pipelines` : `${bad} of ${count(all, "pipeline")}`),
+      tables && count(tables, "table"),
+    ].filter(Boolean);
     return { health: "failing", text: `${what.join(" and ")} ${bad + tables === 1 ? "is" : "are"} failing` };
   }
-  if (odd) return { health: "warning", text: `${odd} of ${count(all, "pipeline")} ${odd === 1 ? "needs" : "need"} a look` };
+  if (odd)
+    return {
+      health: "warning",
+      text: `${odd} of ${count(all, "pipeline")} ${odd === 1 ? "needs" : "need"} a look`,
+    };
   if (!all) return { health: "ok", text: `${count(overview.tables.length, "table")}, no problems` };
-  return { health: "ok", text: all === 1 ? "The pipeline is up to date" : `All ${all} pipelines are up to date` };
+  return {
+    health: "ok",
+    text: all === 1 ? "The pipeline is up to date" : `All ${all} pipelines are up to date`,
+  };
 }
 
 /** Return the sums of the overview. */
 export function totals(pipelines) {
   const sum = (part) => pipelines.reduce((all, item) => all + (part(item) ?? 0), 0);
   const known = pipelines.map((item) => item.freshness.worst_secs).filter((secs) => secs !== null);
-  const oldest = pipelines.map((item) => item.oldest_waiting_secs).filter((secs) => secs !== null && secs !== undefined);
+  const oldest = pipelines
+    .map((item) => item.oldest_waiting_secs)
+    .filter((secs) => secs !== null && secs !== undefined);
   return {
     rows: sum((item) => item.rows_24h),
     files: sum((item) => item.files_24h),
@@ -137,7 +159,12 @@ export function announcements(before, after) {
   return said.length > 3 ? [...said.slice(0, 3), `and ${said.length - 3} more`] : said;
 }
 
-export const HEALTH_WORDS = { ok: "all well", warning: "needs a look", failing: "failing", unknown: "not known" };
+export const HEALTH_WORDS = {
+  ok: "all well",
+  warning: "needs a look",
+  failing: "failing",
+  unknown: "not known",
+};
 
 /** Return a chart in words: its sum, its peak, and how long nothing came at the end. */
 export function describe(series, kind, now, timeOf) {
@@ -151,8 +178,10 @@ export function describe(series, kind, now, timeOf) {
   let quiet = 0;
   while (quiet < values.length && values[values.length - 1 - quiet] === 0) quiet += 1;
   const ending = quiet > 1 ? ` Nothing in the last ${duration((quiet - 1) * series.step_secs)}.` : "";
-  return `${show(total)}${unit} in ${coarse(values.length * series.step_secs)}, ` +
-    `at most ${show(values[peak])} in ${duration(series.step_secs)} at ${timeOf(at)}.${ending}`;
+  return (
+    `${show(total)}${unit} in ${coarse(values.length * series.step_secs)}, ` +
+    `at most ${show(values[peak])} in ${duration(series.step_secs)} at ${timeOf(at)}.${ending}`
+  );
 }
 
 /** Return the parts of a path: its folder, and its last name, which is what people look for. */

@@ -24,7 +24,9 @@ export const journey = (name, path) => `${pipeline(name)}/file${query({ path })}
 
 /** Return `?a=b` of what is asked for, or nothing; what is empty is left out. */
 export function query(asked) {
-  const kept = Object.entries(asked ?? {}).filter(([, value]) => value !== "" && value !== null && value !== undefined);
+  const kept = Object.entries(asked ?? {}).filter(
+    ([, value]) => value !== "" && value !== null && value !== undefined,
+  );
   return kept.length ? `?${new URLSearchParams(kept)}` : "";
 }
 

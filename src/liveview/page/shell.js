@@ -8,7 +8,14 @@ import * as w from "./widgets.js";
 const THEME = "blizzard-theme";
 const THEMES = ["auto", "light", "dark"];
 const THEME_WORDS = { auto: "as the system", light: "light", dark: "dark" };
-const LINK_WORDS = { starting: "Connecting", live: "Live", polling: "Every 10 s", lost: "Not connected", paused: "Paused", token: "Token needed" };
+const LINK_WORDS = {
+  starting: "Connecting",
+  live: "Live",
+  polling: "Every 10 s",
+  lost: "Not connected",
+  paused: "Paused",
+  token: "Token needed",
+};
 
 /** Light, dark, or as the system has it; kept for the next visit. */
 export const theme = {
@@ -24,37 +31,100 @@ export function top(state, actions, now) {
   const place = state.route.view;
   const current = (on) => (on ? "page" : null);
   return [
-    h("a.brand", { href: routes.overview(), "aria-label": "Blizzard and Penguin: overview" }, mark(), h("span.brand-words", { "aria-hidden": "true" }, "Blizzard ", h("i", null, "&"), " Penguin")),
-    h("nav", { "aria-label": "Views" },
+    h(
+      "a.brand",
+      { href: routes.overview(), "aria-label": "Blizzard and Penguin: overview" },
+      mark(),
+      h("span.brand-words", { "aria-hidden": "true" }, "Blizzard ", h("i", null, "&"), " Penguin"),
+    ),
+    h(
+      "nav",
+      { "aria-label": "Views" },
       h("a", { href: routes.overview(), "aria-current": current(place === "overview") }, "Overview"),
-      h("a", { href: routes.files(), "aria-current": current(place === "files" || place === "journey") }, "Files")),
-    h("div.right", null,
+      h(
+        "a",
+        { href: routes.files(), "aria-current": current(place === "files" || place === "journey") },
+        "Files",
+      ),
+    ),
+    h(
+      "div.right",
+      null,
       programs(state.overview),
-      h("span.link-state", { class: `link-${state.link.kind}`, title: state.overview ? `As of ${format.exactTime(state.overview.at)}` : "" }, h("span.pulse", { "aria-hidden": "true" }), LINK_WORDS[state.link.kind],
-        state.link.kind === "lost" && h("span.sr", null, `, since ${format.clock(new Date(state.link.since).toISOString(), now)}`)),
-      h("button.tool", { type: "button", "aria-label": `Colours: ${THEME_WORDS[theme.get()]}. Change`, title: `Colours: ${THEME_WORDS[theme.get()]} (t)`, onclick: actions.theme }, themeIcon(theme.get())),
-      h("button.tool", { type: "button", "aria-label": "Keys", title: "Keys (?)", onclick: actions.help }, "?")),
+      h(
+        "span.link-state",
+        {
+          class: `link-${state.link.kind}`,
+          title: state.overview ? `As of ${format.exactTime(state.overview.at)}` : "",
+        },
+        h("span.pulse", { "aria-hidden": "true" }),
+        LINK_WORDS[state.link.kind],
+        state.link.kind === "lost" &&
+          h("span.sr", null, `, since ${format.clock(new Date(state.link.since).toISOString(), now)}`),
+      ),
+      h(
+        "button.tool",
+        {
+          type: "button",
+          "aria-label": `Colours: ${THEME_WORDS[theme.get()]}. Change`,
+          title: `Colours: ${THEME_WORDS[theme.get()]} (t)`,
+          onclick: actions.theme,
+        },
+        themeIcon(theme.get()),
+      ),
+      h(
+        "button.tool",
+        { type: "button", "aria-label": "Keys", title: "Keys (?)", onclick: actions.help },
+        "?",
+      ),
+    ),
   ];
 }
 
 function programs(overview) {
   if (!overview) return null;
-  return h("ul.programs", { "aria-label": "Programs" }, overview.programs.map((program) =>
-    h("li", { key: program.name, class: program.reachable ? "" : "gone", title: [program.note, program.address, program.started_at && `started ${format.exactTime(program.started_at)}`].filter(Boolean).join(" · ") },
-      h("span.dot", { "aria-hidden": "true" }), program.name, h("span.sr", null, program.reachable ? " is reachable" : " is not reachable"))));
+  return h(
+    "ul.programs",
+    { "aria-label": "Programs" },
+    overview.programs.map((program) =>
+      h(
+        "li",
+        {
+          key: program.name,
+          class: program.reachable ? "" : "gone",
+          title: [
+            program.note,
+            program.address,
+            program.started_at && `started ${format.exactTime(program.started_at)}`,
+          ]
+            .filter(Boolean)
+            .join(" · "),
+        },
+        h("span.dot", { "aria-hidden": "true" }),
+        program.name,
+        h("span.sr", null, program.reachable ? " is reachable" : " is not reachable"),
+      ),
+    ),
+  );
 }
 
 // A snowflake of three strokes.
 function mark() {
-  return h("svg.mark", { viewBox: "0 0 24 24", "aria-hidden": "true" },
+  return h(
+    "svg.mark",
+    { viewBox: "0 0 24 24", "aria-hidden": "true" },
     h("path", { d: "M12 2.5V21.5M3.8 7.25 20.2 16.75M3.8 16.75 20.2 7.25" }),
-    h("path.tips", { d: "M9.5 4 12 6.2 14.5 4M9.5 20 12 17.8 14.5 20M3.6 10.2 6.8 9 6.2 5.8M20.4 13.8 17.2 15 17.8 18.2M3.6 13.8 6.8 15 6.2 18.2M20.4 10.2 17.2 9 17.8 5.8" }));
+    h("path.tips", {
+      d: "M9.5 4 12 6.2 14.5 4M9.5 20 12 17.8 14.5 20M3.6 10.2 6.8 9 6.2 5.8M20.4 13.8 17.2 15 17.8 18.2M3.6 13.8 6.8 15 6.2 18.2M20.4 10.2 17.2 9 17.8 5.8",
+    }),
+  );
 }
 
 function themeIcon(which) {
   const paths = {
     auto: "M8 2a6 6 0 1 0 0 12A6 6 0 0 0 8 2ZM8 2v12",
-    light: "M8 5a3 3 0 1 0 0 6 3 3 0 0 0 0-6ZM8 1v1.5M8 13.5V15M1 8h1.5M13.5 8H15M3 3l1 1M12 12l1 1M3 13l1-1M12 4l1-1",
+    light:
+      "M8 5a3 3 0 1 0 0 6 3 3 0 0 0 0-6ZM8 1v1.5M8 13.5V15M1 8h1.5M13.5 8H15M3 3l1 1M12 12l1 1M3 13l1-1M12 4l1-1",
     dark: "M13.5 9.5A6 6 0 0 1 6.5 2.5a6 6 0 1 0 7 7Z",
   };
   return h("svg.icon", { viewBox: "0 0 16 16", "aria-hidden": "true" }, h("path", { d: paths[which] }));
@@ -64,36 +134,110 @@ export function banner(state, actions, now) {
   if (state.link.kind !== "lost") return null;
   const since = new Date(state.link.since).toISOString();
   const wait = Math.max(0, Math.ceil((state.link.retryAt - now) / 1000));
-  return h("div.banner", null, w.icon("warn"),
-    h("p", null, h("b", null, "Connection lost since ", w.clock(since, now), state.overview ? ", showing what was known." : "."), " ",
-      h("span", null, wait ? `Trying again in ${wait} s.` : "Trying again …")),
-    h("button.button", { type: "button", onclick: actions.retry }, "Try now"));
+  return h(
+    "div.banner",
+    null,
+    w.icon("warn"),
+    h(
+      "p",
+      null,
+      h(
+        "b",
+        null,
+        "Connection lost since ",
+        w.clock(since, now),
+        state.overview ? ", showing what was known." : ".",
+      ),
+      " ",
+      h("span", null, wait ? `Trying again in ${wait} s.` : "Trying again …"),
+    ),
+    h("button.button", { type: "button", onclick: actions.retry }, "Try now"),
+  );
 }
 
 export function waiting(link) {
   return link.kind === "lost"
-    ? h("section.block.first-run", { key: "nobody" }, h("h1", null, "Nobody answers"), h("p", null, "The program that serves this page is not running, or cannot be reached. The page fills by itself as soon as it is there."))
-    : h("section.block.first-run", { key: "reading" }, h("h1", null, "Reading journals and logs …"), h("p.dim", null, "The first look at a long history takes a moment."));
+    ? h(
+        "section.block.first-run",
+        { key: "nobody" },
+        h("h1", null, "Nobody answers"),
+        h(
+          "p",
+          null,
+          "The program that serves this page is not running, or cannot be reached. The page fills by itself as soon as it is there.",
+        ),
+      )
+    : h(
+        "section.block.first-run",
+        { key: "reading" },
+        h("h1", null, "Reading journals and logs …"),
+        h("p.dim", null, "The first look at a long history takes a moment."),
+      );
 }
 
 export function missing() {
-  return [h("section.block.first-run", { key: "missing" }, h("h1", null, "There is no such page"), h("p", null, h("a", { href: routes.overview() }, "Back to the overview")))];
+  return [
+    h(
+      "section.block.first-run",
+      { key: "missing" },
+      h("h1", null, "There is no such page"),
+      h("p", null, h("a", { href: routes.overview() }, "Back to the overview")),
+    ),
+  ];
 }
 
 export function tokenForm(tried, give) {
-  return h("form.block.first-run.token", { key: "token", onsubmit: (event) => { event.preventDefault(); give(new FormData(event.target).get("token").trim()); } },
+  return h(
+    "form.block.first-run.token",
+    {
+      key: "token",
+      onsubmit: (event) => {
+        event.preventDefault();
+        give(new FormData(event.target).get("token").trim());
+      },
+    },
     h("h1", null, "This address asks for a token"),
-    h("p", { id: "token-why" }, "It is the one that the configuration names under ", h("code", null, "metrics.token"), " or ", h("code", null, "metrics.token_file"), ". It stays in this tab and is forgotten with it."),
+    h(
+      "p",
+      { id: "token-why" },
+      "It is the one that the configuration names under ",
+      h("code", null, "metrics.token"),
+      " or ",
+      h("code", null, "metrics.token_file"),
+      ". It stays in this tab and is forgotten with it.",
+    ),
     tried && h("p.tone-bad", { role: "alert" }, "That token was refused."),
-    h("div.tools", null,
-      h("input", { type: "password", name: "token", required: true, autocomplete: "off", "aria-label": "Token", "aria-describedby": "token-why", placeholder: "Token" }),
-      h("button.button.primary", { type: "submit" }, "Show the page")));
+    h(
+      "div.tools",
+      null,
+      h("input", {
+        type: "password",
+        name: "token",
+        required: true,
+        autocomplete: "off",
+        "aria-label": "Token",
+        "aria-describedby": "token-why",
+        placeholder: "Token",
+      }),
+      h("button.button.primary", { type: "submit" }, "Show the page"),
+    ),
+  );
 }
 
 export function foot(overview, now) {
   const gone = overview.programs.filter((program) => !program.reachable && program.note);
-  return h("footer.foot", { key: "foot" },
-    gone.map((program) => h("p", { key: program.name }, h("b", null, program.name), ": ", h("bdi", null, program.note))),
-    h("p", null, overview.programs.map((program) => `${program.name} ${program.version ?? "not reachable"}`).join(" · "), " · as of ", w.clock(overview.at, now), " · ",
-      h("a", { href: "api/openapi.json" }, "API")));
+  return [
+    gone.map((program) =>
+      h("p", { key: program.name }, h("b", null, program.name), ": ", h("bdi", null, program.note)),
+    ),
+    h(
+      "p",
+      null,
+      overview.programs.map((program) => `${program.name} ${program.version ?? "not reachable"}`).join(" · "),
+      " · as of ",
+      w.clock(overview.at, now),
+      " · ",
+      h("a", { href: "api/openapi.json" }, "API"),
+    ),
+  ];
 }

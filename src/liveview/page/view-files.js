@@ -7,6 +7,7 @@ import * as w from "./widgets.js";
 
 const AT_ONCE = 4;
 const SHORTEST = 2;
+const DRAWN = 100;
 
 export const filesTitle = () => "Files";
 export const journeyTitle = (ctx) => ctx.route.path.split("/").pop();
@@ -18,13 +19,47 @@ export function filesView(ctx) {
   const typed = ctx.ui.get("typed", q);
   return [
     h("header.lead", { key: "lead" }, h("h1", null, "Where is my file?")),
-    h("form.tools.search", { key: "form", role: "search", onsubmit: (event) => { event.preventDefault(); ctx.replace(routes.files({ q: typed.trim(), pipeline })); } },
-      h("input", { type: "search", "data-search": true, "aria-label": "Part of the file's name", placeholder: "Part of the file's name", value: typed, autocomplete: "off", spellcheck: "false",
-        oninput: (event) => { ctx.ui.set("typed", event.target.value); ctx.later(() => ctx.replace(routes.files({ q: event.target.value.trim(), pipeline }))); } }),
-      h("select", { "aria-label": "Pipeline", onchange: (event) => ctx.replace(routes.files({ q: typed.trim(), pipeline: event.target.value })) },
+    h(
+      "form.tools.search",
+      {
+        key: "form",
+        role: "search",
+        onsubmit: (event) => {
+          event.preventDefault();
+          ctx.replace(routes.files({ q: typed.trim(), pipeline }));
+        },
+      },
+      h("input", {
+        type: "search",
+        "data-search": true,
+        "aria-label": "Part of the file's name",
+        placeholder: "Part of the file's name",
+        value: typed,
+        autocomplete: "off",
+        spellcheck: "false",
+        oninput: (event) => {
+          ctx.ui.set("typed", event.target.value);
+          ctx.later(() => ctx.replace(routes.files({ q: event.target.value.trim(), pipeline })));
+        },
+      }),
+      h(
+        "select",
+        {
+          "aria-label": "Pipeline",
+          onchange: (event) => ctx.replace(routes.files({ q: typed.trim(), pipeline: event.target.value })),
+        },
         h("option", { key: "all", value: "", selected: pipeline === "" }, "All pipelines"),
-        names.map((name) => h("option", { key: `of ${name}`, value: name, selected: name === pipeline }, name)))),
-    q.length < SHORTEST ? w.empty(names.length ? "Type at least two characters of a file's name. Every file that a pipeline has ever seen is found, wherever it got to." : "No pipeline has run yet.")
+        names.map((name) =>
+          h("option", { key: `of ${name}`, value: name, selected: name === pipeline }, name),
+        ),
+      ),
+    ),
+    q.length < SHORTEST
+      ? w.empty(
+          names.length
+            ? "Type at least two characters of a file's name. Every file that a pipeline has ever seen is found, wherever it got to."
+            : "No pipeline has run yet.",
+        )
       : results(q, pipeline ? [pipeline] : names, ctx),
   ];
 }
@@ -35,25 +70,57 @@ function results(q, names, ctx) {
   let begun = 0;
   for (const name of names) {
     if (begun - done >= AT_ONCE) break;
-    const entry = ctx.documents.get(`${routes.api("pipelines", name, "files")}${routes.query({ search: q, limit: 50 })}`);
+    const entry = ctx.documents.get(
+      `${routes.api("pipelines", name, "files")}${routes.query({ search: q, limit: 50 })}`,
+    );
     begun += 1;
     if (entry.data || entry.error) done += 1;
     if (entry.data || entry.error) found.push({ name, entry });
   }
-  const rows = found.flatMap(({ name, entry }) => (entry.data?.files ?? []).map((file) => ({ ...file, pipeline: name })));
+  const all = found.flatMap(({ name, entry }) =>
+    (entry.data?.files ?? []).map((file) => ({ ...file, pipeline: name })),
+  );
+  const rows = newest(all).slice(0, DRAWN);
   const more = found.filter(({ entry }) => entry.data?.more).map(({ name }) => name);
-  const notes = found.flatMap(({ name, entry }) => [entry.data?.note && `${name}: ${entry.data.note}`, entry.error && `${name}: ${entry.error.message}`]).filter(Boolean);
-  return h("div.block.results", { key: "results" },
-    h("p.caption", { role: "status" }, done < names.length ? `Searched ${done} of ${names.length} pipelines …`
-      : `${format.count(rows.length, "file")} with “${q}” in the name${more.length ? ", and more: type more of the name" : ""}.`),
+  const notes = found
+    .flatMap(({ name, entry }) => [
+      entry.data?.note && `${name}: ${entry.data.note}`,
+      entry.error && `${name}: ${entry.error.message}`,
+    ])
+    .filter(Boolean);
+  return h(
+    "div.block.results",
+    { key: "results" },
+    h(
+      "p.caption",
+      { role: "status" },
+      done < names.length
+        ? `Searched ${done} of ${names.length} pipelines …`
+        : `${format.count(all.length, "file")} with “${q}” in the name${more.length ? ", and more" : ""}.${rows.length < all.length || more.length ? ` The newest ${rows.length} are shown; type more of the name.` : ""}`,
+    ),
     notes.map((note) => h("p.caption", null, h("bdi", null, note))),
     w.grid({
-      label: "Files", rows, keyOf: (file) => `${file.pipeline} ${file.path}`,
+      label: "Files",
+      rows,
+      keyOf: (file) => `${file.pipeline} ${file.path}`,
       onOpen: (file) => ctx.go(routes.journey(file.pipeline, file.path)),
       columns: [
-        { title: "File", wide: true, cell: (file) => h("div.name-cell", null,
-          h("a.row-link.file", { href: routes.journey(file.pipeline, file.path) }, w.path(file.path)),
-          h("span.sub", null, names.length > 1 && [w.name(file.pipeline), file.reason && " · "], file.reason && h("bdi", null, file.reason))) },
+        {
+          title: "File",
+          wide: true,
+          cell: (file) =>
+            h(
+              "div.name-cell",
+              null,
+              h("a.row-link.file", { href: routes.journey(file.pipeline, file.path) }, w.path(file.path)),
+              h(
+                "span.sub",
+                null,
+                names.length > 1 && [w.name(file.pipeline), file.reason && " · "],
+                file.reason && h("bdi", null, file.reason),
+              ),
+            ),
+        },
         { title: "State", cell: (file) => w.fileBadge(file.state) },
         { title: "Rows", num: true, cell: (file) => w.number(file.rows) },
         { title: "Size", num: true, cell: (file) => w.size(file.bytes) },
@@ -61,32 +128,94 @@ function results(q, names, ctx) {
         { title: "Version", num: true, cell: (file) => format.exact(file.version) },
         { title: "At", num: true, cell: (file) => w.clock(file.at, ctx.now) },
       ],
-      empty: done >= names.length && w.empty("No such file. Look at the pipeline's sources: a file whose name the source's pattern does not match is never seen."),
-    }));
+      empty:
+        done >= names.length &&
+        w.empty(
+          "No such file. Look at the pipeline's sources: a file whose name the source's pattern does not match is never seen.",
+        ),
+    }),
+  );
+}
+
+/** Return files with the newest first; those whose time is not known come last. */
+export function newest(files) {
+  const at = (file) => (file.at ? Date.parse(file.at) : 0);
+  return [...files].sort((one, other) => at(other) - at(one));
 }
 
 /** Tell what became of one file, in words and step by step. */
 export function journeyView(ctx) {
   const { name, path } = ctx.route;
   const told = ctx.overview.pipelines.find((item) => item.name === name);
-  const entry = ctx.documents.get(`${routes.api("pipelines", name, "file")}${routes.query({ path })}`,
-    told ? `${told.last_entry} ${told.state} ${told.failed_files} ${told.held_entries}` : "");
+  const entry = ctx.documents.get(
+    `${routes.api("pipelines", name, "file")}${routes.query({ path })}`,
+    told ? `${told.last_entry} ${told.state} ${told.failed_files} ${told.held_entries}` : "",
+  );
   const journey = entry.data;
   return [
-    h("header.lead", { key: "lead" },
-      h("nav.crumbs", { "aria-label": "Breadcrumbs" }, h("a", { href: routes.overview() }, "Overview"), h("span", { "aria-hidden": "true" }, "/"), w.pipelineLink(name),
-        h("span", { "aria-hidden": "true" }, "/"), h("a", { href: routes.files({ pipeline: name }) }, "Files")),
-      h("h1.file-name", null, w.name(path))),
-    !journey ? w.pending(entry, "The journey") : h("div", { key: "journey" },
-      h("div.answer", null, h("div.answer-top", null, w.fileBadge(journey.state), numbers(journey)),
-        h("p.answer-words", null, w.words(journey.answer)),
-        journey.way_out && h("p.way-out", null, h("b", null, "Way out: "), w.words(journey.way_out))),
-      w.section("steps", "Step by step", null,
-        journey.steps.length ? h("ol.journey", null, journey.steps.map((step) => h("li", { class: `step-${step.state}` },
-          h("span.step-mark", { "aria-hidden": "true" }, w.icon(STEP_TONES[step.state])),
-          h("div", null, h("p.step-what", null, w.words(step.what), h("span.sr", null, ` (${STEP_WORDS[step.state]})`)), step.detail && h("p.step-detail", null, w.words(step.detail))),
-          h("span.step-time", null, step.at ? [w.clock(step.at, ctx.now), h("span.sub", null, w.ago(step.at, ctx.now))] : h("span.dim", null, STEP_WORDS[step.state])))))
-          : w.empty("Nothing is known of this file."))),
+    h(
+      "header.lead",
+      { key: "lead" },
+      h(
+        "nav.crumbs",
+        { "aria-label": "Breadcrumbs" },
+        h("a", { href: routes.overview() }, "Overview"),
+        h("span", { "aria-hidden": "true" }, "/"),
+        w.pipelineLink(name),
+        h("span", { "aria-hidden": "true" }, "/"),
+        h("a", { href: routes.files({ pipeline: name }) }, "Files"),
+      ),
+      h("h1.file-name", null, w.name(path)),
+    ),
+    !journey
+      ? w.pending(entry, "The journey")
+      : h(
+          "div",
+          { key: "journey" },
+          h(
+            "div.answer",
+            null,
+            h("div.answer-top", null, w.fileBadge(journey.state), numbers(journey)),
+            h("p.answer-words", null, w.words(journey.answer)),
+            journey.way_out && h("p.way-out", null, h("b", null, "Way out: "), w.words(journey.way_out)),
+          ),
+          w.section(
+            "steps",
+            "Step by step",
+            null,
+            journey.steps.length
+              ? h(
+                  "ol.journey",
+                  null,
+                  journey.steps.map((step) =>
+                    h(
+                      "li",
+                      { class: `step-${step.state}` },
+                      h("span.step-mark", { "aria-hidden": "true" }, w.icon(STEP_TONES[step.state])),
+                      h(
+                        "div",
+                        null,
+                        h(
+                          "p.step-what",
+                          null,
+                          w.words(step.what),
+                          h("span.sr", null, ` (${STEP_WORDS[step.state]})`),
+                        ),
+                        step.detail && h("p.step-detail", null, w.words(step.detail)),
+                      ),
+                      h(
+                        "span.step-time",
+                        null,
+                        step.at
+                          ? [w.clock(step.at, ctx.now), h("span.sub", null, w.ago(step.at, ctx.now))]
+                          : h("span.dim", null, STEP_WORDS[step.state]),
+                      ),
+                    ),
+                  ),
+                )
+              : w.empty("Nothing is known of this file."),
+          ),
+        ),
   ];
 }
 
@@ -95,6 +224,10 @@ const STEP_WORDS = { done: "done", now: "now", next: "to come", bad: "stopped he
 
 function numbers(journey) {
   if (journey.rows === null && journey.bad_lines === null) return null;
-  return h("span.dim", null, journey.rows !== null && format.count(journey.rows, "row"),
-    journey.bad_lines ? `, ${format.count(journey.bad_lines, "bad line")}` : "");
+  return h(
+    "span.dim",
+    null,
+    journey.rows !== null && format.count(journey.rows, "row"),
+    journey.bad_lines ? `, ${format.count(journey.bad_lines, "bad line")}` : "",
+  );
 }

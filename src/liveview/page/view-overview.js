@@ -2,7 +2,6 @@
 
 import { spark } from "./charts.js";
 import { h } from "./dom.js";
-import { verdictBadge } from "./days.js";
 import * as format from "./format.js";
 import * as logic from "./logic.js";
 import * as routes from "./routes.js";
@@ -19,7 +18,16 @@ export function view(ctx) {
   if (!overview.pipelines.length && !overview.tables.length) return [nothingYet()];
   const said = logic.headline(overview);
   return [
-    h("header.lead", { key: "lead" }, h("h1", { class: `tone-${w.TONE_OF_HEALTH[said.health]}` }, w.icon(w.TONE_OF_HEALTH[said.health]), said.text)),
+    h(
+      "header.lead",
+      { key: "lead" },
+      h(
+        "h1",
+        { class: `tone-${w.TONE_OF_HEALTH[said.health]}` },
+        w.icon(w.TONE_OF_HEALTH[said.health]),
+        said.text,
+      ),
+    ),
     figures(ctx),
     problems(ctx),
     pipelines(ctx),
@@ -28,11 +36,18 @@ export function view(ctx) {
 }
 
 function nothingYet() {
-  return h("section.block.first-run", { key: "nothing" },
+  return h(
+    "section.block.first-run",
+    { key: "nothing" },
     h("h1", null, "No pipeline has run yet"),
-    h("p", null, "This page shows pipelines and tables as soon as blizzard or penguin knows of one. Start blizzard with"),
+    h(
+      "p",
+      null,
+      "This page shows pipelines and tables as soon as blizzard or penguin knows of one. Start blizzard with",
+    ),
     h("pre", { tabindex: "0" }, h("code", null, "blizzard run --config blizzard.yaml")),
-    h("p.dim", null, "It appears here by itself."));
+    h("p.dim", null, "It appears here by itself."),
+  );
 }
 
 function figures(ctx) {
@@ -40,13 +55,24 @@ function figures(ctx) {
   if (!all.length) return null;
   const sum = logic.totals(all);
   const asked = sum.complete + sum.incomplete;
-  return h("dl.figures", { key: "figures" },
+  return h(
+    "dl.figures",
+    { key: "figures" },
     w.figure("Rows, 24 h", w.number(sum.rows), "from ", w.number(sum.files), " files, ", w.size(sum.bytes)),
-    w.figure("Waiting", w.number(sum.waiting), w.size(sum.waitingBytes), sum.oldest !== null && [", oldest ", w.span(sum.oldest)]),
+    w.figure(
+      "Waiting",
+      w.number(sum.waiting),
+      w.size(sum.waitingBytes),
+      sum.oldest !== null && [", oldest ", w.span(sum.oldest)],
+    ),
     w.figure("Worst freshness, 24 h", w.span(sum.worst), "from source to table"),
-    w.figure("Yesterday complete", asked ? `${sum.complete} of ${asked}` : format.NONE,
-      asked < all.length ? `${all.length - asked} not known` : "pipelines"),
-    w.figure("Running", String(sum.running), `of ${format.count(all.length, "pipeline")}`));
+    w.figure(
+      "Yesterday complete",
+      asked ? `${sum.complete} of ${asked}` : format.NONE,
+      asked < all.length ? `${all.length - asked} not known` : "pipelines",
+    ),
+    w.figure("Running", String(sum.running), `of ${format.count(all.length, "pipeline")}`),
+  );
 }
 
 function problems(ctx) {
@@ -54,11 +80,24 @@ function problems(ctx) {
   if (!all.length) return null;
   const open = ctx.ui.get("problems", false);
   const shown = open ? all : all.slice(0, PROBLEMS_SHOWN);
-  return w.section("problems", "Problems", format.count(all.length, "problem"),
-    h("ul.problems", null, shown.map(({ problem, item, kind }) =>
-      w.problem(problem, ctx.now, kind === "table" ? w.tableLink(item.name) : w.pipelineLink(item.name)))),
-    all.length > PROBLEMS_SHOWN && h("button.link", { type: "button", "aria-expanded": String(open), onclick: () => ctx.ui.set("problems", !open) },
-      open ? "Show fewer" : `Show all ${all.length}`));
+  return w.section(
+    "problems",
+    "Problems",
+    format.count(all.length, "problem"),
+    h(
+      "ul.problems",
+      null,
+      shown.map(({ problem, item, kind }) =>
+        w.problem(problem, ctx.now, kind === "table" ? w.tableLink(item.name) : w.pipelineLink(item.name)),
+      ),
+    ),
+    all.length > PROBLEMS_SHOWN &&
+      h(
+        "button.link",
+        { type: "button", "aria-expanded": String(open), onclick: () => ctx.ui.set("problems", !open) },
+        open ? "Show fewer" : `Show all ${all.length}`,
+      ),
+  );
 }
 
 function pipelines(ctx) {
@@ -68,39 +107,98 @@ function pipelines(ctx) {
   const asked = (changes) => ctx.replace(routes.overview({ q, state, sort, ...changes }));
   const rows = logic.sorted(logic.filtered(all, q, state), sort);
   const counts = logic.perState(all);
-  return w.section("pipelines", "Pipelines", rows.length < all.length ? `${rows.length} of ${all.length}` : String(all.length),
-    h("div.tools", null,
-      h("input", { type: "search", "data-search": true, "aria-label": "Filter pipelines and tables", placeholder: "Filter by name, source or table", value: q, oninput: (event) => asked({ q: event.target.value }) }),
-      h("div.chips", { role: "group", "aria-label": "State" },
+  return w.section(
+    "pipelines",
+    "Pipelines",
+    rows.length < all.length ? `${rows.length} of ${all.length}` : String(all.length),
+    h(
+      "div.tools",
+      null,
+      h("input", {
+        type: "search",
+        "data-search": true,
+        "aria-label": "Filter pipelines and tables",
+        placeholder: "Filter by name, source or table",
+        value: q,
+        oninput: (event) => asked({ q: event.target.value }),
+      }),
+      h(
+        "div.chips",
+        { role: "group", "aria-label": "State" },
         chip("All", all.length, !state, () => asked({ state: "" })),
         logic.STATES.filter((each) => counts[each]).map((each) =>
-          chip(capital(each), counts[each], state === each, () => asked({ state: state === each ? "" : each }))))),
+          chip(capital(each), counts[each], state === each, () =>
+            asked({ state: state === each ? "" : each }),
+          ),
+        ),
+      ),
+    ),
     w.grid({
-      label: "Pipelines", rows, keyOf: (item) => item.name,
-      sort: (key) => logic.sortOf(sort, key), onSort: (key) => asked({ sort: logic.nextOrder(sort, key) }),
+      label: "Pipelines",
+      rows,
+      keyOf: (item) => item.name,
+      sort: (key) => logic.sortOf(sort, key),
+      onSort: (key) => asked({ sort: logic.nextOrder(sort, key) }),
       onOpen: (item) => ctx.go(routes.pipeline(item.name)),
       columns: [
         { title: "Pipeline", key: "name", wide: true, cell: nameCell },
         { title: "State", cell: (item) => stateCell(item, ctx.now) },
-        { title: "Rows, 24 h", key: "rows", num: true, cell: (item) => h("span.with-spark", null,
-          spark(item.spark, `Rows over the last 24 hours: ${format.exact(item.rows_24h)} in all`), w.number(item.rows_24h)) },
+        {
+          title: "Rows, 24 h",
+          key: "rows",
+          num: true,
+          cell: (item) =>
+            h(
+              "span.with-spark",
+              null,
+              spark(item.spark, `Rows over the last 24 hours: ${format.exact(item.rows_24h)} in all`),
+              w.number(item.rows_24h),
+            ),
+        },
         { title: "Waiting", key: "waiting", num: true, cell: (item) => waitingCell(item) },
-        { title: "Freshness", key: "freshness", num: true, cell: (item) => w.span(item.freshness.median_secs) },
+        {
+          title: "Freshness",
+          key: "freshness",
+          num: true,
+          cell: (item) => w.span(item.freshness.median_secs),
+        },
         { title: "Worst", key: "worst", num: true, cell: (item) => w.span(item.freshness.worst_secs) },
-        { title: "Yesterday", cell: (item) => verdictBadge(item.yesterday.complete, item.yesterday.sentence) },
+        {
+          title: "Yesterday",
+          cell: (item) => w.verdictBadge(item.yesterday.complete, item.yesterday.sentence),
+        },
         { title: "Last batch", key: "last", num: true, cell: (item) => w.ago(item.last_entry_at, ctx.now) },
       ],
-      empty: w.empty("No pipeline matches.", h("button.link", { type: "button", onclick: () => asked({ q: "", state: "" }) }, "Show all")),
-    }));
+      empty: w.empty(
+        "No pipeline matches.",
+        h("button.link", { type: "button", onclick: () => asked({ q: "", state: "" }) }, "Show all"),
+      ),
+    }),
+  );
 }
 
 function chip(label, number, on, click) {
-  return h("button.chip", { type: "button", "aria-pressed": String(on), onclick: click }, label, " ", h("span.num", null, String(number)));
+  return h(
+    "button.chip",
+    { type: "button", "aria-pressed": String(on), onclick: click },
+    label,
+    " ",
+    h("span.num", null, String(number)),
+  );
 }
 
 function nameCell(item) {
-  return h("div.name-cell", null, h("a.row-link", { href: routes.pipeline(item.name) }, w.name(item.name)),
-    h("span.sub", null, "→ ", item.table && item.table !== item.name ? w.name(item.table) : w.path(item.table_uri)));
+  return h(
+    "div.name-cell",
+    null,
+    h("a.row-link", { href: routes.pipeline(item.name) }, w.name(item.name)),
+    h(
+      "span.sub",
+      null,
+      "→ ",
+      item.table && item.table !== item.name ? w.name(item.table) : w.path(item.table_uri),
+    ),
+  );
 }
 
 function stateCell(item, now) {
@@ -111,14 +209,24 @@ function stateCell(item, now) {
     return h("div.state-cell", { title: looks }, badge);
   }
   const done = format.percent(batch.read_bytes, batch.bytes);
-  return h("div.state-cell", null, badge,
-    h("span.mini", null, h("span.bar", { share: `${done / 100}` }), h("span.num", null, `${done} %`)));
+  return h(
+    "div.state-cell",
+    null,
+    badge,
+    h("span.mini", null, h("span.bar", { share: `${done / 100}` }), h("span.num", null, `${done} %`)),
+  );
 }
 
 function waitingCell(item) {
-  if (item.waiting_files === null) return h("span.dim", { title: "The source has not been listed yet" }, format.NONE);
+  if (item.waiting_files === null)
+    return h("span.dim", { title: "The source has not been listed yet" }, format.NONE);
   if (!item.waiting_files) return h("span.dim", null, "0");
-  return h("span", null, w.number(item.waiting_files), item.oldest_waiting_secs !== null && h("span.sub", null, w.span(item.oldest_waiting_secs)));
+  return h(
+    "span",
+    null,
+    w.number(item.waiting_files),
+    item.oldest_waiting_secs !== null && h("span.sub", null, w.span(item.oldest_waiting_secs)),
+  );
 }
 
 function tables(ctx) {
@@ -127,24 +235,56 @@ function tables(ctx) {
   const { q = "" } = ctx.route.asked;
   const order = ctx.ui.get("tables", "");
   const rows = logic.sorted(logic.filtered(all, q, ""), order);
-  return w.section("tables", "Tables", rows.length < all.length ? `${rows.length} of ${all.length}` : String(all.length),
+  return w.section(
+    "tables",
+    "Tables",
+    rows.length < all.length ? `${rows.length} of ${all.length}` : String(all.length),
     w.grid({
-      label: "Tables", rows, keyOf: (item) => item.name,
-      sort: (key) => logic.sortOf(order, key), onSort: (key) => ctx.ui.set("tables", logic.nextOrder(order, key)),
+      label: "Tables",
+      rows,
+      keyOf: (item) => item.name,
+      sort: (key) => logic.sortOf(order, key),
+      onSort: (key) => ctx.ui.set("tables", logic.nextOrder(order, key)),
       onOpen: (item) => ctx.go(routes.table(item.name)),
       columns: [
-        { title: "Table", key: "name", wide: true, cell: (item) => h("div.name-cell", null,
-          h("a.row-link", { href: routes.table(item.name) }, w.name(item.name)), h("span.sub", null, w.path(item.uri))) },
+        {
+          title: "Table",
+          key: "name",
+          wide: true,
+          cell: (item) =>
+            h(
+              "div.name-cell",
+              null,
+              h("a.row-link", { href: routes.table(item.name) }, w.name(item.name)),
+              h("span.sub", null, w.path(item.uri)),
+            ),
+        },
         { title: "State", cell: (item) => w.stateBadge(item.state, logic.healthOf(item)) },
-        { title: "Version", key: "version", num: true, cell: (item) => h("span.num", null, format.exact(item.version)) },
-        { title: "Committed", key: "committed", num: true, cell: (item) => w.ago(item.committed_at, ctx.now) },
+        {
+          title: "Version",
+          key: "version",
+          num: true,
+          cell: (item) => h("span.num", null, format.exact(item.version)),
+        },
+        {
+          title: "Committed",
+          key: "committed",
+          num: true,
+          cell: (item) => w.ago(item.committed_at, ctx.now),
+        },
         { title: "Rows", key: "held", num: true, cell: (item) => w.number(item.rows) },
         { title: "Files", key: "files", num: true, cell: (item) => w.number(item.files) },
         { title: "Size", key: "size", num: true, cell: (item) => w.size(item.bytes) },
-        { title: "Entries waiting", key: "entries", num: true, cell: (item) => w.number(item.waiting_entries) },
+        {
+          title: "Entries waiting",
+          key: "entries",
+          num: true,
+          cell: (item) => w.number(item.waiting_entries),
+        },
       ],
       empty: w.empty("No table matches."),
-    }));
+    }),
+  );
 }
 
 const capital = (text) => text[0].toUpperCase() + text.slice(1);

@@ -5,8 +5,7 @@ import { h } from "./dom.js";
 import * as format from "./format.js";
 import * as logic from "./logic.js";
 import * as routes from "./routes.js";
-import { batches, currentBatch } from "./batches.js";
-import { days, verdictLine } from "./days.js";
+import { batches, currentBatch, days } from "./history.js";
 import * as w from "./widgets.js";
 
 const HOUR_MS = 3_600_000;
@@ -25,8 +24,13 @@ export function view(ctx) {
   const detail = entry.data;
   return [
     lead(summary),
-    summary.problems.length > 0 && h("ul.problems.standing", { key: "problems", "aria-label": "Problems" }, summary.problems.map((item) => w.problem(item, ctx.now))),
-    verdictLine(summary.yesterday),
+    summary.problems.length > 0 &&
+      h(
+        "ul.problems.standing",
+        { key: "problems", "aria-label": "Problems" },
+        summary.problems.map((item) => w.problem(item, ctx.now)),
+      ),
+    w.verdictLine(summary.yesterday),
     figures(summary, ctx),
     summary.current_batch && currentBatch(summary.current_batch, ctx),
     h("div.pair", { key: "charts" }, chart(summary, ctx), freshness(summary)),
@@ -41,91 +45,288 @@ export function view(ctx) {
 // The detail is read again when something happened that changes it, not with every tick of a running batch.
 function stampOf(summary) {
   if (!summary) return "";
-  return [summary.last_entry, summary.failed_files, summary.held_entries, summary.quarantined_lines, logic.healthOf(summary)].join(" ");
+  return [
+    summary.last_entry,
+    summary.failed_files,
+    summary.held_entries,
+    summary.quarantined_lines,
+    logic.healthOf(summary),
+  ].join(" ");
 }
 
 function lead(summary) {
-  return h("header.lead", { key: "lead" },
-    h("nav.crumbs", { "aria-label": "Breadcrumbs" }, h("a", { href: routes.overview() }, "Overview"), h("span", { "aria-hidden": "true" }, "/"), "Pipeline"),
-    h("div.title-row", null, h("h1", null, w.name(summary.name)), w.stateBadge(summary.state, logic.healthOf(summary)),
-      h("a.button", { href: routes.files({ pipeline: summary.name }) }, "Find a file")),
-    h("dl.where", null,
-      h("div", null, h("dt", null, summary.sources.length === 1 ? "Source" : "Sources"), summary.sources.map((source) => h("dd", null, w.path(source)))),
-      h("div", null, h("dt", null, "Table"), h("dd", null, summary.table ? w.tableLink(summary.table) : w.path(summary.table_uri))),
-      h("div", null, h("dt", null, "Hand-off"), h("dd", null, h("bdi", null, summary.hand_off)))));
+  return h(
+    "header.lead",
+    { key: "lead" },
+    h(
+      "nav.crumbs",
+      { "aria-label": "Breadcrumbs" },
+      h("a", { href: routes.overview() }, "Overview"),
+      h("span", { "aria-hidden": "true" }, "/"),
+      "Pipeline",
+    ),
+    h(
+      "div.title-row",
+      null,
+      h("h1", null, w.name(summary.name)),
+      w.stateBadge(summary.state, logic.healthOf(summary)),
+      h("a.button", { href: routes.files({ pipeline: summary.name }) }, "Find a file"),
+    ),
+    h(
+      "dl.where",
+      null,
+      h(
+        "div",
+        null,
+        h("dt", null, summary.sources.length === 1 ? "Source" : "Sources"),
+        summary.sources.map((source) => h("dd", null, w.path(source))),
+      ),
+      h(
+        "div",
+        null,
+        h("dt", null, "Table"),
+        h("dd", null, summary.table ? w.tableLink(summary.table) : w.path(summary.table_uri)),
+      ),
+      h("div", null, h("dt", null, "Hand-off"), h("dd", null, h("bdi", null, summary.hand_off))),
+    ),
+  );
 }
 
 function figures(summary, ctx) {
   const next = summary.next_look_at;
-  return h("dl.figures", { key: "figures" },
-    w.figure("Rows, 24 h", w.number(summary.rows_24h), w.number(summary.files_24h), " files, ", w.size(summary.bytes_24h)),
-    w.figure("Waiting", summary.waiting_files === null ? "not known" : h("span", null, w.number(summary.waiting_files), " files"),
-      summary.waiting_files ? [w.size(summary.waiting_bytes), summary.oldest_waiting_secs !== null && [", oldest ", w.span(summary.oldest_waiting_secs)]]
-        : summary.waiting_files === 0 ? "nothing is left behind" : "the source has not been listed"),
-    w.figure("Last batch", w.ago(summary.last_entry_at, ctx.now), summary.last_entry === null ? "none yet" : `entry ${summary.last_entry}`),
-    w.figure("Next look", nextLook(summary, ctx.now), next && summary.state !== "running" && ["at ", w.clock(next, ctx.now)]),
-    w.figure("Set aside", w.number(summary.quarantined_lines), "bad lines, ", w.number(summary.failed_files), " failed, ", w.number(summary.held_entries), " held"));
+  return h(
+    "dl.figures",
+    { key: "figures" },
+    w.figure(
+      "Rows, 24 h",
+      w.number(summary.rows_24h),
+      w.number(summary.files_24h),
+      " files, ",
+      w.size(summary.bytes_24h),
+    ),
+    w.figure(
+      "Waiting",
+      summary.waiting_files === null
+        ? "not known"
+        : h("span", null, w.number(summary.waiting_files), " files"),
+      summary.waiting_files
+        ? [
+            w.size(summary.waiting_bytes),
+            summary.oldest_waiting_secs !== null && [", oldest ", w.span(summary.oldest_waiting_secs)],
+          ]
+        : summary.waiting_files === 0
+          ? "nothing is left behind"
+          : "the source has not been listed",
+    ),
+    w.figure(
+      "Last batch",
+      w.ago(summary.last_entry_at, ctx.now),
+      summary.last_entry === null ? "none yet" : `entry ${summary.last_entry}`,
+    ),
+    w.figure(
+      "Next look",
+      nextLook(summary, ctx.now),
+      next && summary.state !== "running" && ["at ", w.clock(next, ctx.now)],
+    ),
+    w.figure(
+      "Set aside",
+      w.number(summary.quarantined_lines),
+      "bad lines, ",
+      w.number(summary.failed_files),
+      " failed, ",
+      w.number(summary.held_entries),
+      " held",
+    ),
+  );
 }
 
 function nextLook(summary, now) {
   if (summary.state === "running") return "after this batch";
-  return summary.next_look_at && Date.parse(summary.next_look_at) <= now ? "due now" : w.ago(summary.next_look_at, now);
+  return summary.next_look_at && Date.parse(summary.next_look_at) <= now
+    ? "due now"
+    : w.ago(summary.next_look_at, now);
 }
 
 function chart(summary, ctx) {
   const kind = ctx.ui.get("chart", "rows");
   // Read again with every entry, and every hour, when the window has moved on.
-  const entry = ctx.documents.get(`${routes.api("pipelines", summary.name, "throughput")}?hours=24&points=96`, `${summary.last_entry} ${Math.floor(ctx.now / HOUR_MS)}`);
-  const choice = h("div.segmented", { role: "group", "aria-label": "Measure" }, ["rows", "bytes", "files"].map((each) =>
-    h("button", { type: "button", "aria-pressed": String(each === kind), onclick: () => ctx.ui.set("chart", each) }, each)));
+  const entry = ctx.documents.get(
+    `${routes.api("pipelines", summary.name, "throughput")}?hours=24&points=96`,
+    `${summary.last_entry} ${Math.floor(ctx.now / HOUR_MS)}`,
+  );
+  const choice = h(
+    "div.segmented",
+    { role: "group", "aria-label": "Measure" },
+    ["rows", "bytes", "files"].map((each) =>
+      h(
+        "button",
+        { type: "button", "aria-pressed": String(each === kind), onclick: () => ctx.ui.set("chart", each) },
+        each,
+      ),
+    ),
+  );
   if (!entry.data) return w.section("throughput", "Throughput", choice, w.pending(entry, "Throughput"));
   const words = logic.describe(entry.data, kind, ctx.now, (at) => format.hourMinute(at));
-  return w.section("throughput", "Throughput, last 24 h", choice,
-    throughput(entry.data, kind, { label: words, now: ctx.now, hover: ctx.ui.get("hover", null), onHover: (at) => ctx.ui.set("hover", at) }),
-    h("p.caption", null, words));
+  return w.section(
+    "throughput",
+    "Throughput, last 24 h",
+    choice,
+    throughput(entry.data, kind, {
+      label: words,
+      now: ctx.now,
+      hover: ctx.ui.get("hover", null),
+      onHover: (at) => ctx.ui.set("hover", at),
+    }),
+    h("p.caption", null, words),
+  );
 }
 
 function freshness(summary) {
   const { median_secs: median, worst_secs: worst, measured_files: files } = summary.freshness;
   if (median === null || worst === null) {
-    return w.section("freshness", "Freshness", null, w.empty("No file reached the table in the last 24 h, so there is nothing to measure."));
+    return w.section(
+      "freshness",
+      "Freshness",
+      null,
+      w.empty("No file reached the table in the last 24 h, so there is nothing to measure."),
+    );
   }
-  return w.section("freshness", "Freshness", null,
+  return w.section(
+    "freshness",
+    "Freshness",
+    null,
     h("dl.figures.two", null, w.figure("Median", w.span(median)), w.figure("Worst", w.span(worst))),
     freshnessScale(median, worst),
-    h("p.caption", null, `From a file's arrival at the source to its commit; ${format.count(files, "file")} of the last 24 h.`));
+    h(
+      "p.caption",
+      null,
+      `From a file's arrival at the source to its commit; ${format.count(files, "file")} of the last 24 h.`,
+    ),
+  );
 }
 
 function needsHands(detail, ctx) {
   const { name } = detail.summary;
   return [
-    detail.failed.length > 0 && w.section("failed", "Failed files", format.count(detail.summary.failed_files, "file"),
-      h("ul.cases", null, capped(ctx, "failed", detail.failed, (file) => h("li", { key: file.path },
-        h("p.what", null, w.fileLink(name, file.path)),
-        h("p", null, w.words(file.reason)),
-        wayOut(file.way_out),
-        h("p.facts", null, h("code", null, file.code), ` · ${format.count(file.attempts, "attempt")}`,
-          file.since && [" · failing since ", w.clock(file.since, ctx.now)],
-          file.next_try_at && [" · next try ", w.ago(file.next_try_at, ctx.now)]))))),
-    detail.held.length > 0 && w.section("held", "Held entries", format.count(detail.held.length, "entry", "entries"),
-      h("ul.cases", null, capped(ctx, "held", detail.held, (entry) => h("li", { key: `${entry.entry} ${entry.reason}` },
-        h("p.what", null, entry.entry === null ? "The pipeline" : `Entry ${format.exact(entry.entry)}`, h("span.dim", null, ` · ${format.count(entry.files, "file")}, ${format.count(entry.rows, "row")}`)),
-        h("p", null, w.words(entry.reason)),
-        wayOut(entry.way_out),
-        entry.since && h("p.facts", null, "held since ", w.clock(entry.since, ctx.now), " (", w.ago(entry.since, ctx.now), ")"))))),
-    detail.bad_lines.length > 0 && w.section("bad", "Bad lines", format.count(detail.bad_lines.reduce((sum, group) => sum + group.lines, 0), "line"),
-      h("ul.cases", null, capped(ctx, "bad", detail.bad_lines, (group) => badLines(group, name, ctx)))),
+    detail.failed.length > 0 &&
+      w.section(
+        "failed",
+        "Failed files",
+        format.count(detail.summary.failed_files, "file"),
+        h(
+          "ul.cases",
+          null,
+          capped(ctx, "failed", detail.failed, (file) =>
+            h(
+              "li",
+              { key: file.path },
+              h("p.what", null, w.fileLink(name, file.path)),
+              h("p", null, w.words(file.reason)),
+              wayOut(file.way_out),
+              h(
+                "p.facts",
+                null,
+                h("code", null, file.code),
+                ` · ${format.count(file.attempts, "attempt")}`,
+                file.since && [" · failing since ", w.clock(file.since, ctx.now)],
+                file.next_try_at && [" · next try ", w.ago(file.next_try_at, ctx.now)],
+              ),
+            ),
+          ),
+        ),
+      ),
+    detail.held.length > 0 &&
+      w.section(
+        "held",
+        "Held entries",
+        format.count(detail.held.length, "entry", "entries"),
+        h(
+          "ul.cases",
+          null,
+          capped(ctx, "held", detail.held, (entry) =>
+            h(
+              "li",
+              { key: `${entry.entry} ${entry.reason}` },
+              h(
+                "p.what",
+                null,
+                entry.entry === null ? "The pipeline" : `Entry ${format.exact(entry.entry)}`,
+                h(
+                  "span.dim",
+                  null,
+                  ` · ${format.count(entry.files, "file")}, ${format.count(entry.rows, "row")}`,
+                ),
+              ),
+              h("p", null, w.words(entry.reason)),
+              wayOut(entry.way_out),
+              entry.since &&
+                h(
+                  "p.facts",
+                  null,
+                  "held since ",
+                  w.clock(entry.since, ctx.now),
+                  " (",
+                  w.ago(entry.since, ctx.now),
+                  ")",
+                ),
+            ),
+          ),
+        ),
+      ),
+    detail.bad_lines.length > 0 &&
+      w.section(
+        "bad",
+        "Bad lines",
+        format.count(
+          detail.bad_lines.reduce((sum, group) => sum + group.lines, 0),
+          "line",
+        ),
+        h(
+          "ul.cases",
+          null,
+          capped(ctx, "bad", detail.bad_lines, (group) => badLines(group, name, ctx)),
+        ),
+      ),
   ];
 }
 
 function badLines(group, name, ctx) {
-  return h("li", { key: `${group.code} ${group.field}` },
-    h("p.what", null, h("code", null, group.code), group.field && [" in ", h("code", null, h("bdi", null, group.field))],
-      h("span.dim", null, " · ", format.count(group.lines, "line"), " in ", format.count(group.files, "file"))),
-    group.suggested_fix && h("div.fix", null, h("p", null, h("b", null, "Suggested fix")),
-      h("pre", { tabindex: "0", "aria-label": "Suggested fix" }, h("code", null, group.suggested_fix)), w.copyButton(group.suggested_fix, "the suggested fix", ctx)),
-    h("p.facts", null, group.sample_path && ["for example ", w.fileLink(name, group.sample_path), group.sample_line !== null && ` line ${format.exact(group.sample_line)}`],
-      group.last_at && [group.sample_path && " · ", "last ", w.ago(group.last_at, ctx.now)]));
+  return h(
+    "li",
+    { key: `${group.code} ${group.field}` },
+    h(
+      "p.what",
+      null,
+      h("code", null, group.code),
+      group.field && [" in ", h("code", null, h("bdi", null, group.field))],
+      h(
+        "span.dim",
+        null,
+        " · ",
+        format.count(group.lines, "line"),
+        " in ",
+        format.count(group.files, "file"),
+      ),
+    ),
+    group.suggested_fix &&
+      h(
+        "div.fix",
+        null,
+        h("p", null, h("b", null, "Suggested fix")),
+        h("pre", { tabindex: "0", "aria-label": "Suggested fix" }, h("code", null, group.suggested_fix)),
+        w.copyButton(group.suggested_fix, "the suggested fix", ctx),
+      ),
+    h(
+      "p.facts",
+      null,
+      group.sample_path && [
+        "for example ",
+        w.fileLink(name, group.sample_path),
+        group.sample_line !== null && ` line ${format.exact(group.sample_line)}`,
+      ],
+      group.last_at && [group.sample_path && " · ", "last ", w.ago(group.last_at, ctx.now)],
+    ),
+  );
 }
 
 function wayOut(text) {
@@ -136,26 +337,55 @@ function capped(ctx, key, all, show) {
   const open = ctx.ui.get(`all ${key}`, false);
   return [
     ...(open ? all : all.slice(0, LISTED)).map(show),
-    all.length > LISTED && h("li.cap", { key: "cap" }, h("button.link", { type: "button", "aria-expanded": String(open), onclick: () => ctx.ui.set(`all ${key}`, !open) },
-      open ? "Show fewer" : `Show all ${all.length}`)),
+    all.length > LISTED &&
+      h(
+        "li.cap",
+        { key: "cap" },
+        h(
+          "button.link",
+          { type: "button", "aria-expanded": String(open), onclick: () => ctx.ui.set(`all ${key}`, !open) },
+          open ? "Show fewer" : `Show all ${all.length}`,
+        ),
+      ),
   ];
 }
 
 function schema(detail, ctx) {
-  return w.section("schema", "Columns", format.count(detail.schema.length, "column"), columns(detail.schema, ctx.narrow));
+  return w.section(
+    "schema",
+    "Columns",
+    format.count(detail.schema.length, "column"),
+    columns(detail.schema, ctx.narrow),
+  );
 }
 
 /** The columns of a table or a pipeline. */
 export function columns(all, narrow) {
-  return h("details.fold", { open: all.length <= 12 && !narrow }, h("summary", null, all.length ? "Names and types" : "None"),
+  return h(
+    "details.fold",
+    { open: all.length <= 12 && !narrow },
+    h("summary", null, all.length ? "Names and types" : "None"),
     w.grid({
-      label: "Columns", rows: all, keyOf: (column) => column.name,
+      label: "Columns",
+      rows: all,
+      keyOf: (column) => column.name,
       columns: [
-        { title: "Column", wide: true, cell: (column) => h("span", null, h("code", null, w.name(column.name)), column.partition && h("span.tag", null, "partition")) },
+        {
+          title: "Column",
+          wide: true,
+          cell: (column) =>
+            h(
+              "span",
+              null,
+              h("code", null, w.name(column.name)),
+              column.partition && h("span.tag", null, "partition"),
+            ),
+        },
         { title: "Type", cell: (column) => h("code", null, h("bdi", null, column.type)) },
         { title: "Null", cell: (column) => (column.nullable ? h("span.dim", null, "allowed") : "never") },
         { title: "Since version", num: true, cell: (column) => format.exact(column.since_version) },
       ],
       empty: w.empty("No column is known yet."),
-    }));
+    }),
+  );
 }

@@ -20,66 +20,159 @@ export function view(ctx) {
   const detail = entry.data;
   return [
     lead(summary),
-    summary.problems.length > 0 && h("ul.problems.standing", { key: "problems", "aria-label": "Problems" }, summary.problems.map((item) => w.problem(item, ctx.now))),
+    summary.problems.length > 0 &&
+      h(
+        "ul.problems.standing",
+        { key: "problems", "aria-label": "Problems" },
+        summary.problems.map((item) => w.problem(item, ctx.now)),
+      ),
     figures(summary, ctx),
     detail?.note && h("p.caption", { key: "note" }, h("bdi", null, detail.note)),
     !detail && w.pending(entry, "The table"),
     detail && versions(detail, ctx),
-    detail && w.section("columns", "Schema", `${format.count(detail.columns.length, "column")}${detail.partition_columns.length ? `, partitioned by ${detail.partition_columns.join(", ")}` : ""}`, columns(detail.columns, ctx.narrow)),
+    detail &&
+      w.section(
+        "columns",
+        "Schema",
+        `${format.count(detail.columns.length, "column")}${detail.partition_columns.length ? `, partitioned by ${detail.partition_columns.join(", ")}` : ""}`,
+        columns(detail.columns, ctx.narrow),
+      ),
     detail && changes(detail, ctx),
     detail && facts(detail),
   ];
 }
 
 function lead(summary) {
-  return h("header.lead", { key: "lead" },
-    h("nav.crumbs", { "aria-label": "Breadcrumbs" }, h("a", { href: routes.overview() }, "Overview"), h("span", { "aria-hidden": "true" }, "/"), "Table"),
-    h("div.title-row", null, h("h1", null, w.name(summary.name)), w.stateBadge(summary.state, logic.healthOf(summary))),
-    h("dl.where", null,
+  return h(
+    "header.lead",
+    { key: "lead" },
+    h(
+      "nav.crumbs",
+      { "aria-label": "Breadcrumbs" },
+      h("a", { href: routes.overview() }, "Overview"),
+      h("span", { "aria-hidden": "true" }, "/"),
+      "Table",
+    ),
+    h(
+      "div.title-row",
+      null,
+      h("h1", null, w.name(summary.name)),
+      w.stateBadge(summary.state, logic.healthOf(summary)),
+    ),
+    h(
+      "dl.where",
+      null,
       h("div", null, h("dt", null, "Place"), h("dd", null, w.path(summary.uri))),
-      summary.pipelines.length > 0 && h("div", null, h("dt", null, summary.pipelines.length === 1 ? "Pipeline" : "Pipelines"), summary.pipelines.map((name) => h("dd", null, w.pipelineLink(name))))));
+      summary.pipelines.length > 0 &&
+        h(
+          "div",
+          null,
+          h("dt", null, summary.pipelines.length === 1 ? "Pipeline" : "Pipelines"),
+          summary.pipelines.map((name) => h("dd", null, w.pipelineLink(name))),
+        ),
+    ),
+  );
 }
 
 function figures(summary, ctx) {
   const each = summary.files ? summary.bytes / summary.files : null;
-  return h("dl.figures", { key: "figures" },
-    w.figure("Version", format.exact(summary.version), summary.committed_at ? ["committed ", w.ago(summary.committed_at, ctx.now)] : "not committed yet"),
-    w.figure("Rows", w.number(summary.rows), summary.rows === null ? "statistics do not say" : "by the log's statistics"),
+  return h(
+    "dl.figures",
+    { key: "figures" },
+    w.figure(
+      "Version",
+      format.exact(summary.version),
+      summary.committed_at ? ["committed ", w.ago(summary.committed_at, ctx.now)] : "not committed yet",
+    ),
+    w.figure(
+      "Rows",
+      w.number(summary.rows),
+      summary.rows === null ? "statistics do not say" : "by the log's statistics",
+    ),
     w.figure("Size", w.size(summary.bytes), each !== null && [w.size(Math.round(each)), " per file"]),
     w.figure("Files", w.number(summary.files), "in the current version"),
-    w.figure("Entries waiting", w.number(summary.waiting_entries), summary.waiting_entries ? "for their commit" : "everything is committed"));
+    w.figure(
+      "Entries waiting",
+      w.number(summary.waiting_entries),
+      summary.waiting_entries ? "for their commit" : "everything is committed",
+    ),
+  );
 }
 
 function versions(detail, ctx) {
   const { name } = detail.summary;
   const marks = ctx.ui.get("older versions", []);
-  const pages = marks.map((before) => ctx.documents.get(`${routes.api("tables", name, "versions")}?before=${before}&limit=50`));
+  const pages = marks.map((before) =>
+    ctx.documents.get(`${routes.api("tables", name, "versions")}?before=${before}&limit=50`),
+  );
   const all = [...detail.recent_versions, ...pages.flatMap((page) => page.data?.versions ?? [])];
   const rows = [...new Map(all.map((version) => [version.version, version])).values()];
   const lastPage = pages.at(-1);
   const last = rows.at(-1)?.version;
   const more = lastPage ? lastPage.data?.next_before : last > 0 ? last : null;
-  return w.section("versions", "Versions", null,
+  return w.section(
+    "versions",
+    "Versions",
+    null,
     w.grid({
-      label: "Versions", rows, keyOf: (version) => version.version,
+      label: "Versions",
+      rows,
+      keyOf: (version) => version.version,
       columns: [
         { title: "Version", num: true, cell: (version) => format.exact(version.version) },
         { title: "At", num: true, cell: (version) => w.clock(version.at, ctx.now) },
         { title: "Operation", cell: (version) => h("bdi", null, version.operation) },
         { title: "By", cell: (version) => by(version) },
-        { title: "Files", num: true, cell: (version) => h("span", null, signed(version.files_added, "+"), version.files_removed > 0 && [" ", signed(version.files_removed, "−")]) },
+        {
+          title: "Files",
+          num: true,
+          cell: (version) =>
+            h(
+              "span",
+              null,
+              signed(version.files_added, "+"),
+              version.files_removed > 0 && [" ", signed(version.files_removed, "−")],
+            ),
+        },
         { title: "Rows", num: true, cell: (version) => signed(version.rows_added, "+") },
-        { title: "Size", num: true, cell: (version) => (version.bytes_added === null ? h("span.dim", null, format.NONE) : h("span.num", { title: format.exactBytes(version.bytes_added) }, "+", format.bytes(version.bytes_added))) },
+        {
+          title: "Size",
+          num: true,
+          cell: (version) =>
+            version.bytes_added === null
+              ? h("span.dim", null, format.NONE)
+              : h(
+                  "span.num",
+                  { title: format.exactBytes(version.bytes_added) },
+                  "+",
+                  format.bytes(version.bytes_added),
+                ),
+        },
       ],
       empty: w.empty("The table has no version yet."),
     }),
     lastPage?.error && w.pending({ ...lastPage, data: null }, "Older versions"),
-    more && h("button.link", { type: "button", disabled: Boolean(lastPage?.loading), onclick: () => ctx.ui.set("older versions", [...marks, more]) },
-      lastPage?.loading ? "Reading older versions …" : "Older versions"));
+    more &&
+      h(
+        "button.link",
+        {
+          type: "button",
+          disabled: Boolean(lastPage?.loading),
+          onclick: () => ctx.ui.set("older versions", [...marks, more]),
+        },
+        lastPage?.loading ? "Reading older versions …" : "Older versions",
+      ),
+  );
 }
 
 function by(version) {
-  if (version.pipeline) return h("span", null, w.pipelineLink(version.pipeline), version.entry !== null && h("span.dim", null, ` entry ${format.exact(version.entry)}`));
+  if (version.pipeline)
+    return h(
+      "span",
+      null,
+      w.pipelineLink(version.pipeline),
+      version.entry !== null && h("span.dim", null, ` entry ${format.exact(version.entry)}`),
+    );
   return version.by ? h("bdi", null, version.by) : h("span.dim", null, format.NONE);
 }
 
@@ -89,15 +182,48 @@ function signed(value, sign) {
 }
 
 function changes(detail, ctx) {
-  return w.section("changes", "Schema changes", null,
-    detail.schema_changes.length ? h("ol.changes", null, detail.schema_changes.map((change) => h("li", null,
-      h("span.num.dim", null, `v${format.exact(change.version)}`), h("bdi", null, change.what), w.clock(change.at, ctx.now))))
-      : w.empty("The schema is as it was when the table was made."));
+  return w.section(
+    "changes",
+    "Schema changes",
+    null,
+    detail.schema_changes.length
+      ? h(
+          "ol.changes",
+          null,
+          detail.schema_changes.map((change) =>
+            h(
+              "li",
+              null,
+              h("span.num.dim", null, `v${format.exact(change.version)}`),
+              h("bdi", null, change.what),
+              w.clock(change.at, ctx.now),
+            ),
+          ),
+        )
+      : w.empty("The schema is as it was when the table was made."),
+  );
 }
 
 function facts(detail) {
   const properties = Object.entries(detail.properties);
-  return w.section("facts", "Features and properties", null,
-    h("p.features", null, detail.features.length ? detail.features.map((feature) => h("span.tag", { key: feature }, feature)) : h("span.dim", null, "No table feature is in use.")),
-    properties.length > 0 && h("dl.properties", null, properties.map(([key, value]) => h("div", { key }, h("dt", null, h("code", null, key)), h("dd", null, h("bdi", null, value))))));
+  return w.section(
+    "facts",
+    "Features and properties",
+    null,
+    h(
+      "p.features",
+      null,
+      detail.features.length
+        ? detail.features.map((feature) => h("span.tag", { key: feature }, feature))
+        : h("span.dim", null, "No table feature is in use."),
+    ),
+    properties.length > 0 &&
+      h(
+        "dl.properties",
+        null,
+        properties.map(([key, value]) =>
+          h("div", { key }, h("dt", null, h("code", null, key)), h("dd", null, h("bdi", null, value))),
+        ),
+      ),
+  );
 }

@@ -6,15 +6,34 @@ import { pathParts } from "./logic.js";
 import * as routes from "./routes.js";
 
 const STATE_WORDS = {
-  running: "Running", idle: "Idle", waiting: "Waiting", failing: "Failing", stopped: "Stopped", unknown: "Not known",
+  running: "Running",
+  idle: "Idle",
+  waiting: "Waiting",
+  failing: "Failing",
+  stopped: "Stopped",
+  unknown: "Not known",
 };
 const FILE_WORDS = {
-  in_table: "In the table", journaled: "Journaled", waiting: "Waiting", running: "Being read", failed: "Failed",
-  held: "Held", retracted: "Retracted", missing: "Missing", passed_over: "Passed over",
+  in_table: "In the table",
+  journaled: "Journaled",
+  waiting: "Waiting",
+  running: "Being read",
+  failed: "Failed",
+  held: "Held",
+  retracted: "Retracted",
+  missing: "Missing",
+  passed_over: "Passed over",
 };
 const FILE_TONES = {
-  in_table: "ok", journaled: "run", running: "run", failed: "bad", held: "warn", missing: "bad",
-  retracted: "off", passed_over: "off", waiting: "off",
+  in_table: "ok",
+  journaled: "run",
+  running: "run",
+  failed: "bad",
+  held: "warn",
+  missing: "bad",
+  retracted: "off",
+  passed_over: "off",
+  waiting: "off",
 };
 const TONES = { running: "run", idle: "ok", waiting: "off", failing: "bad", stopped: "off", unknown: "off" };
 
@@ -28,17 +47,22 @@ const SHAPES = {
 };
 
 export function icon(tone) {
-  return h("svg.icon", { class: `tone-${tone}`, viewBox: "0 0 16 16", "aria-hidden": "true" }, h("path", { d: SHAPES[tone] }));
+  return h(
+    "svg.icon",
+    { class: `tone-${tone}`, viewBox: "0 0 16 16", "aria-hidden": "true" },
+    h("path", { d: SHAPES[tone] }),
+  );
 }
 
 export const TONE_OF_HEALTH = { ok: "ok", warning: "warn", failing: "bad", unknown: "off" };
 
 /** A word with its sign. */
-export const badge = (tone, word, title) => h("span.badge", { class: `tone-${tone}`, title }, icon(tone), word);
+export const badge = (tone, word, title) =>
+  h("span.badge", { class: `tone-${tone}`, title }, icon(tone), word);
 
 /** Show a state in a word, with its sign. A pipeline with a warning keeps its state, and shows the warning's sign. */
 export function stateBadge(state, health) {
-  const tone = health === "failing" ? "bad" : health === "warning" ? "warn" : TONES[state] ?? "off";
+  const tone = health === "failing" ? "bad" : health === "warning" ? "warn" : (TONES[state] ?? "off");
   return badge(tone, STATE_WORDS[state] ?? state);
 }
 
@@ -49,18 +73,33 @@ export function fileBadge(state) {
 export const number = (value) => h("span.num", { title: format.exact(value) }, format.compact(value));
 export const size = (value) => h("span.num", { title: format.exactBytes(value) }, format.bytes(value));
 export const span = (secs) =>
-  h("span.num", { title: secs === null || secs === undefined ? "" : `${format.exact(Math.round(secs * 10) / 10)} seconds` }, format.duration(secs));
+  h(
+    "span.num",
+    {
+      title: secs === null || secs === undefined ? "" : `${format.exact(Math.round(secs * 10) / 10)} seconds`,
+    },
+    format.duration(secs),
+  );
 
 export const ago = (at, now) =>
-  at ? h("time.num", { datetime: at, title: format.exactTime(at) }, format.age(at, now)) : h("span.dim", null, format.NONE);
+  at
+    ? h("time.num", { datetime: at, title: format.exactTime(at) }, format.age(at, now))
+    : h("span.dim", null, format.NONE);
 export const clock = (at, now) =>
-  at ? h("time.num", { datetime: at, title: format.exactTime(at) }, format.clock(at, now)) : h("span.dim", null, format.NONE);
+  at
+    ? h("time.num", { datetime: at, title: format.exactTime(at) }, format.clock(at, now))
+    : h("span.dim", null, format.NONE);
 
 /** A name from data, which may be written from right to left, and of any length. */
 export const name = (text) => h("bdi", { title: text }, text);
 
 /** A sentence from the server; what stands between backticks is a command or a name to type. */
-export const words = (text) => h("bdi", null, text.split("`").map((part, at) => (at % 2 ? h("code", null, part) : part)));
+export const words = (text) =>
+  h(
+    "bdi",
+    null,
+    text.split("`").map((part, at) => (at % 2 ? h("code", null, part) : part)),
+  );
 
 /** A path whose end stays to be seen where there is no space for all of it. */
 export function path(text) {
@@ -74,33 +113,83 @@ export const fileLink = (pipeline, text) => h("a.file", { href: routes.journey(p
 
 /** One figure with its name, and a line below that says more. */
 export function figure(label, value, ...more) {
-  return h("div.figure", null, h("dt", null, label), h("dd", null, h("span.value", null, value), more.length ? h("span.more", null, more) : null));
+  return h(
+    "div.figure",
+    null,
+    h("dt", null, label),
+    h("dd", null, h("span.value", null, value), more.length ? h("span.more", null, more) : null),
+  );
 }
 
 /** A problem as it is told: what, since when, and the way out. */
 export function problem(item, now, subject) {
   const tone = item.severity === "error" ? "bad" : "warn";
-  return h("li.problem", { class: `tone-${tone}` }, icon(tone),
-    h("div", null,
-      h("p.what", null,
+  return h(
+    "li.problem",
+    { class: `tone-${tone}` },
+    icon(tone),
+    h(
+      "div",
+      null,
+      h(
+        "p.what",
+        null,
         h("span.sr", null, item.severity === "error" ? "Error: " : "Warning: "),
-        subject && [subject, " "], words(item.message)),
+        subject && [subject, " "],
+        words(item.message),
+      ),
       item.way_out && h("p.way-out", null, h("b", null, "Way out: "), words(item.way_out)),
-      h("p.facts", null, h("code", null, item.code), item.subject && [" · ", h("bdi", null, item.subject)],
-        item.since && [" · since ", clock(item.since, now), " (", ago(item.since, now), ")"])));
+      h(
+        "p.facts",
+        null,
+        h("code", null, item.code),
+        item.subject && [" · ", h("bdi", null, item.subject)],
+        item.since && [" · since ", clock(item.since, now), " (", ago(item.since, now), ")"],
+      ),
+    ),
+  );
+}
+
+/** The answer in a plain sentence. */
+export function verdictLine(verdict) {
+  const tone = verdict.complete === true ? "ok" : verdict.complete === false ? "bad" : "off";
+  return h(
+    "p.verdict",
+    { key: "verdict", class: `tone-${tone}` },
+    icon(tone),
+    h("span", null, h("span.question", null, "Is everything of yesterday in? "), words(verdict.sentence)),
+  );
+}
+
+/** The verdict of a day in a word. */
+export function verdictBadge(complete, title) {
+  const [tone, word] =
+    complete === true
+      ? ["ok", "Complete"]
+      : complete === false
+        ? ["bad", "Incomplete"]
+        : ["off", "Not known"];
+  return badge(tone, word, title);
 }
 
 /** A button that copies a text, and says that it did. */
 export function copyButton(text, what, { copied, onCopy }) {
   const done = copied === text;
-  return h("button.copy", { type: "button", "aria-label": done ? `${what}: copied` : `Copy ${what}`, onclick: () => onCopy(text) },
-    done ? "Copied" : "Copy");
+  return h(
+    "button.copy",
+    { type: "button", "aria-label": done ? `${what}: copied` : `Copy ${what}`, onclick: () => onCopy(text) },
+    done ? "Copied" : "Copy",
+  );
 }
 
 /** A block with a heading that is part of the outline. */
 export function section(id, title, aside, ...body) {
-  return h("section.block", { "aria-labelledby": `${id}-title`, key: id },
-    h("header", null, h("h2", { id: `${id}-title` }, title), aside && h("div.aside", null, aside)), body);
+  return h(
+    "section.block",
+    { "aria-labelledby": `${id}-title`, key: id },
+    h("header", null, h("h2", { id: `${id}-title` }, title), aside && h("div.aside", null, aside)),
+    body,
+  );
 }
 
 export const empty = (text, ...more) => h("p.empty", null, text, more.length ? [" ", more] : null);
@@ -108,9 +197,17 @@ export const empty = (text, ...more) => h("p.empty", null, text, more.length ? [
 /** What stands where a document is not there yet, or could not be had. */
 export function pending(entry, what) {
   if (entry.error && !entry.data) {
-    return h("div.notice.tone-bad", { role: "alert" }, icon("bad"),
-      h("div", null, h("p", null, entry.error.status ? entry.error.message : `${what} could not be fetched.`),
-        entry.error.wayOut && h("p.way-out", null, h("b", null, "Way out: "), words(entry.error.wayOut))));
+    return h(
+      "div.notice.tone-bad",
+      { role: "alert" },
+      icon("bad"),
+      h(
+        "div",
+        null,
+        h("p", null, entry.error.status ? entry.error.message : `${what} could not be fetched.`),
+        entry.error.wayOut && h("p.way-out", null, h("b", null, "Way out: "), words(entry.error.wayOut)),
+      ),
+    );
   }
   return h("p.loading", { "aria-busy": "true" }, `Reading ${what.toLowerCase()} …`);
 }
@@ -122,26 +219,86 @@ export function pending(entry, what) {
  */
 export function grid({ label, columns, rows, keyOf, sort, onSort, extra, onOpen, rowClass, empty: nothing }) {
   if (!rows.length) return nothing ?? null;
-  return h("div.grid-frame", { key: label },
-    h("table.grid", { role: "table", "aria-label": label },
-      h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, columns.map((column, place) => heading(column, sort, onSort, place === 0)))),
-      h("tbody", { role: "rowgroup" }, rows.flatMap((row, at) => {
-        const key = keyOf ? keyOf(row) : at;
-        const more = extra?.(row);
-        return [
-          h("tr", { role: "row", key: `row ${key}`, class: [onOpen && "opens", rowClass?.(row)].filter(Boolean).join(" "), onclick: onOpen ? (event) => opened(event, row, onOpen) : null },
-            columns.map((column, place) => h("td", { role: "cell", "data-label": column.title, class: [column.num && "num", column.wide && "wide", place === 0 && "first"].filter(Boolean).join(" ") }, column.cell(row)))),
-          more && h("tr.more-row", { role: "row", key: `more ${key}` }, h("td", { role: "cell", colspan: columns.length }, more)),
-        ];
-      }))));
+  return h(
+    "div.grid-frame",
+    { key: label },
+    h(
+      "table.grid",
+      { role: "table", "aria-label": label },
+      h(
+        "thead",
+        { role: "rowgroup" },
+        h(
+          "tr",
+          { role: "row" },
+          columns.map((column, place) => heading(column, sort, onSort, place === 0)),
+        ),
+      ),
+      h(
+        "tbody",
+        { role: "rowgroup" },
+        rows.flatMap((row, at) => {
+          const key = keyOf ? keyOf(row) : at;
+          const more = extra?.(row);
+          return [
+            h(
+              "tr",
+              {
+                role: "row",
+                key: `row ${key}`,
+                class: [onOpen && "opens", rowClass?.(row)].filter(Boolean).join(" "),
+                onclick: onOpen ? (event) => opened(event, row, onOpen) : null,
+              },
+              columns.map((column, place) =>
+                h(
+                  "td",
+                  {
+                    role: "cell",
+                    "data-label": column.title,
+                    class: [column.num && "num", column.wide && "wide", place === 0 && "first"]
+                      .filter(Boolean)
+                      .join(" "),
+                  },
+                  column.cell(row),
+                ),
+              ),
+            ),
+            more &&
+              h(
+                "tr.more-row",
+                { role: "row", key: `more ${key}` },
+                h("td", { role: "cell", colspan: columns.length }, more),
+              ),
+          ];
+        }),
+      ),
+    ),
+  );
 }
 
 function heading(column, sort, onSort, first) {
   const order = column.key && onSort ? sort(column.key) : null;
-  return h("th", { role: "columnheader", scope: "col", class: [column.num && "num", first && "first"].filter(Boolean).join(" "), "aria-sort": order && order !== "none" ? order : null },
-    order ? h("button.sort", { type: "button", onclick: () => onSort(column.key) }, column.title,
-      h("span.arrow", { "aria-hidden": "true" }, order === "ascending" ? "↑" : order === "descending" ? "↓" : ""))
-      : column.title || h("span.sr", null, column.label ?? "More"));
+  return h(
+    "th",
+    {
+      role: "columnheader",
+      scope: "col",
+      class: [column.num && "num", first && "first"].filter(Boolean).join(" "),
+      "aria-sort": order && order !== "none" ? order : null,
+    },
+    order
+      ? h(
+          "button.sort",
+          { type: "button", onclick: () => onSort(column.key) },
+          column.title,
+          h(
+            "span.arrow",
+            { "aria-hidden": "true" },
+            order === "ascending" ? "↑" : order === "descending" ? "↓" : "",
+          ),
+        )
+      : column.title || h("span.sr", null, column.label ?? "More"),
+  );
 }
 
 function opened(event, row, onOpen) {

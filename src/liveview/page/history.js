@@ -1,0 +1,390 @@
+// The batch that runs, those that have been with their books, and the days: "is everything of yesterday in?"
+
+import { h } from "./dom.js";
+import * as format from "./format.js";
+import { equation, timeLeft } from "./logic.js";
+import * as routes from "./routes.js";
+import * as w from "./widgets.js";
+
+const STAGE_WORDS = {
+  discover: "Discover",
+  plan: "Plan",
+  run: "Read and write",
+  journal: "Journal",
+  publish: "Publish",
+  commit: "Commit",
+};
+const UNIT_WORDS = { waiting: "waiting", running: "running", done: "done", failed: "failed" };
+const UNIT_TONES = { waiting: "off", running: "run", done: "ok", failed: "bad" };
+const UNITS_SHOWN = 12;
+const LISTED = 10;
+
+/** Show what the running batch does: its stages, its bytes, and its units. */
+export function currentBatch(batch, ctx) {
+  const done = format.percent(batch.read_bytes, batch.bytes);
+  const elapsed = Math.max(0, (ctx.now - Date.parse(batch.started_at)) / 1000);
+  const rate = elapsed > 1 ? batch.read_bytes / elapsed : null;
+  return w.section(
+    "current",
+    `Batch ${format.exact(batch.entry)} ${ctx.stale ? "was" : "is"} running`,
+    !ctx.stale && ["for ", h("span.num", null, format.duration(Math.floor(elapsed)))],
+    h(
+      "ol.stages",
+      { "aria-label": "Stages" },
+      batch.stages.map((stage) =>
+        h(
+          "li",
+          {
+            key: stage.name,
+            class: `stage-${stage.state}`,
+            "aria-current": stage.state === "running" ? "step" : null,
+          },
+          h("span.stage-mark", { "aria-hidden": "true" }),
+          h(
+            "span.stage-name",
+            null,
+            STAGE_WORDS[stage.name] ?? stage.name,
+            h("span.sr", null, `, ${stage.state}`),
+          ),
+          h("span.stage-time.num", null, stage.seconds === null ? "" : format.duration(stage.seconds)),
+        ),
+      ),
+    ),
+    h(
+      "div.progress",
+      {
+        role: "progressbar",
+        "aria-label": "Bytes read",
+        "aria-valuemin": "0",
+        "aria-valuemax": "100",
+        "aria-valuenow": String(done),
+      },
+      h("span.bar", { share: String(done / 100) }),
+    ),
+    h(
+      "p.progress-words",
+      null,
+      h("b.num", null, `${done} %`),
+      " · ",
+      w.size(batch.read_bytes),
+      " of ",
+      w.size(batch.bytes),
+      " · ",
+      w.number(batch.rows),
+      " rows · ",
+      format.count(batch.files, "file"),
+      rate !== null && !ctx.stale && [" · ", w.size(Math.round(rate)), "/s"],
+      !ctx.stale && timeLeft(batch, ctx.now) && ` · ${timeLeft(batch, ctx.now)}`,
+    ),
+    units(batch, ctx),
+  );
+}
+
+function units(batch, ctx) {
+  if (!batch.units.length) return null;
+  const per = Object.fromEntries(
+    ["running", "waiting", "done", "failed"].map((state) => [
+      state,
+      batch.units.filter((unit) => unit.state === state),
+    ]),
+  );
+  const words = Object.entries(per)
+    .filter(([, all]) => all.length)
+    .map(([state, all]) => `${all.length} ${UNIT_WORDS[state]}`);
+  if (batch.units_left_out) words.push(`${format.exact(batch.units_left_out)} more not shown`);
+  const order = [...per.done, ...per.failed, ...per.running, ...per.waiting];
+  const open = ctx.ui.get("units", false);
+  const busy = [...per.failed, ...per.running];
+  const all = open ? [...busy, ...per.waiting, ...per.done] : busy.slice(0, UNITS_SHOWN);
+  return h(
+    "div.units",
+    null,
+    h("p.units-words", null, "Units: ", words.join(", ")),
+    h(
+      "div.cells",
+      { "aria-hidden": "true" },
+      order.map((unit) =>
+        h("span.cell", {
+          key: unit.id,
+          class: `unit-${unit.state}`,
+          title: `${unit.id}: ${UNIT_WORDS[unit.state]}`,
+          share: String(unit.total_bytes ? unit.read_bytes / unit.total_bytes : 0),
+        }),
+      ),
+    ),
+    w.grid({
+      label: "Units",
+      rows: all,
+      keyOf: (unit) => unit.id,
+      columns: [
+        { title: "Unit", cell: (unit) => h("code", null, w.name(unit.id)) },
+        { title: "State", cell: (unit) => w.badge(UNIT_TONES[unit.state], UNIT_WORDS[unit.state]) },
+        {
+          title: "Worker",
+          cell: (unit) => (unit.worker ? w.name(unit.worker) : h("span.dim", null, format.NONE)),
+        },
+        {
+          title: "Read",
+          num: true,
+          wide: true,
+          cell: (unit) =>
+            h(
+              "span.mini",
+              null,
+              h("span.bar", { share: String(unit.total_bytes ? unit.read_bytes / unit.total_bytes : 0) }),
+              w.size(unit.read_bytes),
+            ),
+        },
+        { title: "Files", num: true, cell: (unit) => w.number(unit.files) },
+        { title: "Rows", num: true, cell: (unit) => w.number(unit.rows) },
+        { title: "Bad lines", num: true, cell: (unit) => w.number(unit.bad_lines) },
+        { title: "Time", num: true, cell: (unit) => w.span(unit.seconds) },
+      ],
+    }),
+    batch.units.length > Math.min(busy.length, UNITS_SHOWN) &&
+      h(
+        "button.link",
+        { type: "button", "aria-expanded": String(open), onclick: () => ctx.ui.set("units", !open) },
+        open ? "Show only units at work" : `Show all ${batch.units.length} units`,
+      ),
+  );
+}
+
+/** Show the last batches, each with its books when it is opened; older ones on demand. */
+export function batches(detail, ctx) {
+  const { name } = detail.summary;
+  const marks = ctx.ui.get("older batches", []);
+  const pages = marks.map((before) =>
+    ctx.documents.get(`${routes.api("pipelines", name, "batches")}?before=${before}&limit=50`),
+  );
+  const all = [...detail.recent_batches, ...pages.flatMap((page) => page.data?.batches ?? [])];
+  const known = [...new Map(all.map((batch) => [batch.entry, batch])).values()];
+  const few = marks.length === 0 && !ctx.ui.get("all batches", false);
+  const rows = few ? known.slice(0, LISTED) : known;
+  const last = known.at(-1)?.entry;
+  const lastPage = pages.at(-1);
+  const more = lastPage ? lastPage.data?.next_before : last > 0 ? last : null;
+  const open = ctx.ui.get("open batch", null);
+  const toggle = (batch) => ctx.ui.set("open batch", open === batch.entry ? null : batch.entry);
+  return w.section(
+    "batches",
+    "Batches",
+    null,
+    w.grid({
+      label: "Batches",
+      rows,
+      keyOf: (batch) => batch.entry,
+      onOpen: toggle,
+      rowClass: (batch) => (open === batch.entry ? "is-open" : ""),
+      extra: (batch) => open === batch.entry && books(batch, ctx),
+      columns: [
+        {
+          title: "Entry",
+          cell: (batch) =>
+            h(
+              "button.entry.row-link",
+              { type: "button", "aria-expanded": String(open === batch.entry), onclick: () => toggle(batch) },
+              h("span.num", null, format.exact(batch.entry)),
+              batch.kind !== "batch" && h("span.tag", null, batch.kind),
+            ),
+        },
+        { title: "At", num: true, cell: (batch) => w.clock(batch.at, ctx.now) },
+        { title: "Took", num: true, cell: (batch) => w.span(batch.seconds) },
+        {
+          title: "Files",
+          num: true,
+          cell: (batch) =>
+            h(
+              "span",
+              null,
+              w.number(batch.files),
+              batch.files_failed > 0 &&
+                h("span.sub.tone-bad", null, format.exact(batch.files_failed), " failed"),
+            ),
+        },
+        { title: "Rows", num: true, cell: (batch) => w.number(batch.rows) },
+        {
+          title: "Bad lines",
+          num: true,
+          cell: (batch) => (batch.bad_lines ? w.number(batch.bad_lines) : h("span.dim", null, "0")),
+        },
+        { title: "Read", num: true, cell: (batch) => w.size(batch.bytes_read) },
+        { title: "Written", num: true, cell: (batch) => w.size(batch.bytes_written) },
+        {
+          title: "Version",
+          num: true,
+          cell: (batch) =>
+            batch.committed_version === null
+              ? h("span.dim", null, "not yet")
+              : format.exact(batch.committed_version),
+        },
+        { title: "Books", cell: (batch) => balance(batch) },
+      ],
+      empty: w.empty("No batch has run yet."),
+    }),
+    lastPage?.error && w.pending({ ...lastPage, data: null }, "Older batches"),
+    (more || rows.length < known.length) &&
+      h(
+        "button.link",
+        {
+          type: "button",
+          disabled: Boolean(lastPage?.loading),
+          onclick: () =>
+            rows.length < known.length
+              ? ctx.ui.set("all batches", true)
+              : ctx.ui.set("older batches", [...marks, more]),
+        },
+        lastPage?.loading ? "Reading older batches …" : "Older batches",
+      ),
+  );
+}
+
+function balance(batch) {
+  if (batch.error) return w.badge("bad", "Failed");
+  return batch.balanced ? w.badge("ok", "Balanced") : w.badge("bad", "Differ");
+}
+
+function books(batch, ctx) {
+  const sum = equation(batch.books);
+  return h(
+    "div.books",
+    null,
+    batch.error && h("p.tone-bad", null, w.words(batch.error)),
+    sum
+      ? h(
+          "p.equation",
+          null,
+          term(sum.whole),
+          h("span.op", null, "="),
+          sum.parts.map((line, at) => [at > 0 && h("span.op", null, "+"), term(line)]),
+          sum.difference !== 0 &&
+            !batch.balanced && [
+              h("span.op", null, "+"),
+              h(
+                "span.term.tone-bad",
+                null,
+                h("b.num", null, format.exact(sum.difference)),
+                h("span", null, "not accounted for"),
+              ),
+            ],
+        )
+      : batch.books.length
+        ? h("p.equation", null, batch.books.map(term))
+        : null,
+    h(
+      "p.facts",
+      null,
+      format.count(batch.lines, "line"),
+      " · ",
+      format.count(batch.data_files, "data file"),
+      batch.rescued > 0 && ` · ${format.count(batch.rescued, "value")} without a column`,
+      batch.committed_at
+        ? [" · committed ", w.clock(batch.committed_at, ctx.now), lag(batch)]
+        : " · not committed yet",
+    ),
+  );
+}
+
+function lag(batch) {
+  return ` (${format.duration((Date.parse(batch.committed_at) - Date.parse(batch.at)) / 1000)} after its entry)`;
+}
+
+const term = (line) =>
+  h("span.term", null, h("b.num", null, format.exact(line.value)), h("span", null, line.label));
+
+const MONTH = 31;
+const YEAR = 366;
+const WORDS = { true: "complete", false: "incomplete", null: "not known" };
+
+/** Show the reconciliation of each day: what landed against what is in the table. */
+export function days(name, summary, ctx) {
+  const year = ctx.ui.get("year", false);
+  const entry = ctx.documents.get(
+    `${routes.api("pipelines", name, "days")}?limit=${year ? YEAR : MONTH}`,
+    String(summary.last_entry),
+  );
+  const choice = h(
+    "div.segmented",
+    { role: "group", "aria-label": "Days" },
+    [
+      ["month", false],
+      ["year", true],
+    ].map(([label, value]) =>
+      h(
+        "button",
+        { type: "button", "aria-pressed": String(year === value), onclick: () => ctx.ui.set("year", value) },
+        label,
+      ),
+    ),
+  );
+  if (!entry.data) return w.section("days", "Days", choice, w.pending(entry, "The days"));
+  const all = entry.data.days;
+  const gaps = all.filter((day) => day.complete === false);
+  const words = all.length
+    ? `${format.count(all.length, "day")}: ${all.filter((day) => day.complete === true).length} complete, ${gaps.length} incomplete, ${all.filter((day) => day.complete === null).length} not known.`
+    : "";
+  const picked = ctx.ui.get("all days", false) ? all : shortened(all);
+  return w.section(
+    "days",
+    "Days",
+    choice,
+    entry.data.note && h("p.caption", null, h("bdi", null, entry.data.note)),
+    all.length > 0 &&
+      h(
+        "div.calendar",
+        { role: "img", "aria-label": words },
+        [...all]
+          .reverse()
+          .map((day) =>
+            h("span.day", {
+              key: day.day,
+              class: `day-${WORDS[String(day.complete)].replace(" ", "-")}`,
+              title: `${format.day(day.day, ctx.now)}: ${WORDS[String(day.complete)]}, ${format.exact(day.in_table)} of ${format.exact(day.landed)} files in the table`,
+            }),
+          ),
+      ),
+    words && h("p.caption", null, words),
+    w.grid({
+      label: "Days",
+      rows: picked,
+      keyOf: (day) => day.day,
+      columns: [
+        {
+          title: "Day",
+          cell: (day) =>
+            h("time", { datetime: day.day, title: `${day.day}, in UTC` }, format.day(day.day, ctx.now)),
+        },
+        { title: "Verdict", cell: (day) => w.verdictBadge(day.complete) },
+        { title: "Landed", num: true, cell: (day) => w.number(day.landed) },
+        { title: "In the table", num: true, cell: (day) => w.number(day.in_table) },
+        { title: "Journaled", num: true, cell: (day) => quiet(day.journaled) },
+        { title: "Waiting", num: true, cell: (day) => quiet(day.waiting) },
+        {
+          title: "Failed",
+          num: true,
+          cell: (day) => (day.failed ? h("span.tone-bad", null, w.number(day.failed)) : quiet(0)),
+        },
+        { title: "Rows", num: true, cell: (day) => w.number(day.rows) },
+        { title: "Size", num: true, cell: (day) => w.size(day.bytes) },
+      ],
+      empty: w.empty("No day is known yet: the first one is there when the first file is."),
+    }),
+    (picked.length < all.length || ctx.ui.get("all days", false)) &&
+      h(
+        "button.link",
+        {
+          type: "button",
+          "aria-expanded": String(ctx.ui.get("all days", false)),
+          onclick: () => ctx.ui.set("all days", !ctx.ui.get("all days", false)),
+        },
+        ctx.ui.get("all days", false) ? "Show fewer days" : `Show all ${all.length} days`,
+      ),
+  );
+}
+
+/** Return the last week, and every day before it that is not complete, up to thirty. */
+export function shortened(all) {
+  return all.filter((day, at) => at < 7 || day.complete === false).slice(0, 30);
+}
+
+const quiet = (value) => (value ? w.number(value) : h("span.dim", null, "0"));

@@ -1,0 +1,197 @@
+"""The pure modules of the live page, each function asked in the browser that will run it."""
+
+import json
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from tests.support import live_samples as samples
+from tests.support.browsing import clock
+from tests.support.live_server import Scene, served
+
+pytestmark = pytest.mark.browser
+
+Ask = Callable[..., Any]
+CALL = "async ([module, name, args]) => (await import(`/live/${module}.js`))[name](...args)"
+NOW = datetime(2026, 11, 16, 13, tzinfo=UTC).timestamp() * 1000
+NONE = "\N{EN DASH}"
+BERLIN = "Europe/Berlin"
+
+
+@pytest.fixture(scope="module")
+def page(browser: Browser) -> Iterator[Page]:
+    with served(Scene(clock(), samples.overview(clock()))) as server:
+        context = browser.new_context()
+        page = context.new_page()
+        page.goto(server.url)
+        yield page
+        context.close()
+
+
+@pytest.fixture
+def ask(page: Page) -> Ask:
+    return lambda module, name, *args: page.evaluate(CALL, [module, name, list(args)])
+
+
+def each(ask: Ask, module: str, name: str, wanted: dict[Any, Any], *rest: Any) -> None:
+    """Assert what a function gives for each value."""
+    assert {value: ask(module, name, value, *rest) for value in wanted} == wanted
+
+
+def test_numbers_are_short_and_never_round_up_into_a_wrong_unit(ask: Ask):
+    wanted = {
+        0: "0", 987: "987", 9_999: "9,999", 10_000: "10 k", 123_456: "123 k", 999_499: "999 k",
+        999_500: "1 M", 1_234_567: "1.23 M", 12_345_678: "12.3 M", 5_500_000_000_000: "5.5 T",
+        None: NONE,
+    }  # fmt: skip
+    each(ask, "format", "compact", wanted)
+    each(ask, "format", "exact", {1_234_567: "1,234,567", None: NONE})
+
+
+def test_sizes_are_in_units_of_1024(ask: Ask):
+    wanted = {
+        0: "0 B", 1_000: "1000 B", 1_024: "1 KiB", 1_048_576: "1 MiB", 134_217_728: "128 MiB",
+        161_204_118_301: "150 GiB", None: NONE,
+    }  # fmt: skip
+    each(ask, "format", "bytes", wanted)
+    each(ask, "format", "exactBytes", {1: "1 byte", 1_024: "1,024 bytes"})
+
+
+def test_durations_have_two_units_at_most(ask: Ask):
+    wanted = {
+        0: "0 s", 0.01: "< 0.1 s", 0.44: "0.4 s", 9.94: "9.9 s", 42.4: "42 s", 59.6: "1 min",
+        192: "3 min 12 s", 3_599.7: "1 h", 7_500: "2 h 5 min", 90_000: "1 d 1 h", None: NONE,
+    }  # fmt: skip
+    each(ask, "format", "duration", wanted)
+
+
+def test_ages_look_back_and_ahead(ask: Ask):
+    wanted = {
+        "2026-11-16T12:59:59Z": "just now",
+        "2026-11-16T12:59:18Z": "42 s ago",
+        "2026-11-16T12:57:00Z": "3 min ago",
+        "2026-11-15T00:00:00Z": "37 h ago",
+        "2026-11-01T13:00:00Z": "15 d ago",
+        "2026-11-16T13:00:30Z": "in 30 s",
+        "nonsense": NONE,
+        None: NONE,
+    }
+    each(ask, "format", "age", wanted, NOW)
+
+
+def test_times_are_the_readers_with_utc_beside_them(ask: Ask):
+    wanted = {
+        "2026-11-16T12:57:00Z": "13:57:00",
+        "2026-11-15T23:30:00Z": "00:30:00",  # Today on this clock, yesterday in UTC.
+        "2026-11-14T12:57:00Z": "14 Nov, 13:57",
+        "2025-11-14T12:57:00Z": "14 Nov 2025, 13:57",
+    }
+    each(ask, "format", "clock", wanted, NOW, BERLIN)
+    title = ask("format", "exactTime", "2026-11-14T12:57:00.5Z", BERLIN)
+    assert title == "14 Nov 2026, 13:57:00 CET (2026-11-14 12:57:00 UTC)"
+    assert ask("format", "exactTime", "2026-11-14T12:57:00Z", "UTC") == "2026-11-14 12:57:00 UTC"
+    each(ask, "format", "day", {"2026-11-15": "Sun 15 Nov", "2025-11-15": "Sat 15 Nov 2025"}, NOW)
+
+
+def test_a_share_is_whole_only_when_nothing_is_missing(ask: Ask):
+    assert ask("format", "percent", 999, 1_000) == 99
+    assert ask("format", "percent", 1_000, 1_000) == 100
+    assert ask("format", "percent", 0, 0) == 0
+
+
+def test_addresses_lead_back_to_where_they_came_from(ask: Ask):
+    for name in (samples.HOSTILE, "a/b?c=d&e#f%", "طلبات", "100%"):
+        assert ask("routes", "parse", ask("routes", "pipeline", name))["name"] == name
+        route = ask("routes", "parse", ask("routes", "journey", name, f"{name}/x.ndjson"))
+        assert (route["view"], route["name"], route["path"]) == (
+            "journey",
+            name,
+            f"{name}/x.ndjson",
+        )
+    assert ask("routes", "parse", "#/pipelines/100%")["name"] == "100%"
+    assert ask("routes", "parse", "")["view"] == "overview"
+    assert ask("routes", "parse", "#/pipelines/a/b/c")["view"] == "missing"
+
+
+def test_events_are_found_wherever_the_pieces_are_cut(page: Page):
+    text = ': beat\n\nevent: overview\ndata: {"a":\ndata: 1}\n\nevent: overview\r\ndata: 2\r\n\r\n'
+    run = """async ([text, size]) => {
+      const { events } = await import("/live/connection.js");
+      const cut = events();
+      const found = [];
+      for (let at = 0; at < text.length; at += size) found.push(...cut(text.slice(at, at + size)));
+      return found;
+    }"""
+    for size in (1, 2, 3, 7, 100):
+        found = page.evaluate(run, [text, size])
+        assert [(one["name"], json.loads(one["data"])) for one in found] == [
+            ("overview", {"a": 1}),
+            ("overview", 2),
+        ]
+
+
+def test_waits_grow_to_a_limit_and_are_never_in_step(ask: Ask):
+    waits = [ask("connection", "backoff", attempt, 0.5) for attempt in range(8)]
+    assert waits == [500, 1_000, 2_000, 4_000, 8_000, 15_000, 15_000, 15_000]
+    assert ask("connection", "backoff", 3, 0) == 3_000
+    assert ask("connection", "backoff", 3, 1) == 5_000
+
+
+def test_axes_end_at_round_numbers(ask: Ask):
+    each(ask, "charts", "roundUp", {0: 1, 7: 10, 11: 20, 238_000: 250_000, 260_000: 500_000})
+    each(ask, "charts", "roundUpBytes", {0: 1, 1_000: 1_024, 1_025: 2_048})
+
+
+def test_columns_of_a_chart_reach_from_its_floor_to_its_top(ask: Ask):
+    assert ask("charts", "area", [0, 5, 10], 30, 100, 10) == "M0 100V100H10V50H20V0H30V100Z"
+    assert ask("charts", "area", [], 30, 100, 10) == ""
+    assert ask("charts", "onLogScale", 0.1) == 0
+    assert ask("charts", "onLogScale", 10**9) == 1
+
+
+def test_what_is_not_known_is_sorted_last_both_ways(ask: Ask):
+    items: list[dict[str, Any]] = [
+        {"name": name, "rows_24h": rows, "problems": [], "health": "ok", "state": "idle"}
+        for name, rows in (("a", 1), ("b", None), ("c", 3))
+    ]
+    assert [one["name"] for one in ask("logic", "sorted", items, "rows")] == ["a", "c", "b"]
+    assert [one["name"] for one in ask("logic", "sorted", items, "-rows")] == ["c", "a", "b"]
+    assert ask("logic", "nextOrder", "", "rows") == "-rows"
+    assert ask("logic", "nextOrder", "-rows", "rows") == "rows"
+    assert ask("logic", "nextOrder", "rows", "rows") == ""
+
+
+def test_health_is_never_better_than_the_worst_problem(ask: Ask):
+    calm = {"health": "ok", "state": "idle", "problems": []}
+    assert ask("logic", "healthOf", calm) == "ok"
+    warned = {**calm, "problems": [{"severity": "warning"}]}
+    assert ask("logic", "healthOf", warned) == "warning"
+    assert ask("logic", "healthOf", {**calm, "problems": [{"severity": "error"}]}) == "failing"
+    assert ask("logic", "healthOf", {**calm, "health": "unknown"}) == "unknown"
+
+
+def test_books_that_differ_show_by_how_much(ask: Ask):
+    books = [
+        {"label": "lines read", "value": 10},
+        {"label": "rows written", "value": 7},
+        {"label": "bad lines", "value": 1},
+    ]
+    assert ask("logic", "equation", books)["difference"] == 2
+    assert ask("logic", "equation", books[:1]) is None
+
+
+def test_the_time_left_is_told_only_when_it_can_be_known(ask: Ask):
+    batch = {"started_at": "2026-11-16T12:59:00Z", "bytes": 100, "read_bytes": 50}
+    assert ask("logic", "timeLeft", batch, NOW) == "about 1 min left"
+    assert ask("logic", "timeLeft", {**batch, "read_bytes": 1}, NOW) is None
+    assert ask("logic", "timeLeft", {**batch, "read_bytes": 100}, NOW) is None
+    assert ask("logic", "timeLeft", {**batch, "bytes": 0}, NOW) is None
+
+
+def test_a_week_and_every_gap_stay_when_days_are_shortened(ask: Ask):
+    days = [{"day": str(at), "complete": at not in {8, 20}} for at in range(31)]
+    kept = [one["day"] for one in ask("history", "shortened", days)]
+    assert kept == ["0", "1", "2", "3", "4", "5", "6", "8", "20"]

@@ -1,0 +1,224 @@
+"""Every view of the live page, empty and full."""
+
+import re
+from dataclasses import replace
+
+import pytest
+from playwright.sync_api import expect
+
+from liveview.model import Freshness
+from tests.support import live_samples as samples
+from tests.support.browsing import Visitor, clock
+
+pytestmark = pytest.mark.browser
+
+
+def test_an_empty_lake_says_how_to_begin(visitor: Visitor):
+    visit = visitor.open(samples.overview(clock()))
+    expect(visit.heading()).to_have_text("No pipeline has run yet")
+    expect(visit.page.get_by_text("blizzard run --config blizzard.yaml")).to_be_visible()
+    visit.go("#/files")
+    expect(visit.page.locator("main")).to_contain_text("No pipeline has run yet")
+
+
+def test_one_pipeline_that_is_well_says_so(visitor: Visitor):
+    now = clock()
+    visit = visitor.open(samples.overview(now, samples.pipeline(now)))
+    expect(visit.heading()).to_have_text("The pipeline is up to date")
+    expect(visit.section("Problems")).to_have_count(0)
+    row = visit.section("Pipelines").get_by_role("row").nth(1)
+    expect(row).to_contain_text("orders")
+    expect(row).to_contain_text("Complete")
+    expect(row.get_by_title("41.3 seconds")).to_have_text("41 s")
+
+
+def test_problems_come_first_with_their_way_out(visitor: Visitor):
+    visit = visitor.open(samples.busy(clock()))
+    expect(visit.heading()).to_have_text("1 of 8 pipelines is failing")
+    first = visit.section("Problems").get_by_role("listitem").first
+    expect(first).to_contain_text("has not answered for 14 minutes")
+    expect(first).to_contain_text("Way out: See that the endpoint can be reached")
+    names = visit.section("Pipelines").locator(".row-link").all_inner_texts()
+    assert names[:3] == ["payments", "shipments", "clicks"]  # failing, warning, running
+
+
+def test_a_hundred_pipelines_are_filtered_and_sorted(visitor: Visitor):
+    visit = visitor.open(samples.many(clock()))
+    pipelines = visit.section("Pipelines")
+    expect(pipelines.locator(".row-link")).to_have_count(100)
+    pipelines.get_by_role("button", name="Rows, 24 h").click()
+    expect(pipelines.get_by_role("columnheader", name="Rows, 24 h")).to_have_attribute(
+        "aria-sort", "descending"
+    )
+    rows = [int(each.replace(",", "")) for each in totals(pipelines)]
+    assert rows == sorted(rows, reverse=True)
+    pipelines.get_by_role("searchbox").fill("refunds 0")
+    expect(pipelines.locator(".row-link")).to_have_count(12)
+    expect(pipelines.get_by_text("12 of 100")).to_be_visible()
+    assert "q=refunds+0" in visit.page.url
+    pipelines.get_by_role("button", name=re.compile("Stopped")).click()
+    expect(pipelines.locator(".row-link").first).to_be_visible()
+    visit.page.reload()  # The address says all of it.
+    expect(pipelines.get_by_role("searchbox")).to_have_value("refunds 0")
+    expect(pipelines.get_by_role("button", name=re.compile("Stopped"))).to_have_attribute(
+        "aria-pressed", "true"
+    )
+
+
+def totals(pipelines):
+    return [
+        each.get_attribute("title") or "" for each in pipelines.locator(".with-spark .num").all()
+    ]
+
+
+def test_a_pipeline_shows_charts_batches_and_days(visitor: Visitor):
+    now = clock()
+    visit = visitor.open(samples.overview(now, samples.pipeline(now)), "#/pipelines/orders")
+    expect(visit.heading()).to_have_text("orders")
+    expect(visit.page.get_by_text("Is everything of yesterday in?")).to_be_visible()
+    expect(visit.page.get_by_text("all 288 files that landed")).to_be_visible()
+    chart = visit.section("Throughput, last 24 h").get_by_role("img")
+    expect(chart).to_have_attribute("aria-label", re.compile(r"M rows in 24 h, at most"))
+    visit.section("Throughput, last 24 h").get_by_role("button", name="bytes").click()
+    expect(chart).to_have_attribute("aria-label", re.compile(r"GiB in 24 h"))
+    expect(visit.section("Freshness").get_by_role("img")).to_have_attribute(
+        "aria-label", "Freshness: median 41 s, worst 3 min 8 s"
+    )
+    for gone in ("Failed files", "Held entries", "Bad lines"):
+        expect(visit.section(gone)).to_have_count(0)
+
+
+def test_a_batch_opens_its_books(visitor: Visitor):
+    now = clock()
+    visit = visitor.open(samples.overview(now, samples.pipeline(now)), "#/pipelines/orders")
+    batches = visit.section("Batches")
+    batches.get_by_role("button", name="4,810").click()
+    books = batches.locator(".equation")
+    expect(books).to_contain_text("lines read")
+    expect(books).to_contain_text("bad lines set aside")
+    for _ in range(2):  # First the rest of what is known, then what is asked for.
+        batches.get_by_role("button", name="Older batches").click()
+    expect(batches.get_by_role("button", name="4,790")).to_be_visible()
+    expect(batches.locator(".row-link")).to_have_count(70)
+
+
+def test_a_year_of_days_is_shown_with_its_gaps(visitor: Visitor):
+    now = clock()
+    visit = visitor.open(samples.overview(now, samples.pipeline(now)), "#/pipelines/orders")
+    days = visit.section("Days")
+    expect(days.get_by_role("img")).to_have_attribute(
+        "aria-label", "31 days: 28 complete, 2 incomplete, 1 not known."
+    )
+    days.get_by_role("button", name="year").click()
+    expect(days.get_by_role("img")).to_have_attribute("aria-label", re.compile("366 days"))
+    expect(days.get_by_role("row")).to_have_count(1 + 7 + 3)  # a week, and the gaps before it
+    days.get_by_role("button", name="Show all 366 days").click()
+    expect(days.get_by_role("row")).to_have_count(367)
+
+
+def test_a_failing_pipeline_shows_what_needs_hands(visitor: Visitor):
+    visit = visitor.open(samples.busy(clock()), "#/pipelines/payments")
+    expect(visit.page.get_by_role("list", name="Problems")).to_contain_text("Entry 4790 is held")
+    expect(visit.section("Failed files")).to_contain_text("ends in the middle of a gzip member")
+    expect(visit.section("Failed files")).to_contain_text("3 attempts")
+    expect(visit.section("Held entries")).to_contain_text("431,204 rows")
+    bad = visit.section("Bad lines")
+    expect(bad).to_contain_text("1,204 lines")
+    visit.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    bad.get_by_role("button", name="Copy the suggested fix").click()
+    expect(bad.get_by_role("button", name="the suggested fix: copied")).to_be_visible()
+    copied = visit.page.evaluate("navigator.clipboard.readText()")
+    assert copied == "schema:\n  columns:\n    amount: decimal(18,2)"
+
+
+def test_a_file_is_found_by_part_of_its_name_and_tells_its_journey(visitor: Visitor):
+    visit = visitor.open(samples.busy(clock()), "#/pipelines/orders")
+    visit.page.get_by_role("link", name="Find a file").click()
+    visit.page.get_by_role("searchbox").fill("part")
+    expect(visit.page.get_by_text("12 files with “part” in the name.")).to_be_visible()
+    expect(visit.page.get_by_role("cell", name="Failed")).to_be_visible()
+    visit.page.get_by_role("combobox", name="Pipeline").select_option("All pipelines")
+    expect(visit.page.get_by_text("96 files with “part”")).to_be_visible()
+    visit.page.get_by_role("combobox", name="Pipeline").select_option("orders")
+    visit.page.locator(".row-link").nth(8).click()
+    expect(visit.heading()).to_have_text("orders/2026/11/16/part-00008.ndjson.gz")
+    expect(visit.page.get_by_text("The file is in the table since version 4,806")).to_be_visible()
+    steps = visit.section("Step by step").get_by_role("listitem")
+    expect(steps).to_have_count(4)
+    expect(steps.last).to_contain_text("Committed to the table (done)")
+    visit.page.go_back()
+    expect(visit.page.get_by_role("searchbox")).to_have_value("part")
+
+
+def test_a_file_that_is_not_there_is_answered_in_words(visitor: Visitor):
+    visit = visitor.open(samples.busy(clock()), "#/files?q=none-such")
+    expect(visit.page.get_by_text("No such file.")).to_be_visible()
+    visit.go("#/pipelines/orders/file?path=orders%2Fpart-00017.ndjson.gz")
+    expect(visit.page.get_by_text("Nothing of it is in the table")).to_be_visible()
+    expect(visit.page.get_by_text("Way out: Upload it again")).to_be_visible()
+    expect(visit.section("Step by step")).to_contain_text("(stopped here)")
+
+
+def test_a_search_in_a_hundred_pipelines_asks_few_at_a_time_and_reaches_all(visitor: Visitor):
+    visit = visitor.open(samples.many(clock()), "#/files?q=part")
+    expect(visit.page.get_by_text("1,200 files with “part” in the name.")).to_be_visible()
+    expect(visit.page.locator(".row-link")).to_have_count(100)
+    asked = [path for path in visit.scene.asked if "/files?" in path]
+    assert len(asked) == len(set(asked)) == 100
+
+
+def test_a_table_shows_versions_columns_and_what_changed(visitor: Visitor):
+    visit = visitor.open(samples.busy(clock()), "#/tables/orders")
+    expect(visit.heading()).to_have_text("orders")
+    versions = visit.section("Versions")
+    expect(versions.get_by_role("row")).to_have_count(21)
+    versions.get_by_role("button", name="Older versions").click()
+    expect(versions.get_by_role("row")).to_have_count(71)
+    expect(visit.section("Schema")).to_contain_text("partitioned by day")
+    expect(visit.section("Schema changes")).to_contain_text("added column voucher: string")
+    expect(visit.section("Features and properties")).to_contain_text("typeWidening")
+    visit.page.get_by_role("link", name="orders").first.click()
+    expect(visit.page).to_have_url(re.compile("#/pipelines/orders$"))
+
+
+def test_what_is_not_known_is_not_shown_as_nothing(visitor: Visitor):
+    now = clock()
+    new = samples.pipeline(
+        now,
+        waiting_files=None,
+        waiting_bytes=None,
+        last_entry=None,
+        last_entry_at=None,
+        freshness=Freshness(),
+        yesterday=samples.verdict(now, None),
+        spark=[0.0] * 48,
+    )
+    bare = replace(
+        samples.table(now), version=None, committed_at=None, files=None, bytes=None, rows=None
+    )
+    lake = replace(samples.overview(now, new, penguin=False), tables=[bare])
+    visit = visitor.open(lake, "#/pipelines/orders")
+    expect(visit.page.get_by_text("the source has not been listed")).to_be_visible()
+    expect(visit.section("Freshness")).to_contain_text("nothing to measure")
+    expect(visit.section("Batches")).to_contain_text("No batch has run yet")
+    expect(visit.page.locator("footer")).to_contain_text("No answer from http://127.0.0.1:9102")
+    visit.go("#/tables/orders")
+    expect(visit.page.get_by_text("not committed yet")).to_be_visible()
+
+
+def test_places_that_do_not_exist_say_so(visitor: Visitor):
+    visit = visitor.open(samples.busy(clock()), "#/nowhere", expected=("404",))
+    expect(visit.heading()).to_have_text("There is no such page")
+    visit.go("#/pipelines/gone")
+    expect(visit.page.get_by_role("alert")).to_contain_text("There is no such pipeline or table.")
+
+
+def test_a_document_that_cannot_be_had_leaves_the_rest_standing(visitor: Visitor):
+    visit = visitor.open(
+        samples.busy(clock()),
+        "#/pipelines/orders",
+        broken=frozenset({"days"}),
+        expected=("503",),
+    )
+    expect(visit.section("Days")).to_contain_text("The journal cannot be read at the moment.")
+    expect(visit.section("Batches").locator(".row-link")).to_have_count(10)

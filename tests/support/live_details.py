@@ -1,0 +1,307 @@
+"""Documents about one pipeline, file or table, as a busy lake would give them."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+from liveview.model import (
+    BadLineGroup,
+    Batch,
+    BookLine,
+    Column,
+    Day,
+    FailedFile,
+    FileRow,
+    HeldEntry,
+    Journey,
+    PipelineDetail,
+    PipelineSummary,
+    SchemaChange,
+    Series,
+    Step,
+    TableDetail,
+    TableSummary,
+    Version,
+)
+from tests.support.live_samples import Clock, stamp, waves
+
+
+def batch(clock: Clock, entry: int, back: int, **changes: object) -> Batch:
+    rows = 431_204 + 977 * (entry % 31)
+    bad = entry % 7 if entry % 5 == 0 else 0
+    made = Batch(
+        entry=entry,
+        kind="batch",
+        at=clock.ago(minutes=5 * back, seconds=36),
+        seconds=41.2 + entry % 9,
+        files=12,
+        files_failed=0,
+        rows=rows,
+        lines=rows + bad,
+        bad_lines=bad,
+        rescued=0,
+        bytes_read=1_404_118_301,
+        bytes_written=104_118_301,
+        data_files=2,
+        committed_version=entry - 6,
+        committed_at=clock.ago(minutes=5 * back, seconds=31),
+        balanced=True,
+        books=[
+            BookLine(label="lines read", value=rows + bad),
+            BookLine(label="rows written", value=rows),
+            BookLine(label="bad lines set aside", value=bad),
+        ],
+        error=None,
+    )
+    return replace(made, **changes)  # type: ignore[arg-type]
+
+
+def batches(clock: Clock, first: int = 4_812, count: int = 20) -> list[Batch]:
+    made = [batch(clock, first - back, back) for back in range(count)]
+    if count > 3:
+        made[0] = replace(made[0], committed_version=None, committed_at=None)
+        made[2] = replace(made[2], files_failed=1)
+        made[3] = replace(made[3], balanced=False)
+    return made
+
+
+def columns(count: int = 8) -> list[Column]:
+    known = [
+        Column(name="order_id", type="long", nullable=False, since_version=0, partition=False),
+        Column(name="customer", type="string", nullable=True, since_version=0, partition=False),
+        Column(
+            name="amount", type="decimal(18,2)", nullable=True, since_version=0, partition=False
+        ),
+        Column(
+            name="items",
+            type="array<struct<sku: string, quantity: int, price: decimal(18,2)>>",
+            nullable=True,
+            since_version=0,
+            partition=False,
+        ),
+        Column(name="placed_at", type="timestamp", nullable=True, since_version=0, partition=False),
+        Column(name="channel", type="string", nullable=True, since_version=1_204, partition=False),
+        Column(name="voucher", type="string", nullable=True, since_version=3_911, partition=False),
+        Column(name="day", type="date", nullable=True, since_version=0, partition=True),
+    ]
+    more = [replace(known[1], name=f"field_{at:03}") for at in range(count - len(known))]
+    return [*known[:count], *more]
+
+
+def detail(clock: Clock, summary: PipelineSummary) -> PipelineDetail:
+    troubled = summary.health == "failing"
+    path = f"{summary.name}/2026/11/16/part-00017.ndjson.gz"
+    return PipelineDetail(
+        summary=summary,
+        recent_batches=batches(clock) if summary.last_entry else [],
+        bad_lines=[
+            BadLineGroup(
+                code="wrong_type",
+                field="amount",
+                lines=1_196,
+                files=14,
+                sample_path=path,
+                sample_line=40_118,
+                suggested_fix="schema:\n  columns:\n    amount: decimal(18,2)",
+                first_at=clock.ago(days=2),
+                last_at=clock.ago(minutes=21),
+            ),
+            BadLineGroup(
+                code="not_json",
+                field=None,
+                lines=8,
+                files=1,
+                sample_path=path,
+                sample_line=7,
+                suggested_fix=None,
+                first_at=clock.ago(hours=3),
+                last_at=clock.ago(hours=3),
+            ),
+        ]
+        if troubled
+        else [],
+        failed=[
+            FailedFile(
+                path=path,
+                code="corrupt_gzip",
+                reason="The file ends in the middle of a gzip member, after 41.2 MiB.",
+                way_out="Upload it again under the same name, then run `blizzard redo`.",
+                attempts=3,
+                next_try_at=stamp(clock.now + timedelta(minutes=4)),
+                since=clock.ago(hours=2),
+            ),
+            FailedFile(
+                path=f"{summary.name}/{'deep/' * 20}{'x' * 120}.ndjson",
+                code="too_large",
+                reason="One line is longer than 64 MiB.",
+                way_out=None,
+                attempts=1,
+                next_try_at=None,
+                since=clock.ago(hours=5),
+            ),
+        ]
+        if troubled
+        else [],
+        held=[
+            HeldEntry(
+                entry=4_790,
+                reason="Column amount is decimal(38,9), and the table has long.",
+                way_out="Promote the column with `penguin schema promote`, or redo the entry.",
+                since=clock.ago(hours=3),
+                files=2,
+                rows=431_204,
+            )
+        ]
+        if troubled
+        else [],
+        schema=columns() if summary.last_entry else [],
+    )
+
+
+def days(clock: Clock, count: int = 31) -> list[Day]:
+    made = []
+    for back in range(count):
+        complete = None if back == 0 else back not in {1, 9, 40, 200}
+        made.append(
+            Day(
+                day=clock.day(back),
+                landed=288,
+                in_table=288 if complete else 286 if complete is False else 140,
+                journaled=0 if back else 12,
+                failed=1 if complete is False else 0,
+                waiting=1 if complete is False else 0,
+                rows=12_406_118,
+                bytes=41_204_118_301,
+                complete=complete,
+            )
+        )
+    return made
+
+
+def series(clock: Clock, points: int = 96) -> Series:
+    rows = waves(points, 240_000)
+    return Series(
+        start=clock.ago(days=1),
+        step_secs=86_400 / points,
+        rows=rows,
+        bytes=[each * 410 for each in rows],
+        files=[round(each / 40_000) for each in rows],
+    )
+
+
+def files(clock: Clock, name: str, search: str, count: int = 12) -> list[FileRow]:
+    states = ("running", "journaled", "failed", "held", "waiting", "retracted", "passed_over")
+    return [
+        FileRow(
+            path=f"{name}/2026/11/16/{search}-{at:05}.ndjson.gz",
+            state=states[at] if at < len(states) else "in_table",  # type: ignore[arg-type]
+            at=clock.ago(minutes=3 * at),
+            bytes=118_301_204 - at * 1_000_003,
+            rows=None if at in {0, 2, 4, 6} else 431_204,
+            entry=None if at in {0, 4, 6} else 4_812 - at,
+            version=4_806 - at if at >= len(states) else None,
+            reason="The file ends in the middle of a gzip member." if at == 2 else None,
+        )
+        for at in range(count)
+    ]
+
+
+def journey(clock: Clock, path: str) -> Journey:
+    if "failed" in path or "00017" in path:
+        return Journey(
+            path=path,
+            answer="The file failed 3 times: it ends in the middle of a gzip member, after "
+            "41.2 MiB. Nothing of it is in the table.",
+            state="failed",
+            way_out="Upload it again under the same name, then run `blizzard redo`.",
+            steps=[
+                Step(
+                    at=clock.ago(hours=3),
+                    what="Landed in the source",
+                    detail="112.8 MiB",
+                    state="done",
+                ),
+                Step(
+                    at=clock.ago(hours=2),
+                    what="Read",
+                    detail="corrupt_gzip, 3 attempts",
+                    state="bad",
+                ),
+                Step(at=None, what="Written to Parquet", detail=None, state="next"),
+                Step(at=None, what="Committed to the table", detail=None, state="next"),
+            ],
+            rows=None,
+            bad_lines=None,
+        )
+    return Journey(
+        path=path,
+        answer="The file is in the table since version 4,806: 431,204 rows, and 3 lines were set "
+        "aside as bad.",
+        state="in_table",
+        way_out=None,
+        steps=[
+            Step(
+                at=clock.ago(minutes=4),
+                what="Landed in the source",
+                detail="112.8 MiB, gzip",
+                state="done",
+            ),
+            Step(
+                at=clock.ago(minutes=3),
+                what="Read in batch 4812",
+                detail="unit u0022, 9.4 s",
+                state="done",
+            ),
+            Step(
+                at=clock.ago(minutes=2.8),
+                what="Journaled",
+                detail="entry 4812, 2 data files",
+                state="done",
+            ),
+            Step(
+                at=clock.ago(minutes=2.7),
+                what="Committed to the table",
+                detail="version 4806, 41 s after it landed",
+                state="done",
+            ),
+        ],
+        rows=431_204,
+        bad_lines=3,
+    )
+
+
+def version(clock: Clock, number: int, back: int, pipeline: str) -> Version:
+    optimize = number % 9 == 0
+    return Version(
+        version=number,
+        at=clock.ago(minutes=5 * back, seconds=31),
+        operation="OPTIMIZE" if optimize else "WRITE",
+        by="Apache-Spark/4.2.0 Delta-Lake/4.2.0" if optimize else "penguin 0.1.0",
+        files_added=1 if optimize else 2,
+        files_removed=18 if optimize else 0,
+        rows_added=None if optimize else 431_204,
+        bytes_added=104_118_301,
+        entry=None if optimize else number + 6,
+        pipeline=None if optimize else pipeline,
+    )
+
+
+def table_detail(clock: Clock, summary: TableSummary) -> TableDetail:
+    name = summary.pipelines[0] if summary.pipelines else "orders"
+    return TableDetail(
+        summary=summary,
+        columns=columns(),
+        partition_columns=["day"],
+        schema_changes=[
+            SchemaChange(version=3_911, at=clock.ago(days=3), what="added column voucher: string"),
+            SchemaChange(version=1_204, at=clock.ago(days=40), what="added column channel: string"),
+            SchemaChange(version=610, at=clock.ago(days=400), what="amount: long to decimal(18,2)"),
+        ],
+        recent_versions=[version(clock, 4_806 - back, back, name) for back in range(20)],
+        properties={
+            "delta.enableChangeDataFeed": "false",
+            "delta.logRetentionDuration": "interval 30 days",
+            "delta.deletedFileRetentionDuration": "interval 7 days",
+            "delta.checkpointInterval": "10",
+        },
+        features=["appendOnly", "invariants", "typeWidening", "v2Checkpoint"],
+    )
