@@ -18,10 +18,11 @@ from blizzard.cli.run.progress_bar import Display
 from blizzard.cli.surroundings import Surroundings
 from blizzard.execute.spark.cds_archive import require_java
 from blizzard.handoff.held_rows import Aside, read_aside
+from blizzard.log_questions import TableOf, asks_fates, open_reader
 from blizzard.metrics import METRICS
 from blizzard.model.locations import sink_location
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
-from blizzard.service import Service, TableOf, asks_fates, open_reader
+from blizzard.service import Service
 from lakebed.arguments import DONE, FAILED, Output, exit_code_of, usage_is_checked
 from lakebed.errors import LakeError
 from lakebed.telemetry.events import Emit, shared
