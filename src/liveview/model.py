@@ -368,7 +368,7 @@ class SchemaChange:
     """A version of a table that changed its columns."""
 
     version: int
-    at: str
+    at: str | None
     what: str
 
 
