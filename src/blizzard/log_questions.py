@@ -19,7 +19,7 @@ from blizzard.inspect.why.table_log import LogEntry, LogFile, LogVersion, TableL
 from blizzard.journal.journal import identity_of
 from blizzard.journal.state import History, read_history
 from blizzard.model.files import Location
-from blizzard.model.locations import sink_location
+from blizzard.model.locations import OpenReader, sink_location
 from blizzard.model.settings import PipelineSettings, SinkSettings
 from lakebed.clock import Clock
 from lakebed.columns.schema import Schema
@@ -142,12 +142,16 @@ def checks_schema(settings: PipelineSettings, table_of: TableOf) -> Callable[[],
 
 
 def asked_of(
-    settings: PipelineSettings, clock: Clock, table_of: TableOf = lambda _pipeline: None
+    settings: PipelineSettings,
+    clock: Clock,
+    table_of: TableOf = lambda _pipeline: None,
+    *,
+    opening: OpenReader = open_reader,
 ) -> Asked:
     """Open what questions about the files of a pipeline are answered from."""
     store = None
     try:
-        store = open_reader(sink_location(settings))
+        store = opening(sink_location(settings))
         history = read_history(store, settings.name)
     except ObjectMissing:
         history = History()  # The table's folder does not exist yet, so neither does a journal.
@@ -156,7 +160,7 @@ def asked_of(
         store=store,
         known=KnownFiles(store, settings.name, history),
         log=table_log(settings),
-        open_reader=open_reader,
+        open_reader=opening,
         clock=clock,
         parallelism=os.cpu_count() or 1,
         refusal=lambda: (

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from blizzard.inspect.bad_lines import Group, Quarantine, groups_of, quarantine_of
-from blizzard.inspect.line_fixes import Fix, fix_for
+from blizzard.inspect.line_fixes import fix_for
 from blizzard.journal.quarantine import WaitingFile
 from blizzard.model.bad_lines import Meant
 from blizzard.model.locations import OpenReader
@@ -49,7 +49,7 @@ class BadLines:
                 files=len(group.files),
                 sample_path=group.sample.key,
                 sample_line=group.sample.line,
-                suggested_fix=_fix(group, fix_for(group.tried, found.rules)),
+                suggested_fix=_fix(group, found),
                 first_at=first,
                 last_at=last,
             )
@@ -82,8 +82,13 @@ def by_first_fault(files: Iterable[WaitingFile]) -> list[BadLineGroup]:
     ]
 
 
-def _fix(group: Group, fix: Fix | None) -> str:
+def _fix(group: Group, found: Quarantine) -> str:
     name = group.fault.group
+    try:
+        fix = fix_for(group.tried, found.rules)
+    except ImportError:
+        # Only penguin is installed here, and lines are read by what blizzard needs.
+        return f"blizzard dlq show {name} prints them"
     if fix is None:
         return f"no setting lets them in: fix their source, then blizzard dlq discard {name}"
     of = "them" if fix.lines == fix.tried else f"{fix.lines:,} of {fix.tried:,}"

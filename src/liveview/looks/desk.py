@@ -16,6 +16,9 @@ THREADS = 3
 MOST = 2000
 """Answers that are kept, those that were asked for last."""
 
+LONGEST_SECS = 900.0
+"""An answer is asked for anew after this long, however long it takes to find."""
+
 Value = TypeVar("Value")
 
 
@@ -33,12 +36,13 @@ class Waiting(Generic[Value]):
 
 
 class _Slot:
-    __slots__ = ("at", "running", "took", "value")
+    __slots__ = ("at", "mark", "running", "took", "value")
 
     def __init__(self) -> None:
         self.value: Any = None
         self.at: float | None = None
         self.took = 0.0
+        self.mark: Hashable = None
         self.running: Waiting[Any] | None = None
 
 
@@ -62,17 +66,26 @@ class Desk:
         self._closed = False
 
     def begin(
-        self, key: Hashable, compute: Callable[[], Value], *, max_age: float, slow_share: float = 20
+        self,
+        key: Hashable,
+        compute: Callable[[], Value],
+        *,
+        max_age: float,
+        slow_share: float = 20,
+        mark: Hashable = None,
     ) -> None:
         """Have a question answered, unless its answer is young enough; wait for nothing.
 
-        An answer that took long is kept for so many times as long.
+        An answer that took long is kept for so many times as long. One that was begun under another
+        mark is not young: something has happened since.
         """
         with self._lock:
             slot = self._slot(key)
-            if slot.running is not None or self._is_young(slot, max_age, slow_share):
+            if slot.running is not None:
                 return
-            slot.running = Waiting()
+            if slot.mark == mark and self._is_young(slot, max_age, slow_share):
+                return
+            slot.running, slot.mark = Waiting(), mark
             self._hire()
         self._queue.put(lambda: self._compute(slot, compute))
 
@@ -84,8 +97,10 @@ class Desk:
         with self._lock:
             slot = self._slot(key)
             running, known = slot.running, slot.at is not None
-        if running is None:
+        if running is None and known:
             return slot.value
+        if running is None:
+            raise Busy
         if not running.done.wait(stale_wait if known else wait):
             if known:
                 return slot.value
@@ -100,6 +115,11 @@ class Desk:
         """Return the answer to a question, begun now unless it is known or under way."""
         self.begin(key, compute, max_age=max_age)
         return cast("Value", self.result(key, wait=wait))
+
+    def last(self, key: Hashable) -> Any:  # noqa: ANN401 - whatever was computed for the key
+        """Return the last answer; None where there is none yet."""
+        with self._lock:
+            return self._slot(key).value
 
     def close(self) -> None:
         """Let the threads go; what they are at is not waited for."""

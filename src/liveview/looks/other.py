@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from lakebed.errors import ConfigInvalid
 from lakebed.telemetry.credentials import secret_of
 from lakebed.telemetry.guard import Guard
-from liveview.model import Process
+from liveview.parts import Process
 
 PATH = "/api/v1/process"
 TIMEOUT_SECS = 1.0

@@ -22,21 +22,24 @@ BAD = {
 ON_ITS_WAY = {State.WAITING, State.PARTIAL, State.TO_REDO, State.UNCOMMITTED}
 
 
-def journey_of(answer: Answer) -> Journey:
-    """Return the way of a file, step by step."""
+def journey_of(answer: Answer, *, quotes: bool = True) -> Journey:
+    """Return the way of a file, step by step.
+
+    Without `quotes` nothing of a failure is told but its code: its message may hold values.
+    """
     read = bool(answer.read)
     return Journey(
         path=answer.path or answer.uri,
-        answer=answer.answer,
+        answer=answer.answer if quotes or answer.failure is None else _plainly(answer),
         state=answer.state.value,
         way_out="; ".join(answer.next) or None,
-        steps=list(_steps(answer)),
+        steps=list(_steps(answer, quotes=quotes)),
         rows=sum(one.rows for one in answer.read) if read else None,
         bad_lines=sum(one.quarantined for one in answer.read) if read else None,
     )
 
 
-def _steps(answer: Answer) -> Iterator[Step]:
+def _steps(answer: Answer, *, quotes: bool) -> Iterator[Step]:
     if answer.stored is not None:
         size = in_words(answer.stored.size)
         yield _done(answer.stored.modified, "arrived in the source", size)
@@ -65,7 +68,7 @@ def _steps(answer: Answer) -> Iterator[Step]:
         yield Step(
             at=rfc3339(failure.last),
             what=f"failed ({failure.code})",
-            detail=f"{failure.message}; {attempts}",
+            detail=f"{failure.message}; {attempts}" if quotes else attempts,
             state="bad",
         )
         if failure.next_try is not None:
@@ -82,6 +85,11 @@ def _steps(answer: Answer) -> Iterator[Step]:
             State.UNCOMMITTED: "waits to be committed to the table",
         }
         yield Step(at=None, what=waits[answer.state], detail=_backlog(answer), state="now")
+
+
+def _plainly(answer: Answer) -> str:
+    code = "" if answer.failure is None else answer.failure.code
+    return f"It failed and is not in the table, or not all of it: {code}."
 
 
 def _backlog(answer: Answer) -> str | None:

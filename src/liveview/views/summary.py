@@ -7,16 +7,8 @@ from blizzard.inspect.source_status import SourceStatus
 from blizzard.inspect.status import PipelineStatus
 from blizzard.journal.lease_record import Life
 from blizzard.model.settings import PipelineSettings
-from liveview.model import (
-    DayVerdict,
-    Freshness,
-    PipelinePart,
-    PipelineSummary,
-    Problem,
-    State,
-    TablePart,
-    TableSummary,
-)
+from liveview.model import DayVerdict, Freshness, PipelineSummary, Problem, State, TableSummary
+from liveview.parts import PipelinePart, TablePart
 from liveview.times import of_ms, rfc3339
 from liveview.views import problems as found_problems
 from liveview.views.entries import Committed, EntryFacts

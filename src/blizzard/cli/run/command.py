@@ -27,6 +27,7 @@ from lakebed.arguments import DONE, FAILED, Output, exit_code_of, usage_is_check
 from lakebed.errors import LakeError
 from lakebed.telemetry.events import Emit, shared
 from lakebed.telemetry.health import Part, PartKind
+from lakebed.telemetry.live_page import live_page
 from lakebed.telemetry.logs import LogFormat, LogLevel, log_events
 from lakebed.telemetry.observed import observed
 from lakebed.types import Commit
@@ -53,6 +54,11 @@ def run_pipelines(
     if dry_run:
         table_of = tables_of(settings, files, folders)
         return dry_run_plan(settings.pipelines, output, table_of, log_format)
+    parts = {
+        Part(PartKind.PIPELINE, each.name): each.poll_interval + settings.poll_jitter
+        for each in settings.pipelines
+    }
+    inline = _tables_committed_inline(settings)
     with (
         usage_is_checked(log_format),
         observed(
@@ -61,12 +67,10 @@ def run_pipelines(
             key=settings.metrics_key,
             guard=settings.metrics_guard,
             specs=METRICS + PENGUIN_METRICS,
-            parts={
-                Part(PartKind.PIPELINE, each.name): each.poll_interval + settings.poll_jitter
-                for each in settings.pipelines
-            },
-            beside=_tables_committed_inline(settings),
+            parts=parts,
+            beside=inline,
             seconds=time.time,
+            page=live_page("blizzard", settings, files, folders, (*parts, *inline)),
         ) as told,
     ):
         require_java(os.environ)
