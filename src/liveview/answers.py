@@ -35,7 +35,7 @@ from liveview.model import (
 from liveview.observer import Observer
 from liveview.times import of_text, rfc3339
 from liveview.views.days import days_of, yesterday_of
-from liveview.views.entries import Committed, batch_of, committed_in
+from liveview.views.entries import Committed, batch_of, committed_in, timed
 from liveview.views.journey import journey_of
 from liveview.views.problems import HELD
 from liveview.views.series import DAY_SECS, series_of
@@ -102,7 +102,11 @@ class Answers:
         highest = last if before is None else min(last, before - 1)
         numbers = range(highest, max(-1, highest - limit), -1)
         committed = self._on.committed(name)
-        found = [self._batch(name, journal, number, committed) for number in numbers]
+        secs = self._on.batch_secs(name)
+        found = [
+            timed(self._batch(name, journal, number, committed), secs.get(str(number)))
+            for number in numbers
+        ]
         lowest = numbers[-1] if numbers else 0
         return Batches(batches=found, next_before=lowest if lowest > 0 else None)
 
@@ -136,8 +140,10 @@ class Answers:
 
     def days(self, name: str, *, limit: int) -> Days:
         """Return the last days: what landed, and what of it is in the table."""
-        found = self._on.reconciled(name, Question(most=limit))
-        return days_of(found, yesterday_of(self._on.clock.now()))
+        now = self._on.clock.now()
+        days = Question(most=limit).window(now)
+        found = self._on.reconciled(name, Question(days=days, most=limit))
+        return days_of(found, yesterday_of(now))
 
     def throughput(self, name: str, *, hours: int, points: int) -> Series:
         """Return rows, bytes and files over the last hours."""

@@ -26,6 +26,8 @@ from penguin.events.health import PipelineMended, PipelineStopped
 
 MOST_UNITS = 200
 """Units of a batch that a document has."""
+MOST_TIMED = 100
+"""Batches whose durations are kept."""
 MOST_KEPT = 10_000
 """Units of a batch that are kept in memory."""
 
@@ -74,6 +76,7 @@ class _Part:
     waiting: int | None = None
     oldest: float | None = None
     changes: int = 0
+    timed: dict[str, float] = field(default_factory=dict)
 
 
 class Live:
@@ -97,7 +100,7 @@ class Live:
             blizzard.UnitReported: self._reported,
             blizzard.BatchProgress: self._progressed,
             blizzard.StageFinished: self._stage,
-            blizzard.BatchJournaled: self._changed,
+            blizzard.BatchJournaled: self._journaled,
             blizzard.SourcesListed: self._listed,
             blizzard.FilesCompacted: self._changed,
             blizzard.ContentReplaced: self._changed,
@@ -189,9 +192,14 @@ class Live:
         part = self._pipeline(event.pipeline)
         part.waiting, part.oldest = event.pending, event.oldest
 
-    def _changed(
-        self, event: blizzard.BatchJournaled | blizzard.FilesCompacted | blizzard.ContentReplaced
-    ) -> None:
+    def _journaled(self, event: blizzard.BatchJournaled) -> None:
+        part = self._pipeline(event.pipeline)
+        part.changes += 1
+        part.timed[str(event.entry)] = round(event.seconds, 3)
+        if len(part.timed) > MOST_TIMED:
+            part.timed.pop(next(iter(part.timed)))
+
+    def _changed(self, event: blizzard.FilesCompacted | blizzard.ContentReplaced) -> None:
         self._pipeline(event.pipeline).changes += 1
 
     def _failed(self, event: StepFailed) -> None:
@@ -269,6 +277,7 @@ def _pipeline(part: _Part, now: float) -> PipelinePart:
         waiting_files=part.waiting,
         oldest_waiting_at=None if part.oldest is None else of_seconds(part.oldest),
         changes=part.changes,
+        batch_secs=dict(part.timed),
     )
 
 

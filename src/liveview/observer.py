@@ -145,6 +145,11 @@ class Observer:
             return {}  # The table says why.
         return committed_entries(view.commits.values(), name)
 
+    def batch_secs(self, name: str) -> dict[str, float]:
+        """Return how long the last batches of a pipeline took, where its process tells."""
+        part = _pipeline_part(name, self._processes()[0])
+        return {} if part is None else part.batch_secs
+
     def reconciled(self, name: str, question: Question) -> Reconciliation:
         """Compare what landed in the sources of a pipeline with its table, one at a time."""
         with self._reconciling[name]:
@@ -247,6 +252,7 @@ class Observer:
             now=now,
             since=view.since,
             unreadable=view.unreadable,
+            held_entries=view.held_entries,
         )
 
     def _summary(self, name: str, processes: list[Process], end: float) -> PipelineSummary:

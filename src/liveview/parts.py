@@ -34,6 +34,8 @@ class PipelinePart:
     oldest_waiting_at: str | None = None
     changes: int = 0
     """Rises when something has happened that journal or log tell of."""
+    batch_secs: dict[str, float] = field(default_factory=dict)
+    """How long the last batches took, by their entries."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

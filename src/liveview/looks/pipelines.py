@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from blizzard.handoff.held_rows import read_aside
 from blizzard.inspect.books import Books
 from blizzard.inspect.source_status import SourceStatus
 from blizzard.inspect.status import PipelineStatus, pipeline_status
@@ -32,6 +33,8 @@ class PipelineView:
     """From when on all entries are known; None where that is the whole span."""
     unreadable: tuple[int, ...] = ()
     """Entries of the span that could not be read."""
+    held_entries: int = 0
+    """Entries with files that penguin holds."""
 
 
 class PipelineLook:
@@ -71,6 +74,7 @@ class PipelineLook:
                 entries=entries,
                 since=None if covered else first,
                 unreadable=tuple(sorted(self._window.missing)),
+                held_entries=self._held(store) if status.held_files else 0,
             )
 
     def sources(self) -> tuple[SourceStatus, ...]:
@@ -93,6 +97,12 @@ class PipelineLook:
             return self._open(sink_location(self.settings))
         except ObjectMissing:
             return None
+
+    def _held(self, store: Reader | None) -> int:
+        if store is None:
+            return 0
+        aside = read_aside(store, self.settings.name, asks_fates(self.settings))
+        return len({meta.entry for meta in aside.held})
 
     def _fast(self) -> PipelineStatus:
         books, self._books = self._books, Books()

@@ -22,20 +22,13 @@ def verdict_of(day: str, found: Reconciliation | None) -> DayVerdict:
     return DayVerdict(day=day, complete=group.complete, sentence=group.sentence)
 
 
-def not_known(day: str, why: str) -> DayVerdict:
-    """Return that it is not known whether everything of a day is in, and why."""
-    return DayVerdict(
-        day=day, complete=None, sentence=f"whether everything of {day} is in is not known: {why}"
-    )
-
-
 def days_of(found: Reconciliation, yesterday: str) -> Days:
-    """Return the last days, the newest first."""
+    """Return the last days that have files, the newest first."""
     notes = list(found.errors)
     if found.left_out:
         notes.append(f"{found.left_out:,} files of earlier days are not shown")
     return Days(
-        days=[_day(group) for group in found.groups],
+        days=[_day(group) for group in found.groups if group.landed],
         yesterday=verdict_of(yesterday, found),
         note="; ".join(notes) or None,
     )

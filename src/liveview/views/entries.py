@@ -75,6 +75,11 @@ def batch_of(entry: Entry, committed: Committed | None = None) -> Batch:
     )
 
 
+def timed(batch: Batch, seconds: float | None) -> Batch:
+    """Return an entry with how long its batch took."""
+    return replace(batch, seconds=seconds)
+
+
 def committed_in(batch: Batch, committed: Committed | None) -> Batch:
     """Return an entry with the version that has it."""
     if committed is None:

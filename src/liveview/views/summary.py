@@ -17,8 +17,6 @@ from penguin.delta.log.versions import Commit
 from penguin.inspect.status import TableStatus
 from penguin.model.settings import TableSettings
 
-HELD_WAY_OUT = found_problems.HELD
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Journaled:
@@ -31,6 +29,7 @@ class Journaled:
     files: int
     bytes: int
     spark: tuple[float, ...]
+    held_entries: int = 0
 
 
 def journaled(
@@ -41,6 +40,7 @@ def journaled(
     now: float,
     since: float | None,
     unreadable: Sequence[int] = (),
+    held_entries: int = 0,
 ) -> Journaled:
     """Return what a look at the journal makes of a summary."""
     day = [one for one in entries if one.at >= now - DAY_SECS]
@@ -55,6 +55,7 @@ def journaled(
         files=sum(one.files for one in read),
         bytes=sum(one.bytes_read for one in read),
         spark=tuple(spark.rows),
+        held_entries=held_entries,
     )
 
 
@@ -116,7 +117,7 @@ def pipeline_summary(
         waiting_bytes=backlog.bytes,
         oldest_waiting_secs=None if oldest is None else round(max(0.0, now - oldest), 3),
         failed_files=0 if status is None else sum(one.failed_files for one in status.sources),
-        held_entries=0 if status is None else status.held_files,
+        held_entries=0 if found is None else found.held_entries,
         quarantined_lines=0 if status is None else status.quarantine.waiting,
         freshness=Freshness() if found is None else found.freshness,
         last_entry=None if status is None else status.last_entry,
