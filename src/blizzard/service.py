@@ -31,11 +31,15 @@ from blizzard.live import Running
 from blizzard.log_questions import (
     TableOf,
     asks_columns,
+    asks_fates,
     asks_for_entry,
+    asks_last_committed,
     asks_retention,
     asks_the_log,
     checks_schema,
     open_reader,
+    table_entry,
+    table_rules,
 )
 from blizzard.model.notices import NoHints
 from blizzard.model.progress import Report
@@ -57,6 +61,29 @@ from lakebed.storage.store import Store
 from lakebed.telemetry.events import Emit, shared
 from lakebed.types import Commit
 from penguin import inline
+
+__all__ = [
+    "SPARK_SAID",
+    "CompactOf",
+    "MakeRunner",
+    "RenewOf",
+    "Result",
+    "Service",
+    "ServiceRunner",
+    "TableOf",
+    "asks_columns",
+    "asks_fates",
+    "asks_last_committed",
+    "asks_retention",
+    "asks_the_log",
+    "checks_schema",
+    "on_spark",
+    "open_queue",
+    "open_reader",
+    "table_entry",
+    "table_rules",
+]
+"""With what is asked of a table's log: whoever runs a service asks it, too."""
 
 RenewOf = Callable[[BlizzardSettings, PipelineSettings, Runner, Emit], Renew]
 """Returns what puts the new content of a pipeline's files in the place of their rows."""
