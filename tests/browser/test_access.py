@@ -47,7 +47,7 @@ def test_no_serious_finding_in_any_view(visitor: Visitor, theme: Theme):
     visit.page.keyboard.press("?")
     assert findings(visit) == [], "keys"
     visit.page.keyboard.press("Escape")
-    visit.server.kill()
+    visit.kill()
     expect(visit.page.get_by_text("Connection lost since")).to_be_visible()
     assert findings(visit) == [], "lost"
 

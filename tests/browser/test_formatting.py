@@ -193,5 +193,35 @@ def test_the_time_left_is_told_only_when_it_can_be_known(ask: Ask):
 
 def test_a_week_and_every_gap_stay_when_days_are_shortened(ask: Ask):
     days = [{"day": str(at), "complete": at not in {8, 20}} for at in range(31)]
-    kept = [one["day"] for one in ask("history", "shortened", days)]
+    kept = [one["day"] for one in ask("logic", "shortened", days)]
     assert kept == ["0", "1", "2", "3", "4", "5", "6", "8", "20"]
+
+
+def test_today_is_no_gap(ask: Ask):
+    def standing(day, complete):
+        return ask("logic", "standingOf", {"day": day, "complete": complete}, NOW)
+
+    assert standing("2026-11-16", False) == "not over yet"
+    assert standing("2026-11-15", False) == "incomplete"
+    assert standing("2026-11-15", None) == "not known"
+    assert standing("2026-11-16", True) == "complete"
+
+
+def test_sentences_begin_with_a_capital_and_commands_stay_as_they_are_typed(ask: Ask):
+    wanted = {
+        "no file has landed": "No file has landed",
+        "blizzard dlq list shows them": "blizzard dlq list shows them",
+        "s3://lake is full": "s3://lake is full",
+        "decompress_failed (1)": "decompress_failed (1)",
+        "": "",
+    }
+    each(ask, "format", "sentence", wanted)
+
+
+def test_a_first_look_is_no_problem(ask: Ask):
+    problem = {"severity": "warning", "code": "being_read", "message": "", "since": None}
+    item = {"name": "a", "health": "unknown", "state": "unknown", "problems": [problem]}
+    lake = {"pipelines": [item], "tables": []}
+    assert ask("logic", "healthOf", item) == "unknown"
+    assert ask("logic", "problems", lake) == []
+    assert ask("logic", "headline", lake)["text"].startswith("Reading the history of 1 pipeline")

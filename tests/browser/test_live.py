@@ -1,7 +1,6 @@
 """The live page while things happen: batches run, fail, and the program dies under it."""
 
 import re
-import time
 from dataclasses import replace
 
 import pytest
@@ -10,6 +9,7 @@ from playwright.sync_api import expect
 from tests.support import live_samples as samples
 from tests.support.browsing import Visit, Visitor, clock
 from tests.support.live_server import LiveServer
+from tests.support.waits import until
 
 pytestmark = pytest.mark.browser
 
@@ -72,8 +72,7 @@ def test_a_killed_program_is_told_and_its_return_needs_no_reload(visitor: Visito
     visit = visitor.open(lake, "#/pipelines/clicks", expected=REFUSED)
     expect(visit.section("Batches").locator(".row-link").first).to_be_visible()
     visit.page.evaluate("window.same = true")
-    port = visit.server.server_port
-    visit.server.kill()
+    port = visit.kill()
     banner = visit.page.get_by_role("region", name="Connection")
     expect(banner).to_contain_text(re.compile(r"Connection lost since \d\d:\d\d:\d\d"))
     expect(banner).to_contain_text("showing what was known")
@@ -159,10 +158,3 @@ def test_what_a_reader_typed_and_opened_survives_an_update(visitor: Visitor):
     expect(search).to_have_value("payments")
     expect(search).to_be_focused()
     expect(visit.section("Pipelines").locator(".row-link")).to_have_count(1)
-
-
-def until(holds, secs: float = 20) -> None:
-    end = time.monotonic() + secs
-    while not holds():
-        assert time.monotonic() < end, "it never came to be"
-        time.sleep(0.05)

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.browser
 def test_an_empty_lake_says_how_to_begin(visitor: Visitor):
     visit = visitor.open(samples.overview(clock()))
     expect(visit.heading()).to_have_text("No pipeline has run yet")
-    expect(visit.page.get_by_text("blizzard run --config blizzard.yaml")).to_be_visible()
+    expect(visit.page.get_by_text("blizzard --config blizzard.yaml")).to_be_visible()
     visit.go("#/files")
     expect(visit.page.locator("main")).to_contain_text("No pipeline has run yet")
 

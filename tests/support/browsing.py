@@ -38,7 +38,9 @@ class Visit:
     """One look at the page."""
 
     page: Page
-    server: LiveServer
+    url: str
+    server: LiveServer | None = None
+    """Who serves samples; None where the programs themselves serve the page."""
     faults: list[str] = field(default_factory=list)
     outside: list[str] = field(default_factory=list)
     expected: tuple[str, ...] = ()
@@ -46,7 +48,14 @@ class Visit:
 
     @property
     def scene(self) -> Scene:
+        assert self.server is not None
         return self.server.scene
+
+    def kill(self) -> int:
+        """Kill the server of samples, and return its port."""
+        assert self.server is not None
+        self.server.kill()
+        return self.server.server_port
 
     def heading(self) -> Locator:
         return self.page.get_by_role("heading", level=1)
@@ -70,7 +79,7 @@ class Visit:
             self.faults.append(said.text)
 
     def asked(self, request: Request) -> None:
-        if not request.url.startswith((self.server.url, "data:")):
+        if not request.url.startswith((self.url, "data:")):
             self.outside.append(request.url)
 
     def check(self) -> None:
@@ -102,11 +111,13 @@ class Visitor:
     ) -> Visit:
         server = LiveServer(Scene(clock(), overview, **scene))
         self.servers.append(server)
-        return self.look(server, path, width=width, theme=theme, calm=calm, expected=expected)
+        visit = self.look(server.url, path, width=width, theme=theme, calm=calm, expected=expected)
+        visit.server = server
+        return visit
 
     def look(
         self,
-        server: LiveServer,
+        url: str,
         path: str = "#/",
         *,
         width: int = 1280,
@@ -122,11 +133,11 @@ class Visitor:
         )
         context.add_init_script(WATCH)
         page = context.new_page()
-        visit = Visit(page, server, expected=expected)
+        visit = Visit(page, url, expected=expected)
         page.on("console", visit.heard)
         page.on("pageerror", lambda error: visit.faults.append(str(error)))
         page.on("request", visit.asked)
-        page.goto(server.url + path)
+        page.goto(url + path)
         self.visits.append(visit)
         return visit
 

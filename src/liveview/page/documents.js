@@ -4,7 +4,7 @@ import { Refused, fetchDocument } from "./connection.js";
 
 const KEPT = 400;
 const LEAST_PAUSE_MS = 2_000;
-const TRY_AGAIN_MS = 10_000;
+const TRY_AGAIN_SECS = 10;
 
 export class Documents {
   #held = new Map();
@@ -79,5 +79,10 @@ export class Documents {
 // No document of that name, or a wrong question, stays so; everything else may pass.
 function worthAnotherTry(entry) {
   const final = entry.error instanceof Refused && entry.error.status < 500;
-  return entry.error && !final && !entry.loading && Date.now() - entry.askedAt > TRY_AGAIN_MS;
+  return (
+    entry.error &&
+    !final &&
+    !entry.loading &&
+    Date.now() - entry.askedAt > (entry.error.retryAfter ?? TRY_AGAIN_SECS) * 1000
+  );
 }

@@ -52,6 +52,13 @@ export function count(value, one, many) {
   return `${exact(value)} ${value === 1 ? one : (many ?? `${one}s`)}`;
 }
 
+/** Return a sentence with a capital at its start, unless it starts with a command or a name. */
+export function sentence(text) {
+  return /^(blizzard|penguin)\b|^\S*[_/.:`=]/.test(text)
+    ? text
+    : text.charAt(0).toUpperCase() + text.slice(1);
+}
+
 /** Return a duration with its two largest units: `0.4 s`, `42 s`, `3 min 12 s`, `2 d 4 h`. */
 export function duration(seconds) {
   if (seconds === null || seconds === undefined) return NONE;

@@ -2,7 +2,7 @@
 
 import { h } from "./dom.js";
 import * as format from "./format.js";
-import { equation, timeLeft } from "./logic.js";
+import { equation, shortened, standingOf, timeLeft } from "./logic.js";
 import * as routes from "./routes.js";
 import * as w from "./widgets.js";
 
@@ -119,7 +119,7 @@ function units(batch, ctx) {
       columns: [
         { title: "Unit", cell: (unit) => h("code", null, w.name(unit.id)) },
         { title: "State", cell: (unit) => w.badge(UNIT_TONES[unit.state], UNIT_WORDS[unit.state]) },
-        {
+        batch.units.some((unit) => unit.worker) && {
           title: "Worker",
           cell: (unit) => (unit.worker ? w.name(unit.worker) : h("span.dim", null, format.NONE)),
         },
@@ -139,7 +139,7 @@ function units(batch, ctx) {
         { title: "Rows", num: true, cell: (unit) => w.number(unit.rows) },
         { title: "Bad lines", num: true, cell: (unit) => w.number(unit.bad_lines) },
         { title: "Time", num: true, cell: (unit) => w.span(unit.seconds) },
-      ],
+      ].filter(Boolean),
     }),
     batch.units.length > Math.min(busy.length, UNITS_SHOWN) &&
       h(
@@ -215,7 +215,7 @@ export function batches(detail, ctx) {
           num: true,
           cell: (batch) =>
             batch.committed_version === null
-              ? h("span.dim", null, "not yet")
+              ? h("span.dim", null, batch.data_files ? "not yet" : format.NONE)
               : format.exact(batch.committed_version),
         },
         { title: "Books", cell: (batch) => balance(batch) },
@@ -240,7 +240,8 @@ export function batches(detail, ctx) {
 }
 
 function balance(batch) {
-  if (batch.error) return w.badge("bad", "Failed");
+  if (batch.kind === "unknown") return w.badge("bad", "Cannot be read");
+  if (!batch.books.length) return h("span.dim", null, format.NONE);
   return batch.balanced ? w.badge("ok", "Balanced") : w.badge("bad", "Differ");
 }
 
@@ -249,7 +250,7 @@ function books(batch, ctx) {
   return h(
     "div.books",
     null,
-    batch.error && h("p.tone-bad", null, w.words(batch.error)),
+    batch.error && h("p.tone-bad", null, w.words(format.sentence(batch.error))),
     sum
       ? h(
           "p.equation",
@@ -286,15 +287,16 @@ function books(batch, ctx) {
 }
 
 function lag(batch) {
+  if (!batch.at) return "";
   return ` (${format.duration((Date.parse(batch.committed_at) - Date.parse(batch.at)) / 1000)} after its entry)`;
 }
 
 const term = (line) =>
   h("span.term", null, h("b.num", null, format.exact(line.value)), h("span", null, line.label));
 
+const STANDINGS = ["complete", "incomplete", "not known", "not over yet"];
 const MONTH = 31;
 const YEAR = 366;
-const WORDS = { true: "complete", false: "incomplete", null: "not known" };
 
 /** Show the reconciliation of each day: what landed against what is in the table. */
 export function days(name, summary, ctx) {
@@ -319,9 +321,10 @@ export function days(name, summary, ctx) {
   );
   if (!entry.data) return w.section("days", "Days", choice, w.pending(entry, "The days"));
   const all = entry.data.days;
-  const gaps = all.filter((day) => day.complete === false);
+  const standing = (day) => standingOf(day, ctx.now);
+  const tally = (word) => all.filter((day) => standing(day) === word).length;
   const words = all.length
-    ? `${format.count(all.length, "day")}: ${all.filter((day) => day.complete === true).length} complete, ${gaps.length} incomplete, ${all.filter((day) => day.complete === null).length} not known.`
+    ? `${format.count(all.length, "day")}: ${STANDINGS.filter(tally).map((word) => `${tally(word)} ${word}`).join(", ")}.`
     : "";
   const picked = ctx.ui.get("all days", false) ? all : shortened(all);
   return w.section(
@@ -333,15 +336,13 @@ export function days(name, summary, ctx) {
       h(
         "div.calendar",
         { role: "img", "aria-label": words },
-        [...all]
-          .reverse()
-          .map((day) =>
-            h("span.day", {
-              key: day.day,
-              class: `day-${WORDS[String(day.complete)].replace(" ", "-")}`,
-              title: `${format.day(day.day, ctx.now)}: ${WORDS[String(day.complete)]}, ${format.exact(day.in_table)} of ${format.exact(day.landed)} files in the table`,
-            }),
-          ),
+        [...all].reverse().map((day) =>
+          h("span.day", {
+            key: day.day,
+            class: `day-${standing(day).replaceAll(" ", "-")}`,
+            title: `${format.day(day.day, ctx.now)}: ${standing(day)}, ${format.exact(day.in_table)} of ${format.exact(day.landed)} files in the table`,
+          }),
+        ),
       ),
     words && h("p.caption", null, words),
     w.grid({
@@ -354,7 +355,7 @@ export function days(name, summary, ctx) {
           cell: (day) =>
             h("time", { datetime: day.day, title: `${day.day}, in UTC` }, format.day(day.day, ctx.now)),
         },
-        { title: "Verdict", cell: (day) => w.verdictBadge(day.complete) },
+        { title: "Verdict", cell: (day) => w.dayBadge(standing(day)) },
         { title: "Landed", num: true, cell: (day) => w.number(day.landed) },
         { title: "In the table", num: true, cell: (day) => w.number(day.in_table) },
         { title: "Journaled", num: true, cell: (day) => quiet(day.journaled) },
@@ -380,11 +381,6 @@ export function days(name, summary, ctx) {
         ctx.ui.get("all days", false) ? "Show fewer days" : `Show all ${all.length} days`,
       ),
   );
-}
-
-/** Return the last week, and every day before it that is not complete, up to thirty. */
-export function shortened(all) {
-  return all.filter((day, at) => at < 7 || day.complete === false).slice(0, 30);
 }
 
 const quiet = (value) => (value ? w.number(value) : h("span.dim", null, "0"));

@@ -11,9 +11,17 @@ export const STATES = ["failing", "running", "waiting", "idle", "stopped", "unkn
 export function healthOf(item) {
   if (item.health === "failing" || item.state === "failing") return "failing";
   if (item.problems.some((problem) => problem.severity === "error")) return "failing";
+  if (isBeingRead(item)) return "unknown";
   if (item.health === "warning" || item.problems.length) return "warning";
   return item.health;
 }
+
+/** Whether the server has yet to read what is known of a pipeline or table; that is not a problem. */
+export function isBeingRead(item) {
+  return item.problems.some(isFirstLook);
+}
+
+const isFirstLook = (problem) => problem.code === "being_read";
 
 const COLUMNS = {
   name: (item) => item.name.toLowerCase(),
@@ -87,7 +95,9 @@ export function problems(overview) {
   ];
   const rank = ({ problem }) => (problem.severity === "error" ? 0 : 1);
   const since = ({ problem }) => (problem.since ? Date.parse(problem.since) : Infinity);
-  return all.sort((one, other) => rank(one) - rank(other) || compare(since(one), since(other), false));
+  return all
+    .filter(({ problem }) => !isFirstLook(problem))
+    .sort((one, other) => rank(one) - rank(other) || compare(since(one), since(other), false));
 }
 
 /** Return the overview in one sentence, and how serious it is. */
@@ -96,6 +106,7 @@ export function headline(overview) {
   const bad = overview.pipelines.filter((item) => healthOf(item) === "failing").length;
   const odd = overview.pipelines.filter((item) => healthOf(item) === "warning").length;
   const tables = overview.tables.filter((item) => healthOf(item) === "failing").length;
+  const reading = overview.pipelines.filter(isBeingRead).length;
   if (!all && !overview.tables.length) return { health: "unknown", text: "No pipeline has run yet" };
   if (bad || tables) {
     const what = [
@@ -103,6 +114,9 @@ export function headline(overview) {
       tables && count(tables, "table"),
     ].filter(Boolean);
     return { health: "failing", text: `${what.join(" and ")} ${bad + tables === 1 ? "is" : "are"} failing` };
+  }
+  if (reading) {
+    return { health: "unknown", text: `Reading the history of ${count(reading, "pipeline")} …` };
   }
   if (odd)
     return {
@@ -196,6 +210,18 @@ export function equation(books) {
   if (!whole || !parts.length) return null;
   const sum = parts.reduce((all, line) => all + line.value, 0);
   return { whole, parts, difference: whole.value - sum };
+}
+
+/** Return how a day stands; one that is not over is never complete, and that is no gap. */
+export function standingOf(day, now) {
+  if (day.complete === true) return "complete";
+  if (day.complete === null) return "not known";
+  return day.day === new Date(now).toISOString().slice(0, 10) ? "not over yet" : "incomplete";
+}
+
+/** Return the last week, and every day before it that is not complete, up to thirty. */
+export function shortened(days) {
+  return days.filter((day, at) => at < 7 || day.complete === false).slice(0, 30);
 }
 
 function urgency(item) {

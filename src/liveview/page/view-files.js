@@ -176,7 +176,7 @@ export function journeyView(ctx) {
             "div.answer",
             null,
             h("div.answer-top", null, w.fileBadge(journey.state), numbers(journey)),
-            h("p.answer-words", null, w.words(journey.answer)),
+            h("p.answer-words", null, w.words(format.sentence(journey.answer))),
             journey.way_out && h("p.way-out", null, h("b", null, "Way out: "), w.words(journey.way_out)),
           ),
           w.section(
@@ -198,7 +198,7 @@ export function journeyView(ctx) {
                         h(
                           "p.step-what",
                           null,
-                          w.words(step.what),
+                          w.words(format.sentence(step.what)),
                           h("span.sr", null, ` (${STEP_WORDS[step.state]})`),
                         ),
                         step.detail && h("p.step-detail", null, w.words(step.detail)),

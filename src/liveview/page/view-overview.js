@@ -45,7 +45,7 @@ function nothingYet() {
       null,
       "This page shows pipelines and tables as soon as blizzard or penguin knows of one. Start blizzard with",
     ),
-    h("pre", { tabindex: "0" }, h("code", null, "blizzard run --config blizzard.yaml")),
+    h("pre", { tabindex: "0" }, h("code", null, "blizzard --config blizzard.yaml")),
     h("p.dim", null, "It appears here by itself."),
   );
 }
@@ -58,7 +58,14 @@ function figures(ctx) {
   return h(
     "dl.figures",
     { key: "figures" },
-    w.figure("Rows, 24 h", w.number(sum.rows), "from ", w.number(sum.files), " files, ", w.size(sum.bytes)),
+    w.figure(
+      "Rows, 24 h",
+      w.number(sum.rows),
+      "from ",
+      w.counted(sum.files, "file"),
+      ", ",
+      w.size(sum.bytes),
+    ),
     w.figure(
       "Waiting",
       w.number(sum.waiting),
@@ -165,7 +172,7 @@ function pipelines(ctx) {
         { title: "Worst", key: "worst", num: true, cell: (item) => w.span(item.freshness.worst_secs) },
         {
           title: "Yesterday",
-          cell: (item) => w.verdictBadge(item.yesterday.complete, item.yesterday.sentence),
+          cell: (item) => w.dayBadge(logic.standingOf(item.yesterday, ctx.now), item.yesterday.sentence),
         },
         { title: "Last batch", key: "last", num: true, cell: (item) => w.ago(item.last_entry_at, ctx.now) },
       ],

@@ -100,15 +100,13 @@ function figures(summary, ctx) {
     w.figure(
       "Rows, 24 h",
       w.number(summary.rows_24h),
-      w.number(summary.files_24h),
-      " files, ",
+      w.counted(summary.files_24h, "file"),
+      ", ",
       w.size(summary.bytes_24h),
     ),
     w.figure(
       "Waiting",
-      summary.waiting_files === null
-        ? "not known"
-        : h("span", null, w.number(summary.waiting_files), " files"),
+      summary.waiting_files === null ? "not known" : w.counted(summary.waiting_files, "file"),
       summary.waiting_files
         ? [
             w.size(summary.waiting_bytes),
@@ -221,7 +219,7 @@ function needsHands(detail, ctx) {
               "li",
               { key: file.path },
               h("p.what", null, w.fileLink(name, file.path)),
-              h("p", null, w.words(file.reason)),
+              h("p", null, w.words(format.sentence(file.reason))),
               wayOut(file.way_out),
               h(
                 "p.facts",
@@ -257,7 +255,7 @@ function needsHands(detail, ctx) {
                   ` · ${format.count(entry.files, "file")}, ${format.count(entry.rows, "row")}`,
                 ),
               ),
-              h("p", null, w.words(entry.reason)),
+              h("p", null, w.words(format.sentence(entry.reason))),
               wayOut(entry.way_out),
               entry.since &&
                 h(

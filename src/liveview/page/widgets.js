@@ -19,6 +19,22 @@ const FILE_WORDS = {
   waiting: "Waiting",
   running: "Being read",
   failed: "Failed",
+  committed: "In the table",
+  uncommitted: "Journaled",
+  partial: "Read in part",
+  to_redo: "To be read again",
+  no_rows: "Read, without rows",
+  inherited: "Read earlier",
+  changed: "Changed since",
+  skipped: "Not read",
+  refused: "Refused",
+  gone: "Gone",
+  discarded: "Discarded",
+  elsewhere: "Elsewhere",
+  removed: "Removed",
+  rewritten: "Rewritten",
+  given_up: "Given up",
+  orphan: "Orphan",
   held: "Held",
   retracted: "Retracted",
   missing: "Missing",
@@ -29,6 +45,17 @@ const FILE_TONES = {
   journaled: "run",
   running: "run",
   failed: "bad",
+  committed: "ok",
+  uncommitted: "run",
+  partial: "run",
+  to_redo: "run",
+  no_rows: "ok",
+  inherited: "ok",
+  changed: "warn",
+  refused: "bad",
+  gone: "bad",
+  discarded: "warn",
+  removed: "warn",
   held: "warn",
   missing: "bad",
   retracted: "off",
@@ -69,6 +96,10 @@ export function stateBadge(state, health) {
 export function fileBadge(state) {
   return badge(FILE_TONES[state] ?? "off", FILE_WORDS[state] ?? state);
 }
+
+/** A number of things in words, with the exact one in its title: `1 file`, `12.3 k files`. */
+export const counted = (value, one) =>
+  h("span.num", { title: format.exact(value) }, `${format.compact(value)} ${value === 1 ? one : `${one}s`}`);
 
 export const number = (value) => h("span.num", { title: format.exact(value) }, format.compact(value));
 export const size = (value) => h("span.num", { title: format.exactBytes(value) }, format.bytes(value));
@@ -136,7 +167,7 @@ export function problem(item, now, subject) {
         null,
         h("span.sr", null, item.severity === "error" ? "Error: " : "Warning: "),
         subject && [subject, " "],
-        words(item.message),
+        words(format.sentence(item.message)),
       ),
       item.way_out && h("p.way-out", null, h("b", null, "Way out: "), words(item.way_out)),
       h(
@@ -157,20 +188,19 @@ export function verdictLine(verdict) {
     "p.verdict",
     { key: "verdict", class: `tone-${tone}` },
     icon(tone),
-    h("span", null, h("span.question", null, "Is everything of yesterday in? "), words(verdict.sentence)),
+    h(
+      "span",
+      null,
+      h("span.question", null, "Is everything of yesterday in? "),
+      words(format.sentence(verdict.sentence)),
+    ),
   );
 }
 
-/** The verdict of a day in a word. */
-export function verdictBadge(complete, title) {
-  const [tone, word] =
-    complete === true
-      ? ["ok", "Complete"]
-      : complete === false
-        ? ["bad", "Incomplete"]
-        : ["off", "Not known"];
-  return badge(tone, word, title);
-}
+const DAY_TONES = { complete: "ok", incomplete: "bad", "not known": "off", "not over yet": "off" };
+
+/** How a day stands, in words. */
+export const dayBadge = (standing, title) => badge(DAY_TONES[standing], format.sentence(standing), title);
 
 /** A button that copies a text, and says that it did. */
 export function copyButton(text, what, { copied, onCopy }) {
@@ -196,7 +226,7 @@ export const empty = (text, ...more) => h("p.empty", null, text, more.length ? [
 
 /** What stands where a document is not there yet, or could not be had. */
 export function pending(entry, what) {
-  if (entry.error && !entry.data) {
+  if (entry.error && !entry.data && entry.error.code !== "being_read") {
     return h(
       "div.notice.tone-bad",
       { role: "alert" },
@@ -204,7 +234,11 @@ export function pending(entry, what) {
       h(
         "div",
         null,
-        h("p", null, entry.error.status ? entry.error.message : `${what} could not be fetched.`),
+        h(
+          "p",
+          null,
+          entry.error.status ? words(format.sentence(entry.error.message)) : `${what} could not be fetched.`,
+        ),
         entry.error.wayOut && h("p.way-out", null, h("b", null, "Way out: "), words(entry.error.wayOut)),
       ),
     );
