@@ -13,7 +13,7 @@ PEERS := .tools/peers/.ready
 
 ARCHIVE := dist/blizzard-env.tar.gz
 
-.PHONY: help setup java demo check test test-quick test-spark test-stores browser archive wheel test-wheel test-cluster interop \
+.PHONY: help setup java demo check test test-quick test-spark test-stores browser live-images archive wheel test-wheel test-cluster interop \
   bench bench-all bench-growth bench-wide bench-commits bench-cold bench-adopt features config-schema openapi scaling format lock \
   audit-deps sbom clean
 
@@ -55,6 +55,9 @@ test-spark: setup java ## the tests on a real local Spark
 test-stores: setup ## the tests on object stores that others wrote; fetches them (needs npm)
 	@scripts/need-stores $(UV) $(BIN)/python
 	$(BIN)/pytest -q -m stores -n $(WORKERS) --dist loadfile tests/stores
+
+live-images: setup ## take the pictures of docs/live.md from a lake with a month of history
+	@CHROMIUM=$$(scripts/need-chromium) && export CHROMIUM && $(BIN)/python -m tests.support.live_images
 
 browser: setup ## the tests of the live page in a real browser; installs Debian's chromium where that is allowed
 	@CHROMIUM=$$(scripts/need-chromium) && export CHROMIUM && \

@@ -23,7 +23,7 @@ const LISTED = 10;
 export function currentBatch(batch, ctx) {
   const done = format.percent(batch.read_bytes, batch.bytes);
   const elapsed = Math.max(0, (ctx.now - Date.parse(batch.started_at)) / 1000);
-  const rate = elapsed > 1 ? batch.read_bytes / elapsed : null;
+  const rate = elapsed > 1 && batch.read_bytes ? batch.read_bytes / elapsed : null;
   return w.section(
     "current",
     `Batch ${format.exact(batch.entry)} ${ctx.stale ? "was" : "is"} running`,
