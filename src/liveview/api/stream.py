@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 
 EVERY_SECS = 1.0
@@ -49,7 +49,7 @@ class Streams:
         """End all streams."""
         self._closed.set()
 
-    def pieces(self) -> Iterator[bytes]:
+    def pieces(self) -> Generator[bytes, None, None]:
         """Yield what one client is sent, until it goes, the program ends, or the time is up."""
         with self._lock:
             if self._open >= self._most:
@@ -61,7 +61,7 @@ class Streams:
             with self._lock:
                 self._open -= 1
 
-    def _pieces(self) -> Iterator[bytes]:
+    def _pieces(self) -> Generator[bytes, None, None]:
         end = self._seconds() + self._longest
         last: Frame | None = None
         sent = self._seconds()
