@@ -32,10 +32,12 @@ class Streams:
         longest: float = LONGEST_SECS,
         most: int = MOST,
         seconds: Callable[[], float] = time.monotonic,
+        failed: Callable[[Exception], None] = lambda _error: None,
     ) -> None:
         self._frame = frame
         self._every, self._beat, self._longest, self._most = every, beat, longest, most
         self._seconds = seconds
+        self._failed = failed
         self._closed = threading.Event()
         self._lock = threading.Lock()
         self._open = 0
@@ -66,7 +68,11 @@ class Streams:
         last: Frame | None = None
         sent = self._seconds()
         while True:
-            frame = self._frame()
+            try:
+                frame = self._frame()
+            except Exception as error:  # noqa: BLE001 - the client asks again, and is told why
+                self._failed(error)
+                return
             if last is None or frame.mark != last.mark:
                 yield b"event: overview\ndata: " + frame.body + b"\n\n"
                 last, sent = frame, self._seconds()
