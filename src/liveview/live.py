@@ -161,7 +161,8 @@ class Live:
         )
         if part.discovered is not None:
             batch.seconds["discover"] = part.discovered
-        part.batch, part.due, part.waiting, part.oldest = batch, None, None, None
+        left = None if part.waiting is None else max(0, part.waiting - event.files)
+        part.batch, part.due, part.waiting, part.oldest = batch, None, left, None
 
     def _reported(self, event: blizzard.UnitReported) -> None:
         batch = self._pipeline(event.pipeline).batch

@@ -50,6 +50,10 @@ UNKNOWN_SECS = 10.0
 LISTED_SECS = 30.0
 DAY_AGE_SECS = 300.0
 OTHER_SECS = 1.0
+STALE_SECS = 0.3
+"""How long an overview waits, in all, for looks that it knows older answers of."""
+SLOW_SHARE = 100
+"""What lists sources or adds up a table takes a hundredth of the time at most."""
 
 
 class Observer:
@@ -214,18 +218,20 @@ class Observer:
                 None if table is None else table.changes,
             ),
         )
-        if part is None or part.waiting_files is None:
+        if part is None or (part.waiting_files is None and part.state in ("idle", "stopped")):
+            # A process that runs the pipeline tells what it has listed.
             self.slow.begin(
                 ("sources", name),
                 lambda: backlog_of(self.pipelines[name].sources()),
                 max_age=LISTED_SECS if part is None else DAY_AGE_SECS,
+                slow_share=SLOW_SHARE,
             )
         day = yesterday_of(self.clock.now())
         self.slow.begin(
             ("yesterday", name, day),
             lambda: self.reconciled(name, Question(days=(day,), rows=False)),
             max_age=DAY_AGE_SECS,
-            slow_share=50,
+            slow_share=2 * SLOW_SHARE,
         )
 
     def _begin_table(self, name: str, processes: list[Process]) -> None:
@@ -238,8 +244,10 @@ class Observer:
             max_age=KNOWN_SECS if part is not None else UNKNOWN_SECS,
             mark=mark,
         )
-        self.slow.begin(("status", name), look.status, max_age=LISTED_SECS, mark=mark)
-        self.slow.begin(("size", name), look.size, max_age=LISTED_SECS, mark=mark)
+        for what, compute in (("status", look.status), ("size", look.size)):
+            self.slow.begin(
+                (what, name), compute, max_age=LISTED_SECS, mark=mark, slow_share=SLOW_SHARE
+            )
 
     def _journaled(self, name: str) -> Journaled:
         """Look at a journal, and at which of its entries the log has."""
@@ -260,7 +268,9 @@ class Observer:
         found: Journaled | None = None
         trouble: Problem | None = None
         try:
-            found = self.quick.result(("journal", name), wait=_left(end))
+            found = self.quick.result(
+                ("journal", name), wait=_left(end), stale_wait=self._stale(end)
+            )
         except Busy:
             trouble = _not_yet(f"the journal of {name}")
         except Exception as error:  # noqa: BLE001 - one pipeline hides no other
@@ -286,7 +296,9 @@ class Observer:
     def _table(self, name: str, processes: list[Process], end: float) -> TableSummary:
         parts = TableParts()
         try:
-            view: TableView = self.quick.result(("log", name), wait=_left(end))
+            view: TableView = self.quick.result(
+                ("log", name), wait=_left(end), stale_wait=self._stale(end)
+            )
             newest = None if view.version is None else view.commits.get(view.version)
             size: TableSize = self.slow.last(("size", name)) or TableSize()
             parts = TableParts(
@@ -317,6 +329,9 @@ class Observer:
             waiting=waiting,
         )
 
+    def _stale(self, end: float) -> float:
+        return max(0.0, _left(end) - (self.first_secs - STALE_SECS))
+
     def _table_part(self, name: str, processes: list[Process]) -> TablePart | None:
         # blizzard knows a table that it commits to itself by its URI, where nothing else names it.
         called = self.lake.tables[name].name
@@ -333,7 +348,7 @@ def _oldest(part: PipelinePart) -> float | None:
 
 
 def _left(end: float) -> float:
-    return max(0.05, end - time.monotonic())
+    return max(0.0, end - time.monotonic())
 
 
 def _not_yet(what: str) -> Problem:

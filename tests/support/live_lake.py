@@ -2,6 +2,7 @@
 
 import json
 import os
+import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -130,6 +131,8 @@ class LiveLake:
             clock=clock,
         )
         pages = Pages()
+        if guard is not None and guard.tls_cert_file is not None:
+            pages.trusted = ssl.create_default_context(cafile=guard.tls_cert_file)
         with observed(
             pages.log,
             address=f"127.0.0.1:{port}",

@@ -3,7 +3,7 @@
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Any, ClassVar
@@ -54,7 +54,6 @@ class Api:
         version: str,
         emit: Emit,
         wait_secs: float = WAIT_SECS,
-        streams: Callable[[Callable[[], Frame]], Streams] = Streams,
     ) -> None:
         self._on = Sources(observer, Answers(observer))
         self._version = version
@@ -64,7 +63,7 @@ class Api:
         self._frame_lock = threading.Lock()
         self._frame_at = 0.0
         self._last_frame: Frame | None = None
-        self.streams = streams(self._frame)
+        self.streams = Streams(self._frame, failed=lambda error: self._log(STREAM, error))
 
     def close(self) -> None:
         """End the streams, and let the threads go."""
@@ -95,7 +94,7 @@ class Api:
                 headers={"Retry-After": "10"},
             )
         except Exception as error:  # noqa: BLE001 - a page must not end a thread of the server
-            self._emit(ViewFailed(route=request.path, error=place_of(error)))
+            self._log(request.path, error)
             return refusal(
                 HTTPStatus.INTERNAL_SERVER_ERROR,
                 "internal_error",
@@ -176,6 +175,9 @@ class Api:
                 body = self._encoded(Overview, found)
                 self._last_frame, self._frame_at = Frame(mark, body), time.monotonic()
             return self._last_frame
+
+    def _log(self, route: str, error: Exception) -> None:
+        self._emit(ViewFailed(route=route, error=place_of(error)))
 
     def _encoded(self, kind: type[Any], value: object) -> bytes:
         encoder = self._encoders.get(kind)

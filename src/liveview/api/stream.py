@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 
 EVERY_SECS = 1.0
@@ -32,10 +32,12 @@ class Streams:
         longest: float = LONGEST_SECS,
         most: int = MOST,
         seconds: Callable[[], float] = time.monotonic,
+        failed: Callable[[Exception], None] = lambda _error: None,
     ) -> None:
         self._frame = frame
         self._every, self._beat, self._longest, self._most = every, beat, longest, most
         self._seconds = seconds
+        self._failed = failed
         self._closed = threading.Event()
         self._lock = threading.Lock()
         self._open = 0
@@ -49,7 +51,7 @@ class Streams:
         """End all streams."""
         self._closed.set()
 
-    def pieces(self) -> Iterator[bytes]:
+    def pieces(self) -> Generator[bytes, None, None]:
         """Yield what one client is sent, until it goes, the program ends, or the time is up."""
         with self._lock:
             if self._open >= self._most:
@@ -61,12 +63,16 @@ class Streams:
             with self._lock:
                 self._open -= 1
 
-    def _pieces(self) -> Iterator[bytes]:
+    def _pieces(self) -> Generator[bytes, None, None]:
         end = self._seconds() + self._longest
         last: Frame | None = None
         sent = self._seconds()
         while True:
-            frame = self._frame()
+            try:
+                frame = self._frame()
+            except Exception as error:  # noqa: BLE001 - the client asks again, and is told why
+                self._failed(error)
+                return
             if last is None or frame.mark != last.mark:
                 yield b"event: overview\ndata: " + frame.body + b"\n\n"
                 last, sent = frame, self._seconds()

@@ -16,7 +16,7 @@ THREADS = 3
 MOST = 2000
 """Answers that are kept, those that were asked for last."""
 
-LONGEST_SECS = 900.0
+LONGEST_SECS = 3600.0
 """An answer is asked for anew after this long, however long it takes to find."""
 
 FAILED_SECS = 5.0
@@ -80,14 +80,14 @@ class Desk:
     ) -> None:
         """Have a question answered, unless its answer is young enough; wait for nothing.
 
-        An answer that took long is kept for so many times as long. One that was begun under another
-        mark is not young: something has happened since.
+        An answer that took long is kept for so many times as long, whatever happens. Another one is
+        not young any more under another mark: something has happened since.
         """
         with self._lock:
             slot = self._slot(key)
             if slot.running is not None:
                 return
-            if slot.mark == mark and self._is_young(slot, max_age, slow_share):
+            if self._is_young(slot, max_age if slot.mark == mark else 0.0, slow_share):
                 return
             slot.running, slot.mark = Waiting(), mark
             self._hire()

@@ -20,6 +20,8 @@ from liveview.parts import Process
 PATH = "/api/v1/process"
 TIMEOUT_SECS = 1.0
 LARGEST = 16 << 20
+EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104 - to be asked, not bound
+"""Who listens everywhere is asked on this machine."""
 
 _PROCESS = TypeAdapter(Process)
 
@@ -34,9 +36,7 @@ class Unreachable:
 def ask(address: str, guard: Guard, *, timeout: float = TIMEOUT_SECS) -> Process | Unreachable:
     """Return what the program at an address knows of itself, or why it does not answer."""
     host, _colon, port = address.rpartition(":")
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(  # noqa: S104
-        host.strip("[]"), host.strip("[]")
-    )
+    host = EVERYWHERE.get(host.strip("[]"), host.strip("[]"))
     if not int(port):
         return Unreachable("its port is chosen when it starts, so it cannot be asked")
     try:

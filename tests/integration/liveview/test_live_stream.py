@@ -88,3 +88,14 @@ def test_a_client_that_goes_away_frees_its_place():
     assert list(streams.pieces()) == []
     pieces.close()
     assert not streams.full
+
+
+def test_a_fault_ends_a_stream_and_is_logged():
+    def broken():
+        raise RuntimeError
+
+    told = []
+    streams = Streams(broken, failed=told.append)
+    assert list(streams.pieces()) == []
+    assert isinstance(told[0], RuntimeError)
+    assert not streams.full

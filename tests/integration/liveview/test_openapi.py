@@ -34,16 +34,14 @@ def test_every_operation_is_named_once():
     assert len(set(named)) == len(named)
 
 
-OPERATIONS = [
-    operation.ok()
-    for operation in SCHEMA.get_all_operations()
-    if operation.ok().path != "/api/v1/live"
-]
+PATHS = [path for path in DOCUMENT["paths"] if path != "/api/v1/live"]
 
 
-@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda one: one.path)
-def test_every_answer_validates_against_its_schema(operation, url):
-    kind = operation.path.split("/")[3] if "{name}" in operation.path else None
+@pytest.mark.parametrize("path", PATHS)
+def test_every_answer_validates_against_its_schema(path, url):
+    operation = SCHEMA[path]["GET"]
+    kind = path.split("/")[3] if "{name}" in path else None
+    seen = set()
     names = st.sampled_from(NAMES[kind]) if kind else st.just("")
 
     @settings(
@@ -62,6 +60,8 @@ def test_every_answer_validates_against_its_schema(operation, url):
         answer = case.call(base_url=url, timeout=20)
         case.validate_response(answer)
         assert answer.status_code != 500
+        seen.add(answer.status_code)
         assert CANARY not in answer.text
 
     asks()
+    assert 200 in seen

@@ -169,6 +169,7 @@ READ: dict[str, tuple[Any, Any, Any]] = {
     ),
     "error_handling.show_values": (True, lambda s: s.pipelines[0].show_values, True),
     "metrics.enabled": (True, lambda s: s.metrics_address, "127.0.0.1:9090"),
+    "metrics.page": (False, lambda s: s.metrics_page, False),
 }
 """Each key that is acted on: a value, where it arrives, and as what."""
 INSIDE = {

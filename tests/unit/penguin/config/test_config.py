@@ -47,6 +47,7 @@ READ: dict[str, tuple[Any, Any, Any]] = {
 
 METRICS_READ: dict[str, tuple[Any, Any, Any]] = {
     "enabled": (True, lambda s: s.metrics_address, "127.0.0.1:9091"),
+    "page": (False, lambda s: s.metrics_page, False),
 }
 
 
