@@ -324,7 +324,9 @@ export function days(name, summary, ctx) {
   const standing = (day) => standingOf(day, ctx.now);
   const tally = (word) => all.filter((day) => standing(day) === word).length;
   const words = all.length
-    ? `${format.count(all.length, "day")}: ${STANDINGS.filter(tally).map((word) => `${tally(word)} ${word}`).join(", ")}.`
+    ? `${format.count(all.length, "day")}: ${STANDINGS.filter(tally)
+        .map((word) => `${tally(word)} ${word}`)
+        .join(", ")}.`
     : "";
   const picked = ctx.ui.get("all days", false) ? all : shortened(all);
   return w.section(

@@ -57,7 +57,7 @@ export function filesView(ctx) {
     q.length < SHORTEST
       ? w.empty(
           names.length
-            ? "Type at least two characters of a file's name. Every file that a pipeline has ever seen is found, wherever it got to."
+            ? "Type at least two characters of a file's name. Files are found wherever they got to: waiting, failed, held or in the table."
             : "No pipeline has run yet.",
         )
       : results(q, pipeline ? [pipeline] : names, ctx),
@@ -68,14 +68,17 @@ function results(q, names, ctx) {
   const found = [];
   let done = 0;
   let begun = 0;
+  const summaries = new Map(ctx.overview.pipelines.map((item) => [item.name, item]));
   for (const name of names) {
     if (begun - done >= AT_ONCE) break;
     const entry = ctx.documents.get(
       `${routes.api("pipelines", name, "files")}${routes.query({ search: q, limit: 50 })}`,
+      String(summaries.get(name)?.last_entry),
     );
     begun += 1;
-    if (entry.data || entry.error) done += 1;
-    if (entry.data || entry.error) found.push({ name, entry });
+    if (!entry.data && (!entry.error || entry.error.code === "being_read")) continue;
+    done += 1;
+    found.push({ name, entry });
   }
   const all = found.flatMap(({ name, entry }) =>
     (entry.data?.files ?? []).map((file) => ({ ...file, pipeline: name })),
@@ -96,7 +99,13 @@ function results(q, names, ctx) {
       { role: "status" },
       done < names.length
         ? `Searched ${done} of ${names.length} pipelines …`
-        : `${format.count(all.length, "file")} with “${q}” in the name${more.length ? ", and more" : ""}.${rows.length < all.length || more.length ? ` The newest ${rows.length} are shown; type more of the name.` : ""}`,
+        : [
+            `${format.count(all.length, "file")} with “${q}” in the name.`,
+            rows.length < all.length && `The newest ${rows.length} are shown.`,
+            more.length > 0 && "There may be more: the search ended early. Type more of the name.",
+          ]
+            .filter(Boolean)
+            .join(" "),
     ),
     notes.map((note) => h("p.caption", null, h("bdi", null, note))),
     w.grid({
@@ -130,6 +139,7 @@ function results(q, names, ctx) {
       ],
       empty:
         done >= names.length &&
+        !more.length &&
         w.empty(
           "No such file. Look at the pipeline's sources: a file whose name the source's pattern does not match is never seen.",
         ),
