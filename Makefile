@@ -56,7 +56,7 @@ test-stores: setup ## the tests on object stores that others wrote; fetches them
 	@scripts/need-stores $(UV) $(BIN)/python
 	$(BIN)/pytest -q -m stores -n $(WORKERS) --dist loadfile tests/stores
 
-live-images: setup ## take the pictures of docs/live.md from a lake with a month of history
+live-images: setup ## take the pictures of docs/live.md from a lake with a history
 	@CHROMIUM=$$(scripts/need-chromium) && export CHROMIUM && $(BIN)/python -m tests.support.live_images
 
 browser: setup ## the tests of the live page in a real browser; installs Debian's chromium where that is allowed

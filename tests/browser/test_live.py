@@ -59,7 +59,7 @@ def test_a_failure_is_told_where_it_happens_and_read_out_once(visitor: Visitor):
     said = visit.page.locator("#said")
     expect(said).to_be_empty()
     visit.scene.show(samples.overview(now, samples.failing(now)))
-    expect(visit.heading()).to_have_text("1 of 1 pipeline is failing")
+    expect(visit.heading()).to_have_text("The pipeline is failing")
     expect(said).to_have_text("payments: failing. ")
     expect(said).to_have_attribute("aria-live", "polite")
     visit.scene.show(samples.overview(now, samples.pipeline(now, "payments")))

@@ -1,4 +1,4 @@
-"""Take the pictures of docs/live.md from a lake with a month of history: `make live-images`.
+"""Take the pictures of docs/live.md from a lake with a history: `make live-images`.
 
 The history is written by the programs' own parts with a clock that was set back; the page is served
 and drawn as it is. Only the batch that runs in the pictures is told by events alone.
@@ -30,10 +30,11 @@ from tests.support.runner import InProcessRunner
 from tests.support.tables import commit_table
 
 NAMES = ("orders", "clicks", "payments", "inventory", "shipments", "sessions")
+BUSY = ("orders", "clicks", "payments")
 ROOT = Path(__file__).parents[2]
 IMAGES = ROOT / "docs/images"
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
-HALF_HOUR = 1800.0
+QUARTER = 900.0
 DAY = 86_400.0
 UNIT_BYTES = 128 << 20
 UNITS = 40
@@ -77,7 +78,7 @@ def landed(lake: LiveLake, name: str, at: float, rows: int, bad: int = 0) -> Pat
     )
     path.parent.mkdir(parents=True, exist_ok=True)
     stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
-    line = f'"customer":"c-1017","amount":"12.40","channel":"web","placed_at":"{stamp}"}}\n'
+    line = f'"customer":"c-1017","amount":12.40,"channel":"web","placed_at":"{stamp}"}}\n'
     text = "".join(f'{{"id":{number},{line}' for number in range(rows))
     path.write_text(text + '{"id":1,"amount":"twelve"}\n' * bad)
     os.utime(path, (at, at))
@@ -97,13 +98,14 @@ def commit(table: TableSettings, at: float) -> None:
 
 
 def history(lake: LiveLake, now: float) -> None:
-    """Write a month of days, and the last of them by the half hour."""
+    """Write some days, and the last of them by the quarter of an hour."""
     dice = random.Random(7)
     pipelines = {one.name: one for one in lake.blizzard.pipelines}
     tables = {one.name: one for one in lake.penguin.tables}
-    looks = [now - back * DAY for back in range(30, 1, -1)]
-    looks += [now - back * HALF_HOUR for back in range(52, 0, -1)]
     for order, name in enumerate(NAMES):
+        step = QUARTER if name in BUSY else 2 * QUARTER
+        looks = [now - back * DAY for back in range(9, 1, -1)]
+        looks += [now - 40 - back * step for back in range(int(1.1 * DAY / step), -1, -1)]
         for at in looks:
             recent = now - at < 2 * DAY
             wave = 0.15 + 0.85 * math.sin(math.pi * ((at / DAY + order / 9) % 1)) ** 2
@@ -206,7 +208,7 @@ def main() -> None:
                 ("table", 900),
             ):  # fmt: skip
                 for theme in ("light", "dark"):
-                    with window(browser, theme, 1280, height) as page:  # type: ignore[arg-type]
+                    with window(browser, theme, 1280, height) as page:
                         picture(page, f"{pages.url}/", view, f"{view}-{theme}")
             with window(browser, "light", 390, 844) as page:
                 picture(page, f"{pages.url}/", "overview", "phone")

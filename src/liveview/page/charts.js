@@ -67,7 +67,7 @@ export function spark(values, label) {
 export function throughput(series, kind, { label, now, hover, onHover }) {
   const values = series[kind];
   const [width, height] = [960, 168];
-  const top = kind === "bytes" ? roundUpBytes(Math.max(...values)) : roundUp(Math.max(...values, 1));
+  const top = kind === "bytes" ? roundUpBytes(Math.max(...values)) : roundUp(Math.max(...values, 2));
   const show = kind === "bytes" ? bytes : compact;
   const start = Date.parse(series.start);
   const span = values.length * series.step_secs * 1000;

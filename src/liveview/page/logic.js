@@ -110,7 +110,7 @@ export function headline(overview) {
   if (!all && !overview.tables.length) return { health: "unknown", text: "No pipeline has run yet" };
   if (bad || tables) {
     const what = [
-      bad && (bad === all && all > 1 ? `All ${all} pipelines` : `${bad} of ${count(all, "pipeline")}`),
+      bad && share(bad, all),
       tables && count(tables, "table"),
     ].filter(Boolean);
     return { health: "failing", text: `${what.join(" and ")} ${bad + tables === 1 ? "is" : "are"} failing` };
@@ -121,13 +121,18 @@ export function headline(overview) {
   if (odd)
     return {
       health: "warning",
-      text: `${odd} of ${count(all, "pipeline")} ${odd === 1 ? "needs" : "need"} a look`,
+      text: `${share(odd, all)} ${odd === 1 ? "needs" : "need"} a look`,
     };
   if (!all) return { health: "ok", text: `${count(overview.tables.length, "table")}, no problems` };
   return {
     health: "ok",
     text: all === 1 ? "The pipeline is up to date" : `All ${all} pipelines are up to date`,
   };
+}
+
+function share(some, all) {
+  if (some < all) return `${some} of ${all} pipelines`;
+  return all === 1 ? "The pipeline" : `All ${all} pipelines`;
 }
 
 /** Return the sums of the overview. */
