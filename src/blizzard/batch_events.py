@@ -79,6 +79,7 @@ def started(
         files=len(files),
         bytes=sum(file.to_read for file in files),
         units=len(units),
+        planned=tuple((unit.name, len(unit.files), unit.to_read) for unit in units),
     )
 
 

@@ -3,7 +3,7 @@
 import threading
 from dataclasses import asdict, dataclass, field
 
-from blizzard.events import BatchProgress, BatchStarted, UnitsEnded
+from blizzard.events import BatchProgress, BatchStarted, UnitReported, UnitsEnded
 from blizzard.model.progress import Progress, Report
 from lakebed.telemetry.events import Emit, Event
 
@@ -36,6 +36,17 @@ class Running:
             batch.units[unit] = progress
             # Told under the lock, so that the zeros of a batch's end come last.
             self._tell(report.pipeline, batch.total)
+            self._emit(
+                UnitReported(
+                    pipeline=report.pipeline,
+                    unit=unit.partition("/")[2],
+                    files_read=progress.files_read,
+                    files_failed=progress.files_failed,
+                    bytes_read=progress.bytes_read,
+                    records=progress.records,
+                    bad_lines=report.done.quarantined,
+                )
+            )
 
     def emit(self, event: Event) -> None:
         """Learn that a batch begins or ends."""

@@ -8,11 +8,9 @@ import random
 from collections.abc import Callable, Mapping
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
-from datetime import timedelta
 from functools import partial
 from typing import Any, Protocol, assert_never
 
-from blizzard.config.columns import columns_from
 from blizzard.discover.schedule import Pace
 from blizzard.events import (
     DriverNotReached,
@@ -26,14 +24,23 @@ from blizzard.execute.attempts import Attempts
 from blizzard.execute.runner import Rewriter, Runner
 from blizzard.execute.spark.jvm_output import Said, Severity
 from blizzard.execute.spark.runner import SparkRunner
-from blizzard.handoff.held_rows import Fates
-from blizzard.handoff.publish import CommitInline, FollowEntry, IsCommitted, Publisher
-from blizzard.handoff.switch import LastCommitted
-from blizzard.journal.journal import identity_of
+from blizzard.handoff.publish import CommitInline, FollowEntry, Publisher
 from blizzard.journal.lease import Lease, renewed
 from blizzard.journal.lease_record import this_machine
 from blizzard.live import Running
-from blizzard.model.files import Location
+from blizzard.log_questions import (
+    TableOf,
+    asks_columns,
+    asks_fates,
+    asks_for_entry,
+    asks_last_committed,
+    asks_retention,
+    asks_the_log,
+    checks_schema,
+    open_reader,
+    table_entry,
+    table_rules,
+)
 from blizzard.model.notices import NoHints
 from blizzard.model.progress import Report
 from blizzard.model.settings import (
@@ -41,7 +48,6 @@ from blizzard.model.settings import (
     PipelineSettings,
     QueueService,
     QueueSettings,
-    SinkSettings,
     SparkSettings,
 )
 from blizzard.notices.queue import Queue
@@ -50,19 +56,34 @@ from blizzard.pipeline import Pipeline
 from blizzard.renewal import Compact, DeltaLog, Renew, Renewed
 from blizzard.run_summary import Statistics
 from lakebed.clock import Clock
-from lakebed.columns.schema import Schema
-from lakebed.documents.entry import Entry
-from lakebed.errors import ConfigInvalid, LakeError, SchemaConflict
 from lakebed.polling import Stop, run_step, run_together
-from lakebed.storage.store import Reader, Store
+from lakebed.storage.store import Store
 from lakebed.telemetry.events import Emit, shared
 from lakebed.types import Commit
 from penguin import inline
-from penguin.model.settings import TableSettings
 
-TableOf = Callable[[str], TableSettings | None]
-"""Returns the settings of a pipeline's inline commits; None if it has none of its own."""
-
+__all__ = [
+    "SPARK_SAID",
+    "CompactOf",
+    "MakeRunner",
+    "RenewOf",
+    "Result",
+    "Service",
+    "ServiceRunner",
+    "TableOf",
+    "asks_columns",
+    "asks_fates",
+    "asks_last_committed",
+    "asks_retention",
+    "asks_the_log",
+    "checks_schema",
+    "on_spark",
+    "open_queue",
+    "open_reader",
+    "table_entry",
+    "table_rules",
+]
+"""With what is asked of a table's log: whoever runs a service asks it, too."""
 
 RenewOf = Callable[[BlizzardSettings, PipelineSettings, Runner, Emit], Renew]
 """Returns what puts the new content of a pipeline's files in the place of their rows."""
@@ -275,7 +296,7 @@ class Service:
         )
 
     def _publisher(self, settings: PipelineSettings, emit: Emit) -> Publisher:
-        handed_off = FollowEntry(_asks_for_entry(settings))
+        handed_off = FollowEntry(asks_for_entry(settings))
         if settings.sink.commit is Commit.PENGUIN:
             return handed_off
         return CommitInline(
@@ -289,106 +310,3 @@ class Service:
             ),
             before=handed_off,
         )
-
-
-def open_reader(location: Location) -> Reader:
-    """Open a store that can only be read."""
-    return Reader(location.uri, location.options)
-
-
-def asks_last_committed(sink: SinkSettings) -> LastCommitted:
-    """Return a function that asks the log for the last committed entry of a journal."""
-    return partial(inline.last_committed, sink.table_uri, sink.storage_options)
-
-
-def _asks_for_entry(settings: PipelineSettings) -> IsCommitted:
-    """Return a function that asks the log whether an entry is committed."""
-    last_committed = asks_last_committed(settings.sink)
-
-    def ask(entry: Entry) -> bool:
-        last = last_committed(entry.pipeline, entry.journal)
-        return last is not None and last >= entry.sequence
-
-    return ask
-
-
-def asks_fates(settings: PipelineSettings) -> Fates:
-    """Return a function that asks the log what has become of held files."""
-    sink = settings.sink
-    return lambda names: inline.fates(sink.table_uri, sink.storage_options, names)
-
-
-def asks_the_log(settings: PipelineSettings) -> Callable[[], bool]:
-    """Return a function that asks the log whether it knows a pipeline."""
-    return lambda: inline.pipeline_known(
-        settings.sink.table_uri, settings.sink.storage_options, settings.name
-    )
-
-
-def asks_retention(settings: PipelineSettings) -> Callable[[], timedelta]:
-    """Return the question to the log how long the table keeps files that it does not name."""
-    sink = settings.sink
-    return lambda: inline.retention(sink.table_uri, sink.storage_options)
-
-
-def asks_columns(settings: PipelineSettings) -> Callable[[], Schema | None]:
-    """Return the question to the log which columns the table has; None where it cannot tell."""
-    sink = settings.sink
-
-    def ask() -> Schema | None:
-        try:
-            found = inline.table_columns(sink.table_uri, sink.storage_options)
-        except LakeError:
-            return None
-        return None if found is None else columns_from(found)
-
-    return ask
-
-
-def table_entry(settings: PipelineSettings, table_of: TableOf) -> TableSettings | None:
-    """Return the `tables:` entry of a pipeline; if it is invalid and penguin's, that is None."""
-    try:
-        return table_of(settings.name)
-    except ConfigInvalid:
-        if settings.sink.commit is Commit.INLINE:
-            raise
-        return None
-
-
-def table_rules(
-    settings: PipelineSettings, table: TableSettings | None
-) -> tuple[TableSettings, bool]:
-    """Return how penguin treats a pipeline's table, and whether its schema evolution is known."""
-    sink = settings.sink
-    unknown = TableSettings(
-        name=settings.name, table_uri=sink.table_uri, storage_options=sink.storage_options
-    )
-    return table or unknown, table is not None or sink.commit is Commit.INLINE
-
-
-def checks_schema(settings: PipelineSettings, table_of: TableOf) -> Callable[[], None]:
-    """Return the check of a pipeline's declared fields against its table, by penguin's rules.
-
-    A log that cannot be read, or settings of penguin's that it would refuse, are penguin's to tell:
-    they keep nobody from writing files that wait for it.
-    """
-    if settings.infer:
-        return lambda: None  # What is found in the data fits the table, or is rescued.
-    identity = identity_of(settings, run_id="")
-
-    def check() -> None:
-        rules, mode_is_known = table_rules(settings, table_entry(settings, table_of))
-        try:
-            inline.check_schema(
-                rules,
-                identity.table_schema,
-                identity.partition_columns,
-                mode_is_known=mode_is_known,
-            )
-        except SchemaConflict:
-            raise
-        except LakeError as unread:
-            if unread.retryable:
-                raise
-
-    return check

@@ -14,6 +14,7 @@ from lakebed.retry import Backoff, can_help, may_mend
 from lakebed.telemetry.events import (
     Emit,
     LastStepTaken,
+    NextStepDue,
     StepFailed,
     StepFinished,
     StopRequested,
@@ -135,7 +136,9 @@ def run_step(
             continue
         if once:
             break
-        (wait or stop.wait)(interval())
+        seconds = interval()
+        emit(NextStepDue(kind=kind, who=who, seconds=seconds))
+        (wait or stop.wait)(seconds)
     emit(LastStepTaken(kind=kind, who=who))
     return None
 

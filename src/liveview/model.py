@@ -14,16 +14,9 @@ State = Literal["running", "idle", "waiting", "failing", "stopped", "unknown"]
 Health = Literal["ok", "warning", "failing", "unknown"]
 
 FileState = Literal[
-    "in_table",
-    "journaled",
-    "waiting",
-    "running",
-    "failed",
-    "held",
-    "retracted",
-    "missing",
+    "in_table", "journaled", "waiting", "running", "failed", "held", "retracted", "missing",
     "passed_over",
-]
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +27,6 @@ class Freshness:
     worst_secs: float | None = None
     measured_files: int = 0
     since: str | None = None
-    """Entries before this were not looked at; None where nothing was measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,17 +78,16 @@ class CurrentBatch:
     rows: int = 0
     stages: list[Stage] = field(default_factory=list)
     units: list[Unit] = field(default_factory=list)
-    """At most 200, those that run first."""
     units_left_out: int = 0
+    """There are at most 200 units, those that run first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DayVerdict:
-    """Whether everything of a day is in the table."""
+    """Whether everything of a day is in the table; None where that is not known."""
 
     day: str
     complete: bool | None
-    """None where it is not known."""
     sentence: str
 
 
@@ -106,7 +97,6 @@ class PipelineSummary:
 
     name: str
     table: str | None
-    """The name under which penguin knows the table; None where penguin's part is not known."""
     table_uri: str
     sources: list[str]
     hand_off: str
@@ -128,7 +118,7 @@ class PipelineSummary:
     files_24h: int
     bytes_24h: int
     spark: list[float]
-    """Rows per half hour of the last 24 hours, the oldest first."""
+    """Rows per half hour of the last day, the oldest first."""
     yesterday: DayVerdict
 
 
@@ -175,7 +165,7 @@ class Overview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BookLine:
-    """One line of the books of an entry."""
+    """One line of the books of an entry: the first one is the sum of the others."""
 
     label: str
     value: int
@@ -187,7 +177,8 @@ class Batch:
 
     entry: int
     kind: str
-    at: str
+    """`unknown` where the entry cannot be read; `error` says why."""
+    at: str | None
     seconds: float | None
     files: int
     files_failed: int
@@ -202,7 +193,6 @@ class Batch:
     committed_at: str | None
     balanced: bool
     books: list[BookLine]
-    """The first is the sum of the others."""
     error: str | None
 
 
@@ -277,7 +267,6 @@ class PipelineDetail:
     held: list[HeldEntry]
     schema: list[Column]
     note: str | None = None
-    """What is not known, and why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -368,7 +357,7 @@ class SchemaChange:
     """A version of a table that changed its columns."""
 
     version: int
-    at: str
+    at: str | None
     what: str
 
 
@@ -409,19 +398,3 @@ class TableDetail:
     features: list[str]
     note: str | None = None
     """What is not known, and why."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
-    """Why a request was not answered."""
-
-    code: str
-    message: str
-    way_out: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
-    """The document of every answer that is not 200."""
-
-    error: Fault

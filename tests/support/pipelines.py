@@ -5,11 +5,11 @@ from collections.abc import Callable
 from blizzard.discover.schedule import Pace
 from blizzard.execute.runner import Runner
 from blizzard.handoff.publish import FollowEntry, IsCommitted, Publisher
+from blizzard.log_questions import asks_columns
 from blizzard.model.locations import OpenReader, OpenStore
 from blizzard.model.settings import PipelineSettings
 from blizzard.pipeline import Pipeline
 from blizzard.renewal import Compact, DeltaLog, Renew, Renewed
-from blizzard.service import asks_columns
 from lakebed.clock import Clock
 from lakebed.storage.store import Reader, Store
 from lakebed.telemetry.events import Emit

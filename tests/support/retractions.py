@@ -12,12 +12,12 @@ from blizzard.config.load import load
 from blizzard.inspect.audit.findings import Audit
 from blizzard.journal.compaction import SnapshotWriter
 from blizzard.journal.state import read_history
+from blizzard.log_questions import open_reader
 from blizzard.maintain.new_content.content import Reading
 from blizzard.maintain.new_content.replace import exchange_of, replace_rows
 from blizzard.maintain.retract import Found, Retracted, look, retract
 from blizzard.model.files import Location
 from blizzard.model.locations import sink_location
-from blizzard.service import open_reader
 from lakebed.storage.store import Store
 from tests.support.pipelines import pipeline_of
 from tests.support.promotions import Rescued

@@ -8,10 +8,10 @@ import typer
 from rich.console import Console
 
 from blizzard.cli.output import One, chosen, load, open_reader
+from blizzard.log_questions import asks_fates
 from blizzard.maintain.gc import Collected, Found, Kind, LogNames, Piece, collect, look
 from blizzard.model.locations import sink_location
 from blizzard.model.settings import PipelineSettings
-from blizzard.service import asks_fates
 from lakebed.arguments import USAGE, Files, Folders, Outcome, Output, Shape
 from lakebed.clock import Clock
 from lakebed.console import add, columns, console, plural, print_line, say, say_first

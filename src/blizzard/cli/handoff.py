@@ -9,8 +9,8 @@ from blizzard.cli.options import One
 from blizzard.cli.output import chosen, load
 from blizzard.cli.run import results as show
 from blizzard.handoff.switch import TooEarly, set_handoff, too_early
+from blizzard.log_questions import asks_last_committed
 from blizzard.model.settings import PipelineSettings, SinkSettings
-from blizzard.service import asks_last_committed
 from lakebed.arguments import DONE, FAILED, Files, Folders, ForwardingGroup, Outcome
 from lakebed.errors import ObjectMissing
 from lakebed.locations import ByPlace, place_of

@@ -8,9 +8,9 @@ import typer
 
 from blizzard.cli.options import One as One  # noqa: PLC0414 - it comes with the others
 from blizzard.config import load as config
+from blizzard.log_questions import TableOf
+from blizzard.log_questions import open_reader as open_reader  # noqa: PLC0414 - the commands' own
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
-from blizzard.service import TableOf
-from blizzard.service import open_reader as open_reader  # noqa: PLC0414 - the commands' own
 from lakebed.arguments import USAGE, usage_is_checked
 from lakebed.config.files import Given
 from lakebed.errors import ConfigInvalid

@@ -9,11 +9,11 @@ from typing import Annotated
 import typer
 
 from blizzard.cli.output import One, chosen, load, open_reader
+from blizzard.log_questions import asks_fates
 from blizzard.maintain.redo import Found, Wanted, look
 from blizzard.maintain.redo import redo as append_redo
 from blizzard.model.locations import sink_location
 from blizzard.model.settings import PipelineSettings
-from blizzard.service import asks_fates
 from lakebed.arguments import DONE, FAILED, Files, Folders, Outcome, Output, Shape, Sure
 from lakebed.clock import Clock
 from lakebed.console import console, plural, print_line, say, say_first

@@ -14,8 +14,9 @@ from blizzard.inspect.source_status import FEW, FailedFile, SourceStatus
 from blizzard.inspect.status import PipelineStatus, pipeline_status
 from blizzard.inspect.ways_out import way_out
 from blizzard.journal.lease_record import Life
+from blizzard.log_questions import asks_fates
 from blizzard.model.settings import PipelineSettings
-from blizzard.service import asks_fates, open_queue
+from blizzard.service import open_queue
 from lakebed.arguments import DONE, FAILED, Files, Folders, Output, Shape, exit_code_of
 from lakebed.clock import Clock
 from lakebed.console import (

@@ -17,10 +17,10 @@ from blizzard.config import load as config
 from blizzard.execute.spark.cds_archive import require_java
 from blizzard.handoff.dead_letters import dlq_location_of
 from blizzard.handoff.letterbox import Letterbox
+from blizzard.log_questions import TableOf
 from blizzard.model.files import Location
 from blizzard.model.locations import sink_location
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
-from blizzard.service import TableOf
 from lakebed.arguments import DONE, Files, Folders, Output, Shape, exit_code_of, usage_is_checked
 from lakebed.clock import Clock
 from lakebed.config.json_schema import schema_text

@@ -1,35 +1,25 @@
 """`blizzard why`: why a file is not in the table, or how it came there."""
 
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
-from functools import cache
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from blizzard.cli.output import One, chosen, load, open_reader, tables_of
+from blizzard.cli.output import One, chosen, load, tables_of
 from blizzard.cli.surroundings import Surroundings
-from blizzard.inspect.refusal import refusal_of
 from blizzard.inspect.why.answer import Answer, DataFile, Read, Resolution, Retraction
-from blizzard.inspect.why.asked import Asked, KnownFiles
-from blizzard.inspect.why.table_log import LogEntry, LogFile, LogVersion, TableLog
+from blizzard.inspect.why.asked import Asked
 from blizzard.inspect.why.why import why as answers_to
-from blizzard.journal.state import History, read_history
-from blizzard.model.locations import sink_location
+from blizzard.log_questions import TableOf, asked_of
 from blizzard.model.settings import PipelineSettings
-from blizzard.service import TableOf, asks_fates, asks_the_log, checks_schema
 from lakebed.arguments import Files, Folders, Outcome, Output, Shape
 from lakebed.clock import Clock
 from lakebed.console import console, plural, print_lines, say, second
-from lakebed.errors import ObjectMissing
 from lakebed.units import in_words
-from penguin import inline
 
 if TYPE_CHECKING:
-    from penguin.delta.log.search import FileInLog
-    from penguin.delta.log.versions import Commit
+    pass
 
 FEW = 20
 """How many data files are shown to a person."""
@@ -87,85 +77,6 @@ def _asking(
         return opened[settings.name]
 
     return ask
-
-
-def asked_of(
-    settings: PipelineSettings, clock: Clock, table_of: TableOf = lambda _pipeline: None
-) -> Asked:
-    """Open what questions about the files of a pipeline are answered from."""
-    store = None
-    try:
-        store = open_reader(sink_location(settings))
-        history = read_history(store, settings.name)
-    except ObjectMissing:
-        history = History()  # The table's folder does not exist yet, so neither does a journal.
-    return Asked(
-        settings=settings,
-        store=store,
-        known=KnownFiles(store, settings.name, history),
-        log=table_log(settings),
-        open_reader=open_reader,
-        clock=clock,
-        parallelism=os.cpu_count() or 1,
-        refusal=lambda: (
-            None
-            if store is None
-            else refusal_of(
-                settings, store, history, asks_the_log(settings), checks_schema(settings, table_of)
-            )
-        ),
-    )
-
-
-def table_log(settings: PipelineSettings) -> TableLog:
-    """Return what is asked of the table's log; Delta is loaded with the first question."""
-    sink = settings.sink
-    search = cache(lambda: inline.log_search(sink.table_uri, sink.storage_options))
-
-    def entry(pipeline: str, journal: str, sequence: int) -> LogEntry:
-        found = search().entry(pipeline, journal, sequence)
-        return LogEntry(
-            committed=found.committed,
-            version=_version(found.commit),
-            held=found.held,
-            reasons_against=found.reasons_against,
-        )
-
-    return TableLog(
-        entry=cache(entry),
-        files=lambda paths: {
-            path: _log_file(found) for path, found in search().files(paths).items()
-        },
-        fates=asks_fates(settings),
-        retention=lambda: inline.retention(sink.table_uri, sink.storage_options),
-    )
-
-
-def _version(commit: "Commit | None") -> LogVersion | None:
-    if commit is None:
-        return None
-    return LogVersion(
-        version=commit.version,
-        at=_moment(commit.at_ms),
-        operation=commit.operation,
-        writer=commit.writer,
-        entries={one.pipeline: (one.first, one.last) for one in commit.entries},
-    )
-
-
-def _log_file(found: "FileInLog") -> LogFile:
-    return LogFile(
-        in_table=found.standing == "in_table",
-        removed=found.standing == "removed",
-        added_by=_version(found.added),
-        removed_by=_version(found.removed),
-        removed_at=_moment(found.removed_at_ms),
-        rows_moved=found.rows_moved,
-    )
-
-
-def _moment(at_ms: int | None) -> datetime | None:
-    return None if at_ms is None else datetime.fromtimestamp(at_ms / 1000, UTC)
 
 
 def show(answer: Answer) -> None:

@@ -60,6 +60,12 @@ class BatchStarted(Event):
     files: int
     bytes: int
     units: int
+    planned: tuple[tuple[str, int, int], ...] = ()
+    """Each unit: its name, its files and their bytes."""
+
+    def facts(self) -> dict[str, object]:
+        """Return the fields; of the units, how many there are."""
+        return {name: fact for name, fact in Event.facts(self).items() if name != "planned"}
 
     def sentence(self) -> str:
         """Return how much is in hand."""

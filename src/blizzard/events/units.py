@@ -40,6 +40,27 @@ class BatchProgress(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UnitReported(Event):
+    """What one attempt at a unit has done so far."""
+
+    level: ClassVar[Level] = Level.TRACE
+    pipeline: str
+    unit: str
+    files_read: int = 0
+    files_failed: int = 0
+    bytes_read: int = 0
+    records: int = 0
+    bad_lines: int = 0
+
+    def sentence(self) -> str:
+        """Return how far it is."""
+        return (
+            f"{self.pipeline}: unit {self.unit}: {plural(self.files_read, 'file')} read, "
+            f"{plural(self.records, 'record')}"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Work:
     """What units have finished; no event by itself."""
 

@@ -91,11 +91,13 @@ def source_status(
     clock: Clock,
     history: History,
     open_queue: OpenQueue | None = None,
+    listed: bool = True,
 ) -> SourceStatus:
-    """Return how a source stands; a listing that fails is told and hides nothing else."""
-    bases = bases_of(settings, source)
-    failed = sorted(_failed(source, history, bases), key=lambda one: one.path)
-    failed.sort(key=lambda one: one.failed_at, reverse=True)
+    """Return how a source stands; a listing that fails is told and hides nothing else.
+
+    Without being `listed`, it is not known what waits in it.
+    """
+    failed = failed_files(settings, source, history)
     books, name = history.books, source.name
     watermarks = books.watermarks(name)
     told = SourceStatus(
@@ -116,6 +118,8 @@ def source_status(
             else None
         ),
     )
+    if not listed:
+        return told
     try:
         if store is not None:
             at = {source.name: written_out(source.uri)}
@@ -144,6 +148,14 @@ def source_status(
         changed_files=found.count(Reason.CHANGED),
         passed_over=found.amiss,
     )
+
+
+def failed_files(
+    settings: PipelineSettings, source: SourceSettings, history: History
+) -> list[FailedFile]:
+    """Return the files of a source that failed when they were last tried, the newest first."""
+    failed = sorted(_failed(source, history, bases_of(settings, source)), key=lambda one: one.path)
+    return sorted(failed, key=lambda one: one.failed_at, reverse=True)
 
 
 def _failed(

@@ -83,8 +83,12 @@ def pipeline_status(
     machine: Machine | None = None,
     fates: Fates = lambda _names: {},
     open_queue: OpenQueue | None = None,
+    listed: bool = True,
 ) -> PipelineStatus:
-    """Return the status of a pipeline. It is handed readers only, so it cannot write."""
+    """Return the status of a pipeline. It is handed readers only, so it cannot write.
+
+    Without `listed` the sources are not listed, and what waits in them is not known.
+    """
     aside = Aside()
     handoff = None
     store = None
@@ -100,7 +104,13 @@ def pipeline_status(
         writer = writer_status(store, settings.name, machine or this_machine())
         aside = read_aside(store, settings.name, fates)
     sources = _sources(
-        settings, open_reader, store, clock=clock, books=books, open_queue=open_queue
+        settings,
+        open_reader,
+        store,
+        clock=clock,
+        books=books,
+        open_queue=open_queue,
+        listed=listed,
     )
     history, sums = books.history, books.history.books.sums
     committed, fits = committed_entry(store, settings.name, history)
@@ -158,6 +168,7 @@ def _sources(
     clock: Clock,
     books: Books,
     open_queue: OpenQueue | None,
+    listed: bool,
 ) -> tuple[SourceStatus, ...]:
     """Look at every source; names that turn out damaged, or were replaced, are not believed."""
 
@@ -171,6 +182,7 @@ def _sources(
                 clock=clock,
                 history=books.history,
                 open_queue=open_queue,
+                listed=listed,
             )
             for source in settings.sources
         )

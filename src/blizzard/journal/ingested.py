@@ -135,10 +135,16 @@ def to_merge(segments: Sequence[Segment | SegmentRef]) -> int:
     return count
 
 
-def merged(store: Reader, pipeline: str, segments: Sequence[Segment]) -> Iterator[IngestedFile]:
-    """Yield the names of several segments in order, each once, as the newest of them says."""
+def merged(
+    store: Reader, pipeline: str, segments: Sequence[Segment], start: str = ""
+) -> Iterator[IngestedFile]:
+    """Yield the names of several segments in order, each once, as the newest of them says.
+
+    Blocks with nothing but names before `start` are not read.
+    """
     streams = [
-        _aged(read_names(store, pipeline, segment), -age) for age, segment in enumerate(segments)
+        _aged(read_names(store, pipeline, segment, start), -age)
+        for age, segment in enumerate(segments)
     ]
     last = None
     for name, _age in heapq.merge(*streams, key=lambda each: (each[0].key, each[1])):
@@ -147,9 +153,12 @@ def merged(store: Reader, pipeline: str, segments: Sequence[Segment]) -> Iterato
         last = name.key
 
 
-def read_names(store: Reader, pipeline: str, segment: Segment) -> Iterator[IngestedFile]:
-    """Yield the names of one segment in order, a block at a time."""
-    for first in range(0, len(segment.blocks), AHEAD):
+def read_names(
+    store: Reader, pipeline: str, segment: Segment, start: str = ""
+) -> Iterator[IngestedFile]:
+    """Yield the names of one segment in order, from the block on in which `start` would stand."""
+    begin = max(0, bisect_right([block.first for block in segment.blocks], start) - 1)
+    for first in range(begin, len(segment.blocks), AHEAD):
         some = segment.blocks[first : first + AHEAD]
         for body in _read_blocks(store, pipeline, segment, some):
             yield from _decoded(body)

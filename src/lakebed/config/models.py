@@ -319,6 +319,7 @@ class Metrics(Section):
     """Where metrics are served, and to whom; `lakebed.config.addresses` knows whose is which."""
 
     enabled: Flag = False
+    page: Flag = True
     address: Address | None = None
     blizzard_address: Address | None = None
     penguin_address: Address | None = None

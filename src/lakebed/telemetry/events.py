@@ -118,6 +118,20 @@ class StepFinished(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NextStepDue(Event):
+    """A pipeline or table has nothing to do until its next step."""
+
+    level: ClassVar[Level] = Level.TRACE
+    who: str
+    seconds: float
+    kind: PartKind = PartKind.PIPELINE
+
+    def sentence(self) -> str:
+        """Return when the next step comes, if nothing calls for it sooner."""
+        return f"{self.who}: the next look is in {self.seconds:.1f} s"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LastStepTaken(Event):
     """A pipeline or table takes no more steps, as it was asked to."""
 
@@ -139,10 +153,13 @@ class MetricsServed(Event):
     """Metrics and health can be asked for."""
 
     url: str
+    page: bool = False
+    """Whether the live page is there, too."""
 
     def sentence(self) -> str:
         """Return where."""
-        return f"metrics are at {self.url}/metrics, health is at {self.url}/health"
+        page = f", the live page is at {self.url}/" if self.page else ""
+        return f"metrics are at {self.url}/metrics, health is at {self.url}/health{page}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

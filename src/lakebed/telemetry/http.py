@@ -2,7 +2,8 @@
 
 A connection carries one request. It has a deadline for all of it, handshake and answer included,
 and so many bytes for the request. There are only so many connections at a time; more are closed
-unanswered. The work of the program runs in other threads and never waits for a client.
+unanswered. Of an answer that comes in pieces, each piece has a deadline of its own. The work of the
+program runs in other threads and never waits for a client.
 """
 
 import io
@@ -10,8 +11,8 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socketserver import TCPServer
@@ -30,6 +31,26 @@ class Answer:
     status: HTTPStatus
     content_type: str
     body: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
+    pieces: Iterable[bytes] | None = None
+    """What is sent after the body, as it comes; None where the body is all of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What is asked for below a path that is no page."""
+
+    method: str
+    path: str
+    """As it was sent, percent-encoded, without the query."""
+    query: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    trusted: bool = True
+    """Whether it has the token, where one is needed."""
+
+
+Site = Callable[[Request], Answer | None]
+"""Answers what is no page, to every method; None where there is nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +89,10 @@ class PageServer(ThreadingHTTPServer):
         secret: bytes | None = None,
         tls: ssl.SSLContext | None = None,
         limits: HttpLimits | None = None,
+        site: Site | None = None,
     ) -> None:
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        self.pages, self.secret, self.tls = pages, secret, tls
+        self.pages, self.secret, self.tls, self.site = pages, secret, tls, site
         self.limits = limits or HttpLimits()
         self._free = threading.BoundedSemaphore(self.limits.connections)
         super().__init__((host, port), BaseHTTPRequestHandler)  # see finish_request
@@ -155,6 +177,8 @@ class _Handler(BaseHTTPRequestHandler):
         if not super().parse_request():
             return False
         if self.command not in METHODS:
+            if self._ask_site():
+                return False
             body = f"these pages can only be read, with {' or '.join(METHODS)}\n".encode()
             answer = Answer(HTTPStatus.METHOD_NOT_ALLOWED, TEXT, body)
             self._send(answer, {"Allow": ", ".join(METHODS)})
@@ -172,6 +196,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self) -> None:
         page = self.server.pages.get(self.path.partition("?")[0])
+        if page is None and self._ask_site():
+            return
         if page is None:
             body = f"not found; try {' or '.join(self.server.pages)}\n".encode()
             self._send(Answer(HTTPStatus.NOT_FOUND, TEXT, body))
@@ -184,6 +210,25 @@ class _Handler(BaseHTTPRequestHandler):
             answer = Answer(HTTPStatus.UNAUTHORIZED, TEXT, body)
             self._send(answer, {"WWW-Authenticate": "Bearer"})
 
+    def _ask_site(self) -> bool:
+        """Answer what is no page, if there is something to answer."""
+        path, _, query = self.path.partition("?")
+        if self.server.site is None or path in self.server.pages:
+            return False
+        trusted = may_read(self.headers.get("Authorization", ""), self.server.secret)
+        answer = self.server.site(
+            Request(
+                method=self.command,
+                path=path,
+                query=query,
+                headers={name.lower(): value for name, value in self.headers.items()},
+                trusted=trusted,
+            )
+        )
+        if answer is not None:
+            self._send(answer, answer.headers)
+        return answer is not None
+
     def _send(self, answer: Answer, headers: Mapping[str, str] | None = None) -> None:
         # The time for sending is one limit for all of it, not one for each piece.
         self.connection.settimeout(max(0.001, self._end - time.monotonic()))
@@ -191,8 +236,13 @@ class _Handler(BaseHTTPRequestHandler):
         for name, value in (headers or {}).items():
             self.send_header(name, value)
         self.send_header("Content-Type", answer.content_type)
-        self.send_header("Content-Length", str(len(answer.body)))
+        if answer.pieces is None:
+            self.send_header("Content-Length", str(len(answer.body)))
         self.send_header("X-Content-Type-Options", "nosniff")
         self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(answer.body)
+        if self.command == "HEAD":
+            return
+        self.wfile.write(answer.body)
+        for piece in answer.pieces or ():
+            self.connection.settimeout(self.server.limits.request_secs)
+            self.wfile.write(piece)

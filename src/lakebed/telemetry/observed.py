@@ -11,6 +11,7 @@ from lakebed.telemetry.measures import Spec
 
 if TYPE_CHECKING:
     from lakebed.telemetry.http import HttpLimits
+    from lakebed.telemetry.live_page import LivePage
 
 
 @contextmanager
@@ -25,13 +26,14 @@ def observed(
     seconds: Callable[[], float],
     guard: Guard | None = None,
     limits: "HttpLimits | None" = None,
+    page: "LivePage | None" = None,
 ) -> Iterator[Emit]:
     """Serve metrics and health while the block runs; yield the emitter that feeds them and the log.
 
     `parts` are watched, each with the seconds between two looks for work. Those `beside` them have
     metrics and no health of their own. Without an address
     nothing is served. An address that cannot be listened on is a fault of the configuration, at the
-    key that it came from.
+    key that it came from. The live page is served there, too, where there is one.
     """
     if address is None:
         yield log
@@ -54,7 +56,15 @@ def observed(
         for sign in event.signs():
             health.note(sign)
 
-    with serve(address, metrics, health, key=key, guard=guard, limits=limits) as url:
-        emit = shared(log, measured, heeded)
-        emit(MetricsServed(url=url))
-        yield emit
+    with serve(address, metrics, health, key=key, guard=guard, limits=limits, site=page) as url:
+        if page is None:
+            emit = shared(log, measured, heeded)
+        else:
+            page.log_to(log)
+            emit = shared(log, measured, heeded, page.emit)
+        emit(MetricsServed(url=url, page=page is not None))
+        try:
+            yield emit
+        finally:
+            if page is not None:
+                page.close()

@@ -1,4 +1,7 @@
-"""Metrics and health over HTTP: `GET /metrics` and `GET /health`, while a program runs."""
+"""Metrics and health over HTTP: `GET /metrics` and `GET /health`, while a program runs.
+
+What else is served on the same address, the live page, is handed in as a site.
+"""
 
 import errno
 import json
@@ -11,7 +14,7 @@ from lakebed.errors import ConfigInvalid
 from lakebed.telemetry.credentials import secret_of, tls_of
 from lakebed.telemetry.guard import Guard
 from lakebed.telemetry.health import Health
-from lakebed.telemetry.http import Answer, HttpLimits, Page, PageServer
+from lakebed.telemetry.http import Answer, HttpLimits, Page, PageServer, Site
 from lakebed.telemetry.prometheus import Metrics
 
 SHUTDOWN_SECS = 0.2
@@ -26,6 +29,7 @@ def serve(
     key: str = "metrics.address",
     guard: Guard | None = None,
     limits: HttpLimits | None = None,
+    site: Site | None = None,
 ) -> Iterator[str]:
     """Serve on an address until the block ends, and yield the URL; port 0 takes a free one."""
     host, _colon, port = address.rpartition(":")
@@ -39,6 +43,7 @@ def serve(
             secret=secret,
             tls=tls,
             limits=limits,
+            site=site,
         )
     except OSError as cause:
         raise ConfigInvalid([_cannot_listen(key, address, cause)]) from cause

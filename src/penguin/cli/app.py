@@ -90,10 +90,12 @@ def run(
     emit = _log(log_level, log_format)
     if dry_run:
         raise typer.Exit(_explain(settings, output))
+    from lakebed.telemetry.live_page import live_page  # noqa: PLC0415
     from lakebed.telemetry.observed import observed  # noqa: PLC0415
     from penguin.cli.surroundings import Surroundings  # noqa: PLC0415
     from penguin.metrics import METRICS  # noqa: PLC0415
 
+    parts = {Part(PartKind.TABLE, table.name): table.poll_interval for table in settings.tables}
     with (
         usage_is_checked(log_format),
         observed(
@@ -102,10 +104,9 @@ def run(
             key=settings.metrics_key,
             guard=settings.metrics_guard,
             specs=METRICS,
-            parts={
-                Part(PartKind.TABLE, table.name): table.poll_interval for table in settings.tables
-            },
+            parts=parts,
             seconds=time.time,
+            page=live_page("penguin", settings, files, folders, tuple(parts)),
         ) as told,
     ):
         around = context.find_object(Surroundings) or Surroundings()

@@ -185,6 +185,24 @@ class Snapshot:
         with translated(self._store):
             return len(self._handle.file_uris()), self._handle.count()
 
+    def totals(self) -> tuple[int, int, int | None]:
+        """Return the files, their bytes and their rows; None where a file has no count of its rows.
+
+        Rows that a deletion vector hides are counted.
+        """
+        import pyarrow as pa  # noqa: PLC0415
+        import pyarrow.compute as pc  # noqa: PLC0415
+
+        with translated(self._store):
+            files = pa.table(self._handle.get_add_actions())
+        rows = files.column("num_records") if "num_records" in files.column_names else None
+        counted = rows is not None and not rows.null_count
+        return (
+            files.num_rows,
+            pc.sum(files.column("size_bytes")).as_py() or 0,
+            (pc.sum(rows).as_py() or 0) if counted else None,
+        )
+
     def first_rows(self, columns: tuple[str, ...], count: int) -> tuple[tuple[object, ...], ...]:
         """Read some rows, whichever come first."""
         import pyarrow as pa  # noqa: PLC0415

@@ -109,12 +109,14 @@ def table_status(
     *,
     count_ignored: bool = True,
     open_catalog: OpenCatalog | None = None,
+    everything: bool = True,
 ) -> TableStatus:
     """Return the status of a table, from the same look and the same plan as the next step's.
 
     To count files that nobody searches for takes a listing of all folders: it can be left out.
+    Without `everything` the journals are read up to the next commit's worth, not to their ends.
     """
-    shown = explain(settings, store, everything=True, clock=Clock(now.timestamp))
+    shown = explain(settings, store, everything=everything, clock=Clock(now.timestamp))
     return TableStatus(
         version=shown.view.version,
         last_commit=None if shown.view.version is None else _last(store, shown.view.version),

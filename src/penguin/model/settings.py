@@ -56,3 +56,5 @@ class PenguinSettings:
     """The key that says where, or that would say otherwise."""
     metrics_guard: Guard = field(default_factory=Guard)
     """Who may read them, and how they travel."""
+    metrics_page: bool = True
+    """Whether the live page is served with them."""

@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 
 from blizzard.handoff.commit_lag import CommitsBehind
+from blizzard.log_questions import asks_retention
 from blizzard.model.settings import SinkSettings
-from blizzard.service import asks_retention
 from lakebed.clock import Clock
 from lakebed.documents.entry import Receipt, encode
 from lakebed.errors import LakeError

@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 from deltalake import DeltaTable
 
+from blizzard.log_questions import asks_fates
 from blizzard.maintain.gc import look
-from blizzard.service import asks_fates
 from penguin import inline
 from tests.support.builders import entries
 from tests.support.promotions import ID, PRICE, Rescued

@@ -2,9 +2,9 @@
 
 import pytest
 
+from blizzard.log_questions import asks_columns
 from blizzard.maintain import bad_lines
 from blizzard.maintain.bad_lines import NotReplayed, replay
-from blizzard.service import asks_columns
 from lakebed.clock import Clock
 from lakebed.types import Handoff
 from tests.support.builders import entries

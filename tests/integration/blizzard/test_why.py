@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from blizzard.cli.why import asked_of
 from blizzard.inspect.why.why import why
+from blizzard.log_questions import asked_of
 from tests.support.builders import ndjson, put, tree
 from tests.support.commands import Desk as PlainDesk
 from tests.support.commands import told

@@ -10,10 +10,11 @@ from blizzard.cli.dlq.bad_lines import word_for
 from blizzard.cli.output import One, load, tables_of, the_one
 from blizzard.cli.surroundings import Surroundings
 from blizzard.events import SparkStarting
+from blizzard.log_questions import asks_columns
 from blizzard.maintain.bad_lines import Done, discard, look, meant_lines, replay
 from blizzard.model.locations import sink_location
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
-from blizzard.service import SPARK_SAID, asks_columns
+from blizzard.service import SPARK_SAID
 from lakebed.arguments import (
     DONE,
     FAILED,

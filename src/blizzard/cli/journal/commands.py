@@ -9,9 +9,9 @@ from blizzard.cli.journal.new import begin_anew
 from blizzard.cli.output import One, chosen, load, open_reader, the_one
 from blizzard.cli.surroundings import Surroundings
 from blizzard.inspect.entries import Kept, entry_of, last_entries
+from blizzard.log_questions import asks_fates
 from blizzard.model.locations import sink_location
 from blizzard.model.settings import PipelineSettings
-from blizzard.service import asks_fates
 from lakebed.arguments import (
     DONE,
     FAILED,

@@ -13,11 +13,11 @@ from blizzard.journal.journal import identity_of
 from blizzard.journal.lease import refuse_while_alive_here, refuse_while_written, turn_of
 from blizzard.journal.lease_record import LeaseRecord, this_machine
 from blizzard.journal.state import History, read_history
+from blizzard.log_questions import asks_last_committed
 from blizzard.maintain.new_journal import Renewed, begin_empty, take_over
 from blizzard.maintain.old_journal import check_past, past_of
 from blizzard.model.locations import sink_location
 from blizzard.model.settings import PipelineSettings
-from blizzard.service import asks_last_committed
 from lakebed.arguments import DONE, FAILED, Output, ends_on_error
 from lakebed.clock import Clock
 from lakebed.console import INLINED, plural, print_line, say

@@ -16,6 +16,7 @@ from blizzard.events import (
     FilesCompacted,
 )
 from blizzard.execute.runner import Rewriter, Runner
+from blizzard.log_questions import table_entry
 from blizzard.maintain.compacting.compact import Compacted, Partition, look
 from blizzard.maintain.compacting.compact import compact as put_together
 from blizzard.maintain.compacting.origins import KnownOrigins
@@ -24,7 +25,7 @@ from blizzard.model.locations import sink_location
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
 from blizzard.plan.small_files import Group
 from blizzard.renewal import Compact
-from blizzard.service import CompactOf, table_entry
+from blizzard.service import CompactOf
 from lakebed.arguments import (
     DONE,
     FAILED,

@@ -11,8 +11,9 @@ from blizzard.cli.output import One, load, open_reader, tables_of, the_one
 from blizzard.cli.rows.erased import show
 from blizzard.cli.rows.rewriting import commit, rewriter, table_log
 from blizzard.cli.surroundings import Surroundings
-from blizzard.cli.why import table_log as log_questions
 from blizzard.inspect.trace import named_by, uri_of
+from blizzard.log_questions import table_entry
+from blizzard.log_questions import table_log as log_questions
 from blizzard.maintain.erasing.erase import Erased, FileWithRows, Origins, OriginsOf, look
 from blizzard.maintain.erasing.erase import erase as append_erasure
 from blizzard.maintain.erasing.still_held import (
@@ -26,7 +27,6 @@ from blizzard.maintain.erasing.still_held import (
 from blizzard.model.locations import sink_location
 from blizzard.model.predicate import parse
 from blizzard.model.settings import PipelineSettings
-from blizzard.service import table_entry
 from lakebed.arguments import (
     DONE,
     FAILED,

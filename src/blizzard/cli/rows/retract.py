@@ -9,13 +9,13 @@ import typer
 from blizzard.cli.output import One, load, open_reader, tables_of, the_one
 from blizzard.cli.rows.rewriting import commit, reading_of, rewriter, table_log
 from blizzard.cli.surroundings import Surroundings
+from blizzard.log_questions import table_entry
 from blizzard.maintain.new_content.replace import exchange_of, replace_rows
 from blizzard.maintain.retract import Retracted, look
 from blizzard.maintain.retract import retract as append_retraction
 from blizzard.model.locations import sink_location
 from blizzard.model.rewriting import ActiveFile
 from blizzard.model.settings import PipelineSettings
-from blizzard.service import table_entry
 from lakebed.arguments import (
     DONE,
     FAILED,

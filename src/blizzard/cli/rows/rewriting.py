@@ -6,6 +6,13 @@ from contextlib import contextmanager
 from blizzard.cli.surroundings import Surroundings
 from blizzard.events import SparkStarting
 from blizzard.execute.runner import Rewriter, Runner
+from blizzard.log_questions import (
+    asks_columns,
+    asks_fates,
+    asks_last_committed,
+    open_reader,
+    table_rules,
+)
 from blizzard.maintain.new_content.content import Reading
 from blizzard.maintain.new_content.replace import renew
 from blizzard.maintain.replacing import TableLog, TableNow
@@ -13,16 +20,7 @@ from blizzard.model.files import SourceFile
 from blizzard.model.rewriting import ActiveFile
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
 from blizzard.renewal import Renew, Renewed
-from blizzard.service import (
-    SPARK_SAID,
-    RenewOf,
-    ServiceRunner,
-    asks_columns,
-    asks_fates,
-    asks_last_committed,
-    open_reader,
-    table_rules,
-)
+from blizzard.service import SPARK_SAID, RenewOf, ServiceRunner
 from lakebed.clock import Clock
 from lakebed.layout import TablePath
 from lakebed.storage.store import Store

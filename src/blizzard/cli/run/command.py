@@ -18,14 +18,16 @@ from blizzard.cli.run.progress_bar import Display
 from blizzard.cli.surroundings import Surroundings
 from blizzard.execute.spark.cds_archive import require_java
 from blizzard.handoff.held_rows import Aside, read_aside
+from blizzard.log_questions import TableOf, asks_fates, open_reader
 from blizzard.metrics import METRICS
 from blizzard.model.locations import sink_location
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
-from blizzard.service import Service, TableOf, asks_fates, open_reader
+from blizzard.service import Service
 from lakebed.arguments import DONE, FAILED, Output, exit_code_of, usage_is_checked
 from lakebed.errors import LakeError
 from lakebed.telemetry.events import Emit, shared
 from lakebed.telemetry.health import Part, PartKind
+from lakebed.telemetry.live_page import live_page
 from lakebed.telemetry.logs import LogFormat, LogLevel, log_events
 from lakebed.telemetry.observed import observed
 from lakebed.types import Commit
@@ -52,6 +54,11 @@ def run_pipelines(
     if dry_run:
         table_of = tables_of(settings, files, folders)
         return dry_run_plan(settings.pipelines, output, table_of, log_format)
+    parts = {
+        Part(PartKind.PIPELINE, each.name): each.poll_interval + settings.poll_jitter
+        for each in settings.pipelines
+    }
+    inline = _tables_committed_inline(settings)
     with (
         usage_is_checked(log_format),
         observed(
@@ -60,12 +67,10 @@ def run_pipelines(
             key=settings.metrics_key,
             guard=settings.metrics_guard,
             specs=METRICS + PENGUIN_METRICS,
-            parts={
-                Part(PartKind.PIPELINE, each.name): each.poll_interval + settings.poll_jitter
-                for each in settings.pipelines
-            },
-            beside=_tables_committed_inline(settings),
+            parts=parts,
+            beside=inline,
             seconds=time.time,
+            page=live_page("blizzard", settings, files, folders, (*parts, *inline)),
         ) as told,
     ):
         require_java(os.environ)

@@ -10,11 +10,12 @@ from blizzard.cli.output import open_reader
 from blizzard.discover.skip_reason import IN_WORDS, SkippedFile, SkipSummary
 from blizzard.inspect.explain import Explanation, explain
 from blizzard.inspect.queue_status import QueueStatus, queues_of
+from blizzard.log_questions import TableOf, asks_retention, asks_the_log, checks_schema
 from blizzard.model.files import SourceFile, WorkUnit
 from blizzard.model.locations import source_uris_of
 from blizzard.model.settings import PipelineSettings
 from blizzard.model.source.forecast import weight
-from blizzard.service import TableOf, asks_retention, asks_the_log, checks_schema, open_queue
+from blizzard.service import open_queue
 from lakebed.arguments import Outcome, Output, exit_code_of
 from lakebed.clock import Clock
 from lakebed.console import INLINED, add, columns, console, plural, print_line, say, second

@@ -14,9 +14,9 @@ from blizzard.inspect.columns import PresentColumns, differences, present_column
 from blizzard.inspect.explain import explain
 from blizzard.inspect.guess.fields import GuessedColumn, columns_in
 from blizzard.inspect.guess.forms import Record, records_in
+from blizzard.log_questions import TableOf, table_rules
 from blizzard.model.locations import sink_location, source_location
 from blizzard.model.settings import PipelineSettings
-from blizzard.service import TableOf, table_rules
 from lakebed.arguments import (
     FAILED,
     USAGE,

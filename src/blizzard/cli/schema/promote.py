@@ -8,13 +8,13 @@ import typer
 from blizzard.cli.output import One, load, open_reader, tables_of, the_one
 from blizzard.cli.rows.rewriting import commit, rewriter, table_log
 from blizzard.cli.surroundings import Surroundings
+from blizzard.log_questions import table_entry
 from blizzard.maintain.promote import Promoted, Wanted, look
 from blizzard.maintain.promote import promote as append_promotion
 from blizzard.maintain.replacing import TableLog
 from blizzard.model.locations import sink_location
 from blizzard.model.rewriting import ActiveFile
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
-from blizzard.service import table_entry
 from lakebed.arguments import (
     DONE,
     FAILED,

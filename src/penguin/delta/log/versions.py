@@ -9,6 +9,7 @@ from lakebed.documents.reading import parse_json
 from lakebed.layout import log_version
 from lakebed.storage.store import Reader
 from penguin.delta.file_names import naming
+from penguin.model.delta_types import type_name
 
 END_OF_TIME = 253_402_300_800_000
 """The milliseconds of the year 10000."""
@@ -39,6 +40,9 @@ class Commit:
     files_removed: int = 0
     rows_added: int | None = field(default=0)
     """Rows of new data; None where a file was added without a count."""
+    bytes_added: int = 0
+    columns: Mapping[str, str] | None = None
+    """The types of all columns by name, where the version says what the table is."""
     files_rewritten: int = 0
     """Files that a promotion put in the place of others, with the same rows."""
     files_held: int = 0
@@ -80,19 +84,23 @@ def added_in(store: Reader, newest: int, names: Collection[str]) -> dict[str, in
 def read_commit(version: int, body: bytes) -> Commit:
     """Read one version. A line that is not an action is skipped: this is only for display."""
     told: Mapping[str, Any] = {}
-    added = removed = 0
+    added = removed = size = 0
     rows: int | None = 0
+    columns: Mapping[str, str] | None = None
     for action in _actions(body):
         match action:
             case {"commitInfo": dict(info)}:
                 told = info
             case {"add": dict(file)}:
                 added += 1
+                size += _number(file.get("size")) or 0
                 if file.get("dataChange", True):
                     count = _rows(file.get("stats"))
                     rows = None if rows is None or count is None else rows + count
             case {"remove": dict()}:
                 removed += 1
+            case {"metaData": {"schemaString": str(schema)}}:
+                columns = _columns(schema)
     files_rewritten, rows_rewritten = _rewritten(told.get("penguin"))
     return Commit(
         version=version,
@@ -104,6 +112,8 @@ def read_commit(version: int, body: bytes) -> Commit:
         files_added=added,
         files_removed=removed,
         rows_added=None if rows is None else max(0, rows - rows_rewritten),
+        bytes_added=size,
+        columns=columns,
         files_rewritten=files_rewritten,
         files_held=_named(told.get("penguin"), "held"),
         files_released=_named(told.get("penguin"), "released"),
@@ -136,6 +146,13 @@ def _actions(body: bytes) -> Iterator[object]:
             yield parse_json(line)
         except ValueError:
             continue
+
+
+def _columns(schema: str) -> dict[str, str] | None:
+    try:
+        return {one["name"]: type_name(one["type"]) for one in parse_json(schema)["fields"]}
+    except (ValueError, KeyError, TypeError):
+        return None
 
 
 def _rows(stats: object) -> int | None:

@@ -1,0 +1,179 @@
+"""What has landed on each day, or in each partition, against what is in the table. Pure.
+
+Every file that landed is counted once: `landed` is the sum of all states.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from blizzard.inspect.files.standing import DONE, FileStanding, FileState
+from lakebed.units import in_words, is_are, plural
+
+By = Literal["day", "partition"]
+UNKNOWN = "unknown"
+"""The day of files of which nobody knows when they landed, or the partition of those without."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowCount:
+    """What was read of some files."""
+
+    rows: int = 0
+    bad_lines: int = 0
+    """Lines that were set aside in quarantine, whatever became of them since."""
+    unknown: int = 0
+    """Files of which the journal does not say it: they were read under an earlier one."""
+
+    def plus(self, other: "RowCount") -> "RowCount":
+        """Return the sum of two."""
+        return RowCount(
+            rows=self.rows + other.rows,
+            bad_lines=self.bad_lines + other.bad_lines,
+            unknown=self.unknown + other.unknown,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """The files of one day, or of one partition."""
+
+    name: str
+    """The day, such as `2024-01-01`, the partition, such as `date=2024-01-01`, or `unknown`."""
+    landed: int = 0
+    in_table: int = 0
+    journaled: int = 0
+    held: int = 0
+    discarded: int = 0
+    failed: int = 0
+    waiting: int = 0
+    changed: int = 0
+    retracted: int = 0
+    deleted: int = 0
+    """Of those that landed: no longer in their source."""
+    bytes: int = 0
+    rows: int | None = None
+    """Rows that were read from them; None where that was not counted."""
+    bad_lines: int | None = None
+    uncounted: int = 0
+    """Files whose rows the journal does not say."""
+    complete: bool | None = None
+    """Whether nothing more is to come; None where the sources could not be listed."""
+    sentence: str = ""
+    """The same in words."""
+
+    @property
+    def missing(self) -> int:
+        """Count the files of which something is still to come."""
+        return self.landed - sum(self.count(state) for state in DONE)
+
+    def count(self, state: FileState) -> int:
+        """Count the files in a state."""
+        number: int = getattr(self, state.value)
+        return number
+
+
+@dataclass(slots=True)
+class DayBooks:
+    """Counts files by day or by partition, as they are met."""
+
+    by: By = "day"
+    files: dict[str, Counter[FileState]] = field(default_factory=dict)
+    sizes: Counter[str] = field(default_factory=Counter)
+    deleted: Counter[str] = field(default_factory=Counter)
+
+    def name_of(self, one: FileStanding) -> str:
+        """Return under which day or partition a file is counted."""
+        return (one.day if self.by == "day" else one.partition) or UNKNOWN
+
+    def add(self, one: FileStanding) -> None:
+        """Count a file."""
+        name = self.name_of(one)
+        self.files.setdefault(name, Counter())[one.state] += 1
+        self.sizes[name] += one.size
+        self.deleted[name] += one.deleted
+
+    def take(self, other: "DayBooks") -> None:
+        """Add what another has counted."""
+        for name, states in other.files.items():
+            self.files.setdefault(name, Counter()).update(states)
+        self.sizes.update(other.sizes)
+        self.deleted.update(other.deleted)
+
+    def group(
+        self,
+        name: str,
+        *,
+        listed: bool,
+        today: str | None = None,
+        counted: RowCount | None = None,
+    ) -> Group:
+        """Return what there is of a day or a partition; `listed` is whether all was seen."""
+        states = self.files.get(name, Counter())
+        bare = Group(
+            name=name,
+            landed=states.total(),
+            deleted=self.deleted[name],
+            bytes=self.sizes[name],
+            rows=None if counted is None else counted.rows,
+            bad_lines=None if counted is None else counted.bad_lines,
+            uncounted=0 if counted is None else counted.unknown,
+            in_table=states[FileState.IN_TABLE],
+            journaled=states[FileState.JOURNALED],
+            held=states[FileState.HELD],
+            discarded=states[FileState.DISCARDED],
+            failed=states[FileState.FAILED],
+            waiting=states[FileState.WAITING],
+            changed=states[FileState.CHANGED],
+            retracted=states[FileState.RETRACTED],
+        )
+        return with_verdict(bare, listed=listed, so_far=name == today)
+
+
+def with_verdict(group: Group, *, listed: bool, so_far: bool) -> Group:
+    """Return a group with the answer to whether everything of it is in."""
+    if not listed:
+        return replace(
+            group,
+            complete=None,
+            sentence=f"whether everything of {group.name} is in is not known: not every source "
+            "can be listed",
+        )
+    complete = not group.missing
+    return replace(group, complete=complete, sentence=_sentence(group, so_far=so_far))
+
+
+_MISSING = (
+    (FileState.WAITING, "{count} {are} waiting to be read"),
+    (FileState.FAILED, "{count} failed"),
+    (FileState.JOURNALED, "{count} {are} waiting for penguin"),
+    (FileState.HELD, "penguin holds rows of {count}"),
+    (FileState.CHANGED, "{count} changed after being read, and the new content is not read"),
+)
+_ASIDE = (
+    (FileState.RETRACTED, "{count} {were} retracted"),
+    (FileState.DISCARDED, "{count} {were} discarded"),
+)
+
+
+def _sentence(group: Group, *, so_far: bool) -> str:
+    what = f"{group.name} so far" if so_far else group.name
+    if not group.landed:
+        return f"no file of {what} has landed"
+    files = plural(group.landed, "file")
+    if group.missing:
+        return f"not everything of {what} is in: of {files}, {_counts(group, _MISSING)}"
+    rows = "" if group.rows is None else f", {plural(group.rows, 'row')}"
+    aside = _counts(group, _ASIDE)
+    but = f"; {aside} by an operator" if aside else ""
+    return f"everything of {what} is in: {files}{rows}, {in_words(group.bytes)}{but}"
+
+
+def _counts(group: Group, words: tuple[tuple[FileState, str], ...]) -> str:
+    """Return in words how many files are in some states; states without files are left out."""
+    counts = ((group.count(state), text) for state, text in words)
+    return ", ".join(
+        text.format(count=f"{count:,}", are=is_are(count), were="was" if count == 1 else "were")
+        for count, text in counts
+        if count
+    )

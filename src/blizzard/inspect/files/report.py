@@ -1,0 +1,315 @@
+"""The reconciliation of a pipeline: what landed in its sources against what is in its table.
+
+The journal's names and sums say what was read, the receipt what is committed, and a listing what
+landed and when. Entries are read only for rows, and only those of the files that are asked for.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from typing import Generic
+
+from blizzard.discover.skip_reason import SkipSummary
+from blizzard.handoff.held_rows import GONE, Fates, read_aside
+from blizzard.inspect.books import Books
+from blizzard.inspect.files.entry_rows import EntryRows
+from blizzard.inspect.files.reconcile import By, DayBooks, Group, RowCount
+from blizzard.inspect.files.standing import FileStanding, FileState, Progress
+from blizzard.inspect.files.survey import Collected, DayOf, Survey
+from blizzard.inspect.status import committed_entry
+from blizzard.journal.ingested import SegmentBroken
+from blizzard.journal.state import History
+from blizzard.model.locations import OpenReader, sink_location
+from blizzard.model.settings import PipelineSettings, SourceSettings
+from lakebed.clock import Clock
+from lakebed.documents.pending_meta import HeldMeta
+from lakebed.errors import LakeError, ObjectMissing
+from lakebed.journal import JournalReader
+from lakebed.locations import written_out
+from lakebed.storage.store import Reader
+
+DAYS = 31
+"""How many days are told one by one, unless others are asked for."""
+READ = (FileState.IN_TABLE, FileState.JOURNALED, FileState.HELD, FileState.DISCARDED)
+"""Files whose rows are counted: they were read, as the objects that they are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """Which files are meant, and how they are counted."""
+
+    by: By = "day"
+    days: tuple[str, ...] = ()
+    """The days that are told, such as `2024-01-01`; empty for the last `most` ones."""
+    prefix: str = ""
+    """What the paths below their source begin with."""
+    source: str | None = None
+    """The one source that is looked at; None for all."""
+    partition: str | None = None
+    """A partition such as `date=2024-01-01`, or only a value of it; None for all."""
+    rows: bool = True
+    """Whether rows are counted: the entries of the files that are told are read for it."""
+    most: int = DAYS
+    """The most days or partitions that are told, the newest first."""
+
+    def window(self, now: datetime) -> tuple[str, ...]:
+        """Return the days that are told, the newest first."""
+        last = (f"{now - timedelta(days=ago):%Y-%m-%d}" for ago in range(self.most))
+        return tuple(sorted(set(self.days), reverse=True)) or tuple(last)
+
+    def means(self, partition: str | None) -> bool:
+        """Whether a partition is asked about."""
+        if self.partition is None:
+            return True
+        parts = (partition or "").split("/")
+        values = {part.partition("=")[2] for part in parts}
+        return self.partition == partition or self.partition in {*parts, *values}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reconciliation:
+    """What landed in the sources of a pipeline, and what of it is in the table."""
+
+    pipeline: str
+    table_uri: str
+    by: By
+    groups: tuple[Group, ...]
+    """The newest day first; a day that was asked for is there, also without files."""
+    left_out: int = 0
+    """Files of older days, or of more partitions, that are not told."""
+    passed_over: tuple[SkipSummary, ...] = ()
+    """Names in the sources that cannot be read, by the reason."""
+    errors: tuple[str, ...] = ()
+    """Why something is not known: whether a day is complete is not, then."""
+
+    def day(self, name: str) -> Group | None:
+        """Return one of the days that were told."""
+        return next((group for group in self.groups if group.name == name), None)
+
+
+@dataclass(slots=True)
+class Counted:
+    """Counts the files of a source that are asked about, and whose rows are to be counted."""
+
+    question: Question
+    days: frozenset[str]
+    books: DayBooks
+    read: dict[str, dict[int, list[str]]] = field(default_factory=dict)
+    """By day or partition, the keys of files that entries have read."""
+    left_out: int = 0
+
+    def add(self, one: FileStanding) -> None:
+        """Take notice of a file."""
+        question = self.question
+        if not question.means(one.partition):
+            return
+        if (question.by == "day" or question.days) and one.day not in self.days:
+            self.left_out += 1
+            return
+        self.books.add(one)
+        if question.rows and one.entry is not None and one.state in READ:
+            name = self.books.name_of(one)
+            self.read.setdefault(name, {}).setdefault(one.entry, []).append(one.key)
+
+
+@dataclass(slots=True)
+class Reconciler:
+    """Repeated reconciliations of one pipeline; what entries said once is not read again."""
+
+    settings: PipelineSettings
+    open_reader: OpenReader
+    clock: Clock
+    fates: Fates = lambda _names: {}
+    books: Books = field(default_factory=Books)
+    _rows: EntryRows | None = None
+
+    def reconcile(self, question: Question) -> Reconciliation:
+        """Return what landed and what of it is in the table. Nothing is written."""
+        days = question.window(self.clock.now())
+        looked = self.look(
+            question, lambda: Counted(question, frozenset(days), DayBooks(by=question.by))
+        )
+        total = DayBooks(by=question.by)
+        for one in looked.collected:
+            total.take(one.books)
+        asked = question.days if question.by == "day" else ()
+        names = sorted({*total.files, *asked}, reverse=True)
+        told, beyond = names[: question.most], names[question.most :]
+        rows = self._rows_of(told, looked.collected) if question.rows else {}
+        errors = looked.errors
+        today = f"{self.clock.now():%Y-%m-%d}"
+        return Reconciliation(
+            pipeline=self.settings.name,
+            table_uri=self.settings.sink.table_uri,
+            by=question.by,
+            groups=tuple(
+                total.group(
+                    name,
+                    listed=not errors,
+                    today=today,
+                    counted=rows.get(name, RowCount()) if question.rows else None,
+                )
+                for name in told
+            ),
+            left_out=sum(one.left_out for one in looked.collected)
+            + sum(total.files[name].total() for name in beyond),
+            passed_over=looked.passed_over,
+            errors=errors,
+        )
+
+    def look(self, question: Question, collect: Callable[[], Collected]) -> "Looked[Collected]":
+        """Tell a collector for each source of its files; one that cannot be listed hides no other.
+
+        Names that turn out damaged, or were replaced, are not believed.
+        """
+        store = self._open()
+        for _try in range(2):
+            try:
+                return self._look(store, question, collect)
+            except SegmentBroken as broken:
+                if store is None:
+                    raise
+                self.books.read_again(store, self.settings.name, broken)
+        return self._look(store, question, collect)
+
+    def _open(self) -> Reader | None:
+        try:
+            store = self.open_reader(sink_location(self.settings))
+        except ObjectMissing:
+            return None  # The table's folder does not exist yet, so neither does a journal.
+        self.books.read(store, self.settings.name)
+        if self._rows is None:
+            self._rows = EntryRows(JournalReader(store, self.settings.name))
+        return store
+
+    def _look(
+        self, store: Reader | None, question: Question, collect: Callable[[], Collected]
+    ) -> "Looked[Collected]":
+        progress, errors = self._progress(store)
+        survey = Survey(
+            settings=self.settings,
+            open_reader=self.open_reader,
+            store=store,
+            history=self.books.history,
+            progress=progress,
+            clock=self.clock,
+            written=self._written(question.window(self.clock.now())),
+        )
+        looked: Looked[Collected] = Looked(errors=errors)
+        for source in self.settings.sources:
+            if question.source in (None, source.name):
+                looked.add(survey, source, question.prefix, collect)
+        return looked
+
+    def _progress(self, store: Reader | None) -> tuple[Progress, tuple[str, ...]]:
+        """Return how far files that were read have come, and why that is not known for sure."""
+        history = self.books.history
+        committed, fits = committed_entry(store, self.settings.name, history)
+        if store is None or committed is None:
+            return Progress(committed=None), ()
+        aside = read_aside(store, self.settings.name, self.fates)
+        retracted, error = self._retracted(store, committed)
+        errors = [aside.error, error]
+        if not fits:
+            errors.append(
+                f"entry {committed} is committed, but the journal does not have it as it was"
+            )
+        keys = _Keys(self.settings, history)
+        progress = Progress(
+            committed=committed,
+            held=keys.of(aside.held),
+            discarded=keys.of(aside.discarded),
+            retracted=retracted,
+        )
+        return progress, tuple(one for one in errors if one is not None)
+
+    def _retracted(self, store: Reader, committed: int) -> tuple[dict[str, int], str | None]:
+        """Return the files whose rows were taken out, by the entries that did."""
+        made = {
+            int(entry): one.mark
+            for entry, one in self.books.history.books.retractions.items()
+            if not one.erased and int(entry) <= committed
+        }
+        if not made:
+            return {}, None
+        try:
+            decided = self.fates(made.values())
+        except LakeError as trouble:
+            return {}, str(trouble)
+        journal = JournalReader(store, self.settings.name)
+        found: dict[str, int] = {}
+        for number in sorted(entry for entry, mark in made.items() if decided.get(mark) != GONE):
+            entry = journal.entry(number)
+            for record in () if entry is None else entry.sources:
+                if record.retracted and entry is not None and not entry.has_read(record.key):
+                    found[record.key] = number
+        return found, None
+
+    def _written(self, days: Sequence[str]) -> DayOf:
+        """Return the way to ask on which of some days an entry was written."""
+        last = self.books.history.sequence
+
+        @cache
+        def ranges() -> dict[str, range]:
+            return {} if self._rows is None else self._rows.days_of(days, last)
+
+        @cache
+        def of(entry: int | None) -> datetime | None:
+            found = (day for day, entries in ranges().items() if entry in entries)
+            day = next(found, None) if entry is not None else None
+            return None if day is None else datetime.fromisoformat(day).replace(tzinfo=UTC)
+
+        return of
+
+    def _rows_of(self, names: Sequence[str], counted: Iterable[Counted]) -> dict[str, RowCount]:
+        wanted: dict[int, list[tuple[str, str]]] = {}
+        for one in counted:
+            for name in names:
+                for entry, keys in one.read.get(name, {}).items():
+                    wanted.setdefault(entry, []).extend((name, key) for key in keys)
+        return {} if self._rows is None else self._rows.count(wanted)
+
+
+@dataclass(slots=True)
+class Looked(Generic[Collected]):
+    """What a look at all sources has told."""
+
+    collected: list[Collected] = field(default_factory=list)
+    passed_over: tuple[SkipSummary, ...] = ()
+    errors: tuple[str, ...] = ()
+
+    def add(
+        self, survey: Survey, source: SourceSettings, prefix: str, collect: Callable[[], Collected]
+    ) -> None:
+        """Look at one more source."""
+        try:
+            found, passed_over = survey.over(source, prefix, collect)
+        except SegmentBroken:
+            raise  # Nothing is wrong with the source: the entries say the same.
+        except LakeError as trouble:
+            self.errors += (f"source {source.name}: {trouble}",)
+        else:
+            self.collected.append(found)
+            self.passed_over += passed_over
+
+
+class _Keys:
+    """Finds the keys of source files by the URIs that metas have."""
+
+    def __init__(self, settings: PipelineSettings, history: History) -> None:
+        roots = dict(history.source_names)
+        roots |= {uri: name for name, uri in history.source_uris.items()}
+        roots |= {source.uri: source.name for source in settings.sources}
+        self._roots = {f"{root.rstrip('/')}/": name for root, name in roots.items()}
+        self._roots |= {f"{written_out(root).rstrip('/')}/": name for root, name in roots.items()}
+
+    def of(self, metas: Iterable[HeldMeta]) -> frozenset[str]:
+        """Return the keys of all source files with rows in some data files."""
+        uris = {uri for meta in metas for uri in (*meta.source_files, meta.source_file) if uri}
+        return frozenset(
+            f"{name}:{uri.removeprefix(root)}"
+            for uri in uris
+            for root, name in self._roots.items()
+            if uri.startswith(root)
+        )

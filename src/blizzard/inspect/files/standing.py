@@ -1,0 +1,122 @@
+"""How one source file stands: in the table, or how far it has come. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+
+from blizzard.discover.filter import Decision, is_same, same_object
+from blizzard.journal.state import Before
+from blizzard.model.files import IngestedFile, UnfinishedFile
+from lakebed.storage.store import ObjectFacts
+from lakebed.types import OnChange
+
+
+class FileState(StrEnum):
+    """How far a file has come; every file that landed has one of these."""
+
+    IN_TABLE = "in_table"
+    """It was read, and its entry is committed; also where it held no row."""
+    JOURNALED = "journaled"
+    """It was read; penguin has not committed its entry yet."""
+    HELD = "held"
+    """It was read, and penguin holds a data file with its rows."""
+    DISCARDED = "discarded"
+    """It was read, and an operator discarded a data file with its rows."""
+    FAILED = "failed"
+    WAITING = "waiting"
+    """It is to be read, or a part of it is."""
+    CHANGED = "changed"
+    """It was read, and is another object now, which `on_change` says not to read."""
+    RETRACTED = "retracted"
+    """Its rows were taken out of the table by `blizzard retract`."""
+
+
+DONE = (FileState.IN_TABLE, FileState.RETRACTED, FileState.DISCARDED)
+"""Nothing more is to come of a file: it is in, or an operator has decided otherwise."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileStanding:
+    """One source file."""
+
+    source: str
+    path: str
+    state: FileState
+    at: datetime | None
+    """When it landed, by the store's clock; of one that was deleted, when it was read."""
+    size: int
+    entry: int | None = None
+    """The entry with which it was read; None where it was not, or where that is not known."""
+    partition: str | None = None
+    """What its path says, such as `date=2024-01-01`; None where it says none."""
+    reason: str | None = None
+    """The code of its failure."""
+    deleted: bool = False
+    """Whether it is no longer in its source."""
+
+    @property
+    def key(self) -> str:
+        """Name the file among all sources of the pipeline."""
+        return f"{self.source}:{self.path}"
+
+    @property
+    def day(self) -> str | None:
+        """Return the day on which it landed, in UTC; None where nobody knows."""
+        return None if self.at is None else f"{self.at.astimezone(UTC):%Y-%m-%d}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """What is known of files that were read, beyond which entry read them."""
+
+    committed: int | None
+    """The last entry that is committed; None before the first."""
+    held: frozenset[str] = frozenset()
+    """Keys of files with rows that penguin holds."""
+    discarded: frozenset[str] = frozenset()
+    retracted: Mapping[str, int] = field(default_factory=dict)
+    """The entries that took the rows of files out of the table, by key."""
+
+    def of(self, done: IngestedFile) -> FileState:
+        """Return how a file stands that was read to its end."""
+        if self.committed is None or (done.entry is not None and done.entry > self.committed):
+            return FileState.JOURNALED
+        if done.key in self.held:
+            return FileState.HELD
+        if done.key in self.discarded:
+            return FileState.DISCARDED
+        taken_out = self.retracted.get(done.key)
+        is_out = taken_out is not None and taken_out == done.entry
+        return FileState.RETRACTED if is_out else FileState.IN_TABLE
+
+
+def state_of(
+    facts: ObjectFacts,
+    before: Before,
+    decision: Decision,
+    progress: Progress,
+    on_change: OnChange,
+) -> tuple[FileState, int | None, str | None]:
+    """Return how a listed file stands, the entry that says so, and why it failed."""
+    known, done = before.unfinished, before.finished
+    if known is not None:
+        return _unfinished(facts, known, decision)
+    if done is None:
+        return FileState.WAITING, None, None
+    if is_same(done, facts) or on_change is OnChange.IGNORE:
+        return progress.of(done), done.entry, None
+    is_read = decision is not Decision.DONE
+    return (FileState.WAITING if is_read else FileState.CHANGED), done.entry, None
+
+
+def _unfinished(
+    facts: ObjectFacts, known: UnfinishedFile, decision: Decision
+) -> tuple[FileState, int | None, str | None]:
+    failure = known.record.failure
+    is_new = known.record.gone or not same_object(known.record, facts)
+    if is_new and decision is not Decision.DONE:
+        return FileState.WAITING, known.entry, None
+    if failure is None or (known.record.redo and not failure.attempts):
+        return FileState.WAITING, known.entry, None
+    return FileState.FAILED, known.entry, failure.code

@@ -1,0 +1,244 @@
+"""A look at every file of a source, and at those that are no longer there. Read-only.
+
+The listing and the names that the journal knows come in the same order, so they are gone through
+side by side: each file is met once, and neither of the two is held in memory.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from heapq import merge
+from itertools import takewhile
+from typing import Protocol, TypeVar
+
+from blizzard.discover.filter import Decision
+from blizzard.discover.lister import Scan, SourceLister, source_listers
+from blizzard.discover.names import PartitionUnknown, partition_of, why_not_ours
+from blizzard.discover.skip_reason import SkipSummary
+from blizzard.inspect.files.standing import FileStanding, FileState, Progress, state_of
+from blizzard.journal.ingested import merged
+from blizzard.journal.state import Before, History
+from blizzard.model.files import IngestedFile
+from blizzard.model.locations import OpenReader, source_location
+from blizzard.model.settings import PipelineSettings, SourceSettings
+from lakebed.clock import Clock
+from lakebed.listing.incremental import ListingPlan
+from lakebed.listing.sort import LAST, Guide, Oddity
+from lakebed.partition import folder
+from lakebed.storage.store import ObjectFacts, Reader
+
+
+class Collector(Protocol):
+    """What is told of each file."""
+
+    def add(self, one: FileStanding, /) -> object:
+        """Take notice of a file."""
+        ...
+
+
+Collected = TypeVar("Collected", bound=Collector)
+DayOf = Callable[[int | None], datetime | None]
+"""Answers when about an entry was written; None where that is not known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """All that a look at the files of a pipeline is made from."""
+
+    settings: PipelineSettings
+    open_reader: OpenReader
+    store: Reader | None
+    """The table's directory; None where there is none yet."""
+    history: History
+    progress: Progress
+    clock: Clock
+    written: DayOf
+    """Files that are no longer there are counted by when they were read."""
+
+    def over(
+        self, source: SourceSettings, prefix: str, collect: Callable[[], Collected]
+    ) -> tuple[Collected, tuple[SkipSummary, ...]]:
+        """Tell a collector of every file of a source whose path begins with a prefix.
+
+        Also return the names that cannot be read. If the store turns out to list names in no
+        order, all is told once more, to another collector.
+        """
+        lister = next(each for each in source_listers(self.settings) if each.source is source)
+        place = self.open_reader(source_location(source))
+
+        def look() -> tuple[Collected, tuple[SkipSummary, ...]]:
+            collected = collect()
+            scan = self._scan(lister, place)
+            for one in _Walk(survey=self, lister=lister, scan=scan, prefix=prefix).files(place):
+                collected.add(one)
+            return collected, scan.finding(()).amiss
+
+        return lister.lister.attempt(look)
+
+    def _scan(self, lister: SourceLister, place: Reader) -> Scan:
+        now, name = self.clock.now(), lister.source.name
+        since = None
+        if lister.source.lookback is not None and self.store is not None:
+            since = self.history.first_read(self.store, self.settings.name, name, now=now)
+        return lister.scan(
+            place,
+            lambda _key: Before(),
+            unfinished=self.history.unfinished,
+            began=lister.began(since, now),
+            now=now,
+            sweep=True,
+        )
+
+    def known(self, start: str, end: str) -> Iterator[IngestedFile]:
+        """Yield the names of files that are done, in their order, between two keys."""
+        history = self.history
+        recent = (history.recent[key] for key in sorted(history.recent) if key >= start)
+        kept: Iterator[IngestedFile] = iter(())
+        if self.store is not None:
+            kept = merged(self.store, self.settings.name, history.segments, start)
+        both = merge(((one, 0) for one in recent), ((one, 1) for one in kept), key=_order)
+        last = None
+        for one, _age in takewhile(lambda each: each[0].key < end, both):
+            if one.key >= start and one.key != last:
+                yield one
+            last = one.key
+
+
+def _order(each: tuple[IngestedFile, int]) -> tuple[str, int]:
+    # What is in memory was learned after the segments were written, so it comes first and counts.
+    return each[0].key, each[1]
+
+
+@dataclass(slots=True, kw_only=True)
+class _Walk:
+    """One look at one source."""
+
+    survey: Survey
+    lister: SourceLister
+    scan: Scan
+    prefix: str
+    odd: list[str] = field(default_factory=list)
+    """Names that could not be read: what is below them is not known to be gone."""
+    sought: set[str] = field(default_factory=set)
+    """Keys of files that are not done and were not listed so far."""
+
+    def files(self, place: Reader) -> Iterator[FileStanding]:
+        """Yield how each file stands, those that are no longer there in between."""
+        plan = self._plan()
+        start = f"{self.lister.source.name}:{self.prefix}"
+        self.sought = {
+            key
+            for key, known in self.survey.history.unfinished.items()
+            if key.startswith(start) and not known.record.gone
+        }
+        known = self.survey.known(start, start + LAST)
+        known_next = next(known, None)
+        listing = self.lister.lister.files(place, plan, self._guide(), left_out=lambda _facts: None)
+        for facts in listing:
+            if not facts.path.startswith(self.prefix):
+                continue
+            key = f"{self.lister.source.name}:{facts.path}"
+            while known_next is not None and known_next.key < key:
+                yield from self._gone(known_next, plan)
+                known_next = next(known, None)
+            done = None
+            if known_next is not None and known_next.key == key:
+                done, known_next = known_next, next(known, None)
+            yield from self._listed(facts, key, done)
+        while known_next is not None:
+            yield from self._gone(known_next, plan)
+            known_next = next(known, None)
+        yield from self._unfinished(plan)
+
+    def _plan(self) -> ListingPlan:
+        plan = self.lister.sweep_plan(self.scan.now)
+        if not self.prefix:
+            return plan
+        (whole,) = plan.ranges("")
+        below = replace(whole, after=max(whole.after, self.prefix[:-1]), until=self.prefix + LAST)
+        return replace(plan, ranges=lambda _root: [below])
+
+    def _guide(self) -> Guide:
+        guide = self.scan.guide()
+
+        def passes(path: str, oddity: Oddity) -> None:
+            guide.passes(path, oddity)
+            self.odd.append(path)
+
+        return replace(guide, passes=passes)
+
+    def _listed(
+        self, facts: ObjectFacts, key: str, done: IngestedFile | None
+    ) -> Iterator[FileStanding]:
+        """Yield how a listed file stands, if it is one of the source's."""
+        self.sought.discard(key)
+        if not self.scan.file_filter.is_ours(facts):
+            return
+        unfinished = self.survey.history.unfinished.get(key)
+        if unfinished is not None and unfinished.record.redo:
+            done = None  # The files with its rows are gone: it is to be read again.
+        before = Before(unfinished=unfinished, finished=done)
+        decision = self.scan.file_filter.consider(facts, before)
+        if decision is Decision.NO_FILE:
+            return
+        on_change = self.lister.source.on_change
+        state, entry, reason = state_of(facts, before, decision, self.survey.progress, on_change)
+        yield FileStanding(
+            source=self.lister.source.name,
+            path=facts.path,
+            state=state,
+            at=facts.modified,
+            size=facts.size,
+            entry=entry,
+            partition=self._partition(facts.path),
+            reason=reason,
+        )
+
+    def _gone(self, done: IngestedFile, plan: ListingPlan) -> Iterator[FileStanding]:
+        """Yield a file that is done and was not listed, unless the listing left it out."""
+        path = done.key.partition(":")[2]
+        if done.key not in self.survey.history.unfinished and self._would_be_listed(path, plan):
+            yield FileStanding(
+                source=self.lister.source.name,
+                path=path,
+                state=self.survey.progress.of(done),
+                at=self.survey.written(done.entry),
+                size=done.size,
+                entry=done.entry,
+                partition=self._partition(path),
+                deleted=True,
+            )
+
+    def _unfinished(self, plan: ListingPlan) -> Iterator[FileStanding]:
+        """Yield the files that are not done and were not listed."""
+        for key in sorted(self.sought):
+            known = self.survey.history.unfinished[key]
+            if self._would_be_listed(known.record.path, plan):
+                failure = known.record.failure
+                yield FileStanding(
+                    source=self.lister.source.name,
+                    path=known.record.path,
+                    state=FileState.WAITING if failure is None else FileState.FAILED,
+                    at=known.at,
+                    size=known.record.size,
+                    entry=known.entry,
+                    partition=self._partition(known.record.path),
+                    reason=None if failure is None else failure.code,
+                    deleted=True,
+                )
+
+    def _would_be_listed(self, path: str, plan: ListingPlan) -> bool:
+        since = self.scan.file_filter.since
+        return (
+            why_not_ours(path, self.lister.source) is None
+            and plan.wanted(path)
+            and (since is None or since.holds(path, self.scan.now))
+            and not any(path.startswith(one) for one in self.odd)
+        )
+
+    def _partition(self, path: str) -> str | None:
+        try:
+            values = partition_of(path, self.lister.template, self.lister.partition_fields)
+        except PartitionUnknown:
+            return None
+        return folder(values) or None

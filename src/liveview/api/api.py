@@ -1,0 +1,209 @@
+"""Requests in, documents out. Whatever goes wrong is a document, too, and never a traceback."""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+from typing import Any, ClassVar
+
+from pydantic import TypeAdapter
+
+from lakebed.errors import LakeError
+from lakebed.telemetry.events import Emit, Event, Level
+from lakebed.telemetry.http import METHODS, Answer, Request
+from liveview.answers import Answers, NoSuchFile
+from liveview.api import openapi
+from liveview.api.parameters import Refused, segments_of, values_of
+from liveview.api.routes import OPENAPI, ROUTES, STREAM, Route, Sources
+from liveview.api.stream import Frame, Streams
+from liveview.looks.desk import Busy
+from liveview.model import Overview
+from liveview.observer import Observer
+from liveview.parts import Fault, Refusal
+from liveview.views.summary import same_but_for_time
+
+JSON = "application/json"
+WAIT_SECS = 7.0
+"""How long a request waits for its answer; the server's own limit is longer."""
+FRAME_SECS = 0.9
+NO_STORE = {"Cache-Control": "no-store"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewFailed(Event):
+    """A request to the live page could not be answered: a fault of the program."""
+
+    level: ClassVar[Level] = Level.ERROR
+    route: str
+    error: str
+
+    def sentence(self) -> str:
+        """Return which, and why."""
+        return f"the live page: {self.route} could not be answered: {self.error}"
+
+
+class Api:
+    """Answers the requests to one configuration's API."""
+
+    def __init__(
+        self,
+        observer: Observer,
+        *,
+        version: str,
+        emit: Emit,
+        wait_secs: float = WAIT_SECS,
+        streams: Callable[[Callable[[], Frame]], Streams] = Streams,
+    ) -> None:
+        self._on = Sources(observer, Answers(observer))
+        self._version = version
+        self._emit = emit
+        self._wait = wait_secs
+        self._encoders: dict[type[Any], TypeAdapter[Any]] = {}
+        self._frame_lock = threading.Lock()
+        self._frame_at = 0.0
+        self._last_frame: Frame | None = None
+        self.streams = streams(self._frame)
+
+    def close(self) -> None:
+        """End the streams, and let the threads go."""
+        self.streams.close()
+        self._on.observer.close()
+
+    def answer(self, request: Request) -> Answer:
+        """Answer a request below `/api/`."""
+        try:
+            return self._answer(request)
+        except Refused as refused:
+            return refusal(HTTPStatus.BAD_REQUEST, refused.code, refused.message, refused.way_out)
+        except NoSuchFile as unknown:
+            return refusal(HTTPStatus.NOT_FOUND, unknown.code, unknown.message)
+        except Busy:
+            return refusal(
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                "being_read",
+                "this is still being read",
+                "ask again in a moment",
+                headers={"Retry-After": "2"},
+            )
+        except LakeError as trouble:
+            return refusal(
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                trouble.code,
+                str(trouble),
+                headers={"Retry-After": "10"},
+            )
+        except Exception as error:  # noqa: BLE001 - a page must not end a thread of the server
+            self._emit(ViewFailed(route=request.path, error=place_of(error)))
+            return refusal(
+                HTTPStatus.INTERNAL_SERVER_ERROR,
+                "internal_error",
+                "a fault of the program; its log has the details",
+            )
+
+    def _answer(self, request: Request) -> Answer:
+        if request.method not in METHODS:
+            return refusal(
+                HTTPStatus.METHOD_NOT_ALLOWED,
+                "method_not_allowed",
+                f"the API can only be read, with {' or '.join(METHODS)}",
+                headers={"Allow": ", ".join(METHODS)},
+            )
+        if not request.trusted:
+            return refusal(
+                HTTPStatus.UNAUTHORIZED,
+                "token_needed",
+                "the API needs the header Authorization: Bearer, with the token",
+                headers={"WWW-Authenticate": "Bearer"},
+            )
+        segments = segments_of(request.path)
+        if request.path == OPENAPI:
+            values_of(request.query, ())
+            body = openapi.text(self._version).encode()
+            return Answer(HTTPStatus.OK, JSON, body, NO_STORE)
+        if request.path == STREAM:
+            values_of(request.query, ())
+            return self._stream(request)
+        for route in ROUTES:
+            name = route.name_in(segments)
+            if name is not None:
+                return self._document(route, name, request)
+        return refusal(HTTPStatus.NOT_FOUND, "not_found", "there is nothing here", f"see {OPENAPI}")
+
+    def _document(self, route: Route, name: str, request: Request) -> Answer:
+        values = values_of(request.query, route.parameters)
+        if route.of is not None and name not in self._on.names[route.of]:
+            return refusal(
+                HTTPStatus.NOT_FOUND,
+                f"{route.of[:-1]}_unknown",
+                f"the configuration has no {route.of[:-1]} of this name",
+                "the overview has all names",
+            )
+        if route.kind is Overview:
+            return Answer(HTTPStatus.OK, JSON, self._frame().body, NO_STORE)
+        if route.max_age == 0:
+            body = self._encoded(route.kind, route.answer(self._on, name, values))
+        else:
+            body = self._on.observer.asked.ask(
+                ("route", route.path, name, tuple(values.items())),
+                lambda: self._encoded(route.kind, route.answer(self._on, name, values)),
+                max_age=route.max_age,
+                wait=self._wait,
+            )
+        return Answer(HTTPStatus.OK, JSON, body, NO_STORE)
+
+    def _stream(self, request: Request) -> Answer:
+        if self.streams.full:
+            return refusal(
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                "too_many_streams",
+                "as many streams as there may be are open",
+                "close another page, or ask for /api/v1/overview now and then",
+                headers={"Retry-After": "30"},
+            )
+        pieces = None if request.method == "HEAD" else self.streams.pieces()
+        return Answer(HTTPStatus.OK, "text/event-stream", b"", NO_STORE, pieces)
+
+    def _frame(self) -> Frame:
+        """Return the overview as it is, made once for everybody who asks within a second."""
+        with self._frame_lock:
+            if self._last_frame is None or time.monotonic() - self._frame_at >= FRAME_SECS:
+                found: Overview = self._on.observer.overview()
+                mark = replace(
+                    found, at="", pipelines=[same_but_for_time(one) for one in found.pipelines]
+                )
+                body = self._encoded(Overview, found)
+                self._last_frame, self._frame_at = Frame(mark, body), time.monotonic()
+            return self._last_frame
+
+    def _encoded(self, kind: type[Any], value: object) -> bytes:
+        encoder = self._encoders.get(kind)
+        if encoder is None:
+            encoder = self._encoders[kind] = TypeAdapter(kind)
+        return encoder.dump_json(value, warnings="none")
+
+
+def refusal(
+    status: HTTPStatus,
+    code: str,
+    message: str,
+    way_out: str | None = None,
+    *,
+    headers: Mapping[str, str] | None = None,
+) -> Answer:
+    """Return why a request is not answered."""
+    found = Refusal(error=Fault(code=code, message=message, way_out=way_out))
+    body = json.dumps({"error": {name: getattr(found.error, name) for name in Fault.__slots__}})
+    return Answer(status, JSON, body.encode(), {**NO_STORE, **(headers or {})})
+
+
+def place_of(error: BaseException) -> str:
+    """Return what an error is and where it was raised. Its text may hold anything: not told."""
+    at = error.__traceback__
+    while at is not None and at.tb_next is not None:
+        at = at.tb_next
+    if at is None:
+        return type(error).__name__
+    file = at.tb_frame.f_code.co_filename.replace("\\", "/").rpartition("/")[2]
+    return f"{type(error).__name__} at {file}:{at.tb_lineno}"

@@ -1,0 +1,348 @@
+"""What runs now in this process, from its events: assignments, and nothing else, while it runs.
+
+The threads of the pipelines call `emit`. It computes nothing and waits for nobody; a look makes a
+document of what it finds, and may find a batch half way between two events.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from blizzard import events as blizzard
+from lakebed.telemetry.events import (
+    Event,
+    LastStepTaken,
+    NextStepDue,
+    StepFailed,
+    StepFinished,
+)
+from lakebed.telemetry.health import PartKind
+from liveview.model import CurrentBatch, Problem, Stage, State, Unit
+from liveview.parts import PipelinePart, Process, TablePart
+from liveview.times import of_seconds
+from penguin.events.backlog import BacklogSeen
+from penguin.events.commits import CommittedByOther, EntriesCommitted, FilesHeld
+from penguin.events.health import PipelineMended, PipelineStopped
+
+MOST_UNITS = 200
+"""Units of a batch that a document has."""
+MOST_TIMED = 100
+"""Batches whose durations are kept."""
+MOST_KEPT = 10_000
+"""Units of a batch that are kept in memory."""
+
+ORDER: dict[str, int] = {"running": 0, "failed": 1, "waiting": 2, "done": 3}
+
+StageName = Literal["discover", "plan", "run", "journal", "publish", "commit"]
+STAGES: tuple[StageName, ...] = ("discover", "plan", "run", "journal", "publish", "commit")
+
+
+@dataclass(slots=True)
+class _Unit:
+    files: int
+    bytes: int
+    began: float | None = None
+    last: float = 0.0
+    report: blizzard.UnitReported | None = None
+
+
+@dataclass(slots=True)
+class _Batch:
+    entry: int
+    files: int
+    bytes: int
+    began: float
+    units: dict[str, _Unit]
+    more: int
+    """Units beyond those that are kept."""
+    total: blizzard.BatchProgress | None = None
+    seconds: dict[str, float] = field(default_factory=dict)
+    """How long each stage took that is done."""
+    since: float = 0.0
+    """When the stage began that is running."""
+
+
+@dataclass(slots=True)
+class _Part:
+    """What is known of one pipeline or table."""
+
+    batch: _Batch | None = None
+    discovered: float | None = None
+    problem: Problem | None = None
+    halted: dict[str, Problem] = field(default_factory=dict)
+    due: float | None = None
+    over: bool = False
+    stepped: bool = False
+    waiting: int | None = None
+    oldest: float | None = None
+    changes: int = 0
+    timed: dict[str, float] = field(default_factory=dict)
+
+
+class Live:
+    """Listens to the events of one process."""
+
+    def __init__(
+        self,
+        program: Literal["blizzard", "penguin"],
+        *,
+        version: str,
+        seconds: Callable[[], float],
+    ) -> None:
+        self._program: Literal["blizzard", "penguin"] = program
+        self._version = version
+        self._seconds = seconds
+        self._began = seconds()
+        self._pipelines: dict[str, _Part] = {}
+        self._tables: dict[str, _Part] = {}
+        self._handlers: dict[type[Event], Callable[[Any], None]] = {
+            blizzard.BatchStarted: self._started,
+            blizzard.UnitReported: self._reported,
+            blizzard.BatchProgress: self._progressed,
+            blizzard.StageFinished: self._stage,
+            blizzard.BatchJournaled: self._journaled,
+            blizzard.SourcesListed: self._listed,
+            blizzard.FilesCompacted: self._changed,
+            blizzard.ContentReplaced: self._changed,
+            StepFailed: self._failed,
+            StepFinished: self._finished,
+            NextStepDue: self._due,
+            LastStepTaken: self._last,
+            EntriesCommitted: self._committed,
+            BacklogSeen: self._backlog,
+            PipelineStopped: self._stopped,
+            PipelineMended: self._mended,
+            FilesHeld: self._table_changed,
+            CommittedByOther: self._table_changed,
+        }
+
+    def emit(self, event: Event) -> None:
+        """Take in an event."""
+        handler = self._handlers.get(type(event))
+        if handler is not None:
+            handler(event)
+
+    def expect(self, kind: PartKind, name: str) -> None:
+        """Know a pipeline or table before anything has happened to it."""
+        (self._pipelines if kind is PartKind.PIPELINE else self._tables)[name] = _Part()
+
+    def process(self) -> Process:
+        """Return what is known now."""
+        now = self._seconds()
+        return Process(
+            program=self._program,
+            version=self._version,
+            started_at=of_seconds(self._began),
+            pipelines={name: _pipeline(part, now) for name, part in list(self._pipelines.items())},
+            tables={name: _table(part) for name, part in list(self._tables.items())},
+        )
+
+    def _pipeline(self, name: str) -> _Part:
+        return self._pipelines.setdefault(name, _Part())
+
+    def _table(self, name: str) -> _Part:
+        return self._tables.setdefault(name, _Part())
+
+    def _of(self, event: StepFailed | StepFinished | NextStepDue | LastStepTaken) -> _Part:
+        is_pipeline = event.kind is PartKind.PIPELINE
+        return self._pipeline(event.who) if is_pipeline else self._table(event.who)
+
+    def _started(self, event: blizzard.BatchStarted) -> None:
+        part, now = self._pipeline(event.pipeline), self._seconds()
+        kept = event.planned[:MOST_KEPT]
+        batch = _Batch(
+            entry=event.entry,
+            files=event.files,
+            bytes=event.bytes,
+            began=now,
+            units={name: _Unit(files, size) for name, files, size in kept},
+            more=len(event.planned) - len(kept),
+            since=now,
+        )
+        if part.discovered is not None:
+            batch.seconds["discover"] = part.discovered
+        part.batch, part.due, part.waiting, part.oldest = batch, None, None, None
+
+    def _reported(self, event: blizzard.UnitReported) -> None:
+        batch = self._pipeline(event.pipeline).batch
+        unit = None if batch is None else batch.units.get(event.unit)
+        if unit is not None:
+            unit.last = self._seconds()
+            if unit.began is None:
+                unit.began = unit.last
+            unit.report = event
+
+    def _progressed(self, event: blizzard.BatchProgress) -> None:
+        batch = self._pipeline(event.pipeline).batch
+        # After the last report comes one of zeros: no unit is running any more.
+        if batch is not None and event.bytes_read:
+            batch.total = event
+
+    def _stage(self, event: blizzard.StageFinished) -> None:
+        part = self._pipeline(event.pipeline)
+        if event.stage is blizzard.Step.DISCOVER:
+            part.discovered = event.seconds
+        elif part.batch is not None:
+            part.batch.seconds[event.stage.value] = event.seconds
+            part.batch.since = self._seconds()
+            if event.stage is blizzard.Step.PUBLISH and "journal" in part.batch.seconds:
+                part.batch = None
+
+    def _listed(self, event: blizzard.SourcesListed) -> None:
+        part = self._pipeline(event.pipeline)
+        part.waiting, part.oldest = event.pending, event.oldest
+
+    def _journaled(self, event: blizzard.BatchJournaled) -> None:
+        part = self._pipeline(event.pipeline)
+        part.changes += 1
+        part.timed[str(event.entry)] = round(event.seconds, 3)
+        if len(part.timed) > MOST_TIMED:
+            part.timed.pop(next(iter(part.timed)))
+
+    def _changed(self, event: blizzard.FilesCompacted | blizzard.ContentReplaced) -> None:
+        self._pipeline(event.pipeline).changes += 1
+
+    def _failed(self, event: StepFailed) -> None:
+        part, now = self._of(event), self._seconds()
+        since = part.problem.since if part.problem is not None else of_seconds(now)
+        part.problem = Problem(
+            severity="error", code=event.code, message=_public(event), since=since
+        )
+        part.batch, part.over = None, event.next_try_secs is None
+        part.due = None if event.next_try_secs is None else now + event.next_try_secs
+
+    def _finished(self, event: StepFinished) -> None:
+        part = self._of(event)
+        part.batch, part.problem, part.stepped = None, None, True
+
+    def _due(self, event: NextStepDue) -> None:
+        self._of(event).due = self._seconds() + event.seconds
+
+    def _last(self, event: LastStepTaken) -> None:
+        part = self._of(event)
+        part.over, part.due, part.batch = True, None, None
+
+    def _committed(self, event: EntriesCommitted) -> None:
+        self._table(event.table).changes += 1
+
+    def _table_changed(self, event: FilesHeld | CommittedByOther) -> None:
+        self._table(event.table).changes += 1
+
+    def _backlog(self, event: BacklogSeen) -> None:
+        self._table(event.table).waiting = event.entries
+
+    def _stopped(self, event: PipelineStopped) -> None:
+        part = self._table(event.table)
+        part.changes += 1
+        part.halted[event.pipeline] = Problem(
+            severity="error",
+            code=event.code,
+            message="an internal error; the log has the details"
+            if event.code == "internal_error"
+            else event.error,
+            since=of_seconds(self._seconds()),
+            subject=event.pipeline,
+        )
+
+    def _mended(self, event: PipelineMended) -> None:
+        part = self._table(event.table)
+        part.changes += 1
+        part.halted.pop(event.pipeline, None)
+
+
+def _public(event: StepFailed) -> str:
+    """Return the reason of a failure; an error that nobody foresaw may hold anything."""
+    if event.code == "internal_error":
+        return "an internal error; the log has the details"
+    return event.error
+
+
+def _state(part: _Part, *, waits: bool) -> State:
+    if part.problem is not None:
+        return "failing"
+    if part.batch is not None:
+        return "running"
+    if part.over:
+        return "stopped"
+    return "waiting" if waits else "idle"
+
+
+def _pipeline(part: _Part, now: float) -> PipelinePart:
+    batch = part.batch
+    return PipelinePart(
+        state=_state(part, waits=bool(part.waiting)),
+        problem=part.problem,
+        current_batch=None if batch is None else _batch(batch, now),
+        next_look_at=None if part.due is None else of_seconds(part.due),
+        waiting_files=part.waiting,
+        oldest_waiting_at=None if part.oldest is None else of_seconds(part.oldest),
+        changes=part.changes,
+        batch_secs=dict(part.timed),
+    )
+
+
+def _table(part: _Part) -> TablePart:
+    halted = list(part.halted.values())
+    own = [] if part.problem is None else [part.problem]
+    return TablePart(
+        state="failing" if halted else _state(part, waits=bool(part.waiting)),
+        problems=[*own, *halted],
+        next_look_at=None if part.due is None else of_seconds(part.due),
+        waiting_entries=part.waiting,
+        changes=part.changes,
+    )
+
+
+def _batch(batch: _Batch, now: float) -> CurrentBatch:
+    over = "run" in batch.seconds
+    units = [_unit(name, unit, now, over=over) for name, unit in list(batch.units.items())]
+    units.sort(key=lambda unit: ORDER[unit.state])
+    total = batch.total
+    return CurrentBatch(
+        entry=batch.entry,
+        started_at=of_seconds(batch.began),
+        files=batch.files,
+        bytes=batch.bytes,
+        read_bytes=0 if total is None else total.bytes_read,
+        rows=0 if total is None else total.records,
+        stages=_stages(batch, now),
+        units=units[:MOST_UNITS],
+        units_left_out=max(0, len(units) - MOST_UNITS) + batch.more,
+    )
+
+
+def _stages(batch: _Batch, now: float) -> list[Stage]:
+    """Return every stage of a batch: those that are done, the one that runs, and the others."""
+    found: list[Stage] = []
+    running = False
+    for name in STAGES:
+        if name in ("discover", "plan") or name in batch.seconds:
+            found.append(Stage(name=name, state="done", seconds=batch.seconds.get(name)))
+        elif not running:
+            running = True
+            found.append(
+                Stage(name=name, state="running", seconds=round(max(0.0, now - batch.since), 3))
+            )
+        else:
+            found.append(Stage(name=name, state="waiting"))
+    return found
+
+
+def _unit(name: str, unit: _Unit, now: float, *, over: bool) -> Unit:
+    report = unit.report
+    if report is None or unit.began is None:
+        return Unit(
+            id=name, files=unit.files, state="done" if over else "waiting", total_bytes=unit.bytes
+        )
+    done = over or report.files_read + report.files_failed >= unit.files
+    failed = done and report.files_failed > 0
+    return Unit(
+        id=name,
+        files=unit.files,
+        state="failed" if failed else "done" if done else "running",
+        read_bytes=report.bytes_read,
+        total_bytes=unit.bytes,
+        rows=report.records,
+        bad_lines=report.bad_lines,
+        seconds=round(max(0.0, (unit.last if done else now) - unit.began), 3),
+    )

@@ -1,0 +1,114 @@
+"""Bad lines in groups, with the change that lets them in. What they say stays where it is."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from blizzard.inspect.bad_lines import Group, Quarantine, groups_of, quarantine_of
+from blizzard.inspect.line_fixes import fix_for
+from blizzard.journal.quarantine import WaitingFile
+from blizzard.model.bad_lines import Meant
+from blizzard.model.locations import OpenReader
+from blizzard.model.settings import PipelineSettings
+from lakebed.errors import LakeError
+from lakebed.journal import JournalReader
+from liveview.model import BadLineGroup
+from liveview.times import of_text
+
+MOST_LINES = 20_000
+"""Lines that are read to tell their groups; of more, the first fault of each file counts."""
+
+
+@dataclass(slots=True)
+class BadLines:
+    """The groups of one pipeline, for as long as the same files have lines that wait."""
+
+    settings: PipelineSettings
+    opening: OpenReader
+    _of: tuple[str, ...] | None = None
+    _groups: list[BadLineGroup] = field(default_factory=list)
+
+    def groups(self) -> list[BadLineGroup]:
+        """Return the groups, the largest first."""
+        found = quarantine_of(self.settings, self.opening)
+        names = tuple(waiting.file.filename for waiting in found.files)
+        if names != self._of:
+            self._groups = self._read(found)
+            self._of = names
+        return self._groups
+
+    def _read(self, found: Quarantine) -> list[BadLineGroup]:
+        lines = sum(waiting.file.record_count for waiting in found.files)
+        if lines > MOST_LINES:
+            return by_first_fault(found.files)
+        first, last = _times(found, self.settings.name)
+        return [
+            BadLineGroup(
+                code=group.fault.code,
+                field=group.fault.field,
+                lines=group.lines,
+                files=len(group.files),
+                sample_path=group.sample.key,
+                sample_line=group.sample.line,
+                suggested_fix=_fix(group, found),
+                first_at=first,
+                last_at=last,
+            )
+            for group in groups_of(found, Meant(everything=True))
+        ]
+
+
+def by_first_fault(files: Iterable[WaitingFile]) -> list[BadLineGroup]:
+    """Return bad lines by the first fault of each source file, from the journal alone. Pure."""
+    lines: dict[tuple[str, str | None], int] = {}
+    sources: dict[tuple[str, str | None], list[tuple[str, int | None]]] = {}
+    for waiting in files:
+        for one in waiting.file.sources:
+            key = one.code, one.field
+            lines[key] = lines.get(key, 0) + one.lines
+            sources.setdefault(key, []).append((one.source, one.first))
+    return [
+        BadLineGroup(
+            code=code,
+            field=field,
+            lines=count,
+            files=len({source for source, _line in sources[code, field]}),
+            sample_path=sources[code, field][0][0],
+            sample_line=sources[code, field][0][1],
+            suggested_fix="blizzard dlq list reads all of them, and says what lets them in",
+            first_at=None,
+            last_at=None,
+        )
+        for (code, field), count in sorted(lines.items(), key=lambda one: -one[1])
+    ]
+
+
+def _fix(group: Group, found: Quarantine) -> str:
+    name = group.fault.group
+    try:
+        fix = fix_for(group.tried, found.rules)
+    except ImportError:
+        # Only penguin is installed here, and lines are read by what blizzard needs.
+        return f"blizzard dlq show {name} prints them"
+    if fix is None:
+        return f"no setting lets them in: fix their source, then blizzard dlq discard {name}"
+    of = "them" if fix.lines == fix.tried else f"{fix.lines:,} of {fix.tried:,}"
+    if fix.key is None:
+        return f"blizzard dlq replay {name} reads {of} as things are configured now"
+    return f"{fix.key}: {str(fix.value).lower()} lets {of} in; then blizzard dlq replay {name}"
+
+
+def _times(found: Quarantine, pipeline: str) -> tuple[str | None, str | None]:
+    """Return when the first and the last of the lines that wait were set aside."""
+    if found.store is None or not found.files:
+        return None, None
+    journal = JournalReader(found.store, pipeline)
+    numbers = [waiting.entry for waiting in found.files]
+    return _created(journal, min(numbers)), _created(journal, max(numbers))
+
+
+def _created(journal: JournalReader, number: int) -> str | None:
+    try:
+        entry = journal.entry(number)
+    except LakeError:
+        return None
+    return None if entry is None else of_text(entry.created)

@@ -1,0 +1,167 @@
+"""One computation at a time for each question, shared by everybody who asks.
+
+It runs in a few threads of its own, which are daemons: a store that does not answer holds up no
+request for longer than it wants to wait, and never the end of the program. Who comes while it runs
+waits for it, or gets what was found before.
+"""
+
+import queue
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Any, Generic, TypeVar, cast
+
+THREADS = 3
+MOST = 2000
+"""Answers that are kept, those that were asked for last."""
+
+LONGEST_SECS = 900.0
+"""An answer is asked for anew after this long, however long it takes to find."""
+
+Value = TypeVar("Value")
+
+
+class Busy(Exception):
+    """It takes longer than the one who asks wants to wait."""
+
+
+class Waiting(Generic[Value]):
+    """A question that somebody may wait for."""
+
+    def __init__(self) -> None:
+        self.done = threading.Event()
+        self.value: Value | None = None
+        self.error: BaseException | None = None
+
+
+class _Slot:
+    __slots__ = ("at", "mark", "running", "took", "value")
+
+    def __init__(self) -> None:
+        self.value: Any = None
+        self.at: float | None = None
+        self.took = 0.0
+        self.mark: Hashable = None
+        self.running: Waiting[Any] | None = None
+
+
+class Desk:
+    """Takes questions, and keeps the last answers."""
+
+    def __init__(
+        self,
+        *,
+        threads: int = THREADS,
+        seconds: Callable[[], float] = time.monotonic,
+        most: int = MOST,
+    ) -> None:
+        self._threads = threads
+        self._seconds = seconds
+        self._most = most
+        self._lock = threading.Lock()
+        self._slots: OrderedDict[Hashable, _Slot] = OrderedDict()
+        self._queue: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._started = 0
+        self._closed = False
+
+    def begin(
+        self,
+        key: Hashable,
+        compute: Callable[[], Value],
+        *,
+        max_age: float,
+        slow_share: float = 20,
+        mark: Hashable = None,
+    ) -> None:
+        """Have a question answered, unless its answer is young enough; wait for nothing.
+
+        An answer that took long is kept for so many times as long. One that was begun under another
+        mark is not young: something has happened since.
+        """
+        with self._lock:
+            slot = self._slot(key)
+            if slot.running is not None:
+                return
+            if slot.mark == mark and self._is_young(slot, max_age, slow_share):
+                return
+            slot.running, slot.mark = Waiting(), mark
+            self._hire()
+        self._queue.put(lambda: self._compute(slot, compute))
+
+    def result(self, key: Hashable, *, wait: float, stale_wait: float = 0.25) -> Any:  # noqa: ANN401
+        """Return the answer to a question that was begun; an older one where that takes long.
+
+        Busy where there is none after the wait. What the computation raised is raised here.
+        """
+        with self._lock:
+            slot = self._slot(key)
+            running, known = slot.running, slot.at is not None
+        if running is None and known:
+            return slot.value
+        if running is None:
+            raise Busy
+        if not running.done.wait(stale_wait if known else wait):
+            if known:
+                return slot.value
+            raise Busy
+        if running.error is not None:
+            raise running.error
+        return running.value
+
+    def ask(
+        self, key: Hashable, compute: Callable[[], Value], *, max_age: float, wait: float
+    ) -> Value:
+        """Return the answer to a question, begun now unless it is known or under way."""
+        self.begin(key, compute, max_age=max_age)
+        return cast("Value", self.result(key, wait=wait))
+
+    def last(self, key: Hashable) -> Any:  # noqa: ANN401 - whatever was computed for the key
+        """Return the last answer; None where there is none yet."""
+        with self._lock:
+            return self._slot(key).value
+
+    def close(self) -> None:
+        """Let the threads go; what they are at is not waited for."""
+        self._closed = True
+        for _ in range(self._started):
+            self._queue.put(None)
+
+    def _slot(self, key: Hashable) -> _Slot:
+        slot = self._slots.get(key)
+        if slot is None:
+            slot = self._slots[key] = _Slot()
+        self._slots.move_to_end(key)
+        while len(self._slots) > self._most:
+            self._slots.popitem(last=False)
+        return slot
+
+    def _is_young(self, slot: _Slot, max_age: float, slow_share: float) -> bool:
+        return slot.at is not None and self._seconds() - slot.at < max(
+            max_age, min(60.0, slow_share * slot.took)
+        )
+
+    def _hire(self) -> None:
+        if self._started < self._threads and not self._closed:
+            self._started += 1
+            threading.Thread(target=self._work, name="live look", daemon=True).start()
+
+    def _work(self) -> None:
+        while (task := self._queue.get()) is not None:
+            task()
+
+    def _compute(self, slot: _Slot, compute: Callable[[], Any]) -> None:
+        waiting = slot.running
+        if waiting is None:
+            return
+        began = self._seconds()
+        try:
+            waiting.value = compute()
+        except BaseException as error:  # noqa: BLE001 - whoever waits is told
+            waiting.error = error
+        ended = self._seconds()
+        with self._lock:
+            if waiting.error is None:
+                slot.value, slot.at, slot.took = waiting.value, ended, ended - began
+            slot.running = None
+        waiting.done.set()

@@ -1,0 +1,145 @@
+"""A pipeline as its journal tells it: read once, and then what is new."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from blizzard.handoff.held_rows import read_aside
+from blizzard.inspect.books import Books
+from blizzard.inspect.source_status import SourceStatus
+from blizzard.inspect.status import PipelineStatus, pipeline_status
+from blizzard.journal.state import History
+from blizzard.log_questions import asks_fates, open_reader
+from blizzard.model.locations import OpenReader, sink_location
+from blizzard.model.settings import PipelineSettings
+from lakebed.clock import Clock
+from lakebed.errors import LakeError, ObjectMissing, StoreUnavailable
+from lakebed.journal import JournalReader
+from lakebed.storage.store import Reader
+from liveview.looks.window import Window
+from liveview.views.entries import EntryFacts, facts_of
+
+TRIES = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineView:
+    """What one look has found."""
+
+    status: PipelineStatus
+    entries: tuple[EntryFacts, ...]
+    """Those of the span that was asked for, the oldest first, as far as they are known."""
+    since: float | None
+    """From when on all entries are known; None where that is the whole span."""
+    unreadable: tuple[int, ...] = ()
+    """Entries of the span that could not be read."""
+    held_entries: int = 0
+    """Entries with files that penguin holds."""
+
+
+class PipelineLook:
+    """Repeated looks at one pipeline."""
+
+    def __init__(
+        self, settings: PipelineSettings, *, clock: Clock, opening: OpenReader = open_reader
+    ) -> None:
+        self.settings = settings
+        self._clock = clock
+        self._open = opening
+        self._lock = threading.Lock()
+        self._books = Books()
+        self._window: Window[EntryFacts] = Window()
+        self._journal: str | None = None
+        self._listing = threading.Lock()
+        self._listed_books = Books()
+
+    def view(self, *, since: float) -> PipelineView:
+        """Look at the journal; the sources are not listed."""
+        with self._lock:
+            status = self._status(self._fast)
+            if status.journal != self._journal:
+                self._window, self._journal = Window(), status.journal
+            store = self.store()
+            if store is not None and status.last_entry is not None:
+                journal = JournalReader(store, self.settings.name)
+                self._window.look(
+                    lambda number: _facts(journal, number), status.last_entry, since=since
+                )
+                self._window.trim()
+            entries = tuple(self._window.since(since))
+            covered = self._window.covered or status.last_entry is None
+            first = entries[0].at if entries else self._clock.seconds()
+            return PipelineView(
+                status=status,
+                entries=entries,
+                since=None if covered else first,
+                unreadable=tuple(sorted(self._window.missing)),
+                held_entries=self._held(store) if status.held_files else 0,
+            )
+
+    def sources(self) -> tuple[SourceStatus, ...]:
+        """List the sources, as a run does that has just started."""
+        with self._listing:
+            return self._status(self._slow).sources
+
+    def history(self) -> History:
+        """Return what the last look at the journal has learned; it must not be changed."""
+        with self._lock:
+            return self._books.history
+
+    def known(self, number: int) -> EntryFacts | None:
+        """Return an entry that was read before."""
+        return self._window.documents.get(number)
+
+    def store(self) -> Reader | None:
+        """Open the table's directory; None where there is none yet."""
+        try:
+            return self._open(sink_location(self.settings))
+        except ObjectMissing:
+            return None
+
+    def _held(self, store: Reader | None) -> int:
+        if store is None:
+            return 0
+        aside = read_aside(store, self.settings.name, asks_fates(self.settings))
+        return len({meta.entry for meta in aside.held})
+
+    def _fast(self) -> PipelineStatus:
+        books, self._books = self._books, Books()
+        found = self._look(books, listed=False)
+        # After an error nothing is kept: what was learned may be of another journal.
+        self._books = books
+        return found
+
+    def _slow(self) -> PipelineStatus:
+        books, self._listed_books = self._listed_books, Books()
+        found = self._look(books, listed=True)
+        self._listed_books = books
+        return found
+
+    def _look(self, books: Books, *, listed: bool) -> PipelineStatus:
+        return pipeline_status(
+            self.settings,
+            self._open,
+            clock=self._clock,
+            books=books,
+            fates=asks_fates(self.settings),
+            listed=listed,
+        )
+
+    def _status(self, look: Callable[[], PipelineStatus]) -> PipelineStatus:
+        """Look, and once more where objects vanish under the look: a batch ends."""
+        for _ in range(TRIES - 1):
+            try:
+                return look()
+            except StoreUnavailable:
+                continue
+        return look()
+
+
+def _facts(journal: JournalReader, number: int) -> EntryFacts | None:
+    try:
+        entry = journal.entry(number)
+    except LakeError:
+        return None
+    return None if entry is None else facts_of(entry)

@@ -1,0 +1,178 @@
+"""A table as it is: its log, read once, and what waits to be committed to it."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from lakebed.clock import Clock
+from lakebed.documents.reading import parse_json
+from lakebed.errors import LakeError
+from lakebed.layout import LAST_CHECKPOINT, log_version
+from lakebed.storage.store import Reader, is_there
+from liveview.looks.window import Window
+from liveview.views.versions import VersionFacts
+from penguin.delta.log.cache import CachedVersion, LogCache
+from penguin.delta.log.latest import read_latest
+from penguin.delta.log.versions import Commit, read_commit
+from penguin.delta.snapshot import LogReader, Snapshot
+from penguin.inspect.status import TableStatus, table_status
+from penguin.model.settings import TableSettings
+from penguin.model.table import TableFacts
+
+MOST_FILES = 200_000
+"""Files of a table whose sizes are added up: the log of a larger one takes too much memory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableView:
+    """What one look has found; `version` is None where there is no table yet."""
+
+    version: int | None = None
+    facts: TableFacts | None = None
+    commits: dict[int, Commit] = field(default_factory=dict)
+    """The newest versions, by their numbers."""
+    covered_since: float | None = None
+    """From when on all versions are known; None where that is all there are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableSize:
+    """How large a table is."""
+
+    files: int | None = None
+    bytes: int | None = None
+    rows: int | None = None
+
+
+OpenTable = Callable[[TableSettings], Reader | None]
+"""Opens a table's directory to look only; None where there is none yet."""
+
+
+def open_table(settings: TableSettings) -> Reader | None:
+    """Open a table's directory to look only."""
+    uri = settings.table_uri
+    return Reader(uri, settings.storage_options) if is_there(uri) else None
+
+
+class TableLook:
+    """Repeated looks at one table."""
+
+    def __init__(
+        self, settings: TableSettings, *, clock: Clock, opening: OpenTable = open_table
+    ) -> None:
+        self.settings = settings
+        self._clock = clock
+        self._open = opening
+        self._lock = threading.Lock()
+        self._cache = LogCache()
+        self._window: Window[VersionFacts] = Window()
+        self._id: str | None = None
+        self._size: tuple[int, TableSize] | None = None
+
+    def view(self, *, since: float) -> TableView:
+        """Look at the log: its newest version, and what versions say from a time on."""
+        with self._lock:
+            store = self._open(self.settings)
+            known = None if store is None else self._known(store)
+            if store is None or known is None:
+                return TableView()
+            if known.id != self._id:
+                # Another table has taken the place of the one that was known.
+                self._window, self._id, self._size = Window(), known.id, None
+            self._window.look(lambda number: _version(store, number), known.version, since=since)
+            self._window.trim()
+            commits = {number: one.commit for number, one in self._window.documents.items()}
+            return TableView(
+                version=known.version,
+                facts=known.facts,
+                commits=commits,
+                covered_since=None if self._window.low <= 0 else self._first_at(),
+            )
+
+    def older(self, before: int, limit: int) -> list[Commit]:
+        """Return versions before a number, the newest first, as far back as the log has them."""
+        store = self._open(self.settings)
+        found: list[Commit] = []
+        for number in range(before - 1, -1, -1):
+            commit = None if store is None else self._of(store, number)
+            if commit is None or len(found) >= limit:
+                break  # Older ones were cleaned up.
+            found.append(commit)
+        return found
+
+    def size(self) -> TableSize:
+        """Add up the files of the newest version; what was added up for it is known."""
+        store = self._open(self.settings)
+        with self._lock:
+            known = None if store is None else self._known(store)
+            size = self._size
+        if store is None or known is None:
+            return TableSize()
+        if size is None or size[0] != known.version:
+            size = known.version, _size(store, known)
+            with self._lock:
+                self._size = size
+        return size[1]
+
+    def status(self) -> TableStatus | None:
+        """Return what waits, what is held and what is stopped; None where there is no table."""
+        store = self._open(self.settings)
+        if store is None:
+            return None
+        return table_status(
+            self.settings, store, self._clock.now(), count_ignored=False, everything=False
+        )
+
+    def _known(self, store: Reader) -> CachedVersion | None:
+        known = self._cache.catch_up(store)
+        if known is None:
+            known = read_latest(store)
+            if known is not None:
+                self._cache.keep(known)
+        if known is None:
+            found = LogReader(store).look()
+            known = None if found is None else found.known
+        return known
+
+    def _of(self, store: Reader, number: int) -> Commit | None:
+        known = self._window.documents.get(number)
+        found = known or _version(store, number)
+        return None if found is None else found.commit
+
+    def _first_at(self) -> float | None:
+        known = self._window.documents
+        return known[min(known)].at if known else None
+
+
+def _version(store: Reader, number: int) -> VersionFacts | None:
+    try:
+        body = store.get(log_version(number))
+    except LakeError:
+        return None
+    return None if body is None else VersionFacts(read_commit(number, body))
+
+
+def _size(store: Reader, known: CachedVersion) -> TableSize:
+    many = _files_in_checkpoint(store)
+    if many is not None and many > MOST_FILES:
+        return TableSize(files=many)
+    table = Snapshot(known, store)
+    try:
+        files, size, rows = table.totals()
+    finally:
+        table.let_go()
+    return TableSize(files=files, bytes=size, rows=rows)
+
+
+def _files_in_checkpoint(store: Reader) -> int | None:
+    """Return how many files the last checkpoint names; None where it does not say."""
+    body = store.get(LAST_CHECKPOINT)
+    try:
+        match parse_json(body or b"{}"):
+            case {"numOfAddFiles": int(files)}:
+                return files
+            case {"size": int(actions)}:
+                return actions
+    except ValueError:
+        pass
+    return None

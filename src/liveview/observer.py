@@ -1,0 +1,340 @@
+"""Everything that can be asked of one configuration, for both programs. Read-only.
+
+What is looked at is kept between looks, and nothing is looked at while nobody asks. Looks at
+journals and logs run in a few threads; what lists sources, or adds up a table, runs in one of its
+own, so that a slow listing never holds up the rest. What is not known in time is said to be.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+
+from blizzard.inspect.files.report import Question, Reconciler, Reconciliation
+from blizzard.log_questions import asks_fates, open_reader
+from blizzard.model.locations import OpenReader
+from lakebed.clock import Clock
+from lakebed.errors import LakeError
+from liveview.lake import Lake, ProgramName
+from liveview.live import Live
+from liveview.looks.desk import Busy, Desk
+from liveview.looks.other import Unreachable
+from liveview.looks.other import ask as ask_other
+from liveview.looks.pipelines import PipelineLook
+from liveview.looks.tables import OpenTable, TableLook, TableSize, TableView, open_table
+from liveview.model import Overview, PipelineSummary, Problem, Program, TableSummary
+from liveview.parts import PipelinePart, Process, TablePart
+from liveview.times import of_seconds
+from liveview.views import problems
+from liveview.views.days import verdict_of, yesterday_of
+from liveview.views.entries import Committed
+from liveview.views.series import DAY_SECS
+from liveview.views.summary import (
+    Backlog,
+    Journaled,
+    TableParts,
+    backlog_of,
+    journaled,
+    pipeline_summary,
+    table_summary,
+)
+from liveview.views.versions import committed_entries
+
+FIRST_SECS = 5.0
+"""How long a request waits for a first look."""
+KNOWN_SECS = 60.0
+"""How old a look may be at a pipeline whose process tells of every change."""
+UNKNOWN_SECS = 10.0
+"""How old it may be where nobody tells."""
+LISTED_SECS = 30.0
+DAY_AGE_SECS = 300.0
+OTHER_SECS = 1.0
+
+
+class Observer:
+    """Answers from one configuration. Its questions may be asked from any thread."""
+
+    def __init__(
+        self,
+        lake: Lake,
+        live: Live,
+        program: ProgramName,
+        *,
+        clock: Clock,
+        opening: OpenReader = open_reader,
+        opening_table: OpenTable = open_table,
+        failed: Callable[[BaseException], None] = lambda _error: None,
+        first_secs: float = FIRST_SECS,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.lake = lake
+        self.clock = clock
+        self.opening = opening
+        self.failed = failed
+        """Is told of every error that a look ended with."""
+        self.first_secs = first_secs
+        self._live = live
+        self._program: ProgramName = program
+        self.quick = Desk(seconds=monotonic)
+        self.slow = Desk(threads=1, seconds=monotonic)
+        self.asked = Desk(seconds=monotonic)
+        """For what waits for the others."""
+        self.pipelines = {
+            name: PipelineLook(settings, clock=clock, opening=opening)
+            for name, settings in lake.pipelines.items()
+        }
+        self.tables = {
+            name: TableLook(settings, clock=clock, opening=opening_table)
+            for name, settings in lake.tables.items()
+        }
+        self._reconciling = {name: threading.Lock() for name in lake.pipelines}
+        self._reconcilers = {
+            name: Reconciler(settings, opening, clock, asks_fates(settings))
+            for name, settings in lake.pipelines.items()
+        }
+
+    def close(self) -> None:
+        """Let the threads go."""
+        self.quick.close()
+        self.slow.close()
+        self.asked.close()
+
+    def process(self) -> Process:
+        """Return what this process knows by itself."""
+        return self._live.process()
+
+    def overview(self) -> Overview:
+        """Return all pipelines and tables."""
+        processes, programs = self._processes()
+        for name in self.tables:
+            self._begin_table(name, processes)
+        for name in self.pipelines:
+            self._begin_pipeline(name, processes)
+        end = time.monotonic() + self.first_secs
+        pipelines = [self._summary(name, processes, end) for name in self.pipelines]
+        tables = [self._table(name, processes, end) for name in self.tables]
+        return Overview(
+            at=of_seconds(self.clock.seconds()),
+            programs=programs,
+            pipelines=pipelines,
+            tables=tables,
+        )
+
+    def summary(self, name: str) -> PipelineSummary:
+        """Return one pipeline at a glance."""
+        processes, _programs = self._processes()
+        self._begin_table(self.lake.table_of[name], processes)
+        self._begin_pipeline(name, processes)
+        return self._summary(name, processes, time.monotonic() + self.first_secs)
+
+    def table_summary(self, name: str) -> TableSummary:
+        """Return one table at a glance."""
+        processes, _programs = self._processes()
+        self._begin_table(name, processes)
+        for pipeline in self.lake.pipelines_of(name):
+            self._begin_pipeline(pipeline, processes)
+        return self._table(name, processes, time.monotonic() + self.first_secs)
+
+    def committed(self, name: str) -> dict[int, Committed]:
+        """Return the versions of a pipeline's entries of the last day, as far as they are known."""
+        table = self.tables[self.lake.table_of[name]]
+        try:
+            view = table.view(since=self.clock.seconds() - DAY_SECS)
+        except LakeError:
+            return {}  # The table says why.
+        return committed_entries(view.commits.values(), name)
+
+    def batch_secs(self, name: str) -> dict[str, float]:
+        """Return how long the last batches of a pipeline took, where its process tells."""
+        part = _pipeline_part(name, self._processes()[0])
+        return {} if part is None else part.batch_secs
+
+    def reconciled(self, name: str, question: Question) -> Reconciliation:
+        """Compare what landed in the sources of a pipeline with its table, one at a time."""
+        with self._reconciling[name]:
+            return self._reconcilers[name].reconcile(question)
+
+    def _processes(self) -> tuple[list[Process], list[Program]]:
+        """Return what both programs know of themselves, and whether they answer."""
+        own = self.process()
+        programs = [
+            Program(
+                name=own.program,
+                version=own.version,
+                reachable=True,
+                started_at=own.started_at,
+                address=self.lake.addresses.get(own.program),
+            )
+        ]
+        other: ProgramName = "penguin" if self._program == "blizzard" else "blizzard"
+        address = self.lake.addresses.get(other)
+        note = self.lake.notes.get(other)
+        heard: Process | Unreachable | None = None
+        if address is not None and note is None:
+            at, guard = address, self.lake.guard
+            try:
+                heard = self.quick.ask(
+                    ("process", other),
+                    lambda: ask_other(at, guard),
+                    max_age=OTHER_SECS,
+                    wait=2.0,
+                )
+            except Busy:
+                heard = Unreachable(f"nobody answers at {address}")
+        if isinstance(heard, Process) and heard.program == other:
+            programs.append(
+                Program(
+                    name=other,
+                    version=heard.version,
+                    reachable=True,
+                    started_at=heard.started_at,
+                    address=address,
+                )
+            )
+            return [own, heard], sorted(programs, key=lambda one: one.name)
+        if isinstance(heard, Unreachable):
+            note = heard.note
+        elif isinstance(heard, Process):
+            note = f"another program answers at {address}"
+        programs.append(
+            Program(name=other, version=None, reachable=False, address=address, note=note)
+        )
+        return [own], sorted(programs, key=lambda one: one.name)
+
+    def _begin_pipeline(self, name: str, processes: list[Process]) -> None:
+        part = _pipeline_part(name, processes)
+        table = self._table_part(self.lake.table_of[name], processes)
+        self.quick.begin(
+            ("journal", name),
+            lambda: self._journaled(name),
+            max_age=KNOWN_SECS if part is not None else UNKNOWN_SECS,
+            mark=(
+                None if part is None else part.changes,
+                None if table is None else table.changes,
+            ),
+        )
+        if part is None or part.waiting_files is None:
+            self.slow.begin(
+                ("sources", name),
+                lambda: backlog_of(self.pipelines[name].sources()),
+                max_age=LISTED_SECS if part is None else DAY_AGE_SECS,
+            )
+        day = yesterday_of(self.clock.now())
+        self.slow.begin(
+            ("yesterday", name, day),
+            lambda: self.reconciled(name, Question(days=(day,), rows=False)),
+            max_age=DAY_AGE_SECS,
+            slow_share=50,
+        )
+
+    def _begin_table(self, name: str, processes: list[Process]) -> None:
+        part = self._table_part(name, processes)
+        look = self.tables[name]
+        mark = None if part is None else part.changes
+        self.quick.begin(
+            ("log", name),
+            lambda: look.view(since=self.clock.seconds() - DAY_SECS),
+            max_age=KNOWN_SECS if part is not None else UNKNOWN_SECS,
+            mark=mark,
+        )
+        self.slow.begin(("status", name), look.status, max_age=LISTED_SECS, mark=mark)
+        self.slow.begin(("size", name), look.size, max_age=LISTED_SECS, mark=mark)
+
+    def _journaled(self, name: str) -> Journaled:
+        """Look at a journal, and at which of its entries the log has."""
+        now = self.clock.seconds()
+        view = self.pipelines[name].view(since=now - DAY_SECS)
+        return journaled(
+            view.status,
+            view.entries,
+            self.committed(name),
+            now=now,
+            since=view.since,
+            unreadable=view.unreadable,
+            held_entries=view.held_entries,
+        )
+
+    def _summary(self, name: str, processes: list[Process], end: float) -> PipelineSummary:
+        part = _pipeline_part(name, processes)
+        found: Journaled | None = None
+        trouble: Problem | None = None
+        try:
+            found = self.quick.result(("journal", name), wait=_left(end))
+        except Busy:
+            trouble = _not_yet(f"the journal of {name}")
+        except Exception as error:  # noqa: BLE001 - one pipeline hides no other
+            trouble = problems.of_error(error, "the journal cannot be read")
+            self.failed(error)
+        backlog: Backlog = self.slow.last(("sources", name)) or Backlog()
+        if part is not None and part.waiting_files is not None:
+            backlog = replace(
+                backlog, files=part.waiting_files, bytes=None, oldest_at=_oldest(part)
+            )
+        day = yesterday_of(self.clock.now())
+        return pipeline_summary(
+            self.lake.pipelines[name],
+            table=self.lake.table_of.get(name),
+            found=found,
+            trouble=trouble,
+            backlog=backlog,
+            part=part,
+            yesterday=verdict_of(day, self.slow.last(("yesterday", name, day))),
+            now=self.clock.seconds(),
+        )
+
+    def _table(self, name: str, processes: list[Process], end: float) -> TableSummary:
+        parts = TableParts()
+        try:
+            view: TableView = self.quick.result(("log", name), wait=_left(end))
+            newest = None if view.version is None else view.commits.get(view.version)
+            size: TableSize = self.slow.last(("size", name)) or TableSize()
+            parts = TableParts(
+                version=view.version,
+                newest=newest,
+                files=size.files,
+                bytes=size.bytes,
+                rows=size.rows,
+                status=self.slow.last(("status", name)),
+                known=True,
+            )
+        except Busy:
+            parts = replace(parts, trouble=_not_yet("the log of the table"))
+        except Exception as error:  # noqa: BLE001 - one table hides no other
+            trouble = problems.of_error(error, "the log of the table cannot be read")
+            parts = replace(parts, trouble=trouble)
+            self.failed(error)
+        waiting = 0
+        for pipeline in self.lake.pipelines_of(name):
+            found: Journaled | None = self.quick.last(("journal", pipeline))
+            waiting += 0 if found is None else found.status.uncommitted_entries
+        return table_summary(
+            name,
+            self.lake.tables[name],
+            found=parts,
+            part=self._table_part(name, processes),
+            pipelines=self.lake.pipelines_of(name),
+            waiting=waiting,
+        )
+
+    def _table_part(self, name: str, processes: list[Process]) -> TablePart | None:
+        # blizzard knows a table that it commits to itself by its URI, where nothing else names it.
+        called = self.lake.tables[name].name
+        return next((one.tables[called] for one in processes if called in one.tables), None)
+
+
+def _pipeline_part(name: str, processes: list[Process]) -> PipelinePart | None:
+    return next((one.pipelines[name] for one in processes if name in one.pipelines), None)
+
+
+def _oldest(part: PipelinePart) -> float | None:
+    at = part.oldest_waiting_at
+    return None if at is None else datetime.fromisoformat(at).timestamp()
+
+
+def _left(end: float) -> float:
+    return max(0.05, end - time.monotonic())
+
+
+def _not_yet(what: str) -> Problem:
+    return Problem(severity="warning", code="being_read", message=f"{what} is being read")

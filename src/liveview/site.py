@@ -1,0 +1,117 @@
+"""The live page of one process: it listens from the start, and looks when somebody asks.
+
+The programs load this module by its name. What answers requests, and everything that reads journals
+and logs, is loaded with the first request.
+"""
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from http import HTTPStatus
+from importlib.metadata import version as installed_version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from lakebed.clock import Clock
+from lakebed.config.files import Given
+from lakebed.telemetry.events import Emit, Event
+from lakebed.telemetry.health import Part
+from lakebed.telemetry.http import Answer, Request
+from liveview.live import Live
+
+if TYPE_CHECKING:
+    from liveview.api.api import Api
+
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+NO_PAGE = b"the page is not installed; /api/openapi.json describes the data behind it\n"
+
+
+class LiveSite:
+    """What one process serves beside its metrics."""
+
+    def __init__(
+        self,
+        program: Literal["blizzard", "penguin"],
+        own: Any,  # noqa: ANN401 - the settings of either program
+        *,
+        files: Sequence[Given],
+        folders: Sequence[Path],
+        environment: Mapping[str, str],
+        parts: Sequence[Part] = (),
+        clock: Clock | None = None,
+    ) -> None:
+        self._program: Literal["blizzard", "penguin"] = program
+        self._own = own
+        self._files, self._folders = tuple(files), tuple(folders)
+        self._environment = dict(environment)
+        self._clock = clock or Clock()
+        self._version = installed_version("blizzard-penguin")
+        self._live = Live(program, version=self._version, seconds=self._clock.seconds)
+        for part in parts:
+            self._live.expect(part.kind, part.name)
+        self._lock = threading.Lock()
+        self._api: Api | None = None
+        self._log: Emit = lambda _event: None
+
+    def emit(self, event: Event) -> None:
+        """Take in what happens."""
+        self._live.emit(event)
+
+    def log_to(self, log: Emit) -> None:
+        """Tell faults of the page there."""
+        self._log = log
+
+    def __call__(self, request: Request) -> Answer | None:
+        """Answer a request to the page or the API; None where it is to neither."""
+        answer = self._answer(request)
+        if answer is None:
+            return None
+        return replace(answer, headers={**HEADERS, **answer.headers})
+
+    def close(self) -> None:
+        """End what is still being sent."""
+        with self._lock:
+            if self._api is not None:
+                self._api.close()
+
+    def _answer(self, request: Request) -> Answer | None:
+        path = request.path
+        if path.startswith("/api/") or path == "/api":
+            return self._opened().answer(request)
+        if request.method not in ("GET", "HEAD"):
+            return None
+        from liveview.api import assets  # noqa: PLC0415 - only where somebody looks
+
+        if path == "/":
+            text = "text/plain; charset=utf-8"
+            missing = Answer(HTTPStatus.NOT_FOUND, text, NO_PAGE)
+            return assets.answer(request, assets.INDEX) or missing
+        if path.startswith("/live/"):
+            return assets.answer(request, path.removeprefix("/live/"))
+        return None
+
+    def _opened(self) -> "Api":
+        with self._lock:
+            if self._api is None:
+                from liveview.api.api import Api, ViewFailed, place_of  # noqa: PLC0415
+                from liveview.lake import lake_of  # noqa: PLC0415
+                from liveview.observer import Observer  # noqa: PLC0415
+
+                def failed(error: BaseException) -> None:
+                    if not hasattr(error, "whose"):
+                        self._log(ViewFailed(route="overview", error=place_of(error)))
+
+                lake = lake_of(self._own, self._files, self._folders, self._environment)
+                observer = Observer(
+                    lake, self._live, self._program, clock=self._clock, failed=failed
+                )
+                self._api = Api(observer, version=self._version, emit=self._log)
+            return self._api

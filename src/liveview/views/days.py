@@ -1,0 +1,48 @@
+"""Days of a pipeline: what landed in its sources, and what of it is in the table. Pure."""
+
+from datetime import datetime, timedelta
+
+from blizzard.inspect.files.reconcile import Group
+from blizzard.inspect.files.report import Reconciliation
+from liveview.model import Day, Days, DayVerdict
+
+
+def yesterday_of(now: datetime) -> str:
+    """Return the day before, in UTC."""
+    return f"{now - timedelta(days=1):%Y-%m-%d}"
+
+
+def verdict_of(day: str, found: Reconciliation | None) -> DayVerdict:
+    """Return whether everything of a day is in the table, in words."""
+    group = None if found is None else found.day(day)
+    if group is None:
+        return DayVerdict(
+            day=day, complete=None, sentence=f"whether everything of {day} is in is not known yet"
+        )
+    return DayVerdict(day=day, complete=group.complete, sentence=group.sentence)
+
+
+def days_of(found: Reconciliation, yesterday: str) -> Days:
+    """Return the last days that have files, the newest first."""
+    notes = list(found.errors)
+    if found.left_out:
+        notes.append(f"{found.left_out:,} files of earlier days are not shown")
+    return Days(
+        days=[_day(group) for group in found.groups if group.landed],
+        yesterday=verdict_of(yesterday, found),
+        note="; ".join(notes) or None,
+    )
+
+
+def _day(group: Group) -> Day:
+    return Day(
+        day=group.name,
+        landed=group.landed,
+        in_table=group.in_table,
+        journaled=group.journaled,
+        failed=group.failed + group.held,
+        waiting=group.waiting,
+        rows=group.rows or 0,
+        bytes=group.bytes,
+        complete=group.complete,
+    )

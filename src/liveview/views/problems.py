@@ -1,0 +1,146 @@
+"""What a person should know about a pipeline or a table, the worst first. Pure."""
+
+from collections.abc import Iterable, Iterator
+
+from blizzard.inspect.source_status import SourceStatus
+from blizzard.inspect.status import PipelineStatus
+from blizzard.journal.lease_record import Life
+from lakebed.errors import LakeError
+from lakebed.telemetry.events import code_of
+from lakebed.units import plural
+from liveview.model import Health, Problem
+from liveview.times import of_text
+from penguin.inspect.status import TableStatus
+
+HELD = "penguin held shows them; blizzard redo --held ID reads their sources again"
+
+
+def of_error(error: BaseException, what: str) -> Problem:
+    """Return that something could not be read; an error that nobody foresaw is not quoted."""
+    message = str(error) if isinstance(error, LakeError) else "an internal error; see the log"
+    return Problem(severity="error", code=code_of(error), message=f"{what}: {message}")
+
+
+def of_pipeline(status: PipelineStatus, unreadable: Iterable[int]) -> Iterator[Problem]:
+    """Yield what the journal tells."""
+    if not status.receipt_fits:
+        yield Problem(
+            severity="error",
+            code="receipt_does_not_fit",
+            message=f"entry {status.committed_entry} is committed, but the journal does not have "
+            "it as it was",
+            way_out="blizzard --dry-run says what to do",
+        )
+    for one in status.held:
+        yield Problem(
+            severity="error",
+            code=one.code,
+            message=f"{plural(one.files, 'file')} with {plural(one.rows, 'row')} held: "
+            f"{'; '.join(one.reasons)}",
+            way_out=HELD,
+        )
+    failed = sum(one.failed_files for one in status.sources)
+    if failed:
+        codes = sorted({each.code for one in status.sources for each in one.failures})
+        yield Problem(
+            severity="warning",
+            code=codes[0] if len(codes) == 1 else "files_failed",
+            message=f"{plural(failed, 'source file')} failed ({', '.join(codes)})",
+            way_out="blizzard dlq list shows them, with the ways out",
+        )
+    if status.quarantine.waiting:
+        yield Problem(
+            severity="warning",
+            code="bad_lines_waiting",
+            message=f"{plural(status.quarantine.waiting, 'bad line')} in quarantine",
+            way_out="blizzard dlq list shows them in groups, with what lets them in",
+        )
+    if status.aside_error is not None:
+        yield Problem(
+            severity="warning",
+            code="held_unknown",
+            message=f"what penguin holds cannot be told: {status.aside_error}",
+        )
+    if status.writer is not None and status.writer.state is Life.GONE:
+        yield Problem(
+            severity="warning",
+            code="writer_died",
+            message="the blizzard that wrote this pipeline last died without an end",
+            way_out="start blizzard; it goes on where the journal ends",
+            since=of_text(status.writer.since),
+        )
+    for number in unreadable:
+        yield Problem(
+            severity="error",
+            code="document_unreadable",
+            message=f"entry {number} of the journal cannot be read; what it says is left out here",
+            way_out=f"blizzard journal show {number} says why",
+            subject=f"entry {number}",
+        )
+
+
+def of_sources(sources: Iterable[SourceStatus]) -> Iterator[Problem]:
+    """Yield what a listing tells."""
+    for one in sources:
+        if one.error is not None:
+            yield Problem(
+                severity="error",
+                code="source_unlisted",
+                message=f"source {one.source} cannot be listed: {one.error}",
+                subject=one.source,
+            )
+        if one.changed_files:
+            yield Problem(
+                severity="warning",
+                code="changed",
+                message=f"source {one.source}: {plural(one.changed_files, 'file')} changed after "
+                "being ingested; the new content is not read",
+                subject=one.source,
+            )
+
+
+def of_table(status: TableStatus) -> Iterator[Problem]:
+    """Yield what a look at a table tells."""
+    for one in status.pipelines:
+        stopped = one.stopped
+        if stopped is not None:
+            entry = "" if stopped.entry is None else f" at entry {stopped.entry}"
+            yield Problem(
+                severity="error",
+                code=stopped.code,
+                message=f"pipeline {one.pipeline} is stopped{entry}: {'; '.join(stopped.reasons)}",
+                way_out="penguin held says what to do",
+                since=of_text(stopped.since),
+                subject=one.pipeline,
+            )
+    if status.held:
+        rows = sum(one.meta.record_count for one in status.held)
+        yield Problem(
+            severity="error",
+            code="files_held",
+            message=f"{plural(len(status.held), 'file')} with {plural(rows, 'row')} held",
+            way_out=HELD,
+        )
+    if status.danger is not None:
+        yield Problem(
+            severity="error",
+            code="files_wait_too_long",
+            message="files have been waiting so long that a VACUUM may delete them",
+            way_out="run penguin",
+        )
+
+
+def sorted_problems(problems: Iterable[Problem]) -> list[Problem]:
+    """Return problems with the errors first, each once."""
+    once = dict.fromkeys(problems)
+    return sorted(once, key=lambda one: one.severity != "error")
+
+
+def health_of(problems: Iterable[Problem], *, known: bool) -> Health:
+    """Return how something is, by its problems."""
+    severities = {one.severity for one in problems}
+    if "error" in severities:
+        return "failing"
+    if not known:
+        return "unknown"
+    return "warning" if severities else "ok"

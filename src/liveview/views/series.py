@@ -1,0 +1,55 @@
+"""Rows, bytes and files over time, and how fresh the table is. Pure."""
+
+from collections.abc import Iterable, Mapping
+from statistics import median
+
+from liveview.model import Freshness, Series
+from liveview.times import of_seconds
+from liveview.views.entries import Committed, EntryFacts
+
+DAY_SECS = 86_400.0
+SPARK_BUCKETS = 48
+MOST_MEASURED = 10_000
+"""Files whose freshness is measured, the newest."""
+
+
+def series_of(entries: Iterable[EntryFacts], *, now: float, hours: float, points: int) -> Series:
+    """Return what came into the journal in each step of the last hours."""
+    step = hours * 3600 / points
+    # Steps begin at whole multiples, so that one that is over does not change any more.
+    end = (now // step + 1) * step
+    start = end - step * points
+    rows, size, files = [0.0] * points, [0.0] * points, [0.0] * points
+    for entry in entries:
+        place = int((entry.at - start) // step)
+        if 0 <= place < points and entry.batch.kind in ("batch", "replay"):
+            rows[place] += entry.batch.rows
+            size[place] += entry.batch.bytes_read
+            files[place] += entry.batch.files
+    return Series(start=of_seconds(start), step_secs=step, rows=rows, bytes=size, files=files)
+
+
+def freshness_of(
+    entries: Iterable[EntryFacts],
+    committed: Mapping[int, Committed],
+    *,
+    since: float | None,
+) -> Freshness:
+    """Return how long source files took into the table, of those that are in it."""
+    secs: list[float] = []
+    for entry in sorted(entries, key=lambda one: -one.sequence):
+        version = committed.get(entry.sequence)
+        if version is None or version.at_ms is None:
+            continue
+        left = MOST_MEASURED - len(secs)
+        secs += (max(0.0, (version.at_ms - one) / 1000) for one in entry.written[:left])
+        if len(secs) >= MOST_MEASURED:
+            break
+    if not secs:
+        return Freshness()
+    return Freshness(
+        median_secs=round(median(secs), 3),
+        worst_secs=round(max(secs), 3),
+        measured_files=len(secs),
+        since=None if since is None else of_seconds(since),
+    )

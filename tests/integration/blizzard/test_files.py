@@ -1,0 +1,231 @@
+"""What landed on each day against what is in the table: every file is counted once."""
+
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from blizzard.inspect.files.reconcile import Group
+from blizzard.inspect.files.report import Question, Reconciler, Reconciliation
+from blizzard.inspect.files.standing import FileState
+from blizzard.journal.compaction import SnapshotWriter
+from blizzard.journal.state import read_history
+from blizzard.service import open_reader
+from lakebed.clock import Clock
+from tests.support.builders import entries
+from tests.support.desk import Desk
+from tests.support.retractions import Taken
+
+NOON = datetime(2024, 5, 2, 12, tzinfo=UTC)
+TODAY, YESTERDAY, BEFORE = "2024-05-02", "2024-05-01", "2024-04-30"
+
+
+def lands(desk: Desk, name: str, count: int = 2, *, day: str = YESTERDAY) -> Path:
+    """Let a file land on a day, by the store's clock."""
+    desk.landing.land(name, count)
+    return dated(desk, name, day)
+
+
+def dated(desk: Desk, name: str, day: str) -> Path:
+    file = desk.landing.folder / name
+    at = datetime.fromisoformat(day).replace(tzinfo=UTC, hour=9).timestamp()
+    os.utime(file, (at, at))
+    return file
+
+
+def asks(desk: Desk, **question: object) -> Reconciliation:
+    reconciler = Reconciler(
+        desk.settings, open_reader, Clock(seconds=NOON.timestamp), fates=desk.fates
+    )
+    return reconciler.reconcile(Question(**question))  # type: ignore[arg-type]
+
+
+def of_day(desk: Desk, day: str = YESTERDAY) -> Group:
+    found = asks(desk, days=(day,)).day(day)
+    assert found is not None
+    assert found.landed == sum(found.count(state) for state in FileState)
+    return found
+
+
+def landed_on(file: Path) -> str:
+    return f"{datetime.fromtimestamp(file.stat().st_mtime, UTC):%Y-%m-%d}"
+
+
+@pytest.fixture
+def desk(tmp_path) -> Desk:
+    return Desk(tmp_path / "both")
+
+
+def test_every_file_of_a_day_is_followed_from_landing_to_the_table(desk):
+    lands(desk, "a.ndjson", 3)
+    lands(desk, "sub/b.ndjson", 4)
+    lands(desk, "c.ndjson", 1, day=BEFORE)
+
+    waiting = of_day(desk)
+    assert (waiting.landed, waiting.waiting, waiting.complete) == (2, 2, False)
+    assert waiting.sentence == (
+        f"not everything of {YESTERDAY} is in: of 2 files, 2 are waiting to be read"
+    )
+
+    desk.blizzard()
+    journaled = of_day(desk)
+    assert (journaled.journaled, journaled.rows, journaled.complete) == (2, 7, False)
+
+    desk.penguin()
+    done = of_day(desk)
+    assert (done.in_table, done.rows, done.bad_lines, done.complete) == (2, 7, 0, True)
+    assert done.sentence.startswith(f"everything of {YESTERDAY} is in: 2 files, 7 rows, ")
+    assert done.bytes == sum(
+        (desk.landing.folder / name).stat().st_size for name in ("a.ndjson", "sub/b.ndjson")
+    )
+
+
+def test_the_last_days_are_told_newest_first_and_older_ones_are_counted(desk):
+    lands(desk, "a.ndjson", day=TODAY)
+    lands(desk, "b.ndjson", day=BEFORE)
+    lands(desk, "c.ndjson", day="2023-01-01")
+
+    found = asks(desk)
+
+    assert [group.name for group in found.groups] == [TODAY, BEFORE]
+    assert found.left_out == 1
+    assert "2024-05-02 so far" in found.groups[0].sentence
+
+
+def test_a_day_without_files_is_told_when_it_is_asked_for(desk):
+    desk.landing.folder.mkdir(parents=True)
+
+    found = of_day(desk)
+
+    assert (found.landed, found.complete) == (0, True)
+    assert found.sentence == f"no file of {YESTERDAY} has landed"
+
+
+def test_a_failed_file_and_one_that_changed_are_missing(desk):
+    lands(desk, "a.ndjson")
+    lands(desk, "b.ndjson")
+    desk.landing.write("bad.ndjson", b"{nope\n")
+    dated(desk, "bad.ndjson", YESTERDAY)
+    desk.blizzard()
+    desk.penguin()
+    lands(desk, "b.ndjson", 5)
+
+    found = of_day(desk)
+
+    assert (found.in_table, found.failed, found.changed) == (1, 1, 1)
+    assert found.sentence == (
+        f"not everything of {YESTERDAY} is in: of 3 files, 1 failed, 1 changed after being read, "
+        "and the new content is not read"
+    )
+
+
+def test_files_that_were_deleted_since_are_counted_by_the_day_they_were_read(desk):
+    lands(desk, "a.ndjson", 3)
+    lands(desk, "b.ndjson", 4)
+    lands(desk, "z.ndjson", 5)
+    desk.blizzard()
+    desk.penguin()
+    (desk.landing.folder / "b.ndjson").unlink()
+    (desk.landing.folder / "z.ndjson").unlink()
+    read_on = entries(desk.table)[-1].created[:10]
+
+    still = of_day(desk)
+    gone = of_day(desk, read_on)
+
+    assert (still.landed, still.deleted, still.rows) == (1, 0, 3)
+    assert (gone.landed, gone.in_table, gone.deleted, gone.rows) == (2, 2, 2, 9)
+
+
+def test_rows_that_penguin_holds_are_missing_until_they_are_settled(desk):
+    desk.holds_a_file()
+    day = landed_on(desk.landing.folder / "b.ndjson")
+
+    found = asks(desk, days=(day,), prefix="b.").groups[0]
+
+    assert (found.landed, found.held, found.complete) == (1, 1, False)
+    assert found.sentence == f"not everything of {day} is in: of 1 file, penguin holds rows of 1"
+
+
+def test_a_retracted_file_is_settled_and_told_apart(tmp_path):
+    taken = Taken(tmp_path)
+    taken.land("a.ndjson", {"id": 1})
+    taken.land("b.ndjson", {"id": 2})
+    taken.ingest()
+    taken.take_back("a.ndjson")
+    day = landed_on(next(taken.folder.rglob("a.ndjson")))
+
+    found = asks(taken, days=(day,), prefix="a.").groups[0]
+
+    assert (found.retracted, found.in_table, found.complete) == (1, 0, True)
+    assert found.sentence.endswith("; 1 was retracted by an operator")
+
+
+def test_a_prefix_and_a_partition_narrow_the_question(tmp_path):
+    desk = Desk(tmp_path / "both")
+    desk.file.write_text(
+        desk.file.read_text().replace(
+            "sink:\n", 'sink:\n  partition_by: {prefix_template: "date=%Y-%m-%d"}\n'
+        )
+    )
+    lands(desk, "date=2024-04-01/a.ndjson", 1)
+    lands(desk, "date=2024-04-01/b.ndjson", 2)
+    lands(desk, "date=2024-04-02/c.ndjson", 3)
+    desk.blizzard()
+    desk.penguin()
+
+    below = asks(desk, prefix="date=2024-04-01/b").groups
+    by_partition = asks(desk, by="partition").groups
+    one = asks(desk, by="partition", partition="2024-04-02").groups
+
+    assert [(each.name, each.landed, each.rows) for each in below] == [(YESTERDAY, 1, 2)]
+    assert [(each.name, each.landed, each.rows) for each in by_partition] == [
+        ("date=2024-04-02", 1, 3),
+        ("date=2024-04-01", 2, 3),
+    ]
+    assert [(each.name, each.in_table) for each in one] == [("date=2024-04-02", 1)]
+
+
+def test_a_source_that_cannot_be_listed_leaves_every_day_undecided(desk):
+    lands(desk, "a.ndjson")
+    desk.blizzard()
+    desk.penguin()
+    desk.landing.folder.rename(desk.folder / "elsewhere")
+
+    found = asks(desk, days=(YESTERDAY,))
+
+    assert found.errors
+    assert found.groups[0].complete is None
+
+
+def test_names_in_segments_are_gone_through_like_those_in_memory(desk):
+    for number in range(30):
+        lands(desk, f"{number:02}.ndjson", 1)
+        if number % 10 == 9:
+            desk.blizzard()
+            writer = SnapshotWriter(store=desk.store, pipeline="default", clock=desk.clock)
+            writer.write(read_history(desk.store, "default"))
+    desk.penguin()
+    lands(desk, "2x.ndjson")
+    assert read_history(desk.store, "default").segments
+    (desk.landing.folder / "15.ndjson").unlink()
+
+    found = of_day(desk)
+
+    assert (found.landed, found.in_table, found.waiting, found.rows) == (30, 29, 1, 29)
+
+
+def test_an_answer_that_is_asked_again_reads_only_what_is_new(desk):
+    lands(desk, "a.ndjson")
+    desk.blizzard()
+    desk.penguin()
+    clock = Clock(seconds=(NOON + timedelta(hours=1)).timestamp)
+    reconciler = Reconciler(desk.settings, open_reader, clock, fates=desk.fates)
+    first = reconciler.reconcile(Question(days=(YESTERDAY,)))
+    lands(desk, "b.ndjson")
+    desk.blizzard()
+
+    second = reconciler.reconcile(Question(days=(YESTERDAY,)))
+
+    assert first.groups[0].in_table == 1
+    assert (second.groups[0].in_table, second.groups[0].journaled) == (1, 1)
