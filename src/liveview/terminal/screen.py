@@ -55,14 +55,21 @@ def in_order(pipelines: Iterable[PipelineSummary]) -> list[PipelineSummary]:
 
 
 def screen(
-    overview: Overview, view: View, *, now: datetime, width: int, height: int, note: str = ""
+    overview: Overview,
+    view: View,
+    *,
+    now: datetime,
+    width: int,
+    height: int,
+    note: str = "",
+    keys: bool = True,
 ) -> list[Text]:
     """Return the lines of the screen: never more than fit, none wider than the terminal."""
     width = max(width, LEAST_WIDTH)
     pipelines = in_order(overview.pipelines)
     chosen = next((each for each in pipelines if each.name == view.chosen), None)
     head = list(_head(overview, view, now, width, note))
-    foot = [Text(""), a_line(KEYS, width, "dim")]
+    foot = [Text(""), a_line(KEYS, width, "dim")] if keys else []
     room = max(1, height - len(head) - len(foot))
     if view.opened and chosen is not None:
         body = list(_opened(chosen, overview, now, width))
@@ -241,12 +248,7 @@ def _opened(
         f"{words.span(fresh.worst_secs)}, over {plural(fresh.measured_files, 'file')} in 24 h",
         width,
     )
-    yield a_line(
-        f"waiting   {words.count(pipeline.waiting_files)} files, "
-        f"{words.size(pipeline.waiting_bytes)}; the oldest "
-        f"{words.span(pipeline.oldest_waiting_secs)}",
-        width,
-    )
+    yield a_line(f"waiting   {_waiting(pipeline)}", width)
     yield a_line(
         f"set aside {words.count(pipeline.failed_files)} files failed, "
         f"{words.count(pipeline.held_entries)} entries held, "
@@ -267,6 +269,16 @@ def _opened(
     if tables:
         yield Text("")
         yield from _delta_tables(tables, now, width)
+
+
+def _waiting(pipeline: PipelineSummary) -> str:
+    if pipeline.waiting_files is None:
+        return "not known"
+    if not pipeline.waiting_files:
+        return "nothing"
+    size = "" if pipeline.waiting_bytes is None else f", {words.size(pipeline.waiting_bytes)}"
+    oldest = words.span(pipeline.oldest_waiting_secs)
+    return f"{plural(pipeline.waiting_files, 'file')}{size}; the oldest for {oldest}"
 
 
 def _next(pipeline: PipelineSummary, now: datetime) -> str:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Protocol
 
 from rich.text import Text
@@ -55,17 +54,14 @@ def watch(look: Look, terminal: Terminal, clock: Clock, *, interval: float) -> N
             seen = seen if view.paused else look()
             due = clock.seconds() + interval
         view = standing(view, seen.overview)
-        terminal.draw(drawn(seen, view, terminal.size(), now))
+        width, height = terminal.size()
+        terminal.draw(
+            screen(seen.overview, view, now=now, width=width, height=height, note=seen.note)
+        )
         for key in terminal.keys(min(interval, max(0.0, due - clock.seconds()))):
             if key is Key.QUIT:
                 return
             view = pressed(view, key, seen.overview)
-
-
-def drawn(seen: Seen, view: View, size: tuple[int, int], now: datetime) -> list[Text]:
-    """Return the lines of the screen."""
-    width, height = size
-    return screen(seen.overview, view, now=now, width=width, height=height, note=seen.note)
 
 
 def standing(view: View, overview: Overview) -> View:
