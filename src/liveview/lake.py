@@ -1,5 +1,6 @@
 """The pipelines and tables of one configuration, for both programs. Read when somebody looks."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,6 +10,7 @@ from blizzard.config import load as blizzard_config
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
 from lakebed.config.files import Given
 from lakebed.errors import ConfigInvalid
+from lakebed.layout import PIPELINE_NAME
 from lakebed.telemetry.guard import Guard
 from lakebed.types import Commit
 from penguin.config import load as penguin_config
@@ -66,14 +68,15 @@ def joined(
     notes: Mapping[ProgramName, str] | None = None,
 ) -> Lake:
     """Put the settings of both programs together. Pure."""
-    tables = {} if penguin is None else {table.name: table for table in penguin.tables}
+    tables = {} if penguin is None else _by_route(penguin.tables)
+    routes = {table.name: name for name, table in tables.items()}
     pipelines = {} if blizzard is None else {each.name: each for each in blizzard.pipelines}
     table_of: dict[str, str] = {}
     by_uri: dict[str, str] = {}
     for name, settings in pipelines.items():
         sink = settings.sink
-        known = None if blizzard is None else blizzard.tables.get(name)
-        if known is None or known not in tables:
+        known = None if blizzard is None else routes.get(blizzard.tables.get(name, ""))
+        if known is None:
             known = by_uri.get(sink.table_uri)
         if known is None:
             known = name if name not in tables else f"{name}-table"
@@ -100,3 +103,16 @@ def joined(
         guard=Guard() if some is None else some.metrics_guard,
         notes=told,
     )
+
+
+def _by_route(tables: Sequence[TableSettings]) -> dict[str, TableSettings]:
+    """Return tables by names that can stand in a path; nearly all of them are such."""
+    found: dict[str, TableSettings] = {}
+    for table in tables:
+        name = table.name
+        if not PIPELINE_NAME.fullmatch(name):
+            name = re.sub(r"[^A-Za-z0-9_.-]", "-", f"table-{name}")[:90]
+        while name in found:
+            name = f"{name}-2"
+        found[name] = table
+    return found

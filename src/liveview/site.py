@@ -60,6 +60,8 @@ class LiveSite:
         self._lock = threading.Lock()
         self._api: Api | None = None
         self._log: Emit = lambda _event: None
+        self.looks = 0
+        """How many requests for data there were."""
 
     def emit(self, event: Event) -> None:
         """Take in what happens."""
@@ -85,6 +87,7 @@ class LiveSite:
     def _answer(self, request: Request) -> Answer | None:
         path = request.path
         if path.startswith("/api/") or path == "/api":
+            self.looks += 1
             return self._opened().answer(request)
         if request.method not in ("GET", "HEAD"):
             return None

@@ -23,6 +23,7 @@ from tests.support.runner import InProcessRunner
 from tests.support.scrape import Pages
 from tests.support.tables import commit_table
 
+METRICS_ON = "metrics: {enabled: true}\n"
 CANARY = "canary-7f3a"
 """Stands in rows and nowhere else: no answer may have it."""
 
@@ -45,7 +46,7 @@ def configuration(root: Path, *names: str, more: str = "") -> Path:
         for name in names
     )
     file = root / "lake.yaml"
-    file.write_text(f"pipelines:{pipelines}\ntables:{tables}\nmetrics: {{enabled: true}}\n{more}")
+    file.write_text(f"pipelines:{pipelines}\ntables:{tables}\n{more or METRICS_ON}")
     return file
 
 
@@ -112,6 +113,7 @@ class LiveLake:
         *,
         guard: Guard | None = None,
         clock: Clock | None = None,
+        port: int = 0,
     ) -> Iterator[tuple[Pages, LiveSite, Emit]]:
         """Serve the page as a run of a program does."""
         own: Any = self.blizzard if program == "blizzard" else self.penguin
@@ -130,7 +132,7 @@ class LiveLake:
         pages = Pages()
         with observed(
             pages.log,
-            address="127.0.0.1:0",
+            address=f"127.0.0.1:{port}",
             specs=METRICS,
             parts=dict.fromkeys(parts, 10.0),
             seconds=Clock().seconds,

@@ -117,7 +117,6 @@ class Api:
                 "the API needs the header Authorization: Bearer, with the token",
                 headers={"WWW-Authenticate": "Bearer"},
             )
-        segments = segments_of(request.path)
         if request.path == OPENAPI:
             values_of(request.query, ())
             body = openapi.text(self._version).encode()
@@ -125,6 +124,7 @@ class Api:
         if request.path == STREAM:
             values_of(request.query, ())
             return self._stream(request)
+        segments = segments_of(request.path)
         for route in ROUTES:
             name = route.name_in(segments)
             if name is not None:

@@ -1,11 +1,13 @@
 """The OpenAPI document, made from the routes and the documents that they answer with. Pure."""
 
 import json
+import sys
+from importlib.metadata import version as installed_version
 from typing import Any
 
 from pydantic import TypeAdapter
 
-from liveview.api.parameters import LONGEST, Parameter
+from liveview.api.parameters import LONGEST, NAME, TEXT, Parameter
 from liveview.api.routes import OPENAPI, ROUTES, STREAM, Route
 from liveview.model import Overview
 from liveview.parts import Refusal
@@ -133,12 +135,12 @@ def _name(of: str) -> dict[str, Any]:
         "in": "path",
         "required": True,
         "description": f"The name of the {of}, as the overview has it.",
-        "schema": {"type": "string", "minLength": 1},
+        "schema": {"type": "string", "pattern": NAME},
     }
 
 
 def _parameter(one: Parameter) -> dict[str, Any]:
-    schema: dict[str, Any] = {"type": "string", "maxLength": LONGEST}
+    schema: dict[str, Any] = {"type": "string", "maxLength": LONGEST, "pattern": TEXT}
     if one.is_number:
         schema = {"type": "integer", "minimum": one.least, "maximum": one.most}
     elif one.required:
@@ -159,3 +161,7 @@ def _closed(schema: dict[str, Any]) -> dict[str, Any]:
     if schema.get("type") != "object" or "properties" not in schema:
         return schema
     return {**schema, "required": list(schema["properties"]), "additionalProperties": False}
+
+
+if __name__ == "__main__":
+    sys.stdout.write(text(installed_version("blizzard-penguin")))

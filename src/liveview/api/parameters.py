@@ -7,7 +7,10 @@ from urllib.parse import parse_qsl, unquote_to_bytes
 
 LONGEST = 4096
 NUMBER = re.compile(r"[0-9]{1,18}")
-CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+TEXT = r"^[^\u0000-\u001f\u007f-\u009f\u2028\u2029]*$"
+"""What a parameter may be, as JSON Schema writes it: no control characters."""
+NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$"
+"""What a name in a path may be."""
 
 
 class Refused(Exception):
@@ -81,19 +84,19 @@ def segments_of(path: str) -> list[str]:
 
 
 def plain_text(name: str, text: str, *, empty: bool) -> str:
-    """Return a text that is the name of a file or a part of one; Refused where it cannot be.
-
-    It must not lead out of the folder that it is looked for in.
-    """
+    """Return a text that is the name of a file or a part of one; Refused where it cannot be."""
     if not text and not empty:
         raise Refused("parameter_invalid", f"{name} is empty")
-    if len(text) > LONGEST or CONTROL.search(text):
+    if len(text) > LONGEST or not re.fullmatch(TEXT, text):
         raise Refused("parameter_invalid", f"{name} is too long, or has control characters")
-    below = text.partition(":")[2] or text
-    parts = re.split(r"[/\\]", below)
-    if ".." in parts or below.startswith(("/", "\\", "~")) or "://" in text:
-        raise Refused("parameter_invalid", f"{name} must be a path below a source, without `..`")
     return text
+
+
+def leads_out(key: str) -> bool:
+    """Whether a path could lead out of the folder that it is looked for in."""
+    below = key.partition(":")[2] or key
+    parts = re.split(r"[/\\]", below)
+    return ".." in parts or "." in parts or below.startswith(("/", "\\", "~")) or "://" in key
 
 
 def _segment(part: str) -> str:
@@ -101,6 +104,10 @@ def _segment(part: str) -> str:
         text = unquote_to_bytes(part).decode()
     except UnicodeDecodeError:
         raise Refused("name_invalid", "a name in the path is not UTF-8") from None
-    if text in (".", "..") or "/" in text or "\\" in text or CONTROL.search(text):
-        raise Refused("name_invalid", "a name in the path holds what no name here has")
+    if not re.fullmatch(NAME, text):
+        raise Refused(
+            "name_invalid",
+            "a name in the path must start with a letter or digit and consist of at most 100 "
+            "letters, digits, _, . or -",
+        )
     return text

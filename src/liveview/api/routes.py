@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from liveview import model, parts
-from liveview.answers import Answers
-from liveview.api.parameters import Parameter, Values
+from liveview.answers import Answers, NoSuchFile
+from liveview.api.parameters import Parameter, Values, leads_out
 from liveview.observer import Observer
 
 STREAM = "/api/v1/live"
@@ -68,6 +68,12 @@ def _number(values: Values, name: str) -> int:
     if not isinstance(value, int):
         raise TypeError(f"{name} has a default")
     return value
+
+
+def _journey(on: Sources, name: str, path: str) -> model.Journey:
+    if leads_out(path):
+        raise NoSuchFile("a file is named by its path below a source, without `..`")
+    return on.answers.journey(name, path)
 
 
 def _before(values: Values) -> int | None:
@@ -132,7 +138,7 @@ ROUTES: tuple[Route, ...] = (
                 required=True,
             ),
         ),
-        answer=lambda on, name, values: on.answers.journey(name, str(values["path"])),
+        answer=lambda on, name, values: _journey(on, name, str(values["path"])),
     ),
     Route(
         path="/api/v1/pipelines/{name}/days",

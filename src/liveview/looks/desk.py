@@ -19,6 +19,9 @@ MOST = 2000
 LONGEST_SECS = 900.0
 """An answer is asked for anew after this long, however long it takes to find."""
 
+FAILED_SECS = 5.0
+"""What has failed is tried again after this long."""
+
 Value = TypeVar("Value")
 
 
@@ -36,13 +39,14 @@ class Waiting(Generic[Value]):
 
 
 class _Slot:
-    __slots__ = ("at", "mark", "running", "took", "value")
+    __slots__ = ("at", "error", "mark", "running", "took", "value")
 
     def __init__(self) -> None:
         self.value: Any = None
         self.at: float | None = None
         self.took = 0.0
         self.mark: Hashable = None
+        self.error: BaseException | None = None
         self.running: Waiting[Any] | None = None
 
 
@@ -96,12 +100,16 @@ class Desk:
         """
         with self._lock:
             slot = self._slot(key)
-            running, known = slot.running, slot.at is not None
-        if running is None and known:
-            return slot.value
+            running, known, error = slot.running, slot.at is not None, slot.error
         if running is None:
-            raise Busy
+            if error is not None:
+                raise error
+            if not known:
+                raise Busy
+            return slot.value
         if not running.done.wait(stale_wait if known else wait):
+            if error is not None:
+                raise error
             if known:
                 return slot.value
             raise Busy
@@ -145,9 +153,11 @@ class Desk:
         return slot
 
     def _is_young(self, slot: _Slot, max_age: float, slow_share: float) -> bool:
-        return slot.at is not None and self._seconds() - slot.at < max(
-            max_age, min(60.0, slow_share * slot.took)
-        )
+        if slot.at is None:
+            return False
+        if slot.error is not None:
+            max_age = min(max_age, FAILED_SECS)
+        return self._seconds() - slot.at < max(max_age, min(LONGEST_SECS, slow_share * slot.took))
 
     def _hire(self) -> None:
         if self._started < self._threads and not self._closed:
@@ -169,7 +179,8 @@ class Desk:
             waiting.error = error
         ended = self._seconds()
         with self._lock:
+            slot.error, slot.at, slot.took = waiting.error, ended, ended - began
             if waiting.error is None:
-                slot.value, slot.at, slot.took = waiting.value, ended, ended - began
+                slot.value = waiting.value
             slot.running = None
         waiting.done.set()

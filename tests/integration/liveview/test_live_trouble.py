@@ -1,0 +1,155 @@
+"""What the live page says where a store fails, an entry is damaged, or the program has a fault."""
+
+import json
+from dataclasses import dataclass, field
+
+import pytest
+
+from lakebed.clock import Clock
+from lakebed.errors import StoreUnavailable
+from lakebed.layout import journal_entry, log_version
+from lakebed.storage.store import Reader
+from lakebed.telemetry.http import Request
+from liveview.api.api import Api, ViewFailed
+from liveview.lake import joined
+from liveview.live import Live
+from liveview.observer import Observer
+from tests.support.live_lake import CANARY, LiveLake
+
+
+@dataclass
+class Asking:
+    """An API without a server, on stores that can be counted, and told to fail."""
+
+    lake: LiveLake
+    clock: Clock = field(default_factory=Clock)
+    failing: bool = False
+    reads: int = 0
+    events: list[object] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        asking = self
+
+        class Counted(Reader):
+            def get(self, path):
+                asking.reads += 1
+                if asking.failing:
+                    raise StoreUnavailable("no answer", path=path)
+                return super().get(path)
+
+            def fetch(self, path):
+                asking.reads += 1
+                if asking.failing:
+                    raise StoreUnavailable("no answer", path=path)
+                return super().fetch(path)
+
+        live = Live("penguin", version="0", seconds=self.clock.seconds)
+        self.observer = Observer(
+            joined(self.lake.blizzard, self.lake.penguin),
+            live,
+            "penguin",
+            clock=self.clock,
+            opening=lambda place: Counted(place.uri, place.options),
+            opening_table=lambda table: Counted(table.table_uri, table.storage_options),
+            failed=self.events.append,
+            monotonic=self.clock.seconds,
+        )
+        self.api = Api(self.observer, version="0", emit=self.events.append)
+
+    def get(self, path, query=""):
+        answer = self.api.answer(Request(method="GET", path=path, query=query))
+        return answer.status, json.loads(answer.body)
+
+
+@pytest.fixture
+def lake(tmp_path):
+    lake = LiveLake(tmp_path, names=("orders",))
+    for number in range(3):
+        lake.land("orders", f"{number}.ndjson", 2)
+        lake.ingest("orders")
+        lake.commit("orders")
+    return lake
+
+
+@pytest.fixture
+def asking(lake):
+    asking = Asking(lake)
+    yield asking
+    asking.api.close()
+
+
+def test_a_store_that_does_not_answer_makes_things_unknown_and_never_a_500(asking):
+    asking.failing = True
+    status, found = asking.get("/api/v1/overview")
+    assert status == 200
+    (pipeline,), (table,) = found["pipelines"], found["tables"]
+    assert (pipeline["state"], pipeline["health"]) == ("unknown", "failing")
+    assert pipeline["problems"][0]["code"] == "store_unavailable"
+    assert table["problems"][0]["code"] == "store_unavailable"
+    for path in ("pipelines/orders/batches", "pipelines/orders/files", "tables/orders-t/versions"):
+        status, found = asking.get(f"/api/v1/{path}")
+        assert (status, found["error"]["code"]) == (503, "store_unavailable")
+    status, found = asking.get("/api/v1/pipelines/orders")
+    assert status == 200
+    assert "cannot be read" in found["note"]
+
+
+@pytest.mark.unbalanced("unreadable")
+def test_an_entry_that_is_damaged_is_named_and_hides_no_other(lake):
+    (lake.root / "orders-table" / journal_entry("orders", 2)).write_bytes(b"{")
+    asking = Asking(lake)
+    status, found = asking.get("/api/v1/overview")
+    assert status == 200
+    (problem, *_more) = found["pipelines"][0]["problems"]
+    assert problem["code"] == "document_unreadable"
+    status, found = asking.get("/api/v1/pipelines/orders/files", "search=ndjson")
+    assert status in (200, 503)
+    asking.api.close()
+
+
+def test_a_table_whose_log_is_gone_is_not_there(lake):
+    for version in range(4):
+        (lake.root / "orders-table" / log_version(version)).unlink()
+    asking = Asking(lake)
+    status, found = asking.get("/api/v1/tables/orders-t")
+    assert status == 200
+    assert found["summary"]["version"] is None
+    asking.api.close()
+
+
+def test_a_fault_of_the_program_is_a_document_and_a_log_line_without_what_it_says(lake):
+    def broken():
+        raise RuntimeError(f"{CANARY} of a row")
+
+    asking = Asking(lake)
+    asking.observer.clock = Clock(seconds=broken)
+    answer = asking.api.answer(Request(method="GET", path="/api/v1/overview"))
+    assert answer.status == 500
+    assert json.loads(answer.body)["error"]["code"] == "internal_error"
+    assert CANARY.encode() not in answer.body
+    (told,) = [one for one in asking.events if isinstance(one, ViewFailed)]
+    assert CANARY not in told.sentence()
+    assert "RuntimeError at test_live_trouble.py:" in told.sentence()
+    asking.api.close()
+
+
+def test_a_second_look_reads_what_is_new(lake, asking):
+    for _ in range(2):
+        asking.get("/api/v1/overview")
+    asking.observer.quick.close()
+    view = asking.observer.pipelines["orders"].view
+    asking.reads = 0
+    view(since=0.0)
+    idle = asking.reads
+    lake.land("orders", "new.ndjson", 1)
+    lake.ingest("orders")
+    asking.reads = 0
+    view(since=0.0)
+    assert asking.reads <= idle + 3
+
+
+def test_a_table_that_no_entry_of_the_configuration_names_is_known_by_its_pipeline(lake):
+    found = joined(lake.blizzard, None)
+    assert found.tables["orders"].table_uri == lake.penguin.tables[0].table_uri
+    assert found.table_of == {"orders": "orders"}
+    assert "penguin" not in found.notes
