@@ -1,10 +1,12 @@
 """The arguments that both programs take, and the exit codes that both give."""
 
+import atexit
 import gc
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib import import_module
@@ -163,16 +165,40 @@ def run_program(app: typer.Typer, name: str) -> None:
     # and again took a fifteenth of a short run.
     gc.set_threshold(NEW_OBJECTS)
     sys.stdout = output = cast("TextIO", _Output(sys.stdout))
+    end = _End()
     try:
         try:
             app(prog_name=name)
+        except SystemExit as asked:
+            end.code = asked.code if isinstance(asked.code, int) else FAILED
+            raise
         finally:
             output.flush()
     except _OutputLost as trouble:
         # Whatever is left to print has nowhere to go; the interpreter would try it once more.
         os.dup2(os.open(os.devnull, os.O_WRONLY), output.fileno())
         sys.stderr.write(f"error: cannot write to standard output: {trouble.strerror}\n")
+        end.code = FAILED
         raise SystemExit(FAILED) from None
+
+
+class _End:
+    """Leaves at once, as the last thing of all, while threads still run that nobody waits for.
+
+    One that comes back from a library into an interpreter that is being taken apart would take the
+    whole process down, after everything is done.
+    """
+
+    def __init__(self) -> None:
+        self.code: int | None = None
+        # What is registered first is called last: what others have to do at the end is done.
+        atexit.register(self)
+
+    def __call__(self) -> None:
+        if self.code is not None and any(each.daemon for each in threading.enumerate()):
+            with suppress(OSError, ValueError):
+                sys.stderr.flush()
+            os._exit(self.code)
 
 
 def version_option(name: str) -> Any:  # noqa: ANN401 - what typer.Option gives

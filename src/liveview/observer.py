@@ -104,6 +104,12 @@ class Observer:
         self.slow.close()
         self.asked.close()
 
+    def settle(self, wait: float) -> None:
+        """Wait until what was begun to be looked at is known, but so many seconds at most."""
+        end = time.monotonic() + wait
+        for desk in (self.quick, self.slow):
+            desk.settle(_left(end))
+
     def process(self) -> Process:
         """Return what this process knows by itself."""
         return self._live.process()

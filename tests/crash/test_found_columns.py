@@ -38,8 +38,7 @@ def test_death_at_any_call_of_a_batch_that_finds_columns_loses_and_doubles_nothi
     shutil.copytree(folder, before)
     deaths = 0
     for number in range(1, MOST_CALLS):
-        # Every third time the answer is lost, and not the call.
-        fate = Fate(number, after=number % 3 == 0)
+        fate = Fate.at_change(number)
         shutil.rmtree(folder)
         shutil.copytree(before, folder)
         died = not survives(desk.live, fate)

@@ -49,8 +49,7 @@ def test_death_at_any_call_leaves_every_good_row_and_every_bad_line_once(
     shutil.copytree(folder, before)
     deaths = 0
     for number in range(1, MOST_CALLS):
-        # Every third time the answer is lost, and not the call.
-        fate = Fate(number, after=number % 3 == 0)
+        fate = Fate.at_change(number)
         shutil.rmtree(folder)
         shutil.copytree(before, folder)
         died = not survives(desk.live, fate)

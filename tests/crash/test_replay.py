@@ -76,7 +76,7 @@ def dies_at_every_call(
     shutil.copytree(folder, before)
     deaths = 0
     for number in range(1, MOST_CALLS):
-        fate = Fate(number, after=number % 3 == 0)
+        fate = Fate.at_change(number)
         shutil.rmtree(folder)
         shutil.copytree(before, folder)
         died = not survives(lambda fate: life(desk, fate), fate)

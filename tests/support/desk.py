@@ -22,6 +22,7 @@ from tests.support.landing import Landing, config
 from tests.support.pipelines import pipeline_of
 from tests.support.runner import InProcessRunner, inside
 from tests.support.tables import commit_table
+from tests.support.waits import hurried
 
 
 class Desk:
@@ -129,7 +130,7 @@ class Desk:
 
     def cli(self, *arguments):
         """Run a command of blizzard's; a run needs no Spark."""
-        around = Surroundings(make_runner=inside)
+        around = Surroundings(make_runner=inside, clock=hurried())
         return CliRunner().invoke(app, [*arguments, "-c", str(self.file)], obj=around)
 
     def order(self, *arguments):

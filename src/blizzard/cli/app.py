@@ -44,6 +44,11 @@ class Commands(ForwardingGroup):
             "status",
             "Show what is waiting, what failed and what is committed.",
         ),
+        "top": DeferredCommand(
+            "liveview.terminal.command",
+            "top",
+            "Watch all pipelines and tables in the terminal.",
+        ),
         "audit": DeferredCommand(
             "blizzard.cli.audit",
             "audit",

@@ -129,6 +129,14 @@ class Desk:
         with self._lock:
             return self._slot(key).value
 
+    def settle(self, wait: float) -> None:
+        """Wait until everything that was begun is answered, but so many seconds at most."""
+        end = self._seconds() + wait
+        with self._lock:
+            under_way = [slot.running for slot in self._slots.values() if slot.running is not None]
+        for each in under_way:
+            each.done.wait(max(0.0, end - self._seconds()))
+
     def close(self) -> None:
         """Let the threads go; what they are at is not waited for."""
         self._closed = True

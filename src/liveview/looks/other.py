@@ -1,4 +1,4 @@
-"""What the other program knows of itself, asked for at its metrics address with a short timeout.
+"""What a program tells at its metrics address, asked for with a short timeout.
 
 No proxy is used and no redirect is followed: the token goes to the address that the configuration
 names, and nowhere else. With TLS, the certificate must be the configured one.
@@ -9,6 +9,7 @@ import ssl
 from contextlib import closing
 from dataclasses import dataclass
 from http import HTTPStatus
+from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -17,24 +18,32 @@ from lakebed.telemetry.credentials import secret_of
 from lakebed.telemetry.guard import Guard
 from liveview.parts import Process
 
-PATH = "/api/v1/process"
 TIMEOUT_SECS = 1.0
-LARGEST = 16 << 20
+LARGEST = 64 << 20
 EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104 - to be asked, not bound
 """Who listens everywhere is asked on this machine."""
 
 _PROCESS = TypeAdapter(Process)
 
+Document = TypeVar("Document")
+
 
 @dataclass(frozen=True, slots=True)
 class Unreachable:
-    """Why the other program is not heard, in words."""
+    """Why a program is not heard, in words."""
 
     note: str
 
 
 def ask(address: str, guard: Guard, *, timeout: float = TIMEOUT_SECS) -> Process | Unreachable:
     """Return what the program at an address knows of itself, or why it does not answer."""
+    return fetched(address, guard, "/api/v1/process", _PROCESS, timeout=timeout)
+
+
+def fetched(
+    address: str, guard: Guard, path: str, document: TypeAdapter[Document], *, timeout: float
+) -> Document | Unreachable:
+    """Return a document of the program at an address, or why there is none."""
     host, _colon, port = address.rpartition(":")
     host = EVERYWHERE.get(host.strip("[]"), host.strip("[]"))
     if not int(port):
@@ -43,11 +52,11 @@ def ask(address: str, guard: Guard, *, timeout: float = TIMEOUT_SECS) -> Process
         with closing(_connection(host, int(port), guard, timeout)) as connection:
             secret = secret_of(guard)
             headers = {} if secret is None else {"Authorization": f"Bearer {secret.decode()}"}
-            connection.request("GET", PATH, headers=headers)
+            connection.request("GET", path, headers=headers)
             answer = connection.getresponse()
             if answer.status != HTTPStatus.OK:
                 return Unreachable(f"it answers {answer.status} at {address}")
-            return _PROCESS.validate_json(answer.read(LARGEST))
+            return document.validate_json(answer.read(LARGEST))
     except ConfigInvalid:
         return Unreachable("the token or the certificate of the configuration cannot be read")
     except (OSError, http.client.HTTPException):

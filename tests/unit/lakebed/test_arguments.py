@@ -1,5 +1,7 @@
 """Options mean the same before a command, behind it, and between a group and its command."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -142,3 +144,41 @@ def test_a_word_that_looks_like_an_option_stays_a_word(file: str):
     answer = CliRunner().invoke(BLIZZARD, ["-c", file, *words])
     assert answer.exit_code == 2
     assert "there is no source '-c'" in answer.stderr
+
+
+ENDING = """
+import atexit, sys, threading, time
+import typer
+from lakebed.arguments import run_program
+
+app = typer.Typer()
+
+class Late:
+    def __del__(self):
+        print("taken apart", file=sys.stderr)
+
+@app.command()
+def main(threads: int) -> None:
+    global late
+    late = Late()
+    atexit.register(print, "registered later", file=sys.stderr)
+    for _ in range(threads):
+        threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+    print("the result")
+    raise typer.Exit(3)
+
+run_program(app, "program")
+"""
+
+
+@pytest.mark.parametrize(("threads", "told"), [(0, True), (1, False)])
+def test_the_interpreter_is_not_taken_apart_under_threads_that_still_run(
+    threads: int, told: bool
+) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", ENDING, str(threads)], capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 3
+    assert ended.stdout == "the result\n"
+    assert "registered later" in ended.stderr
+    assert ("taken apart" in ended.stderr) is told

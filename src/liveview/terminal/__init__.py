@@ -1,0 +1,1 @@
+"""`blizzard top`: what the live page shows, in a terminal."""

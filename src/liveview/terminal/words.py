@@ -1,0 +1,88 @@
+"""Numbers and times in the few characters that a column has. Pure."""
+
+from datetime import datetime
+
+NOTHING = "-"
+BARS = "▁▂▃▄▅▆▇█"
+
+
+def count(number: float | None) -> str:
+    """Return a number in at most five characters: `9,999`, `12.3k`, `4.5M`."""
+    if number is None:
+        return NOTHING
+    if abs(number) < 10_000:
+        return f"{number:,.0f}"
+    for unit, size in (("k", 1e3), ("M", 1e6), ("G", 1e9)):
+        # 999,950 would be rounded to "1000k".
+        if abs(number) < size * 999.5:
+            return f"{number / size:.3g}{unit}"
+    return f"{number / 1e12:.3g}T"
+
+
+def size(number: float | None) -> str:
+    """Return a number of bytes in at most eight characters: `512 B`, `1.2 MiB`."""
+    if number is None:
+        return NOTHING
+    for unit, below in (("B", 1.0), ("KiB", 1024.0), ("MiB", 1024.0**2), ("GiB", 1024.0**3)):
+        amount = number / below
+        # 1,023.6 KiB would need nine characters.
+        if amount < 999.5:
+            return (
+                f"{amount:.0f} {unit}" if unit == "B" or amount >= 99.95 else f"{amount:.1f} {unit}"
+            )
+    return f"{number / 1024.0**4:,.1f} TiB"
+
+
+def span(seconds: float | None) -> str:
+    """Return a time span in at most four characters: `0.4s`, `41s`, `12m`, `3h`, `14d`."""
+    if seconds is None:
+        return NOTHING
+    # A clock that runs behind the store's makes an age negative, which it is not.
+    seconds = max(0.0, seconds)
+    if seconds < 9.95:
+        return f"{seconds:.1f}s"
+    for unit, below in (("s", 1), ("m", 60), ("h", 3600)):
+        longest = 48 if unit == "h" else 99
+        if seconds / below < longest + 0.5:
+            return f"{seconds / below:.0f}{unit}"
+    return f"{seconds / 86_400:.0f}d"
+
+
+def age(at: str | None, now: datetime) -> str:
+    """Return how long ago a time was, as `span` does."""
+    return NOTHING if at is None else span((now - datetime.fromisoformat(at)).total_seconds())
+
+
+def sparkline(values: list[float], width: int) -> str:
+    """Draw values as bars, one character each; the newest stand at the right end.
+
+    More values than there is room for are added up. Nothing at all is drawn as a blank, so that
+    the least that happened can be told from nothing.
+    """
+    if not values or width <= 0:
+        return ""
+    each = -(-len(values) // width)
+    padded = [0.0] * (-len(values) % each) + values
+    sums = [sum(padded[at : at + each]) for at in range(0, len(padded), each)]
+    most = max(sums)
+    return "".join(_bar(value, most) for value in sums)
+
+
+def _bar(value: float, most: float) -> str:
+    if value <= 0:
+        return " "
+    return BARS[min(len(BARS) - 1, int(value / most * len(BARS)))]
+
+
+def progress(done: float, whole: float, width: int) -> str:
+    """Draw how much of a whole is done; an unknown whole is drawn empty."""
+    share = min(1.0, max(0.0, done / whole)) if whole > 0 else 0.0
+    filled = int(share * width)
+    return "█" * filled + "░" * (width - filled)
+
+
+def percent(done: float, whole: float) -> str:
+    """Return the share that is done; it is 100 only where everything is."""
+    if whole <= 0:
+        return NOTHING
+    return f"{min(99 if done < whole else 100, int(done / whole * 100))}%"
