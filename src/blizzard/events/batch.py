@@ -60,6 +60,14 @@ class BatchStarted(Event):
     files: int
     bytes: int
     units: int
+    journal: str = ""
+    """The journal that the entry will be in."""
+
+    def facts(self) -> dict[str, object]:
+        """Return what is in hand; the journal's id only ties traces together."""
+        told = Event.facts(self)
+        del told["journal"]
+        return told
 
     def sentence(self) -> str:
         """Return how much is in hand."""
@@ -116,10 +124,16 @@ class BatchJournaled(Event):
     upload_retries: int = 0
     write_seconds: tuple[float, ...] = ()
     """How long each Parquet file took to be encoded and written."""
+    delays: tuple[float, ...] = ()
+    """How long ago each source file that was read to its end had arrived."""
+    journal: str = ""
+    """The journal that the entry is in."""
 
     def facts(self) -> dict[str, object]:
-        """Return the fields; of many durations, their sum."""
-        return {**Event.facts(self), "write_seconds": round(sum(self.write_seconds), 3)}
+        """Return the fields; of many durations, their sum, or the longest."""
+        told = {**Event.facts(self), "write_seconds": round(sum(self.write_seconds), 3)}
+        del told["delays"], told["journal"]
+        return {**told, "longest_delay": round(max(self.delays, default=0.0), 3)}
 
     def measures(self) -> Iterable[Measure]:
         """Count what failed and how long it took; what was done has been counted as it was done."""
@@ -132,6 +146,8 @@ class BatchJournaled(Event):
             (Retried.UPLOAD, self.upload_retries),
         ):
             yield Count("blizzard_retries_total", times, {**labels, "stage": stage.value})
+        for delay in self.delays:
+            yield Observe("blizzard_ingest_delay_seconds", delay, labels)
         yield Observe("blizzard_batch_duration_seconds", self.seconds, labels)
         yield Reading("blizzard_journal_entry", self.entry, labels)
 

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
@@ -33,6 +33,7 @@ from lakebed.telemetry.logs import LogFormat, LogLevel, log_events
 from penguin.cli import operator, options
 
 if TYPE_CHECKING:
+    from lakebed.telemetry.measures import Measure
     from penguin.cli.surroundings import Surroundings
     from penguin.model.settings import PenguinSettings
 
@@ -105,6 +106,7 @@ def run(
             parts={
                 Part(PartKind.TABLE, table.name): table.poll_interval for table in settings.tables
             },
+            known=lambda: _known(settings),
             seconds=time.time,
         ) as told,
     ):
@@ -242,6 +244,17 @@ def _run(
     # If it runs for ever, the metric, `status` and `held` tell.
     held = FAILED if once and any(each.held_files for each in runs) else DONE
     return max((exit_code_of(each.error) for each in runs if each.error), default=held)
+
+
+def _known(settings: "PenguinSettings") -> "Iterator[Measure]":
+    """Yield what metrics show from the start: what is running, and the room for its tables."""
+    from lakebed.storage.opening import local_path  # noqa: PLC0415
+    from lakebed.telemetry import machine  # noqa: PLC0415
+
+    yield machine.build_info(PartKind.TABLE)
+    yield from machine.room(
+        (Part(PartKind.TABLE, table.name), local_path(table.table_uri)) for table in settings.tables
+    )
 
 
 def _explain(settings: "PenguinSettings", output: Output) -> int:

@@ -3,6 +3,7 @@
 import os
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,9 +25,12 @@ from blizzard.model.settings import BlizzardSettings, PipelineSettings
 from blizzard.service import Service, TableOf, asks_fates, open_reader
 from lakebed.arguments import DONE, FAILED, Output, exit_code_of, usage_is_checked
 from lakebed.errors import LakeError
+from lakebed.storage.opening import local_path
+from lakebed.telemetry import machine
 from lakebed.telemetry.events import Emit, shared
 from lakebed.telemetry.health import Part, PartKind
 from lakebed.telemetry.logs import LogFormat, LogLevel, log_events
+from lakebed.telemetry.measures import Measure
 from lakebed.telemetry.observed import observed
 from lakebed.types import Commit
 from penguin.metrics import METRICS as PENGUIN_METRICS
@@ -65,6 +69,7 @@ def run_pipelines(
                 for each in settings.pipelines
             },
             beside=_tables_committed_inline(settings),
+            known=lambda: _known(settings),
             seconds=time.time,
         ) as told,
     ):
@@ -125,6 +130,15 @@ def _tables_committed_inline(settings: BlizzardSettings) -> list[Part]:
         for each in settings.pipelines
         if each.sink.commit is Commit.INLINE
     ]
+
+
+def _known(settings: BlizzardSettings) -> Iterator[Measure]:
+    """Yield what metrics show from the start: what is running, and the room for its tables."""
+    yield machine.build_info(PartKind.PIPELINE, "pyspark")
+    yield from machine.room(
+        (Part(PartKind.PIPELINE, each.name), local_path(each.sink.table_uri))
+        for each in settings.pipelines
+    )
 
 
 def _aside(settings: PipelineSettings) -> Aside:
