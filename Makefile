@@ -13,8 +13,8 @@ PEERS := .tools/peers/.ready
 
 ARCHIVE := dist/blizzard-env.tar.gz
 
-.PHONY: help setup java demo check test test-quick test-spark test-stores archive wheel test-wheel test-cluster interop \
-  bench bench-all bench-growth bench-wide bench-commits bench-cold bench-adopt features config-schema scaling format lock \
+.PHONY: help setup java demo check test test-quick test-spark test-stores test-ops archive wheel test-wheel test-cluster interop \
+  bench bench-all bench-growth bench-wide bench-commits bench-cold bench-adopt features config-schema dashboards scaling format lock \
   audit-deps sbom clean
 
 help: ## list the targets
@@ -46,7 +46,7 @@ check: setup ## ruff (with its security rules), mypy --strict, import-linter
 test: test-quick test-spark ## the whole test suite
 
 test-quick: setup ## the tests that need no Spark, on all cores
-	$(BIN)/pytest -q -m "not spark and not interop and not stores" -n $(WORKERS) --dist loadfile
+	$(BIN)/pytest -q -m "not spark and not interop and not stores and not ops" -n $(WORKERS) --dist loadfile
 
 test-spark: setup java ## the tests on a real local Spark
 	$(BIN)/blizzard warm
@@ -55,6 +55,10 @@ test-spark: setup java ## the tests on a real local Spark
 test-stores: setup ## the tests on object stores that others wrote; fetches them (needs npm)
 	@scripts/need-stores $(UV) $(BIN)/python
 	$(BIN)/pytest -q -m stores -n $(WORKERS) --dist loadfile tests/stores
+
+test-ops: setup ## alerts and dashboards on a real run, in Prometheus; fetches it
+	@scripts/need-prometheus
+	$(BIN)/pytest -q -m ops -n $(WORKERS) --dist load tests/ops
 
 archive: $(ARCHIVE) ## what executors of a cluster need, for spark.archives: dist/blizzard-env.tar.gz
 
@@ -124,6 +128,9 @@ features: setup ## write docs/table-features.md from the code
 
 config-schema: setup ## write the JSON Schema of configurations from the code and docs/configuration.md
 	$(BIN)/python -m tests.support.config_schema
+
+dashboards: setup ## write ops/grafana/*.json from ops/grafana/panels.yml
+	$(BIN)/python -m tests.support.dashboards
 
 scaling: setup ## compute docs/scaling.md from what was measured
 	$(BIN)/python -m bench.scaling --write

@@ -10,6 +10,7 @@ from blizzard.metrics import METRICS
 from lakebed.telemetry import machine
 from lakebed.telemetry.events import Event, StepFinished
 from lakebed.telemetry.health import Part, PartKind
+from lakebed.telemetry.measures import Sampled
 from lakebed.telemetry.observed import observed
 from penguin.metrics import METRICS as PENGUIN
 from tests.support.scrape import Pages
@@ -22,7 +23,7 @@ class Usage(NamedTuple):
     free: int
 
 
-def values(*measures: machine.Sampled) -> dict[str, float]:
+def values(*measures: Sampled) -> dict[str, float]:
     return {measure.name: measure.read() for measure in measures}
 
 
@@ -31,7 +32,7 @@ def sampled(folder: Path | None, usage_of: machine.UsageOf) -> dict[str, float]:
         *(
             measure
             for measure in machine.room([(EVENTS, folder)], usage_of)
-            if isinstance(measure, machine.Sampled)
+            if isinstance(measure, Sampled)
         )
     )
 

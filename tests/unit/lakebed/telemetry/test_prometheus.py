@@ -143,7 +143,7 @@ def sample_of(hint: Any) -> Any:
         return {sample_of(key): sample_of(value)}
     if options := [each for each in typing.get_args(hint) if each is not NoneType]:
         return sample_of(options[0])
-    if is_dataclass(hint):
+    if isinstance(hint, type) and is_dataclass(hint):
         inner = typing.get_type_hints(hint, vars(modules[hint.__module__]))
         return hint(**{each.name: sample_of(inner[each.name]) for each in fields(hint)})
     return {str: "x", int: 3, float: 1.5, bool: True}[hint]
