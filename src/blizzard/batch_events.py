@@ -147,7 +147,7 @@ def journaled(
         upload_retries=effort.upload_retries,
         write_seconds=tuple(effort.write_seconds.values()),
         delays=_delays(entry, files, {record.key for record in done}),
-        journal=entry.journal,
+        document=entry,
     )
 
 

@@ -154,6 +154,7 @@ class TableRun:
         A pipeline that cannot go on is named and left; the others are committed. An error of it
         that time may fix is raised once there is nothing else to do.
         """
+        began = self.clock.seconds()
         store = self.open_store()
         if store is None:
             self._wait()
@@ -169,7 +170,7 @@ class TableRun:
         self._announcer.strays(view.strays)
         self._announcer.bounds(self.settings, view)
         self._announcer.unnamed(view, lambda: unnamed(store, view.others.ours))
-        self._announcer.backlog(view)
+        self._announcer.backlog(view, self.clock.seconds() - began)
         if view.is_idle:
             self._announcer.left_out(view.others.left_out)
             self._announcer.watch(view, view.others.left_out)

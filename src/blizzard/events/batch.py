@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
+from lakebed.documents.entry import Entry
 from lakebed.telemetry.events import Event, Level
 from lakebed.telemetry.health import Part, PartKind, Sign, Working
 from lakebed.telemetry.measures import Count, Measure, Observe, Reading
@@ -126,13 +127,13 @@ class BatchJournaled(Event):
     """How long each Parquet file took to be encoded and written."""
     delays: tuple[float, ...] = ()
     """How long ago each source file that was read to its end had arrived."""
-    journal: str = ""
-    """The journal that the entry is in."""
+    document: Entry | None = None
+    """The entry itself."""
 
     def facts(self) -> dict[str, object]:
         """Return the fields; of many durations, their sum, or the longest."""
         told = {**Event.facts(self), "write_seconds": round(sum(self.write_seconds), 3)}
-        del told["delays"], told["journal"]
+        del told["delays"], told["document"]
         return {**told, "longest_delay": round(max(self.delays, default=0.0), 3)}
 
     def measures(self) -> Iterable[Measure]:

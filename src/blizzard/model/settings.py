@@ -15,6 +15,7 @@ from lakebed.columns.schema import Schema
 from lakebed.listing.lookback import Window
 from lakebed.partition import Template, table_schema
 from lakebed.storage.options import StorageOptions
+from lakebed.telemetry.export.targets import ExportSettings
 from lakebed.telemetry.guard import Guard
 from lakebed.types import (
     Commit,
@@ -251,3 +252,5 @@ class BlizzardSettings:
     """The key that says where, or that would say otherwise."""
     metrics_guard: Guard = field(default_factory=Guard)
     """Who may read them, and how they travel."""
+    export: ExportSettings = field(default_factory=ExportSettings)
+    """Where traces and lineage are sent."""

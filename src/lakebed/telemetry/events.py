@@ -156,6 +156,34 @@ class MetricsServed(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExportFailed(Event):
+    """Traces or lineage could not be delivered; nothing else is affected."""
+
+    level: ClassVar[Level] = Level.WARN
+    what: str
+    reason: str
+
+    def sentence(self) -> str:
+        """Return why, and that the work goes on."""
+        return (
+            f"{self.what} cannot be delivered: {self.reason}; they are dropped until that works "
+            "again, and the work goes on"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportResumed(Event):
+    """Traces or lineage are delivered again."""
+
+    what: str
+    lost: int
+
+    def sentence(self) -> str:
+        """Return how much is missing."""
+        return f"{self.what} are delivered again; {self.lost:,} of them were dropped"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FaultFound(Event):
     """Something is wrong that keeps the program from what it was asked to do."""
 

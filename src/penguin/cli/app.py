@@ -1,5 +1,6 @@
 """Arguments, wiring, exit codes. What is heavy is loaded when a run starts, not before."""
 
+import os
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -91,9 +92,11 @@ def run(
     emit = _log(log_level, log_format)
     if dry_run:
         raise typer.Exit(_explain(settings, output))
+    from lakebed.telemetry.export.exported import traced  # noqa: PLC0415
     from lakebed.telemetry.observed import observed  # noqa: PLC0415
     from penguin.cli.surroundings import Surroundings  # noqa: PLC0415
     from penguin.metrics import METRICS  # noqa: PLC0415
+    from penguin.tracing import CommitTracer  # noqa: PLC0415
 
     with (
         usage_is_checked(log_format),
@@ -108,6 +111,12 @@ def run(
             },
             known=lambda: _known(settings),
             seconds=time.time,
+        ) as watched,
+        traced(
+            watched,
+            settings.export.traces(os.environ),
+            os.environ.get("OTEL_SERVICE_NAME", "penguin"),
+            lambda put: CommitTracer(put, time.time),
         ) as told,
     ):
         around = context.find_object(Surroundings) or Surroundings()

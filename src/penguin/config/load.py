@@ -56,6 +56,7 @@ def load(
         metrics_address=metrics.address if document.metrics.enabled else None,
         metrics_key=metrics.key,
         metrics_guard=document.metrics.guard(),
+        export=document.telemetry.settings(),
     )
 
 

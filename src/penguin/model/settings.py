@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from lakebed.listing.lookback import Window
 from lakebed.storage.options import StorageOptions
+from lakebed.telemetry.export.targets import ExportSettings
 from lakebed.telemetry.guard import Guard
 from lakebed.types import DiscoverBy, Evolution
 from penguin.model.catalog import CatalogSettings
@@ -56,3 +57,5 @@ class PenguinSettings:
     """The key that says where, or that would say otherwise."""
     metrics_guard: Guard = field(default_factory=Guard)
     """Who may read them, and how they travel."""
+    export: ExportSettings = field(default_factory=ExportSettings)
+    """Where traces and lineage are sent."""

@@ -15,6 +15,7 @@ from blizzard.cli.rows.compact import compacts
 from blizzard.cli.rows.rewriting import renews
 from blizzard.cli.run import results as show
 from blizzard.cli.run.dry_run import dry_run as dry_run_plan
+from blizzard.cli.run.exports import Exports, exporting
 from blizzard.cli.run.progress_bar import Display
 from blizzard.cli.surroundings import Surroundings
 from blizzard.execute.spark.cds_archive import require_java
@@ -71,7 +72,8 @@ def run_pipelines(
             beside=_tables_committed_inline(settings),
             known=lambda: _known(settings),
             seconds=time.time,
-        ) as told,
+        ) as watched,
+        exporting(settings, watched, os.environ) as told,
     ):
         require_java(os.environ)
         table_of = tables_of(settings, files, folders)
@@ -80,7 +82,7 @@ def run_pipelines(
 
 def _run(
     settings: BlizzardSettings,
-    emit: Emit,
+    told: Exports,
     around: Surroundings,
     *,
     once: bool,
@@ -88,10 +90,11 @@ def _run(
     table_of: TableOf,
 ) -> int:
     """Run every pipeline, print what each did, and return the exit code."""
-    around.listen(around.stop, emit)
+    around.listen(around.stop, told.emit)
     results = Service(
         settings=settings,
-        emit=emit,
+        emit=told.emit,
+        also_heard=told.heard,
         stop=around.stop,
         once=once,
         table_of=table_of,

@@ -19,6 +19,7 @@ import blizzard.events
 import lakebed.telemetry.events
 import penguin.events
 from blizzard.metrics import METRICS as BLIZZARD
+from lakebed.documents.entry import Entry
 from lakebed.telemetry import machine
 from lakebed.telemetry.events import Event
 from lakebed.telemetry.health import Part, PartKind
@@ -143,10 +144,10 @@ def sample_of(hint: Any) -> Any:
         return {sample_of(key): sample_of(value)}
     if options := [each for each in typing.get_args(hint) if each is not NoneType]:
         return sample_of(options[0])
-    if isinstance(hint, type) and is_dataclass(hint):
+    if isinstance(hint, type) and is_dataclass(hint) and hint is not Entry:
         inner = typing.get_type_hints(hint, vars(modules[hint.__module__]))
         return hint(**{each.name: sample_of(inner[each.name]) for each in fields(hint)})
-    return {str: "x", int: 3, float: 1.5, bool: True}[hint]
+    return {str: "x", int: 3, float: 1.5, bool: True, Entry: None}[hint]
 
 
 def samples_of(kind: type[Event]) -> Iterator[Event]:
