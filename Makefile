@@ -13,8 +13,9 @@ PEERS := .tools/peers/.ready
 
 ARCHIVE := dist/blizzard-env.tar.gz
 
-.PHONY: help setup java demo check test test-quick test-spark test-stores browser live-images archive wheel test-wheel test-cluster interop \
-  bench bench-all bench-growth bench-wide bench-commits bench-cold bench-adopt bench-live features config-schema openapi scaling format lock \
+.PHONY: help setup java demo check test test-quick test-spark test-stores test-ops browser live-images archive wheel \
+  test-wheel test-cluster interop bench bench-all bench-growth bench-wide bench-commits bench-cold bench-adopt bench-live \
+  features config-schema openapi dashboards scaling format lock \
   audit-deps sbom clean
 
 help: ## list the targets
@@ -46,7 +47,7 @@ check: setup ## ruff (with its security rules), mypy --strict, import-linter
 test: test-quick test-spark ## the whole test suite
 
 test-quick: setup ## the tests that need no Spark, on all cores
-	$(BIN)/pytest -q -m "not spark and not interop and not stores and not browser" -n $(WORKERS) --dist loadfile
+	$(BIN)/pytest -q -m "not spark and not interop and not stores and not browser and not ops" -n $(WORKERS) --dist loadfile
 
 test-spark: setup java ## the tests on a real local Spark
 	$(BIN)/blizzard warm
@@ -62,6 +63,10 @@ live-images: setup ## take the pictures of docs/live.md from a lake with a histo
 browser: setup ## the tests of the live page in a real browser; installs Debian's chromium where that is allowed
 	@CHROMIUM=$$(scripts/need-chromium) && export CHROMIUM && \
 	  $(BIN)/pytest -q -m browser -n $(WORKERS) --dist loadfile tests/browser
+
+test-ops: setup ## alerts and dashboards on a real run, in Prometheus; fetches it
+	@scripts/need-prometheus
+	$(BIN)/pytest -q -m ops -n $(WORKERS) --dist load tests/ops
 
 archive: $(ARCHIVE) ## what executors of a cluster need, for spark.archives: dist/blizzard-env.tar.gz
 
@@ -137,6 +142,9 @@ config-schema: setup ## write the JSON Schema of configurations from the code an
 
 openapi: setup ## write docs/openapi.json, the description of the live page's API, from the code
 	$(BIN)/python -m liveview.api.openapi > docs/openapi.json
+
+dashboards: setup ## write ops/grafana/*.json from ops/grafana/panels.yml
+	$(BIN)/python -m tests.support.dashboards
 
 scaling: setup ## compute docs/scaling.md from what was measured
 	$(BIN)/python -m bench.scaling --write

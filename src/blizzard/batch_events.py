@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from datetime import datetime
 
 from blizzard import events
 from blizzard.discover.finding import Finding
@@ -70,7 +71,11 @@ def overwritten(
 
 
 def started(
-    pipeline: str, entry: int, files: tuple[SourceFile, ...], units: tuple[WorkUnit, ...]
+    pipeline: str,
+    entry: int,
+    files: tuple[SourceFile, ...],
+    units: tuple[WorkUnit, ...],
+    journal: str,
 ) -> Iterator[Event]:
     """Yield that a batch begins, and how much is in it."""
     yield events.BatchStarted(
@@ -80,6 +85,7 @@ def started(
         bytes=sum(file.to_read for file in files),
         units=len(units),
         planned=tuple((unit.name, len(unit.files), unit.to_read) for unit in units),
+        journal=journal,
     )
 
 
@@ -91,6 +97,7 @@ def journaled(
     noticed: Collection[str] = frozenset(),
     effort: Effort,
     seconds: float,
+    files: Iterable[SourceFile] = (),
 ) -> Iterator[Event]:
     """Yield the outcome of a batch: its failures, what it left out, and the batch as a whole."""
     name = settings.name
@@ -140,7 +147,19 @@ def journaled(
         download_retries=effort.download_retries,
         upload_retries=effort.upload_retries,
         write_seconds=tuple(effort.write_seconds.values()),
+        delays=_delays(entry, files, {record.key for record in done}),
+        document=entry,
     )
+
+
+def _delays(entry: Entry, files: Iterable[SourceFile], done: Collection[str]) -> tuple[float, ...]:
+    """Return how long each file that is done has been on its way, by the store's clock and ours.
+
+    A file that several tasks share is one file.
+    """
+    at = datetime.fromisoformat(entry.created)
+    arrived = {file.key: file.modified for file in files if file.key in done}
+    return tuple(max(0.0, (at - modified).total_seconds()) for modified in arrived.values())
 
 
 def in_journal(entry: Entry, settings: PipelineSettings) -> Done:

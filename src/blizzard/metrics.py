@@ -10,7 +10,7 @@ from blizzard.model.notices import NoticeKind
 from blizzard.notices.queue import QUEUE_ERRORS
 from lakebed.documents.source_record import Stage
 from lakebed.errors import codes_in
-from lakebed.telemetry.measures import LONG, QUICK, Kind, Spec, each
+from lakebed.telemetry.measures import DELAY, LONG, QUICK, Kind, Spec, each
 
 PIPELINE = ("pipeline",)
 
@@ -96,6 +96,20 @@ RECORD_OUTCOMES = each(("ingested", "blank", "filtered", "quarantined"))
 
 
 METRICS = (
+    Spec(
+        name="blizzard_build_info",
+        kind=Kind.GAUGE,
+        help="1; its labels say what is running.",
+        labels=("version", "python", "pyspark"),
+        series=(),
+    ),
+    _gauge(
+        "blizzard_last_step_timestamp_seconds",
+        "When a step last succeeded, or the program started.",
+        series=(),
+    ),
+    _gauge("blizzard_disk_free_bytes", "Free space where a local table lies.", series=()),
+    _gauge("blizzard_disk_size_bytes", "Size of the disk where a local table lies.", series=()),
     _counter("blizzard_bytes_written_total", "Bytes of the Parquet files written."),
     _counter("blizzard_bytes_discarded_total", "Of those bytes, the ones not journaled."),
     _counter("blizzard_parquet_files_written_total", "Parquet files written."),
@@ -218,6 +232,11 @@ METRICS = (
         series=each(AMISS),
     ),
     _gauge("blizzard_journal_entry", "Number of the last journal entry."),
+    _seconds(
+        "blizzard_ingest_delay_seconds",
+        "Time from the arrival of a source file to the journal entry that has it.",
+        buckets=DELAY,
+    ),
     _seconds(
         "blizzard_batch_duration_seconds", "Time a batch took from plan to journal.", buckets=LONG
     ),

@@ -147,7 +147,7 @@ class Pipeline:
             proposal, done = self._renew(journal, proposal)
             if not (proposal.units or proposal.failed):
                 return done
-        self._report.started(journal.sequence + 1, proposal)
+        self._report.started(journal.sequence + 1, proposal, journal.id)
         self._schedule.look_ahead(
             journal, frozenset(self._summary.tried), running=proposal.files, failed=proposal.failed
         )

@@ -92,9 +92,11 @@ class Reporter:
             events.SnapshotFailed(pipeline=self.pipeline, code=code_of(error), error=str(error))
         )
 
-    def started(self, entry: int, proposal: Proposal) -> None:
+    def started(self, entry: int, proposal: Proposal, journal: str) -> None:
         """Report that a batch begins, and how much is in it."""
-        self._tell(batch_events.started(self.pipeline, entry, proposal.files, proposal.units))
+        self._tell(
+            batch_events.started(self.pipeline, entry, proposal.files, proposal.units, journal)
+        )
 
     def journaled(self, entry: Entry, batch: Batch) -> None:
         """Report the outcome of a batch."""
@@ -106,6 +108,7 @@ class Reporter:
                 noticed=batch.proposal.noticed,
                 effort=batch.effort,
                 seconds=self.clock.seconds() - batch.proposal.began,
+                files=batch.proposal.files,
             )
         )
 

@@ -169,6 +169,8 @@ class Service:
     open_queue: OpenQueue = open_queue
     renew_of: RenewOf = lambda *_asked: lambda _store, _files: Renewed()
     compact_of: CompactOf = lambda *_asked: lambda _store, _at_end: None
+    also_heard: Callable[[Report], None] | None = None
+    """Hears what units report, too."""
 
     def run(self) -> list[Result]:
         """Run all pipelines until they are done or stopped; if one ends, the others continue."""
@@ -182,6 +184,8 @@ class Service:
         def heard(report: Report) -> None:
             running.heard(report)
             attempts[report.pipeline].heard(report)
+            if self.also_heard is not None:
+                self.also_heard(report)
 
         spark = self.settings.spark
         runner = self.make_runner(

@@ -64,8 +64,8 @@ class Announcer:
     _announced_unnamed: bool = False
     _alarmed: bool = False
 
-    def backlog(self, view: TableView) -> None:
-        """Announce how much is waiting, and since when."""
+    def backlog(self, view: TableView, seconds: float) -> None:
+        """Announce how much is waiting, and since when; the look took so long."""
         self.held_files = view.held
         waiting = [ready.entry for backlog in view.backlogs for ready in backlog.entries]
         journaled = (datetime.fromisoformat(entry.created).timestamp() for entry in waiting)
@@ -77,6 +77,7 @@ class Announcer:
                 files=sum(len(entry.files) for entry in waiting),
                 oldest=min(journaled, default=None),
                 held=Counter(file.meta.code for file in view.held),
+                seconds=seconds,
             )
         )
         others = view.others

@@ -3,7 +3,7 @@
 import lakebed.errors
 import penguin.model.errors
 from lakebed.errors import codes_in
-from lakebed.telemetry.measures import QUICK, Kind, Spec, each
+from lakebed.telemetry.measures import DELAY, QUICK, Kind, Spec, each
 from penguin.model.catalog import CATALOG_ERRORS
 from penguin.model.commit import HoldCode
 
@@ -35,6 +35,20 @@ def _gauge(name: str, text: str, *more: str, series: tuple[tuple[str, ...], ...]
 
 
 METRICS = (
+    Spec(
+        name="penguin_build_info",
+        kind=Kind.GAUGE,
+        help="1; its labels say what is running.",
+        labels=("version", "python"),
+        series=(),
+    ),
+    _gauge(
+        "penguin_last_step_timestamp_seconds",
+        "When a step last succeeded, or the program started.",
+        series=(),
+    ),
+    _gauge("penguin_disk_free_bytes", "Free space where a local table lies.", series=()),
+    _gauge("penguin_disk_size_bytes", "Size of the disk where a local table lies.", series=()),
     _counter("penguin_commits_total", "Delta commits made."),
     Spec(
         name="penguin_commit_duration_seconds",
@@ -42,6 +56,13 @@ METRICS = (
         help="Time a Delta commit took, including failed attempts.",
         labels=TABLE,
         buckets=QUICK,
+    ),
+    Spec(
+        name="penguin_commit_delay_seconds",
+        kind=Kind.HISTOGRAM,
+        help="Time from a journal entry to the Delta commit that has it.",
+        labels=TABLE,
+        buckets=DELAY,
     ),
     _counter("penguin_entries_committed_total", "Journal entries committed."),
     _counter("penguin_files_committed_total", "Parquet files committed."),

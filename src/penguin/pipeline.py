@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import assert_never
 
 from lakebed.clock import Clock
@@ -22,7 +23,7 @@ from penguin.delta.on_disk import OnDisk
 from penguin.delta.snapshot import Snapshot
 from penguin.delta.table import Log
 from penguin.events.backlog import TableWaiting
-from penguin.events.commits import CommittedByOther, EntriesCommitted, PlanSuperseded
+from penguin.events.commits import CommittedByOther, EntriesCommitted, PlanSuperseded, Settled
 from penguin.events.foreign_files import LateFilesCommitted
 from penguin.events.paths import FEW
 from penguin.foreign.listing import unnamed
@@ -153,6 +154,7 @@ class TableRun:
         A pipeline that cannot go on is named and left; the others are committed. An error of it
         that time may fix is raised once there is nothing else to do.
         """
+        began = self.clock.seconds()
         store = self.open_store()
         if store is None:
             self._wait()
@@ -168,7 +170,7 @@ class TableRun:
         self._announcer.strays(view.strays)
         self._announcer.bounds(self.settings, view)
         self._announcer.unnamed(view, lambda: unnamed(store, view.others.ours))
-        self._announcer.backlog(view)
+        self._announcer.backlog(view, self.clock.seconds() - began)
         if view.is_idle:
             self._announcer.left_out(view.others.left_out)
             self._announcer.watch(view, view.others.left_out)
@@ -281,6 +283,7 @@ class TableRun:
                         seconds=self.clock.seconds() - started,
                         released=len(plan.released),
                         discarded=len(plan.discarded),
+                        settled=self._settled(plan),
                     )
                 )
                 self._announcer.held(plan)
@@ -299,6 +302,20 @@ class TableRun:
                 assert_never(outcome)
         self._conflicts = RepeatedConflicts()
         return True
+
+    def _settled(self, plan: CommitPlan) -> tuple[Settled, ...]:
+        """Return the entries of a commit that was made now."""
+        now = self.clock.seconds()
+        return tuple(
+            Settled(
+                pipeline=ready.entry.pipeline,
+                journal=ready.entry.journal,
+                entry=ready.entry.sequence,
+                waited=max(0.0, now - datetime.fromisoformat(ready.entry.created).timestamp()),
+            )
+            for advance in plan.advances
+            for ready in advance.entries
+        )
 
     def _look_afresh(self, version: int | None) -> None:
         """Make sure that an overtaken plan is not made again in the same way, endlessly."""

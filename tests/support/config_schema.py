@@ -14,6 +14,7 @@ from lakebed.config.ddl import type_names
 from lakebed.config.json_schema import FILE as NAME
 from lakebed.config.schema import DeclaredField, DeclaredItems, DeclaredSchema
 from lakebed.config.section import Section
+from lakebed.config.telemetry import Telemetry
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "configuration.md"
@@ -34,6 +35,7 @@ SECTIONS: dict[str, type[Section]] = {
     "spark": models.Spark,
     "tables": models.Table,
     "metrics": models.Metrics,
+    "telemetry": Telemetry,
     "storage": models.StorageProfile,
 }
 """The sections as the page heads them."""

@@ -45,10 +45,10 @@ class Pages:
         return status, json.loads(body)
 
     def types(self) -> dict[str, str]:
-        """Return the type of each metric, by the name it is written with."""
+        """Return the type of each metric of ours, by the name it is written with."""
         text = self.get("/metrics")[2].decode()
         lines = [line.split() for line in text.splitlines() if line.startswith("# TYPE ")]
-        return {name: kind for _, _, name, kind in lines}
+        return {name: kind for _, _, name, kind in lines if not name.startswith("process_")}
 
     def value(self, sample: str, **labels: str) -> float | None:
         """Return one sample; None where there is none."""

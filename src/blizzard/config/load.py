@@ -96,6 +96,7 @@ def load(
         metrics_key=metrics.key,
         metrics_guard=document.metrics.guard(),
         metrics_page=document.metrics.page,
+        export=document.telemetry.settings(),
     )
 
 

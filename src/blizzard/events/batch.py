@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
+from lakebed.documents.entry import Entry
 from lakebed.telemetry.events import Event, Level
 from lakebed.telemetry.health import Part, PartKind, Sign, Working
 from lakebed.telemetry.measures import Count, Measure, Observe, Reading
@@ -62,10 +63,14 @@ class BatchStarted(Event):
     units: int
     planned: tuple[tuple[str, int, int], ...] = ()
     """Each unit: its name, its files and their bytes."""
+    journal: str = ""
+    """The journal that the entry will be in."""
 
     def facts(self) -> dict[str, object]:
-        """Return the fields; of the units, how many there are."""
-        return {name: fact for name, fact in Event.facts(self).items() if name != "planned"}
+        """Return what is in hand: of the units how many; the journal only ties traces together."""
+        told = Event.facts(self)
+        del told["planned"], told["journal"]
+        return told
 
     def sentence(self) -> str:
         """Return how much is in hand."""
@@ -122,10 +127,16 @@ class BatchJournaled(Event):
     upload_retries: int = 0
     write_seconds: tuple[float, ...] = ()
     """How long each Parquet file took to be encoded and written."""
+    delays: tuple[float, ...] = ()
+    """How long ago each source file that was read to its end had arrived."""
+    document: Entry | None = None
+    """The entry itself."""
 
     def facts(self) -> dict[str, object]:
-        """Return the fields; of many durations, their sum."""
-        return {**Event.facts(self), "write_seconds": round(sum(self.write_seconds), 3)}
+        """Return the fields; of many durations, their sum, or the longest."""
+        told = {**Event.facts(self), "write_seconds": round(sum(self.write_seconds), 3)}
+        del told["delays"], told["document"]
+        return {**told, "longest_delay": round(max(self.delays, default=0.0), 3)}
 
     def measures(self) -> Iterable[Measure]:
         """Count what failed and how long it took; what was done has been counted as it was done."""
@@ -138,6 +149,8 @@ class BatchJournaled(Event):
             (Retried.UPLOAD, self.upload_retries),
         ):
             yield Count("blizzard_retries_total", times, {**labels, "stage": stage.value})
+        for delay in self.delays:
+            yield Observe("blizzard_ingest_delay_seconds", delay, labels)
         yield Observe("blizzard_batch_duration_seconds", self.seconds, labels)
         yield Reading("blizzard_journal_entry", self.entry, labels)
 

@@ -15,6 +15,7 @@ from lakebed.columns.schema import Schema
 from lakebed.listing.lookback import Window
 from lakebed.partition import Template, table_schema
 from lakebed.storage.options import StorageOptions
+from lakebed.telemetry.export.targets import ExportSettings
 from lakebed.telemetry.guard import Guard
 from lakebed.types import (
     Commit,
@@ -253,3 +254,5 @@ class BlizzardSettings:
     """Who may read them, and how they travel."""
     metrics_page: bool = True
     """Whether the live page is served with them."""
+    export: ExportSettings = field(default_factory=ExportSettings)
+    """Where traces and lineage are sent."""

@@ -21,6 +21,7 @@ from pydantic import (
 from lakebed.config.places import local, location, prefix, source_location
 from lakebed.config.schema import DeclaredSchema
 from lakebed.config.section import Flag, Section, Text
+from lakebed.config.telemetry import Telemetry
 from lakebed.locations import Place, place_of
 from lakebed.storage.options import bare
 from lakebed.telemetry.guard import Guard, token
@@ -353,6 +354,7 @@ class Document(Section):
     global_: Global = Field(default=Global(), alias="global")
     spark: Spark = Field(default_factory=Spark)
     metrics: Metrics = Field(default_factory=Metrics)
+    telemetry: Telemetry = Field(default_factory=Telemetry)
 
     @property
     def has_single_form(self) -> bool:

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from lakebed.errors import LakeError, machine_trouble
 from lakebed.telemetry.health import Ailing, Over, Part, PartKind, Sign, Well
-from lakebed.telemetry.measures import Count, Measure
+from lakebed.telemetry.measures import Count, Measure, Moment
 
 
 class Level(IntEnum):
@@ -67,6 +67,12 @@ PROGRAM = {PartKind.PIPELINE: "blizzard", PartKind.TABLE: "penguin"}
 """Whose steps they are, as the names of metrics begin."""
 
 
+def step_taken(part: Part) -> Moment:
+    """Return the measure of a step that came to a good end now."""
+    name = f"{PROGRAM[part.kind]}_last_step_timestamp_seconds"
+    return Moment(name, {part.kind.value: part.name})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepFailed(Event):
     """A pipeline or table could not finish a step; it will be tried again, or it stops."""
@@ -111,6 +117,10 @@ class StepFinished(Event):
     def sentence(self) -> str:
         """Whether there was anything to do."""
         return f"{self.who}: a step {'did its work' if self.found else 'found nothing to do'}"
+
+    def measures(self) -> Iterable[Measure]:
+        """Show when it was."""
+        yield step_taken(Part(self.kind, self.who))
 
     def signs(self) -> Iterable[Sign]:
         """Yield a sign that the pipeline or table is well."""
@@ -160,6 +170,34 @@ class MetricsServed(Event):
         """Return where."""
         page = f", the live page is at {self.url}/" if self.page else ""
         return f"metrics are at {self.url}/metrics, health is at {self.url}/health{page}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportFailed(Event):
+    """Traces or lineage could not be delivered; nothing else is affected."""
+
+    level: ClassVar[Level] = Level.WARN
+    what: str
+    reason: str
+
+    def sentence(self) -> str:
+        """Return why, and that the work goes on."""
+        return (
+            f"{self.what} cannot be delivered: {self.reason}; they are dropped until that works "
+            "again, and the work goes on"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportResumed(Event):
+    """Traces or lineage are delivered again."""
+
+    what: str
+    lost: int
+
+    def sentence(self) -> str:
+        """Return how much is missing."""
+        return f"{self.what} are delivered again; {self.lost:,} of them were dropped"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

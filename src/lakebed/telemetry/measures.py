@@ -3,7 +3,7 @@
 Nothing here knows who shows the metrics: `lakebed.telemetry.prometheus` does.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -45,7 +45,24 @@ class Age:
     labels: Mapping[str, str]
 
 
-Measure = Count | Observe | Reading | Age
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """It happened now."""
+
+    name: str
+    labels: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """It is read whenever somebody asks for it; no event says so."""
+
+    name: str
+    read: Callable[[], float]
+    labels: Mapping[str, str]
+
+
+Measure = Count | Observe | Reading | Age | Moment | Sampled
 
 
 class Kind(StrEnum):
@@ -81,3 +98,6 @@ QUICK = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
 LONG = (0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600)
 """Bounds for what may take an hour."""
+
+DELAY = (1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 86400)
+"""Bounds for how long rows were on their way, from a second to a day."""

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from lakebed.telemetry.events import Emit, Event, MetricsServed, shared
+from lakebed.telemetry.events import Emit, Event, MetricsServed, shared, step_taken
 from lakebed.telemetry.guard import Guard
 from lakebed.telemetry.health import Part
-from lakebed.telemetry.measures import Spec
+from lakebed.telemetry.measures import Measure, Spec
 
 if TYPE_CHECKING:
     from lakebed.telemetry.http import HttpLimits
@@ -23,6 +23,7 @@ def observed(
     specs: Iterable[Spec],
     parts: Mapping[Part, float],
     beside: Iterable[Part] = (),
+    known: Callable[[], Iterable[Measure]] = tuple,
     seconds: Callable[[], float],
     guard: Guard | None = None,
     limits: "HttpLimits | None" = None,
@@ -31,9 +32,10 @@ def observed(
     """Serve metrics and health while the block runs; yield the emitter that feeds them and the log.
 
     `parts` are watched, each with the seconds between two looks for work. Those `beside` them have
-    metrics and no health of their own. Without an address
-    nothing is served. An address that cannot be listened on is a fault of the configuration, at the
-    key that it came from. The live page is served there, too, where there is one.
+    metrics and no health of their own. What is `known` of the program and its machine is shown from
+    the start. Without an address nothing is served. An address that cannot be listened on is a
+    fault of the configuration, at the key that it came from. The live page is served there, too,
+    where there is one.
     """
     if address is None:
         yield log
@@ -47,6 +49,8 @@ def observed(
         health.expect(part, interval=interval)
     for part in (*parts, *beside):
         metrics.begin(**{part.kind: part.name})
+    for measure in (*map(step_taken, parts), *known()):
+        metrics.record(measure)
 
     def measured(event: Event) -> None:
         for measure in event.measures():

@@ -13,11 +13,22 @@ from prometheus_client import (
     Counter,
     Gauge,
     Histogram,
+    ProcessCollector,
     disable_created_metrics,
 )
 from prometheus_client.exposition import choose_encoder
 
-from lakebed.telemetry.measures import Age, Count, Kind, Measure, Observe, Reading, Spec
+from lakebed.telemetry.measures import (
+    Age,
+    Count,
+    Kind,
+    Measure,
+    Moment,
+    Observe,
+    Reading,
+    Sampled,
+    Spec,
+)
 
 Metric = Counter | Gauge | Histogram
 
@@ -32,6 +43,8 @@ class Metrics:
         self._registry = CollectorRegistry()
         self._specs = {spec.name: spec for spec in specs}
         self._metrics = {spec.name: self._make(spec) for spec in self._specs.values()}
+        # Memory, CPU time and open files, by the names that every dashboard knows.
+        ProcessCollector(registry=self._registry)
 
     def begin(self, **labels: str) -> None:
         """Show at zero every series of these labels that is known: a rise from nothing is no rise.
@@ -60,7 +73,11 @@ class Metrics:
                 metric.set(measure.value)
             case Age() if isinstance(metric, Gauge):
                 metric.set_function(self._age(measure.since))
-            case Count() | Observe() | Reading() | Age():
+            case Moment() if isinstance(metric, Gauge):
+                metric.set(self._seconds())
+            case Sampled() if isinstance(metric, Gauge):
+                metric.set_function(measure.read)
+            case Count() | Observe() | Reading() | Age() | Moment() | Sampled():
                 raise TypeError(f"{measure.name} is not a metric for a {type(measure).__name__}")
             case _:
                 assert_never(measure)

@@ -111,11 +111,13 @@ class Maintenance:
 
     def _maintain(self, table: Table, store: Store) -> None:
         """Write the checkpoint and clean up; an error is told, whatever it is, and ends no run."""
+        began = self.clock.seconds()
         try:
             table.checkpoint()
             # Readers begin with it, and fail where its note is on disk and it is not.
             self._sync_checkpoint(store)
-            self.emit(CheckpointWritten(table=self.table, version=table.version))
+            took = self.clock.seconds() - began
+            self.emit(CheckpointWritten(table=self.table, version=table.version, seconds=took))
             if removes_expired(table.facts.configuration) and self._is_time():
                 self._clean_up(table, store)
         except Exception as error:  # noqa: BLE001 - in a thread of its own nobody else would tell

@@ -37,6 +37,8 @@ class BacklogSeen(Event):
     """When the first of the entries was journaled, in seconds since the epoch."""
     held: Mapping[str, int] = field(default_factory=dict)
     """How many files are set aside, by the code of the reason."""
+    seconds: float = 0.0
+    """How long the look has taken."""
 
     def sentence(self) -> str:
         """Report how much waits."""

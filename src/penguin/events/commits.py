@@ -11,6 +11,17 @@ from penguin.events.paths import first_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """One entry that a commit has settled; no event by itself."""
+
+    pipeline: str
+    journal: str
+    entry: int
+    waited: float
+    """Seconds from its being journaled to the commit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EntriesCommitted(Event):
     """We committed entries to the Delta log."""
 
@@ -27,6 +38,15 @@ class EntriesCommitted(Event):
     """How many of the files had been set aside."""
     discarded: int = 0
     """How many files that had been set aside never will be added."""
+    settled: tuple[Settled, ...] = ()
+    """The entries."""
+
+    def facts(self) -> dict[str, object]:
+        """Return the fields; of the entries, how long the first of them had waited."""
+        told = Event.facts(self)
+        del told["settled"]
+        longest = max((entry.waited for entry in self.settled), default=0.0)
+        return {**told, "longest_wait": round(longest, 3)}
 
     def sentence(self) -> str:
         """Report what became visible, and what no longer is."""
@@ -49,6 +69,8 @@ class EntriesCommitted(Event):
         labels = {"table": self.table}
         yield Count("penguin_commits_total", 1, labels)
         yield Observe("penguin_commit_duration_seconds", self.seconds, labels)
+        for entry in self.settled:
+            yield Observe("penguin_commit_delay_seconds", entry.waited, labels)
         yield Count("penguin_entries_committed_total", self.entries, labels)
         yield Count("penguin_files_committed_total", self.files, labels)
         yield Count("penguin_rows_committed_total", self.rows, labels)

@@ -16,6 +16,7 @@ class CheckpointWritten(Event):
     level: ClassVar[Level] = Level.DEBUG
     table: str
     version: int
+    seconds: float = 0.0
 
     def sentence(self) -> str:
         """Report for which version."""

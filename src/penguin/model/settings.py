@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from lakebed.listing.lookback import Window
 from lakebed.storage.options import StorageOptions
+from lakebed.telemetry.export.targets import ExportSettings
 from lakebed.telemetry.guard import Guard
 from lakebed.types import DiscoverBy, Evolution
 from penguin.model.catalog import CatalogSettings
@@ -58,3 +59,5 @@ class PenguinSettings:
     """Who may read them, and how they travel."""
     metrics_page: bool = True
     """Whether the live page is served with them."""
+    export: ExportSettings = field(default_factory=ExportSettings)
+    """Where traces and lineage are sent."""

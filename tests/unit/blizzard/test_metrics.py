@@ -115,6 +115,9 @@ def test_what_waits_and_how_long_is_shown(watched, source):
     watched.bench.hands.at = written + 3600
     assert pipeline.step() is True
     pipeline.step()
+    assert watched.value("blizzard_ingest_delay_seconds_count") == 2
+    delays = watched.value("blizzard_ingest_delay_seconds_sum")
+    assert delays == pytest.approx(2 * 3600, abs=0.5)
     assert watched.value("blizzard_pending_files") == 0
     assert watched.value("blizzard_oldest_pending_file_age_seconds") == 0
 

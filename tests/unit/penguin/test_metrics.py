@@ -110,6 +110,9 @@ def test_what_waits_and_how_long_is_shown_until_it_is_committed(watched):
     journal.batch(rows_of(3), created="2026-01-01T00:00:30+00:00")
     run = watched.run()
     assert run.step()
+    # One entry waited for a minute, the other for half of one.
+    assert watched.value("penguin_commit_delay_seconds_count") == 2
+    assert watched.value("penguin_commit_delay_seconds_sum") == 90
     assert watched.value("penguin_pending_entries") == 2
     assert watched.value("penguin_pending_files") == 3
     assert watched.value("penguin_lag_seconds") == 60

@@ -3,6 +3,7 @@
 import os
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from blizzard.cli.rows.compact import compacts
 from blizzard.cli.rows.rewriting import renews
 from blizzard.cli.run import results as show
 from blizzard.cli.run.dry_run import dry_run as dry_run_plan
+from blizzard.cli.run.exports import Exports, exporting
 from blizzard.cli.run.progress_bar import Display
 from blizzard.cli.surroundings import Surroundings
 from blizzard.execute.spark.cds_archive import require_java
@@ -25,10 +27,13 @@ from blizzard.model.settings import BlizzardSettings, PipelineSettings
 from blizzard.service import Service
 from lakebed.arguments import DONE, FAILED, Output, exit_code_of, usage_is_checked
 from lakebed.errors import LakeError
+from lakebed.storage.opening import local_path
+from lakebed.telemetry import machine
 from lakebed.telemetry.events import Emit, shared
 from lakebed.telemetry.health import Part, PartKind
 from lakebed.telemetry.live_page import live_page
 from lakebed.telemetry.logs import LogFormat, LogLevel, log_events
+from lakebed.telemetry.measures import Measure
 from lakebed.telemetry.observed import observed
 from lakebed.types import Commit
 from penguin.metrics import METRICS as PENGUIN_METRICS
@@ -69,9 +74,11 @@ def run_pipelines(
             specs=METRICS + PENGUIN_METRICS,
             parts=parts,
             beside=inline,
+            known=lambda: _known(settings),
             seconds=time.time,
             page=live_page("blizzard", settings, files, folders, (*parts, *inline)),
-        ) as told,
+        ) as watched,
+        exporting(settings, watched, os.environ) as told,
     ):
         require_java(os.environ)
         table_of = tables_of(settings, files, folders)
@@ -80,7 +87,7 @@ def run_pipelines(
 
 def _run(
     settings: BlizzardSettings,
-    emit: Emit,
+    told: Exports,
     around: Surroundings,
     *,
     once: bool,
@@ -88,10 +95,11 @@ def _run(
     table_of: TableOf,
 ) -> int:
     """Run every pipeline, print what each did, and return the exit code."""
-    around.listen(around.stop, emit)
+    around.listen(around.stop, told.emit)
     results = Service(
         settings=settings,
-        emit=emit,
+        emit=told.emit,
+        also_heard=told.heard,
         stop=around.stop,
         once=once,
         table_of=table_of,
@@ -130,6 +138,15 @@ def _tables_committed_inline(settings: BlizzardSettings) -> list[Part]:
         for each in settings.pipelines
         if each.sink.commit is Commit.INLINE
     ]
+
+
+def _known(settings: BlizzardSettings) -> Iterator[Measure]:
+    """Yield what metrics show from the start: what is running, and the room for its tables."""
+    yield machine.build_info(PartKind.PIPELINE, "pyspark")
+    yield from machine.room(
+        (Part(PartKind.PIPELINE, each.name), local_path(each.sink.table_uri))
+        for each in settings.pipelines
+    )
 
 
 def _aside(settings: PipelineSettings) -> Aside:

@@ -73,7 +73,7 @@ def test_all_faults_of_all_sections_are_reported_at_once(folder: Path) -> None:
         "metrics: must be a section with keys of its own, is a list  (a.yaml)",
         (
             "what: unknown key; known keys are source, sink, schema, error_handling, pipelines, "
-            "tables, storage, global, spark, metrics  (a.yaml)"
+            "tables, storage, global, spark, metrics, telemetry  (a.yaml)"
         ),
         "sink.path: is required  (a.yaml)",
         (

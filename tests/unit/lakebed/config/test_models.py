@@ -66,6 +66,7 @@ def whole() -> dict[str, Any]:
         "global": {},
         "spark": {},
         "metrics": {},
+        "telemetry": {},
     }
 
 

@@ -2,9 +2,10 @@
 
 import typing
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from enum import Enum
 from importlib import import_module
+from pathlib import Path
 from pkgutil import iter_modules
 from sys import modules
 from types import NoneType
@@ -18,14 +19,17 @@ import blizzard.events
 import lakebed.telemetry.events
 import penguin.events
 from blizzard.metrics import METRICS as BLIZZARD
+from lakebed.documents.entry import Entry
+from lakebed.telemetry import machine
 from lakebed.telemetry.events import Event
-from lakebed.telemetry.health import PartKind
+from lakebed.telemetry.health import Part, PartKind
 from lakebed.telemetry.measures import QUICK, Age, Count, Kind, Measure, Observe, Reading, Spec
 from lakebed.telemetry.prometheus import Metrics
 from penguin.metrics import METRICS as PENGUIN
 
 ALL = (*BLIZZARD, *PENGUIN)
 LABELS = {"pipeline", "source", "table", "stage", "code", "outcome", "reason", "kind", "found_by"}
+LABELS |= {"version", "python", "pyspark"}
 EVENTS = (lakebed.telemetry.events, blizzard.events, penguin.events)
 ROOMS = (
     *EVENTS,
@@ -45,6 +49,12 @@ SPECS = (
     Spec(name="failed_total", kind=Kind.COUNTER, help="Failed.", labels=("pipeline", "code")),
 )
 ONE = {"pipeline": "one"}
+KNOWN = [
+    measure
+    for kind in PartKind
+    for measure in (machine.build_info(kind), *machine.room([(Part(kind, "x"), Path("/"))]))
+]
+"""What is shown from the start, whatever happens."""
 
 
 def samples(metrics: Metrics) -> dict[tuple[str, str], float]:
@@ -111,7 +121,8 @@ def test_the_registry_is_our_own_and_holds_nothing_but_the_table():
     metrics = Metrics(ALL)
     text = metrics.page("")[1].decode()
     shown = [line.split()[2] for line in text.splitlines() if line.startswith("# TYPE ")]
-    assert shown == [spec.name for spec in ALL]
+    own = [name for name in shown if not name.startswith("process_")]
+    assert own == [spec.name for spec in ALL]
     assert {family.name for family in REGISTRY.collect()} == before
 
 
@@ -133,7 +144,10 @@ def sample_of(hint: Any) -> Any:
         return {sample_of(key): sample_of(value)}
     if options := [each for each in typing.get_args(hint) if each is not NoneType]:
         return sample_of(options[0])
-    return {str: "x", int: 3, float: 1.5, bool: True}[hint]
+    if isinstance(hint, type) and is_dataclass(hint) and hint is not Entry:
+        inner = typing.get_type_hints(hint, vars(modules[hint.__module__]))
+        return hint(**{each.name: sample_of(inner[each.name]) for each in fields(hint)})
+    return {str: "x", int: 3, float: 1.5, bool: True, Entry: None}[hint]
 
 
 def samples_of(kind: type[Event]) -> Iterator[Event]:
@@ -163,7 +177,9 @@ def test_every_metric_is_moved_by_an_event():
         for event in samples_of(kind)
         for measure in event.measures()
     }
-    assert moved == {spec.name for spec in ALL}
+    known = {measure.name for measure in KNOWN}
+    assert moved | known == {spec.name for spec in ALL}
+    assert not moved & known
 
 
 @pytest.mark.parametrize("spec", ALL, ids=lambda spec: spec.name)
@@ -171,7 +187,8 @@ def test_a_metric_is_named_by_the_rules_and_has_labels_of_closed_sets(spec: Spec
     program = "blizzard_" if spec in BLIZZARD else "penguin_"
     assert spec.name.startswith(program)
     assert spec.name.endswith("_total") == (spec.kind is Kind.COUNTER)
-    assert spec.name.endswith("_duration_seconds") == (spec.kind is Kind.HISTOGRAM)
+    times = spec.name.endswith(("_duration_seconds", "_delay_seconds"))
+    assert times == (spec.kind is Kind.HISTOGRAM)
     assert bool(spec.buckets) == (spec.kind is Kind.HISTOGRAM)
     assert set(spec.labels) <= LABELS
     assert spec.help.endswith(".")

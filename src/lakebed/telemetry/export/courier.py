@@ -1,0 +1,173 @@
+"""Sends documents over HTTP from a thread of its own; whoever hands them in never waits.
+
+What cannot be delivered is tried some times and then dropped: telemetry must not cost a batch its
+time, or a process its memory. That nothing arrives is told once, and that it does again, too.
+"""
+
+import contextlib
+import queue
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from http.client import HTTPException
+from typing import Any, Generic, TypeVar
+
+from lakebed.telemetry.events import Emit, ExportFailed, ExportResumed
+from lakebed.telemetry.export.targets import Target
+
+Item = TypeVar("Item")
+Send = Callable[[Target, bytes], None]
+"""Delivers a document; an OSError says that it did not work."""
+
+AGAIN = (408, 429, 502, 503, 504)
+"""Answers after which the same request may be accepted later."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CourierLimits:
+    """How much waits, and for how long."""
+
+    waiting: int = 4096
+    """Documents that wait at most; later ones are dropped."""
+    together: int = 512
+    """Documents that are sent in one request at most."""
+    pause_secs: float = 1.0
+    """How long the first document of a request waits for others."""
+    tries: int = 3
+    try_secs: float = 10.0
+    """What one try may take."""
+    end_secs: float = 5.0
+    """What the end of a run may wait for what is still to be sent."""
+
+
+class Refused(OSError):
+    """The server answered, and not with success."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(f"HTTP {status}")
+        self.status = status
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Headers may hold a secret, which is for the configured address alone."""
+
+    def redirect_request(self, *_given: Any) -> None:  # noqa: ANN401 - whatever the library has
+        return None
+
+
+_OPENER = urllib.request.build_opener(_NoRedirect)
+
+
+def post(target: Target, body: bytes, *, seconds: float = 10.0) -> None:
+    """Deliver a document of JSON."""
+    headers = {"Content-Type": "application/json", **target.headers}
+    request = urllib.request.Request(target.url, body, headers)  # noqa: S310 - only http(s) gets here
+    try:
+        with _OPENER.open(request, timeout=seconds) as answer:
+            answer.read()
+    except urllib.error.HTTPError as refused:
+        with refused:
+            raise Refused(refused.code) from None
+    except HTTPException as broken:
+        raise OSError(type(broken).__name__) from broken
+
+
+class Courier(Generic[Item]):
+    """Takes things in, and sends them as documents while a run goes on."""
+
+    def __init__(
+        self,
+        target: Target,
+        encode: Callable[[Sequence[Item]], bytes],
+        emit: Emit,
+        *,
+        limits: CourierLimits | None = None,
+        send: Send = post,
+    ) -> None:
+        self._target, self._encode, self._emit, self._send = target, encode, emit, send
+        self._limits = limits or CourierLimits()
+        self._waiting: queue.Queue[Item | None] = queue.Queue(self._limits.waiting)
+        self._ending = threading.Event()
+        self._lost = 0
+        self._failing = False
+        name = f"export {target.what}"
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def put(self, item: Item) -> None:
+        """Take something in; where too much is waiting, it is dropped."""
+        try:
+            self._waiting.put_nowait(item)
+        except queue.Full:
+            self._lost += 1
+
+    def close(self) -> None:
+        """Send what is waiting, for some seconds at most."""
+        self._ending.set()
+        with contextlib.suppress(queue.Full):  # Then it is awake, and sees that this is the end.
+            self._waiting.put_nowait(None)
+        self._thread.join(self._limits.end_secs)
+
+    def _run(self) -> None:
+        while items := self._next():
+            try:
+                self._deliver(self._encode(items))
+            except Exception as error:  # noqa: BLE001 - whatever it is, it must end no thread
+                self._failed(error, len(items))
+            else:
+                self._worked()
+
+    def _next(self) -> list[Item]:
+        """Wait for things to send; nothing means that the run is over."""
+        if self._ending.is_set() and self._waiting.empty():
+            return []
+        first = self._waiting.get()
+        if first is None:
+            return self._at_once([])
+        self._ending.wait(self._limits.pause_secs)
+        return self._at_once([first])
+
+    def _at_once(self, items: list[Item]) -> list[Item]:
+        """Return these, and what is waiting now, as many as go together."""
+        while len(items) < self._limits.together:
+            try:
+                item = self._waiting.get_nowait()
+            except queue.Empty:
+                break
+            if item is not None:
+                items.append(item)
+        return items
+
+    def _deliver(self, body: bytes) -> None:
+        for left in reversed(range(self._limits.tries)):
+            try:
+                self._send(self._target, body)
+            except OSError as error:
+                final = isinstance(error, Refused) and error.status not in AGAIN
+                if not left or final or self._ending.wait(self._limits.pause_secs):
+                    raise
+            else:
+                return
+
+    def _failed(self, error: Exception, items: int) -> None:
+        self._lost += items
+        if not self._failing:
+            self._failing = True
+            self._emit(ExportFailed(what=self._target.what, reason=_reason(error)))
+
+    def _worked(self) -> None:
+        if self._failing:
+            self._failing = False
+            lost, self._lost = self._lost, 0
+            self._emit(ExportResumed(what=self._target.what, lost=lost))
+
+
+def _reason(error: Exception) -> str:
+    """Return why nothing arrives; an address or a header is not repeated."""
+    if isinstance(error, urllib.error.URLError) and isinstance(error.reason, OSError):
+        error = error.reason
+    if isinstance(error, Refused):
+        return str(error)
+    return getattr(error, "strerror", None) or type(error).__name__

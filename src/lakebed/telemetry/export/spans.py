@@ -1,0 +1,111 @@
+"""Spans of a trace, and how OTLP writes them as JSON. Pure.
+
+A batch has one trace, whoever works on it: its id is made of the journal and the number of the
+entry, which blizzard and penguin both know. So penguin's commit is in the trace of the batch whose
+rows it makes visible, and nothing has to be written down for that.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+Value = str | int | float | bool
+
+INTERNAL = 1
+"""The kind of a span that is no request."""
+FAILED = 2
+"""The status of a span whose work failed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """Something that took time."""
+
+    trace: str
+    id: str
+    parent: str | None = None
+    name: str
+    start: float
+    end: float
+    """Both in seconds since the epoch."""
+    attributes: Mapping[str, Value] = field(default_factory=dict)
+    error: str | None = None
+    """Why it failed; None where it did not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """The batch that a trace is about."""
+
+    pipeline: str
+    journal: str
+    entry: int
+
+    @property
+    def trace(self) -> str:
+        """Return the id of its trace."""
+        return _digits(f"{self.journal}/{self.pipeline}/{self.entry}", 32)
+
+    @property
+    def root(self) -> str:
+        """Return the id of the span that covers the batch: all others are below it."""
+        return self.span("batch")
+
+    def span(self, *name: str) -> str:
+        """Return the id of one of its spans, the same whenever it is asked for."""
+        return _digits("/".join((self.trace, *name)), 16)
+
+
+def _digits(text: str, count: int) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:count]
+
+
+def encode(spans: Sequence[Span], resource: Mapping[str, Value]) -> bytes:
+    """Write spans of one program as a request of OTLP over HTTP, in JSON."""
+    scope = {"name": str(resource["service.name"]), "version": str(resource["service.version"])}
+    document = {
+        "resourceSpans": [
+            {
+                "resource": {"attributes": _attributes(resource)},
+                "scopeSpans": [{"scope": scope, "spans": [_span(span) for span in spans]}],
+            }
+        ]
+    }
+    return json.dumps(document, ensure_ascii=False).encode()
+
+
+def _span(span: Span) -> dict[str, object]:
+    written: dict[str, object] = {
+        "traceId": span.trace,
+        "spanId": span.id,
+        "name": span.name,
+        "kind": INTERNAL,
+        "startTimeUnixNano": _nanoseconds(span.start),
+        "endTimeUnixNano": _nanoseconds(max(span.start, span.end)),
+        "attributes": _attributes(span.attributes),
+    }
+    if span.parent is not None:
+        written["parentSpanId"] = span.parent
+    if span.error is not None:
+        written["status"] = {"code": FAILED, "message": span.error}
+    return written
+
+
+def _attributes(values: Mapping[str, Value]) -> list[dict[str, object]]:
+    return [{"key": key, "value": _value(value)} for key, value in values.items()]
+
+
+def _value(value: Value) -> dict[str, object]:
+    if isinstance(value, bool):
+        return {"boolValue": value}
+    if isinstance(value, int):
+        return {"intValue": str(value)}
+    if isinstance(value, float):
+        return {"doubleValue": value}
+    return {"stringValue": value}
+
+
+def _nanoseconds(seconds: float) -> str:
+    # Whole microseconds: a float has no more than that in our time.
+    return str(round(seconds * 1_000_000) * 1000)

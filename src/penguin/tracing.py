@@ -1,0 +1,101 @@
+"""A commit in the traces of the batches whose rows it makes visible, from what events say.
+
+Each of those batches has a span for penguin's part, below its own: the look at the table, the
+reading of what was found, the commit, and the checkpoint where that commit asked for one. A look
+that finds nothing makes no trace.
+"""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lakebed.telemetry.events import Event
+from lakebed.telemetry.export.spans import Batch, Span, Value
+from penguin.events.backlog import BacklogSeen
+from penguin.events.commits import EntriesCommitted
+from penguin.events.maintenance import CheckpointFailed, CheckpointWritten
+
+MOST_ENTRIES = 100
+"""The entries of one commit that have spans of their own."""
+PART = "penguin"
+
+
+@dataclass(frozen=True, slots=True)
+class _Looked:
+    began: float
+    ended: float
+
+
+class CommitTracer:
+    """Listens to the events of every table."""
+
+    def __init__(self, put: Callable[[Span], None], seconds: Callable[[], float]) -> None:
+        self._put, self._seconds = put, seconds
+        self._lock = threading.Lock()
+        self._looked: dict[str, _Looked] = {}
+        self._last: dict[str, Batch] = {}
+
+    def __call__(self, event: Event) -> None:
+        """Take in an event."""
+        now = self._seconds()
+        with self._lock:
+            match event:
+                case BacklogSeen():
+                    self._looked[event.table] = _Looked(now - event.seconds, now)
+                case EntriesCommitted():
+                    self._committed(event, now)
+                case CheckpointWritten():
+                    self._checkpoint(event.table, event.version, now - event.seconds, now)
+                case CheckpointFailed():
+                    self._checkpoint(event.table, event.version, now, now, error=event.error)
+                case _:
+                    pass
+
+    def _committed(self, event: EntriesCommitted, now: float) -> None:
+        commit = now - event.seconds
+        looked = self._looked.pop(event.table, _Looked(commit, commit))
+        told: dict[str, Value] = {"table": event.table, "version": event.version}
+        sums: dict[str, Value] = {
+            "entries": event.entries,
+            "files": event.files,
+            "rows": event.rows,
+        }
+        for settled in event.settled[-MOST_ENTRIES:]:
+            batch = Batch(pipeline=settled.pipeline, journal=settled.journal, entry=settled.entry)
+            self._last[event.table] = batch
+            for name, parent, start, end in (
+                (PART, batch.root, looked.began, now),
+                ("poll", batch.span(PART), looked.began, looked.ended),
+                ("read", batch.span(PART), looked.ended, commit),
+                ("commit", batch.span(PART), commit, now),
+            ):
+                self._put(
+                    Span(
+                        trace=batch.trace,
+                        id=batch.span(name),
+                        parent=parent,
+                        name=name,
+                        start=start,
+                        end=end,
+                        attributes={**told, **(sums if name == "commit" else {})},
+                    )
+                )
+
+    def _checkpoint(
+        self, table: str, version: int, start: float, end: float, error: str | None = None
+    ) -> None:
+        """Put a checkpoint into the trace of the last batch that was committed before it."""
+        batch = self._last.get(table)
+        if batch is not None:
+            self._put(
+                Span(
+                    trace=batch.trace,
+                    id=batch.span("checkpoint", str(end)),
+                    parent=batch.span(PART),
+                    name="checkpoint",
+                    start=start,
+                    end=end,
+                    attributes={"table": table, "version": version},
+                    error=error,
+                )
+            )
