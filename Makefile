@@ -17,7 +17,7 @@ ARCHIVE := dist/blizzard-env.tar.gz
 
 .PHONY: help setup java demo check test test-quick test-spark test-stores archive wheel test-wheel test-cluster interop \
   bench bench-all bench-growth bench-wide bench-commits bench-cold bench-adopt features config-schema commands-page \
-  docs docs-serve scaling format lock audit-deps sbom clean
+  tutorial docs docs-serve scaling format lock audit-deps sbom clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -129,6 +129,9 @@ config-schema: setup ## write the JSON Schema of configurations from the code an
 
 commands-page: setup ## write docs/commands.md from the programs' own help
 	$(BIN)/python -m tests.support.commands_page
+
+tutorial: setup java ## follow docs/tutorial.md and write into it what is printed; some minutes
+	$(BIN)/python -m tests.support.tutorial
 
 # What the site is built with is kept apart from .venv, pinned by a lock of its own.
 $(MKDOCS): docs/requirements.lock
