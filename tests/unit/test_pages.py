@@ -33,7 +33,7 @@ from tests.support.builders import Bench, ndjson, put
 from tests.unit.test_series_begin_at_zero import constants, errors
 
 ROOT = Path(__file__).parents[2]
-TOP = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")]
+TOP = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "deploy/README.md")]
 PAGES = {
     str(path.relative_to(ROOT)): path.read_text()
     for path in [*TOP, *sorted((ROOT / "docs").glob("*.md"))]
@@ -41,7 +41,10 @@ PAGES = {
 APPS: dict[str, Typer] = {"blizzard": blizzard.cli.app.app, "penguin": penguin.cli.app.app}
 COMMAND = re.compile(r"(?:\.venv/bin/)?(blizzard|penguin)((?: .*)?)")
 SPAN = re.compile(r"`([^`]+)`")
-BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^ *```(\w*)[^\n`]*\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+SHELL = ("", "bash", "console", "sh")
+FOLLOWED = "docs/tutorial.md"
+"""A page whose commands are run as they stand, by a test of its own."""
 
 # ------------------------------------------------------------------------------- what is typed
 
@@ -78,8 +81,10 @@ def shown(page: str, text: str, *, whole: bool) -> Iterator[Typed]:
 
 def typed_on(page: str, text: str) -> Iterator[Typed]:
     for language, body in BLOCK.findall(text):
-        for line in body.splitlines() if language in ("", "bash", "sh") else ():
-            yield from shown(page, re.split(r"\s+#", line)[0], whole=True)
+        lines = body.replace("\\\n", " ").splitlines() if language in SHELL else []
+        for line in lines:
+            typed = re.split(r"\s+#", line.strip().removeprefix("$ "))[0]
+            yield from shown(page, typed, whole=page != FOLLOWED)
     for line in BLOCK.sub("", text).splitlines():
         for span in SPAN.findall(line):
             has_arguments = re.search(r" (-|[A-Z\[\d])", span) is not None
@@ -220,7 +225,7 @@ def test_every_target_of_make_and_every_script_on_the_pages_is_there():
 
 
 def test_every_link_between_pages_leads_somewhere():
-    further = [ROOT / "CHANGELOG.md", ROOT / "deploy/README.md", *(ROOT / "docs/adr").glob("*.md")]
+    further = [ROOT / "CHANGELOG.md", *(ROOT / "docs/adr").glob("*.md")]
     others = {str(path.relative_to(ROOT)): path.read_text() for path in further}
     for page, text in (PAGES | others).items():
         here = (ROOT / page).parent
