@@ -1,6 +1,7 @@
 """The documentation site: every page can be found in it, and none of it comes from elsewhere."""
 
 import importlib.util
+import re
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import Any
@@ -122,3 +123,21 @@ def test_the_page_of_commands_is_what_the_programs_say():
 def test_the_page_of_commands_has_every_command():
     titles = PAGE.read_text().splitlines()
     assert {"### `blizzard dlq replay`", "### `penguin vacuum`"} <= set(titles)
+
+
+def test_every_alert_leads_to_a_recipe():
+    """What the page of metrics tells people to alert on is a symptom on the page of incidents."""
+    alerts = (ROOT / "docs/metrics.md").read_text().partition("## What to alert on")[2]
+    names = set(re.findall(r"(?:blizzard|penguin)_\w+", alerts.partition("\n## ")[0]))
+    assert len(names) > 10
+    symptoms = (ROOT / "docs/incidents.md").read_text().partition("\n## ")[0]
+    assert names - set(re.findall(r"`(\w+)`", symptoms)) == set()
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs/images").glob("*.svg")), ids=lambda p: p.name)
+def test_a_drawing_is_shown_somewhere_and_says_what_it_shows(page: Path):
+    if page.name == "favicon.svg":
+        return
+    shown = [text.read_text() for text in (ROOT / "docs").glob("*.md")]
+    links = [re.search(rf"!\[([^\]]+)\]\(images/{page.name}\)", text) for text in shown]
+    assert any(link is not None and len(link[1]) > 20 for link in links)
