@@ -143,7 +143,8 @@ $(MKDOCS): docs/requirements.lock
 	@touch $(MKDOCS)
 
 docs: $(MKDOCS) ## build the documentation site: dist/site/index.html; warnings are errors
-	NO_MKDOCS_2_WARNING=1 .tools/docs/bin/mkdocs build --quiet --strict
+	@# Not --quiet: then warnings would not be counted.
+	NO_MKDOCS_2_WARNING=1 .tools/docs/bin/mkdocs build --strict
 
 docs-serve: $(MKDOCS) ## serve the site on http://127.0.0.1:8000 while you write
 	NO_MKDOCS_2_WARNING=1 .tools/docs/bin/mkdocs serve --strict

@@ -27,6 +27,7 @@ OUTSIDE = {
 """Files outside of docs/ by where they are on the site."""
 
 LINK = re.compile(r"(!?\[(?:[^\[\]]|\[[^\]]*\])*\])\(([^)\s]+)\)")
+BLOCK = re.compile(r"(^ *```.*?^ *```$\n?)", re.MULTILINE | re.DOTALL)
 TEXT = re.compile(r"(?!(?:[-*+]|\d+\.) )[^\s|>#]")
 """A line of a paragraph."""
 CODE = re.compile(r"`[^`]+`")
@@ -86,21 +87,22 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 def for_site(markdown: str, here: str) -> str:
     """Return the text of the file `here`, a path in the repository, for the site."""
+    parts = BLOCK.split(markdown)
+    # Every second part is a block of code, which stays as it is.
+    parts[::2] = [prose(LINK.sub(lambda m: linked(m[1], m[2], here), each)) for each in parts[::2]]
+    return "".join(parts)
+
+
+def prose(text: str) -> str:
+    """Return paragraphs, lists and tables as mkdocs reads them."""
     lines: list[str] = []
-    fence = ""
-    for line in markdown.splitlines():
-        mark = re.match(r" *(`{3,})", line)
-        if mark and fence in ("", mark[1]):
-            fence = "" if fence else mark[1]
-        elif not fence:
-            line = LINK.sub(lambda found: linked(found[1], found[2], here), line)  # noqa: PLW2901
-            if line.startswith("|"):
-                # A bar in code parts no cells here, and its backslash would be shown.
-                line = CODE.sub(lambda found: found[0].replace(r"\|", "|"), line)  # noqa: PLW2901
-            if ITEM.match(line) and lines and TEXT.match(lines[-1]):
-                lines.append("")
-        lines.append(line)
-    return "\n".join(lines) + "\n"
+    for line in text.splitlines(keepends=True):
+        if ITEM.match(line) and lines and TEXT.match(lines[-1]):
+            lines.append("\n")
+        # A bar in code parts no cells here, and its backslash would be shown.
+        is_row = line.startswith("|")
+        lines.append(CODE.sub(lambda m: m[0].replace(r"\|", "|"), line) if is_row else line)
+    return "".join(lines)
 
 
 def linked(text: str, target: str, here: str) -> str:
