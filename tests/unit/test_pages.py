@@ -109,6 +109,8 @@ STANDS_FOR = {
     "NAME": "default",
     "OLD": "default",
     "URI": "{folder}/landing",
+    "/data/landing": "{folder}/landing",
+    "/data/tables/events": "{folder}/tables/events",
     "s3://my-bucket/events": "{folder}/landing",
 }
 NEEDS_SPARK = {("blizzard", "demo"), ("blizzard", "warm")}
