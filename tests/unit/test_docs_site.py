@@ -142,3 +142,15 @@ def test_a_drawing_is_shown_somewhere_and_says_what_it_shows(page: Path):
     shown = [text.read_text() for text in (ROOT / "docs").glob("*.md")]
     links = [re.search(rf"!\[([^\]]+)\]\(images/{page.name}\)", text) for text in shown]
     assert any(link is not None and len(link[1]) > 20 for link in links)
+
+
+def test_what_is_inside_a_list_is_indented_so_that_both_readers_see_it_there():
+    """GitHub takes three spaces or four for a table or a block in a list; mkdocs takes four."""
+    for page in (ROOT / "docs").rglob("*.md"):
+        assert not re.search(
+            r"^ {1,3}(\||```|[-*] |\d+\. )", outside_of_blocks(page), re.MULTILINE
+        ), page
+
+
+def outside_of_blocks(page: Path) -> str:
+    return str(re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL))
