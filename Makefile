@@ -11,12 +11,13 @@ WORKERS ?= 2
 
 PEERS := .tools/peers/.ready
 
+MKDOCS := .tools/docs/.ready
+
 ARCHIVE := dist/blizzard-env.tar.gz
 
 .PHONY: help setup java demo check test test-quick test-spark test-stores test-ops browser live-images archive wheel \
   test-wheel test-cluster interop bench bench-all bench-growth bench-wide bench-commits bench-cold bench-adopt bench-live \
-  features config-schema openapi dashboards scaling format lock \
-  audit-deps sbom clean
+  features config-schema openapi dashboards commands-page tutorial docs docs-serve scaling format lock audit-deps sbom clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -146,6 +147,28 @@ openapi: setup ## write docs/openapi.json, the description of the live page's AP
 dashboards: setup ## write ops/grafana/*.json from ops/grafana/panels.yml
 	$(BIN)/python -m tests.support.dashboards
 
+commands-page: setup ## write docs/commands.md from the programs' own help
+	$(BIN)/python -m tests.support.commands_page
+
+tutorial: setup java ## follow docs/tutorial.md and write into it what is printed; some minutes
+	$(BIN)/python -m tests.support.tutorial
+
+# What the site is built with is kept apart from .venv, pinned by a lock of its own.
+$(MKDOCS): docs/requirements.lock
+	@scripts/need-python $(PYTHON)
+	@[ -x "$(UV)" ] || { $(PYTHON) -m venv .tools && .tools/bin/pip install --quiet uv; }
+	$(UV) venv --quiet --clear --python $(PYTHON) .tools/docs
+	$(UV) pip install --quiet --python .tools/docs/bin/python --no-deps --require-hashes \
+	  --requirements docs/requirements.lock
+	@touch $(MKDOCS)
+
+docs: $(MKDOCS) ## build the documentation site: dist/site/index.html; warnings are errors
+	@# Not --quiet: then warnings would not be counted.
+	NO_MKDOCS_2_WARNING=1 .tools/docs/bin/mkdocs build --strict
+
+docs-serve: $(MKDOCS) ## serve the site on http://127.0.0.1:8000 while you write
+	NO_MKDOCS_2_WARNING=1 .tools/docs/bin/mkdocs serve --strict
+
 scaling: setup ## compute docs/scaling.md from what was measured
 	$(BIN)/python -m bench.scaling --write
 
@@ -158,6 +181,8 @@ lock: ## resolve the dependencies anew into requirements.lock
 	  --generate-hashes --python-version 3.11 --no-header -o requirements.lock
 	$(UV) pip compile --quiet --upgrade bench/peers.in --universal \
 	  --generate-hashes --python-version 3.11 --no-header -o bench/peers.lock
+	$(UV) pip compile --quiet --upgrade docs/requirements.in --universal \
+	  --generate-hashes --python-version 3.11 --no-header -o docs/requirements.lock
 
 # pip-audit is fetched for the occasion. With --strict a package that it knows nothing of is a failure:
 # where the service cannot be reached, that is said, and nothing passes for audited.

@@ -33,7 +33,7 @@ from tests.support.builders import Bench, ndjson, put
 from tests.unit.test_series_begin_at_zero import constants, errors
 
 ROOT = Path(__file__).parents[2]
-TOP = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")]
+TOP = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "deploy/README.md")]
 PAGES = {
     str(path.relative_to(ROOT)): path.read_text()
     for path in [*TOP, *sorted((ROOT / "docs").glob("*.md"))]
@@ -41,7 +41,10 @@ PAGES = {
 APPS: dict[str, Typer] = {"blizzard": blizzard.cli.app.app, "penguin": penguin.cli.app.app}
 COMMAND = re.compile(r"(?:\.venv/bin/)?(blizzard|penguin)((?: .*)?)")
 SPAN = re.compile(r"`([^`]+)`")
-BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^ *```(\w*)[^\n`]*\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+SHELL = ("", "bash", "console", "sh")
+FOLLOWED = "docs/tutorial.md"
+"""A page whose commands are run as they stand, by a test of its own."""
 
 # ------------------------------------------------------------------------------- what is typed
 
@@ -78,8 +81,10 @@ def shown(page: str, text: str, *, whole: bool) -> Iterator[Typed]:
 
 def typed_on(page: str, text: str) -> Iterator[Typed]:
     for language, body in BLOCK.findall(text):
-        for line in body.splitlines() if language in ("", "bash", "sh") else ():
-            yield from shown(page, re.split(r"\s+#", line)[0], whole=True)
+        lines = body.replace("\\\n", " ").splitlines() if language in SHELL else []
+        for line in lines:
+            typed = re.split(r"\s+#", line.strip().removeprefix("$ "))[0]
+            yield from shown(page, typed, whole=page != FOLLOWED)
     for line in BLOCK.sub("", text).splitlines():
         for span in SPAN.findall(line):
             has_arguments = re.search(r" (-|[A-Z\[\d])", span) is not None
@@ -104,6 +109,8 @@ STANDS_FOR = {
     "NAME": "default",
     "OLD": "default",
     "URI": "{folder}/landing",
+    "/data/landing": "{folder}/landing",
+    "/data/tables/events": "{folder}/tables/events",
     "s3://my-bucket/events": "{folder}/landing",
 }
 NEEDS_SPARK = {("blizzard", "demo"), ("blizzard", "warm")}
@@ -220,7 +227,9 @@ def test_every_target_of_make_and_every_script_on_the_pages_is_there():
 
 
 def test_every_link_between_pages_leads_somewhere():
-    for page, text in PAGES.items():
+    further = [ROOT / "CHANGELOG.md", *(ROOT / "docs/adr").glob("*.md")]
+    others = {str(path.relative_to(ROOT)): path.read_text() for path in further}
+    for page, text in (PAGES | others).items():
         here = (ROOT / page).parent
         for target in re.findall(r"\]\(([^)\s]+)\)", text):
             if "://" in target:
@@ -279,6 +288,21 @@ def test_every_code_is_explained_on_a_page():
     """HOLES W42: with what it means and the way out."""
     found = explained("docs/errors.md", "docs/penguin.md", "docs/handoff.md")
     assert sorted(codes() - found) == []
+
+
+def test_no_code_on_the_page_is_of_the_past():
+    """HOLES W42: whatever is explained can be met."""
+    table = PAGES["docs/errors.md"].partition("\n## Codes\n")[2].partition("\n## ")[0]
+    cells = re.findall(r"^\| (.*?) \|", table, re.MULTILINE)
+    shown = {code for cell in cells for code in SPAN.findall(cell)}
+    written = {
+        node.value
+        for path in (ROOT / "src").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    assert len(shown) > 60
+    assert sorted(shown - written) == []
 
 
 def test_every_reason_not_to_take_a_file_is_explained():

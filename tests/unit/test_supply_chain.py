@@ -9,6 +9,8 @@ import tomllib
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 LOCK = (ROOT / "requirements.lock").read_text()
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -33,6 +35,21 @@ def test_every_package_is_pinned_with_the_hashes_of_its_files():
 def test_nothing_in_the_lock_is_fetched_from_anywhere_else():
     """No URL, no path, no index: whoever installs says where packages come from."""
     assert not re.search(r"://|^-|^\.|@ ", LOCK, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", ["bench/peers.lock", "docs/requirements.lock"])
+def test_what_only_tools_need_is_locked_in_the_same_way(name: str):
+    text = (ROOT / name).read_text()
+    packages = re.findall(
+        r"^[a-z0-9._-]+==[^\s;*]+(?: ; [^\\]+)? \\\n((?:    --hash=sha256:.*\n)+)",
+        text,
+        re.MULTILINE,
+    )
+    assert len(packages) == len(re.findall(r"^\S", text, re.MULTILINE)) > 2
+    assert not re.search(r"://|^-|^\.|@ ", text, re.MULTILINE)
+    assert re.search(
+        rf"--require-hashes \\\n\s+--requirements {name}", (ROOT / "Makefile").read_text()
+    )
 
 
 def test_whatever_the_project_needs_is_in_the_lock():
