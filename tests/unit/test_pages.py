@@ -97,6 +97,8 @@ STANDS_FOR = {
     "DIR": "{folder}",
     "FILE": "{file}",
     "pipeline.yaml": "{file}",
+    "DAY": "yesterday",
+    "PATH": "date=",
     "ID": "018cc4e5-2200-7000-8000-000000000001",
     "MODE": "journal",
     "N": "1",

@@ -50,6 +50,11 @@ class Commands(ForwardingGroup):
             "Prove from metadata that each table holds what its journals say, "
             "or show the differences.",
         ),
+        "files": DeferredCommand(
+            "blizzard.cli.files.command",
+            "files_command",
+            "Show what landed on each day, and whether everything of it is in the table.",
+        ),
         "why": DeferredCommand(
             "blizzard.cli.why",
             "why",

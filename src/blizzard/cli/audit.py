@@ -26,7 +26,7 @@ from blizzard.model.files import Location
 from blizzard.model.locations import sink_location
 from blizzard.model.settings import PipelineSettings
 from lakebed.arguments import FAILED, USAGE, Files, Folders, Outcome, Output, Shape
-from lakebed.console import add, columns, console, plural, print_line, say
+from lakebed.console import add, columns, console, plural, print_line, print_table, say
 from lakebed.errors import LakeError, ObjectMissing
 from lakebed.locations import written_out
 from lakebed.storage.store import Store, local_path
@@ -293,7 +293,7 @@ def _show_files(to: Console, found: Audit) -> None:
         if amount.files:
             add(shown, words, amount.files, amount.rows)
     add(shown, "in the table, all", found.active.files, found.active.rows)
-    to.print(shown)
+    print_table(to, shown)
 
 
 def _show_others(to: Console, others: tuple[OtherCommit, ...]) -> None:

@@ -14,7 +14,7 @@ from blizzard.model.settings import PipelineSettings
 from blizzard.service import asks_fates
 from lakebed.arguments import USAGE, Files, Folders, Outcome, Output, Shape
 from lakebed.clock import Clock
-from lakebed.console import add, columns, console, plural, print_line, say, say_first
+from lakebed.console import add, columns, console, plural, print_line, print_table, say, say_first
 from lakebed.errors import ObjectMissing
 from lakebed.storage.store import Store
 from lakebed.units import in_words, parse_span
@@ -166,7 +166,7 @@ def _show_pieces(to: Console, pieces: tuple[Piece, ...]) -> None:
         some = [piece for piece in pieces if piece.kind is kind]
         if some:
             add(shown, NAMES[kind], len(some), in_words(_size(some)))
-    to.print(shown)
+    print_table(to, shown)
     say_first(to, [piece.path for piece in pieces], FEW)
 
 

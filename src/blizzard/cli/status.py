@@ -26,6 +26,7 @@ from lakebed.console import (
     duration,
     plural,
     print_line,
+    print_table,
     say,
     second,
 )
@@ -177,7 +178,7 @@ def show(found: PipelineStatus, clock: Clock) -> None:
             one.totals.files,
             one.totals.rows,
         )
-    to.print(shown)
+    print_table(to, shown)
     for one in found.sources:
         for mark in one.watermarks[:SHOWN]:
             say(
