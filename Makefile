@@ -14,7 +14,7 @@ PEERS := .tools/peers/.ready
 ARCHIVE := dist/blizzard-env.tar.gz
 
 .PHONY: help setup java demo check test test-quick test-spark test-stores archive wheel test-wheel test-cluster interop \
-  bench bench-all bench-growth bench-wide bench-commits bench-cold bench-adopt features config-schema scaling format lock \
+  bench bench-all bench-growth bench-wide bench-commits bench-cold bench-adopt completion features config-schema scaling format lock \
   audit-deps sbom clean
 
 help: ## list the targets
@@ -124,6 +124,9 @@ features: setup ## write docs/table-features.md from the code
 
 config-schema: setup ## write the JSON Schema of configurations from the code and docs/configuration.md
 	$(BIN)/python -m tests.support.config_schema
+
+completion: setup ## write what the shell completes, from the commands
+	$(BIN)/python -m tests.support.completion_tables
 
 scaling: setup ## compute docs/scaling.md from what was measured
 	$(BIN)/python -m bench.scaling --write

@@ -109,6 +109,8 @@ STANDS_FOR = {
     "s3://my-bucket/events": "{folder}/landing",
 }
 NEEDS_SPARK = {("blizzard", "demo"), ("blizzard", "warm")}
+NOT_HERE = {"--watch", "--install-completion", "--show-completion"}
+"""Options that go on for ever, or change the home of whoever runs the tests."""
 
 
 def filled(typed: Typed, file: Path) -> list[str]:
@@ -124,7 +126,7 @@ def filled(typed: Typed, file: Path) -> list[str]:
 def ends_by_itself(typed: Typed) -> bool:
     """Whether a command neither runs for ever nor starts Spark."""
     name = next((word for word in typed.words if not word.startswith("-")), "")
-    if (typed.program, name) in NEEDS_SPARK or "--watch" in typed.words:
+    if (typed.program, name) in NEEDS_SPARK or NOT_HERE & set(typed.words):
         return False
     runs = all(word.startswith("-") or word in STANDS_FOR for word in typed.words)
     return not runs or "--dry-run" in typed.words or typed.program == "penguin"

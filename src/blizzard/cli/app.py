@@ -28,6 +28,7 @@ from lakebed.telemetry.logs import LogFormat, LogLevel
 class Commands(ForwardingGroup):
     """The commands that are modules of their own, each imported when it is called."""
 
+    package: ClassVar[str] = "blizzard.cli"
     deferred: ClassVar[Mapping[str, DeferredCommand]] = {
         "init": DeferredCommand(
             "blizzard.cli.init",

@@ -64,7 +64,9 @@ def audit(
             help="Accept the rows that this version of the log has removed.",
         ),
     ] = None,
-    reason: Annotated[str | None, typer.Option("--reason", help="Why that is right.")] = None,
+    reason: Annotated[
+        str | None, typer.Option("--reason", metavar="TEXT", help="Why that is right.")
+    ] = None,
     output: Shape = Output.TEXT,
 ) -> None:
     """Prove from metadata that each table holds what its journals say, or show the differences.
