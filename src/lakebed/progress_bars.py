@@ -1,11 +1,36 @@
 """Progress bars on a terminal, with log lines above them."""
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, ProgressColumn, TaskID, TextColumn
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID
 from rich.text import Text
+
+IDLE = "idle"
+"""The field of a line that says for what is waited: a function that returns it."""
+
+
+class WhileBusy(ProgressColumn):
+    """A column that is empty for what only waits."""
+
+    def __init__(self, column: ProgressColumn) -> None:
+        super().__init__()
+        self._column = column
+
+    def render(self, task: Task) -> RenderableType:
+        """Return what the column shows of something that is under way."""
+        return Text("") if IDLE in task.fields else self._column.render(task)
+
+
+class Described(ProgressColumn):
+    """What is under way; of what waits, for what, as of now."""
+
+    def render(self, task: Task) -> Text:
+        """Return the description, just as it is."""
+        waits = task.fields.get(IDLE)
+        return Text(task.description if waits is None else waits())
 
 
 class ProgressBars:
@@ -17,9 +42,8 @@ class ProgressBars:
         self.lock = threading.RLock()
         self._bars: dict[str, TaskID] = {}
         self._progress = Progress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=20),
-            *after_bar,
+            Described(),
+            *(WhileBusy(column) for column in (BarColumn(bar_width=20), *after_bar)),
             console=to,
             transient=True,
             redirect_stdout=False,
@@ -36,6 +60,13 @@ class ProgressBars:
             self._progress.start()
         self._bars[name] = self._progress.add_task(description, total=total, **fields)
 
+    def idle(self, name: str, waits: Callable[[], str]) -> None:
+        """Show a line that says for what is waited, without a bar."""
+        if name in self._bars:
+            self.update(name, **{IDLE: waits})
+        else:
+            self.begin(name, "", None, **{IDLE: waits})
+
     def update(self, name: str, **changes: Any) -> None:  # noqa: ANN401
         """Bring a bar up to date, if it is shown."""
         if name in self._bars:
@@ -48,6 +79,12 @@ class ProgressBars:
         self._progress.remove_task(bar)
         if not self._bars:
             self._progress.stop()
+
+    def end_idle(self) -> None:
+        """Take away every line that says for what is waited."""
+        tasks = {task.id: task for task in self._progress.tasks}
+        for name in [name for name, bar in self._bars.items() if IDLE in tasks[bar].fields]:
+            self.end(name)
 
     def __contains__(self, name: str) -> bool:
         return name in self._bars
