@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from blizzard.cli.output import One, chosen, load, open_reader
+from blizzard.cli.output import One, chosen, load, looked_with
 from blizzard.maintain.gc import Collected, Found, Kind, LogNames, Piece, collect, look
 from blizzard.model.locations import sink_location
 from blizzard.model.settings import PipelineSettings
@@ -65,10 +65,15 @@ def _one(settings: PipelineSettings, span: timedelta, *, delete: bool, output: O
     clock, log_names = Clock(), _log_names(settings)
     place, fates = sink_location(settings), asks_fates(settings)
     try:
-        reader = open_reader(place)
-        found = look(
-            reader, settings.name, log_names, now=clock.now(), older_than=span, fates=fates
-        )
+        with looked_with(settings.name, output) as opens:
+            found = look(
+                opens(place),
+                settings.name,
+                log_names,
+                now=clock.now(),
+                older_than=span,
+                fates=fates,
+            )
     except ObjectMissing:
         found = Found()  # The table's folder does not exist yet, so nothing lies in it.
     done = None

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from blizzard.cli.files.shown import FileRow, show_days, show_files
-from blizzard.cli.output import One, chosen, load, open_reader
+from blizzard.cli.output import One, chosen, load, looked_with, open_reader
 from blizzard.cli.surroundings import Surroundings
 from blizzard.inspect.files.report import DAYS, Question, Reconciler, Reconciliation
 from blizzard.inspect.files.standing import FileStanding, FileState
@@ -133,12 +133,13 @@ class _Asked:
 
     def tell(self, settings: PipelineSettings, output: Output) -> list[Reconciliation]:
         """Print the answer for one pipeline, and return it."""
-        reconciler = Reconciler(settings, open_reader, self.clock, fates=asks_fates(settings))
         lists = self.path is not None or bool(self.states)
         told = []
         for question in self._questions(settings):
             self.met = True
-            found, files = reconciler.reconcile_and_list(question, self._lists)
+            with looked_with(settings.name, output) as opens:
+                reconciler = Reconciler(settings, opens, self.clock, fates=asks_fates(settings))
+                found, files = reconciler.reconcile_and_list(question, self._lists)
             told.append(found)
             if output is Output.JSON:
                 print_lines(_rows(files, settings) if lists else [found])
