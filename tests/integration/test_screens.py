@@ -1,7 +1,6 @@
 """What every command prints, on a narrow and a wide terminal: names whole, things counted."""
 
 import re
-from collections.abc import Iterator
 
 import pytest
 
@@ -13,7 +12,7 @@ ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory) -> Iterator[Desk]:
+def desk(tmp_path_factory) -> Desk:
     return lake(tmp_path_factory.mktemp("screens") / "lake")
 
 
