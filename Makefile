@@ -13,7 +13,7 @@ PEERS := .tools/peers/.ready
 
 ARCHIVE := dist/blizzard-env.tar.gz
 
-.PHONY: help setup java demo check test test-quick test-spark test-stores archive wheel test-wheel test-cluster interop \
+.PHONY: help setup java demo check test test-quick test-spark test-stores archive wheel test-wheel test-helm test-spark-versions test-cluster interop \
   bench bench-all bench-growth bench-wide bench-commits bench-cold bench-adopt completion features config-schema scaling format lock \
   audit-deps sbom clean
 
@@ -81,6 +81,18 @@ wheel: setup ## build the wheel that holds both programs: dist/blizzard_penguin-
 
 test-wheel: wheel java ## install the wheel into empty environments, and use it there
 	@scripts/try-wheel $(UV) $(BIN)/python
+
+# Not a part of `make test`: some 400 MB to download for each version.
+test-spark-versions: setup java ## the end-to-end tests on every version of Spark that is allowed; downloads them
+	@scripts/try-spark-versions $(UV) $(BIN)/python $(VERSIONS)
+
+# helm comes as source from Go's proxy: some minutes and 200 MB, once.
+.tools/bin/helm: | $(READY)
+	GOBIN=$(abspath .tools/bin) go install helm.sh/helm/v3/cmd/helm@v3.22.0
+
+test-helm: setup .tools/bin/helm ## lint and render the Helm chart; fetches helm, needs Go
+	.tools/bin/helm lint --strict deploy/helm
+	PATH=$(abspath .tools/bin):$$PATH $(BIN)/pytest -q tests/unit/test_helm.py
 
 test-cluster: setup java archive ## the tests on a standalone cluster: a master and two workers
 	$(BIN)/blizzard warm
