@@ -16,8 +16,9 @@ MKDOCS := .tools/docs/.ready
 ARCHIVE := dist/blizzard-env.tar.gz
 
 .PHONY: help setup java demo check test test-quick test-spark test-stores test-ops browser live-images archive wheel \
-  test-wheel test-cluster interop bench bench-all bench-growth bench-wide bench-commits bench-cold bench-adopt bench-live \
-  features config-schema openapi dashboards commands-page tutorial docs docs-serve scaling format lock audit-deps sbom clean
+  test-wheel test-helm test-spark-versions test-cluster interop bench bench-all bench-growth bench-wide bench-commits \
+  bench-cold bench-adopt bench-live completion features config-schema openapi dashboards commands-page tutorial docs \
+  docs-serve scaling format lock audit-deps sbom clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -95,6 +96,18 @@ wheel: setup ## build the wheel that holds both programs: dist/blizzard_penguin-
 test-wheel: wheel java ## install the wheel into empty environments, and use it there
 	@scripts/try-wheel $(UV) $(BIN)/python
 
+# Not a part of `make test`: some 400 MB to download for each version.
+test-spark-versions: setup java ## the end-to-end tests on every version of Spark that is allowed; downloads them
+	@scripts/try-spark-versions $(UV) $(BIN)/python $(VERSIONS)
+
+# helm comes as source from Go's proxy: some minutes and 200 MB, once.
+.tools/bin/helm: | $(READY)
+	GOBIN=$(abspath .tools/bin) go install helm.sh/helm/v3/cmd/helm@v3.22.0
+
+test-helm: setup .tools/bin/helm ## lint and render the Helm chart; fetches helm, needs Go
+	.tools/bin/helm lint --strict deploy/helm
+	PATH=$(abspath .tools/bin):$$PATH $(BIN)/pytest -q tests/unit/test_helm.py
+
 test-cluster: setup java archive ## the tests on a standalone cluster: a master and two workers
 	$(BIN)/blizzard warm
 	$(BIN)/pytest -q -m cluster -p no:randomly tests/cluster
@@ -168,6 +181,9 @@ docs: $(MKDOCS) ## build the documentation site: dist/site/index.html; warnings 
 
 docs-serve: $(MKDOCS) ## serve the site on http://127.0.0.1:8000 while you write
 	NO_MKDOCS_2_WARNING=1 .tools/docs/bin/mkdocs serve --strict
+
+completion: setup ## write what the shell completes, from the commands
+	$(BIN)/python -m tests.support.completion_tables
 
 scaling: setup ## compute docs/scaling.md from what was measured
 	$(BIN)/python -m bench.scaling --write

@@ -84,7 +84,7 @@ class Pipeline:
         self._summary = RunSummary(once=self.pace.drain)
         self._timing = Timing(settings=self.settings)
         self._attempts = self.attempts or Attempts(self.settings.name, self.emit)
-        self._report = Reporter(self.settings, self.emit, self.clock)
+        self._report = Reporter(self.settings, self.emit, self.clock, watches=not self.pace.drain)
         self._letterbox = Letterbox(settings=self.settings, clock=self.clock)
         self._schedule = Schedule(
             self.settings,
@@ -352,7 +352,10 @@ class Pipeline:
         """
         cores, now = self.runner.parallelism, self.clock.now()
         due = self._timing.is_time(files, more=more, cores=cores, now=now)
-        return due or self.pace.drain or self._last.left > 0
+        if due or self.pace.drain or self._last.left > 0:
+            return True
+        self._report.gathering(len(files), self._timing.due_in)
+        return False
 
     def _journaled(self, journal: Journal, entry: Entry, batch: Batch) -> None:
         """Report the outcome of a batch and count it; it has yet to be handed off."""

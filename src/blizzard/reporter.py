@@ -13,6 +13,9 @@ from lakebed.clock import Clock
 from lakebed.documents.entry import Entry
 from lakebed.telemetry.events import Emit, Event, code_of
 
+WATCHED, GATHERING = "that sources are watched", "that files gather"
+"""What is told once; other things that are told once are keys of files."""
+
 
 @dataclass(slots=True)
 class Reporter:
@@ -21,6 +24,8 @@ class Reporter:
     settings: PipelineSettings
     emit: Emit
     clock: Clock
+    watches: bool = False
+    """Whether the run goes on once everything is read."""
     _told: set[str] = field(default_factory=set)
 
     @property
@@ -66,6 +71,28 @@ class Reporter:
         """Report that there is nothing to do, and how many failed files are not retried yet."""
         resting = sum(finding.resting for finding in findings.values())
         self.emit(events.NothingNew(pipeline=self.pipeline, resting=resting))
+        if self.watches and WATCHED not in self._told:
+            self._told.add(WATCHED)
+            self.emit(
+                events.SourcesWatched(
+                    pipeline=self.pipeline,
+                    places=tuple(source.uri for source in self.settings.sources),
+                    every_secs=self.settings.poll_interval,
+                )
+            )
+
+    def gathering(self, files: int, starts_in_secs: float) -> None:
+        """Report that files wait for more of them: once for each batch, and quietly each time."""
+        if GATHERING not in self._told:
+            self._told.add(GATHERING)
+            self.emit(
+                events.FilesGather(
+                    pipeline=self.pipeline, files=files, starts_in_secs=starts_in_secs
+                )
+            )
+        self.emit(
+            events.NextBatchDue(pipeline=self.pipeline, files=files, starts_in_secs=starts_in_secs)
+        )
 
     def renewed(self, renewed: Renewed) -> None:
         """Report new content that took the place of rows, and what has to wait for that."""
@@ -94,6 +121,7 @@ class Reporter:
 
     def started(self, entry: int, proposal: Proposal, journal: str) -> None:
         """Report that a batch begins, and how much is in it."""
+        self._told.discard(GATHERING)
         self._tell(
             batch_events.started(self.pipeline, entry, proposal.files, proposal.units, journal)
         )

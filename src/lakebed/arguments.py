@@ -11,17 +11,20 @@ from dataclasses import dataclass
 from enum import StrEnum
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, TextIO, cast
+from typing import Annotated, Any, ClassVar, TextIO, TypeVar, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
+from lakebed.completion import stand_in, table_of
 from lakebed.errors import ConfigInvalid, LakeError, ProtocolConflict, StoreMisconfigured
+from lakebed.help_pages import plain_record, plain_usage
 from lakebed.telemetry.events import FaultFound
 from lakebed.telemetry.logs import LogFormat, LogLevel, log_events
 
 DONE, FAILED, USAGE = 0, 1, 2
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 NEW_OBJECTS = 10_000
 """New objects after which unused ones are looked for; Python's own number is 700."""
@@ -77,6 +80,29 @@ class DeferredCommand:
         return get_group(around).commands[name]
 
 
+def _write_options(command: Any, context: Any, formatter: Any) -> None:  # noqa: ANN401
+    """Write the arguments and options of a command, in the words that a person types."""
+    for kind, title in (("argument", "Arguments"), ("option", "Options")):
+        params = [one for one in command.get_params(context) if one.param_type_name == kind]
+        records = [one.get_help_record(context) for one in params]
+        rows = [plain_record(record) for record in records if record is not None]
+        if rows:
+            with formatter.section(title):
+                formatter.write_dl(rows)
+
+
+class PlainCommand(TyperCommand):
+    """A command whose help names what is typed, and no types of Python's."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:  # noqa: ANN401 - typer's own types
+        """Return the words of the usage line."""
+        return plain_usage(super().collect_usage_pieces(ctx))
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401
+        """Write arguments and options."""
+        _write_options(self, ctx, formatter)
+
+
 class ForwardingGroup(TyperGroup):
     """Commands whose shared options mean the same wherever they are written.
 
@@ -87,20 +113,41 @@ class ForwardingGroup(TyperGroup):
 
     deferred: ClassVar[Mapping[str, DeferredCommand]] = {}
     """Commands that are imported when they are called; they are listed before the others."""
+    package: ClassVar[str] = ""
+    """Where the table of what these commands take is: completion goes by it."""
 
     def __init__(self, *given: Any, **named: Any) -> None:  # noqa: ANN401
         super().__init__(*given, **named)
-        listed = {name: TyperCommand(name, help=one.help) for name, one in self.deferred.items()}
+        listed = {name: PlainCommand(name, help=one.help) for name, one in self.deferred.items()}
         self.commands = {**listed, **self.commands}
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401
+        """Write options, and each command with the whole first sentence of its help."""
+        _write_options(self, ctx, formatter)
+        rows = [
+            (name, self.commands[name].get_short_help_str(limit=sys.maxsize))
+            for name in self.list_commands(ctx)
+        ]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
 
     def resolve_command(self, ctx: Any, args: Any) -> Any:  # noqa: ANN401 - typer's own types are private
         """Return the command, and pass on to it what was written before it."""
         name, command, rest = super().resolve_command(ctx, args)
         if name is not None and name in self.deferred:
-            command = self.deferred[name].load(name)
+            command = self._loaded(name, is_completing=ctx.resilient_parsing)
         if not rest and getattr(command, "no_args_is_help", False):
             return name, command, rest  # It does nothing by itself, and shows its commands.
         return name, command, [*_given_before(ctx), *rest]
+
+    def _loaded(self, name: str, *, is_completing: bool) -> Any:  # noqa: ANN401
+        """Import a command, or return one that takes the same, to complete a line in the shell."""
+        told = table_of(self.package).get(name) if is_completing and self.package else None
+        if told is None:
+            return self.deferred[name].load(name)
+        around = program()
+        stand_in(name, told, around)
+        return get_group(around).commands[name]
 
 
 def _given_before(context: Any) -> Iterator[str]:  # noqa: ANN401
@@ -117,11 +164,24 @@ def _given_before(context: Any) -> Iterator[str]:  # noqa: ANN401
             yield from (option.opts[0], str(each))
 
 
-def program(commands: type[ForwardingGroup] = ForwardingGroup) -> typer.Typer:
+class Program(typer.Typer):
+    """A command line, or a group of commands, whose help is plain."""
+
+    def command(
+        self,
+        name: str | None = None,
+        **given: Any,  # noqa: ANN401 - typer's own
+    ) -> Callable[[Function], Function]:
+        """Return what makes a function a command."""
+        return super().command(name, **{"cls": PlainCommand, **given})
+
+
+def program(commands: type[ForwardingGroup] = ForwardingGroup) -> Program:
     """Return a command line that looks like the other program's."""
-    return typer.Typer(
+    return Program(
         cls=commands,
-        add_completion=False,
+        # Only of whole programs: a group inside of one completes as a part of it.
+        add_completion=commands is not ForwardingGroup,
         context_settings={"help_option_names": ["-h", "--help"]},
         pretty_exceptions_enable=False,
         # Help and usage errors as plain text, like everything else that is printed.

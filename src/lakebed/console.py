@@ -13,7 +13,7 @@ from lakebed.units import plural as plural  # noqa: PLC0414
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Column, Table
 
 INLINED = {"inlined": True}
 """The metadata of a field of a row whose own fields are printed as the row's."""
@@ -47,7 +47,7 @@ def say_more(to: "Console", count: int, indent: str = "  ") -> None:
 def columns(
     *names: str, numbers: Iterable[str] = (), wide: Iterable[str] = (), header: bool = True
 ) -> "Table":
-    """Create a table that fits 80 columns: wide columns are folded, the rest is not."""
+    """Create a table for `print_table`: wide columns are wrapped between words, the rest is not."""
     from rich import box  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
 
@@ -74,6 +74,30 @@ def add(table: "Table", *cells: object) -> None:
     from rich.text import Text  # noqa: PLC0415
 
     table.add_row(*(Text("-" if cell is None else _shown(cell)) for cell in cells))
+
+
+def print_table(to: "Console", table: "Table") -> None:
+    """Print a table; it is as wide as the console unless a name in it is wider.
+
+    A name that is broken in the middle cannot be copied, and a number that is cut off is wrong.
+    """
+    from rich.cells import cell_len  # noqa: PLC0415
+
+    def least(column: "Column") -> int:
+        texts = [str(column.header), *(str(cell) for cell in column.cells)]
+        parts = texts if column.no_wrap else [word for text in texts for word in text.split()]
+        return max(map(cell_len, parts), default=0)
+
+    for column in table.columns:
+        column.min_width = least(column)
+    gaps = sum(table.padding[1::2]) + 1
+    needed = sum((column.min_width or 0) + gaps for column in table.columns)
+    width = to.width
+    to.width = max(width, needed)
+    try:
+        to.print(table, crop=False)
+    finally:
+        to.width = width
 
 
 def _shown(cell: object) -> str:

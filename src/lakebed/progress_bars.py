@@ -1,11 +1,46 @@
 """Progress bars on a terminal, with log lines above them."""
 
 import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, ProgressColumn, TaskID, TextColumn
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID
 from rich.text import Text
+
+from lakebed.listing.sort import Guide
+from lakebed.storage.options import StorageOptions
+from lakebed.storage.store import ObjectFacts, Reader, Store
+from lakebed.units import plural
+
+AT_ONCE_SECS = 1.0
+"""A look that is over by then shows nothing."""
+IDLE = "idle"
+"""The field of a line that says for what is waited: a function that returns it."""
+
+
+class WhileBusy(ProgressColumn):
+    """A column that is empty for what only waits."""
+
+    def __init__(self, column: ProgressColumn) -> None:
+        super().__init__()
+        self._column = column
+
+    def render(self, task: Task) -> RenderableType:
+        """Return what the column shows of something that is under way."""
+        return Text("") if IDLE in task.fields else self._column.render(task)
+
+
+class Described(ProgressColumn):
+    """What is under way; of what waits, for what, as of now."""
+
+    def render(self, task: Task) -> Text:
+        """Return the description, just as it is."""
+        waits = task.fields.get(IDLE)
+        return Text(task.description if waits is None else waits())
 
 
 class ProgressBars:
@@ -17,9 +52,8 @@ class ProgressBars:
         self.lock = threading.RLock()
         self._bars: dict[str, TaskID] = {}
         self._progress = Progress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=20),
-            *after_bar,
+            Described(),
+            *(WhileBusy(column) for column in (BarColumn(bar_width=20), *after_bar)),
             console=to,
             transient=True,
             redirect_stdout=False,
@@ -36,6 +70,13 @@ class ProgressBars:
             self._progress.start()
         self._bars[name] = self._progress.add_task(description, total=total, **fields)
 
+    def idle(self, name: str, waits: Callable[[], str]) -> None:
+        """Show a line that says for what is waited, without a bar."""
+        if name in self._bars:
+            self.update(name, **{IDLE: waits})
+        else:
+            self.begin(name, "", None, **{IDLE: waits})
+
     def update(self, name: str, **changes: Any) -> None:  # noqa: ANN401
         """Bring a bar up to date, if it is shown."""
         if name in self._bars:
@@ -49,5 +90,88 @@ class ProgressBars:
         if not self._bars:
             self._progress.stop()
 
+    def end_idle(self) -> None:
+        """Take away every line that says for what is waited."""
+        tasks = {task.id: task for task in self._progress.tasks}
+        for name in [name for name, bar in self._bars.items() if IDLE in tasks[bar].fields]:
+            self.end(name)
+
     def __contains__(self, name: str) -> bool:
         return name in self._bars
+
+
+@dataclass(slots=True)
+class Looked:
+    """How much of stores was looked at so far."""
+
+    names: int = 0
+    documents: int = 0
+
+    def sentence(self, what: str) -> str:
+        """Return how far a look is."""
+        names, documents = plural(self.names, "name"), plural(self.documents, "document")
+        return f"{what}: {names} listed, {documents} read"
+
+
+class _Counting(Reader):
+    """Counts the names that are listed and the documents that are read."""
+
+    looked: Looked
+
+    def objects(self, prefix: str = "", *, after: str | None = None) -> Iterator[ObjectFacts]:
+        for facts in super().objects(prefix, after=after):
+            self.looked.names += 1
+            yield facts
+
+    def in_order(
+        self, prefix: str = "", *, after: str = "", guide: Guide | None = None
+    ) -> Iterator[ObjectFacts]:
+        is_local = self.local_root is not None  # Else the names come by `objects`.
+        for facts in super().in_order(prefix, after=after, guide=guide):
+            self.looked.names += is_local
+            yield facts
+
+    def get(self, path: str) -> bytes | None:
+        self.looked.documents += 1
+        return super().get(path)
+
+    def get_range(self, path: str, *, start: int, length: int) -> bytes | None:
+        self.looked.documents += 1
+        return super().get_range(path, start=start, length=length)
+
+
+class CountedReader(_Counting):
+    """A reader whose looks are counted."""
+
+    def __init__(self, uri: str, options: StorageOptions, looked: Looked) -> None:
+        super().__init__(uri, options)
+        self.looked = looked
+
+
+class CountedStore(_Counting, Store):
+    """A store whose looks are counted."""
+
+    def __init__(self, uri: str, options: StorageOptions, looked: Looked) -> None:
+        super().__init__(uri, options)
+        self.looked = looked
+
+
+@contextmanager
+def looking(
+    what: str,
+    *,
+    shown: bool,
+    to: Console | None = None,
+    seconds: Callable[[], float] = time.monotonic,
+) -> Iterator[Looked]:
+    """Yield what a look is counted in; one that takes longer than a moment shows how far it is."""
+    looked, began = Looked(), seconds()
+    if not shown:
+        yield looked
+        return
+    bars = ProgressBars(to or Console(stderr=True))
+    bars.idle(what, lambda: "" if seconds() - began < AT_ONCE_SECS else looked.sentence(what))
+    try:
+        yield looked
+    finally:
+        bars.end(what)

@@ -32,6 +32,16 @@ def in_words(size: int) -> str:
     raise AssertionError("unreachable")
 
 
+def span(seconds: float) -> str:
+    """Show a number of seconds to a person: `41 s`, `2 min 5 s`, `1 h`."""
+    whole = max(0, round(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    unit, size, smaller, part = ("h", 3600, "min", 60) if whole >= 3600 else ("min", 60, "s", 1)
+    rest = whole % size // part
+    return f"{whole // size} {unit}" + (f" {rest} {smaller}" if rest else "")
+
+
 def entries_from(first: int, last: int) -> str:
     """Return the entries of a range in words: `entry 3`, `entries 3 to 5`."""
     return f"entry {first}" if first == last else f"entries {first} to {last}"

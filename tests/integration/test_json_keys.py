@@ -63,6 +63,14 @@ KEYS = {
         erased inherited
         deleted_from next
     """,
+    "blizzard files": """
+        pipeline table_uri by groups[name landed in_table journaled held discarded failed waiting
+        changed retracted deleted bytes rows bad_lines uncounted complete sentence] left_out
+        passed_over errors
+    """,
+    "blizzard files a.ndjson": """
+        pipeline uri source path state at size entry partition reason deleted day
+    """,
     "blizzard journal": """
         pipeline entry kind at run files failed rows parquet_files parquet_bytes gone sources
         dlq committed passed_over follows held_files held_rows discarded_files discarded_rows
@@ -244,6 +252,8 @@ def asked(tmp_path_factory) -> Table:
         "blizzard why bad.ndjson",
         "blizzard why c.ndjson",
         "blizzard why ID",
+        "blizzard files",
+        "blizzard files a.ndjson",
         "blizzard journal",
         "blizzard journal 2",
         "blizzard --dry-run",

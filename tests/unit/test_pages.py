@@ -102,6 +102,8 @@ STANDS_FOR = {
     "DIR": "{folder}",
     "FILE": "{file}",
     "pipeline.yaml": "{file}",
+    "DAY": "yesterday",
+    "PATH": "date=",
     "ID": "018cc4e5-2200-7000-8000-000000000001",
     "MODE": "journal",
     "N": "1",
@@ -114,6 +116,8 @@ STANDS_FOR = {
     "s3://my-bucket/events": "{folder}/landing",
 }
 NEEDS_SPARK = {("blizzard", "demo"), ("blizzard", "warm")}
+NOT_HERE = {"--watch", "--install-completion", "--show-completion"}
+"""Options that go on for ever, or change the home of whoever runs the tests."""
 
 
 def filled(typed: Typed, file: Path) -> list[str]:
@@ -129,7 +133,7 @@ def filled(typed: Typed, file: Path) -> list[str]:
 def ends_by_itself(typed: Typed) -> bool:
     """Whether a command neither runs for ever nor starts Spark."""
     name = next((word for word in typed.words if not word.startswith("-")), "")
-    if (typed.program, name) in NEEDS_SPARK or "--watch" in typed.words:
+    if (typed.program, name) in NEEDS_SPARK or NOT_HERE & set(typed.words):
         return False
     runs = all(word.startswith("-") or word in STANDS_FOR for word in typed.words)
     return not runs or "--dry-run" in typed.words or typed.program == "penguin"

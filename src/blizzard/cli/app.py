@@ -28,6 +28,7 @@ from lakebed.telemetry.logs import LogFormat, LogLevel
 class Commands(ForwardingGroup):
     """The commands that are modules of their own, each imported when it is called."""
 
+    package: ClassVar[str] = "blizzard.cli"
     deferred: ClassVar[Mapping[str, DeferredCommand]] = {
         "init": DeferredCommand(
             "blizzard.cli.init",
@@ -54,6 +55,11 @@ class Commands(ForwardingGroup):
             "audit",
             "Prove from metadata that each table holds what its journals say, "
             "or show the differences.",
+        ),
+        "files": DeferredCommand(
+            "blizzard.cli.files.command",
+            "files_command",
+            "Show what landed on each day, and whether everything of it is in the table.",
         ),
         "why": DeferredCommand(
             "blizzard.cli.why",

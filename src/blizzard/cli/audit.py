@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from blizzard.cli.output import One, chosen, load, open_reader
+from blizzard.cli.output import One, chosen, load, looked_with, open_reader
 from blizzard.cli.surroundings import Surroundings
 from blizzard.handoff.dead_letters import beside, is_in_queue, queue_at
 from blizzard.inspect.audit.findings import (
@@ -23,10 +23,10 @@ from blizzard.inspect.audit.findings import (
 from blizzard.inspect.audit.table import audit_table
 from blizzard.maintain.accept import NothingToAccept, accept
 from blizzard.model.files import Location
-from blizzard.model.locations import sink_location
+from blizzard.model.locations import OpenReader, sink_location
 from blizzard.model.settings import PipelineSettings
 from lakebed.arguments import FAILED, USAGE, Files, Folders, Outcome, Output, Shape
-from lakebed.console import add, columns, console, plural, print_line, say
+from lakebed.console import add, columns, console, plural, print_line, print_table, say
 from lakebed.errors import LakeError, ObjectMissing
 from lakebed.locations import written_out
 from lakebed.storage.store import Store, local_path
@@ -64,7 +64,9 @@ def audit(
             help="Accept the rows that this version of the log has removed.",
         ),
     ] = None,
-    reason: Annotated[str | None, typer.Option("--reason", help="Why that is right.")] = None,
+    reason: Annotated[
+        str | None, typer.Option("--reason", metavar="TEXT", help="Why that is right.")
+    ] = None,
     output: Shape = Output.TEXT,
 ) -> None:
     """Prove from metadata that each table holds what its journals say, or show the differences.
@@ -79,7 +81,8 @@ def audit(
     _check_options(version, reason, len(tables))
     for place in tables.values():
         with outcome.of(place.uri, _exit_code):
-            found = audit_of(place, deep=deep, pipelines=found_settings)
+            with looked_with(place.uri, output) as opens:
+                found = audit_of(place, deep=deep, pipelines=found_settings, opens=opens)
             if version is not None and reason is not None:
                 at = Surroundings.of(context).clock.now()
                 _accept(place, found, version, reason, at)
@@ -123,7 +126,11 @@ def _accept(place: Location, found: Audit, version: int, reason: str, at: dateti
 
 
 def audit_of(
-    table: Location, *, deep: bool = False, pipelines: Sequence[PipelineSettings] = ()
+    table: Location,
+    *,
+    deep: bool = False,
+    pipelines: Sequence[PipelineSettings] = (),
+    opens: OpenReader = open_reader,
 ) -> Audit:
     """Audit the table of a place; a folder that does not exist is an error, and not balanced.
 
@@ -133,9 +140,9 @@ def audit_of(
     if folder is not None and not folder.exists():
         raise ObjectMissing("there is no table here", path=table.uri)
     return audit_table(
-        open_reader(table),
+        opens(table),
         lambda: inline.whole_log(table.uri, table.options),
-        lambda uri: open_reader(_letters_at(table, uri, pipelines)),
+        lambda uri: opens(_letters_at(table, uri, pipelines)),
         deep=deep,
     )
 
@@ -293,7 +300,7 @@ def _show_files(to: Console, found: Audit) -> None:
         if amount.files:
             add(shown, words, amount.files, amount.rows)
     add(shown, "in the table, all", found.active.files, found.active.rows)
-    to.print(shown)
+    print_table(to, shown)
 
 
 def _show_others(to: Console, others: tuple[OtherCommit, ...]) -> None:

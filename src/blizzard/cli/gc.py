@@ -7,14 +7,14 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from blizzard.cli.output import One, chosen, load, open_reader
+from blizzard.cli.output import One, chosen, load, looked_with
 from blizzard.log_questions import asks_fates
 from blizzard.maintain.gc import Collected, Found, Kind, LogNames, Piece, collect, look
 from blizzard.model.locations import sink_location
 from blizzard.model.settings import PipelineSettings
 from lakebed.arguments import USAGE, Files, Folders, Outcome, Output, Shape
 from lakebed.clock import Clock
-from lakebed.console import add, columns, console, plural, print_line, say, say_first
+from lakebed.console import add, columns, console, plural, print_line, print_table, say, say_first
 from lakebed.errors import ObjectMissing
 from lakebed.storage.store import Store
 from lakebed.units import in_words, parse_span
@@ -65,10 +65,15 @@ def _one(settings: PipelineSettings, span: timedelta, *, delete: bool, output: O
     clock, log_names = Clock(), _log_names(settings)
     place, fates = sink_location(settings), asks_fates(settings)
     try:
-        reader = open_reader(place)
-        found = look(
-            reader, settings.name, log_names, now=clock.now(), older_than=span, fates=fates
-        )
+        with looked_with(settings.name, output) as opens:
+            found = look(
+                opens(place),
+                settings.name,
+                log_names,
+                now=clock.now(),
+                older_than=span,
+                fates=fates,
+            )
     except ObjectMissing:
         found = Found()  # The table's folder does not exist yet, so nothing lies in it.
     done = None
@@ -166,7 +171,7 @@ def _show_pieces(to: Console, pieces: tuple[Piece, ...]) -> None:
         some = [piece for piece in pieces if piece.kind is kind]
         if some:
             add(shown, NAMES[kind], len(some), in_words(_size(some)))
-    to.print(shown)
+    print_table(to, shown)
     say_first(to, [piece.path for piece in pieces], FEW)
 
 

@@ -11,13 +11,13 @@ from blizzard.cli.run import results as show
 from blizzard.handoff.switch import TooEarly, set_handoff, too_early
 from blizzard.log_questions import asks_last_committed
 from blizzard.model.settings import PipelineSettings, SinkSettings
-from lakebed.arguments import DONE, FAILED, Files, Folders, ForwardingGroup, Outcome
+from lakebed.arguments import DONE, FAILED, Files, Folders, ForwardingGroup, Outcome, Program
 from lakebed.errors import ObjectMissing
 from lakebed.locations import ByPlace, place_of
 from lakebed.storage.store import Reader, Store
 from lakebed.types import Handoff
 
-app = typer.Typer(cls=ForwardingGroup, no_args_is_help=True)
+app = Program(cls=ForwardingGroup, no_args_is_help=True)
 
 
 @app.callback()

@@ -1,7 +1,9 @@
 """What the commands share: the configuration, the pipelines that are meant, readers."""
 
 import os
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import typer
@@ -10,8 +12,9 @@ from blizzard.cli.options import One as One  # noqa: PLC0414 - it comes with the
 from blizzard.config import load as config
 from blizzard.log_questions import TableOf
 from blizzard.log_questions import open_reader as open_reader  # noqa: PLC0414 - the commands' own
+from blizzard.model.locations import OpenReader
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
-from lakebed.arguments import USAGE, usage_is_checked
+from lakebed.arguments import USAGE, Output, usage_is_checked
 from lakebed.config.files import Given
 from lakebed.errors import ConfigInvalid
 from lakebed.telemetry.logs import LogFormat
@@ -67,6 +70,15 @@ def tables_of(
         return next(each for each in tables if each.name == name)
 
     return table_of
+
+
+@contextmanager
+def looked_with(what: str, output: Output) -> Iterator[OpenReader]:
+    """Yield what opens readers; a person at a terminal sees how far a long look is."""
+    from lakebed.progress_bars import CountedReader, looking  # noqa: PLC0415 - it brings rich along
+
+    with looking(what, shown=output is Output.TEXT and sys.stderr.isatty()) as looked:
+        yield lambda place: CountedReader(place.uri, place.options, looked)
 
 
 def place(stage: str, line: int | None, field: str | None) -> str:

@@ -24,6 +24,7 @@ from lakebed.arguments import (
     Folders,
     ForwardingGroup,
     Output,
+    Program,
     Shape,
     Sure,
     ends_on_error,
@@ -32,7 +33,7 @@ from lakebed.clock import Clock
 from lakebed.console import console, plural, print_line, say
 from lakebed.storage.store import Reader, Store
 
-source_app = typer.Typer(cls=ForwardingGroup, no_args_is_help=True)
+source_app = Program(cls=ForwardingGroup, no_args_is_help=True)
 
 Ask = Callable[[History], Compared | None]
 

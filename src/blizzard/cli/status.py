@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from blizzard.cli.output import One, chosen, load, open_reader, place
+from blizzard.cli.output import One, chosen, load, looked_with, place
 from blizzard.discover.skip_reason import IN_WORDS as WHY
 from blizzard.inspect.books import Books
 from blizzard.inspect.source_status import FEW, FailedFile, SourceStatus
@@ -15,6 +15,7 @@ from blizzard.inspect.status import PipelineStatus, pipeline_status
 from blizzard.inspect.ways_out import way_out
 from blizzard.journal.lease_record import Life
 from blizzard.log_questions import asks_fates
+from blizzard.model.locations import OpenReader
 from blizzard.model.settings import PipelineSettings
 from blizzard.service import open_queue
 from lakebed.arguments import DONE, FAILED, Files, Folders, Output, Shape, exit_code_of
@@ -27,6 +28,7 @@ from lakebed.console import (
     duration,
     plural,
     print_line,
+    print_table,
     say,
     second,
 )
@@ -85,7 +87,8 @@ class Look:
         code = DONE
         for settings in self.pipelines:
             try:
-                found = self._look(settings)
+                with looked_with(settings.name, output) as opens:
+                    found = self._look(settings, opens)
             except LakeError as trouble:
                 code = max(code, exit_code_of(trouble))
                 _print_error(settings, trouble, output)
@@ -99,13 +102,15 @@ class Look:
                 show(found, self.clock)
         return code
 
-    def _look(self, settings: PipelineSettings, tries: int = 3) -> PipelineStatus:
+    def _look(
+        self, settings: PipelineSettings, opens: OpenReader, tries: int = 3
+    ) -> PipelineStatus:
         """Look at a pipeline, once more where objects vanish under the look: a batch ends."""
         books = self.books.pop(settings.name, None) or Books()
         try:
             found = pipeline_status(
                 settings,
-                open_reader,
+                opens,
                 clock=self.clock,
                 books=books,
                 fates=asks_fates(settings),
@@ -114,7 +119,7 @@ class Look:
         except StoreUnavailable:
             if tries <= 1:
                 raise
-            return self._look(settings, tries - 1)
+            return self._look(settings, opens, tries - 1)
         # After an error nothing is kept: what was learned may be of another journal.
         self.books[settings.name] = books
         return found
@@ -178,7 +183,7 @@ def show(found: PipelineStatus, clock: Clock) -> None:
             one.totals.files,
             one.totals.rows,
         )
-    to.print(shown)
+    print_table(to, shown)
     for one in found.sources:
         for mark in one.watermarks[:SHOWN]:
             say(

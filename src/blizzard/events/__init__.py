@@ -2,6 +2,7 @@
 
 from blizzard.events.batch import *  # noqa: F403
 from blizzard.events.compaction import *  # noqa: F403
+from blizzard.events.idle import *  # noqa: F403
 from blizzard.events.journal import *  # noqa: F403
 from blizzard.events.notices import *  # noqa: F403
 from blizzard.events.source import *  # noqa: F403

@@ -8,7 +8,7 @@ from blizzard.model.files import SourceFile
 from blizzard.model.settings import PipelineSettings
 from blizzard.model.source.codec import codec_of
 from blizzard.model.source.forecast import Forecast
-from blizzard.plan.trigger import Arrivals, should_start
+from blizzard.plan.trigger import Arrivals, should_start, starts_by
 from lakebed.documents.entry import Entry
 from lakebed.types import Codec, Compression
 
@@ -31,6 +31,8 @@ class Timing:
     settings: PipelineSettings
     forecast: Forecast = field(default_factory=Forecast)
     """What source files are expected to become."""
+    due_in: float = 0.0
+    """In how many seconds the files that were last asked about make a batch at the latest."""
     _arrivals: Arrivals = field(default_factory=Arrivals)
 
     def learn(self, entry: Entry) -> None:
@@ -41,8 +43,10 @@ class Timing:
         self, files: Sequence[SourceFile], *, more: bool, cores: int, now: datetime
     ) -> bool:
         """Whether the waiting files make a batch now."""
+        waiting = self._arrivals.waiting(files, more=more, now=now)
+        self.due_in = max(0.0, starts_by(waiting, self.settings.sink.rolling, now=now).seconds)
         return should_start(
-            self._arrivals.waiting(files, more=more, now=now),
+            waiting,
             self.settings.sink.rolling,
             parallelism=cores,
             now=now,

@@ -91,7 +91,6 @@ def fsck(
         sys.stderr.write("error: --with-unit, --rows-lost, --all and --yes belong to --repair\n")
         raise typer.Exit(USAGE)
     tables = options.tables(files, folders)
-    from penguin.pipeline import open_store  # noqa: PLC0415
     from penguin.upkeep.fsck import check  # noqa: PLC0415
     from penguin.upkeep.log_needs import read_table  # noqa: PLC0415
     from penguin.upkeep.repair import Repaired, RepairOrder, RepairRefused  # noqa: PLC0415
@@ -101,8 +100,8 @@ def fsck(
 
     rows, outcome = [], Outcome()
     for table in tables:
-        with outcome.of(table.name, code):
-            store = open_store(table)
+        with outcome.of(table.name, code), options.looked_with(table, output) as opens:
+            store = opens()
             if store is None or read_table(store) is None:
                 rows.append(FsckRow(table=table.name, table_uri=table.table_uri))
                 continue

@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lakebed.arguments import DONE, FAILED, USAGE, Files, Folders, Outcome, Output, Shape, Sure
+from lakebed.arguments import (
+    DONE,
+    FAILED,
+    USAGE,
+    Files,
+    Folders,
+    Outcome,
+    Output,
+    Program,
+    Shape,
+    Sure,
+)
 from lakebed.units import entries_from, is_are, plural
 from penguin.cli import options
 
@@ -16,7 +27,7 @@ if TYPE_CHECKING:
     from penguin.operate.release import HeldFileOperations
     from penguin.operate.replay import Replay, RolledBackPipeline
 
-app = typer.Typer()
+app = Program()
 
 NOTHING_LOST = "no log is behind its receipts"
 

@@ -1,15 +1,22 @@
 """The configuration that a command is given."""
 
 import os
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lakebed.arguments import usage_is_checked
+from lakebed.arguments import Output, usage_is_checked
 from lakebed.telemetry.logs import LogFormat
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from lakebed.storage.store import Store
     from penguin.model.settings import PenguinSettings, TableSettings
+
+    Opens = Callable[[], Store | None]
 
 
 def settings(
@@ -25,6 +32,22 @@ def settings(
 def tables(files: list[Path] | None, folders: list[Path] | None) -> "tuple[TableSettings, ...]":
     """Load the tables of what a command is given."""
     return settings(files, folders).tables
+
+
+@contextmanager
+def looked_with(table: "TableSettings", output: Output) -> "Iterator[Opens]":
+    """Yield what opens a table's directory; a person at a terminal sees how far a long look is."""
+    from lakebed.progress_bars import CountedStore, looking  # noqa: PLC0415 - it brings rich along
+    from lakebed.storage.store import is_there  # noqa: PLC0415
+
+    with looking(table.name, shown=output is Output.TEXT and sys.stderr.isatty()) as looked:
+        yield (
+            lambda: (
+                CountedStore(table.table_uri, table.storage_options, looked)
+                if is_there(table.table_uri)
+                else None
+            )
+        )
 
 
 def _refused_properties(properties: Mapping[str, str]) -> Mapping[str, str]:

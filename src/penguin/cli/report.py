@@ -15,6 +15,7 @@ from lakebed.console import (
     is_are,
     plural,
     print_lines,
+    print_table,
     say,
     say_first,
     second,
@@ -66,7 +67,7 @@ def statuses(rows: list[StatusRow], output: Output) -> None:
                 None if one.lag_secs is None else duration(one.lag_secs),
                 "stopped" if one.stopped else "",
             )
-        to.print(shown)
+        print_table(to, shown)
         _say_held(to, row)
         _say_discarded(to, row)
         for one in row.pipelines:
@@ -205,7 +206,7 @@ def _show_halts(to: Console, rows: list[StoppedRow]) -> None:
             row.halt.rows,
             row.halt.entries_behind,
         )
-    to.print(shown)
+    print_table(to, shown)
     for row in rows:
         _say_why(to, row.table, row.halt)
 
@@ -237,7 +238,7 @@ def history(table: str, commits: list[CommitRow], output: Output) -> None:
             one.rows_added,
         )
     say(to, f"{table}:")
-    to.print(shown)
+    print_table(to, shown)
 
 
 def _settled(commit: CommitRow) -> Iterable[str]:

@@ -6,7 +6,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from lakebed.arguments import Output
-from lakebed.console import INLINED, add, columns, console, is_are, plural, print_lines, say
+from lakebed.console import (
+    INLINED,
+    add,
+    columns,
+    console,
+    is_are,
+    plural,
+    print_lines,
+    print_table,
+    say,
+)
 from lakebed.telemetry.events import code_of
 from lakebed.units import entries_from
 
@@ -51,7 +61,7 @@ def results(rows: list[ResultRow], output: Output) -> None:
             done.rows,
             outcome,
         )
-    to.print(shown)
+    print_table(to, shown)
     for row in rows:
         if row.error:
             say(to, f"{row.table}: {row.error}")

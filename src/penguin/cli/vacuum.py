@@ -80,19 +80,16 @@ def vacuum(
         sys.stderr.write(f"error: --older-than {older_than!r}: no file is that old\n")
         raise typer.Exit(USAGE)
     tables = options.tables(files, folders)
-    from penguin.pipeline import open_reader, open_store  # noqa: PLC0415
     from penguin.upkeep.order import VacuumOrder  # noqa: PLC0415
 
     rows, outcome = [], Outcome()
     for table in tables:
         with outcome.of(table.name):
             order = VacuumOrder(settings=table, older_than=span, ignore_retention=ignore_retention)
-            if sure:
-                store = open_store(table)
-                found = None if store is None else order.carry_out(store)
-            else:
-                reader = open_reader(table)
-                found = None if reader is None else order.look(reader)
+            with options.looked_with(table, output) as opens:
+                store = opens()
+                carried_out = order.carry_out if sure else order.look
+                found = None if store is None else carried_out(store)
             rows.append(vacuum_row(table, found, sure=sure))
             failed = found is not None and found.deleted is not None and found.deleted.failed
             outcome.at_least(FAILED if failed else DONE)

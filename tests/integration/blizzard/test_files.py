@@ -1,5 +1,6 @@
 """What landed on each day against what is in the table: every file is counted once."""
 
+import json
 import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -229,3 +230,67 @@ def test_an_answer_that_is_asked_again_reads_only_what_is_new(desk):
 
     assert first.groups[0].in_table == 1
     assert (second.groups[0].in_table, second.groups[0].journaled) == (1, 1)
+
+
+# ------------------------------------------------------------------------------ the command
+
+
+def said(desk: Desk, *arguments: str) -> tuple[int, str]:
+    done = desk.cli("files", *arguments)
+    return done.exit_code, done.output
+
+
+def test_the_command_answers_for_a_day_in_words_and_by_its_exit_code(desk):
+    lands(desk, "a.ndjson", 3)
+    desk.blizzard()
+
+    code, waiting = said(desk, "--day", YESTERDAY)
+    assert code == 0
+    assert f"not everything of {YESTERDAY} is in: of 1 file, 1 is waiting for penguin" in waiting
+    assert said(desk, "--day", YESTERDAY, "--check")[0] == 1
+
+    desk.penguin()
+    code, done = said(desk, "--day", YESTERDAY, "--check")
+    assert code == 0
+    assert f"everything of {YESTERDAY} is in: 1 file, 3 rows" in done
+
+
+def test_the_command_lists_files_by_path_and_by_state(desk):
+    lands(desk, "in/a.ndjson")
+    lands(desk, "in/b.ndjson")
+    lands(desk, "other.ndjson")
+    desk.blizzard()
+    desk.landing.write("in/bad.ndjson", b"{nope\n")
+    desk.blizzard()
+
+    below = said(desk, "in/")[1]
+    by_uri = said(desk, f"{desk.landing.folder}/in/", "--output", "json")[1]
+    failed = said(desk, "--state", "failed", "--output", "json")[1]
+
+    assert "in/a.ndjson" in below
+    assert "other.ndjson" not in below
+    assert {json.loads(line)["path"] for line in by_uri.splitlines()} == {
+        "in/a.ndjson",
+        "in/b.ndjson",
+        "in/bad.ndjson",
+    }
+    (row,) = map(json.loads, failed.splitlines())
+    assert (row["path"], row["state"], row["reason"]) == ("in/bad.ndjson", "failed", "not_json")
+
+
+def test_a_day_that_is_none_and_a_path_of_no_source_are_refused(desk):
+    desk.landing.folder.mkdir(parents=True)
+    for wrong in (("--day", "2024-02-30"), ("--day", "20240201"), ("s3://elsewhere/x",)):
+        code, output = said(desk, *wrong)
+        assert code == 2, (wrong, output)
+
+
+def test_a_source_that_cannot_be_listed_is_told_and_hides_nothing(desk):
+    lands(desk, "a.ndjson")
+    desk.blizzard()
+    desk.landing.folder.rename(desk.folder / "elsewhere")
+
+    code, output = said(desk, "--day", YESTERDAY)
+
+    assert code == 1
+    assert "is not known: not every source can be listed" in output

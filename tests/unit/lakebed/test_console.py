@@ -4,9 +4,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
+from io import StringIO
 from types import MappingProxyType
 
-from lakebed.console import INLINED, console, is_are, plain, say_first
+from rich.console import Console
+
+from lakebed.console import (
+    INLINED,
+    add,
+    columns,
+    console,
+    is_are,
+    plain,
+    print_table,
+    say_first,
+)
 from lakebed.units import entries_from
 
 
@@ -75,3 +87,28 @@ def test_of_many_lines_the_first_are_printed_and_the_others_counted(capsys):
         "  d",
         "  e",
     ]
+
+
+def test_a_name_in_a_table_is_never_broken_and_no_number_is_cut_off():
+    to = Console(width=40, record=True, file=StringIO())
+    name = "a-very-long-folder/with-another/2024-05-01.ndjson"
+    table = columns("path", "why", "rows", numbers=("rows",), wide=("path", "why"))
+    add(table, name, "it is in a folder older than allowed", 123456)
+
+    print_table(to, table)
+
+    lines = to.export_text().splitlines()
+    assert any(name in line and "123,456" in line for line in lines)
+    assert to.width == 40
+
+
+def test_sentences_in_a_table_that_fits_are_wrapped_between_words():
+    to = Console(width=40, record=True, file=StringIO())
+    table = columns("path", "why", wide=("path", "why"))
+    add(table, "a.ndjson", "a sentence that is longer than the line has room for")
+
+    print_table(to, table)
+
+    lines = to.export_text().splitlines()
+    assert max(map(len, lines)) <= 40
+    assert len(lines) > 3

@@ -19,7 +19,17 @@ from blizzard.maintain.retry import retry as append_retry
 from blizzard.model.bad_lines import Meant
 from blizzard.model.locations import sink_location, source_location, source_uris_of
 from blizzard.model.settings import PipelineSettings
-from lakebed.arguments import FAILED, USAGE, Files, Folders, ForwardingGroup, Outcome, Output, Shape
+from lakebed.arguments import (
+    FAILED,
+    USAGE,
+    Files,
+    Folders,
+    ForwardingGroup,
+    Outcome,
+    Output,
+    Program,
+    Shape,
+)
 from lakebed.clock import Clock
 from lakebed.console import console, plural, print_line, print_lines, say
 from lakebed.errors import ObjectMissing
@@ -27,11 +37,11 @@ from lakebed.storage.store import Store
 
 FEW = 10
 
-app = typer.Typer(cls=ForwardingGroup)
+app = Program(cls=ForwardingGroup)
 
 Named = Annotated[
     list[str],
-    typer.Argument(metavar="GROUP|FILE...", help="A group of dlq list, or a source file."),
+    typer.Argument(metavar="GROUP|FILE", help="A group of dlq list, or a source file."),
 ]
 Over = Annotated[bool, typer.Option("--all", help="Also failures that are over.")]
 

@@ -36,7 +36,7 @@ from penguin import inline
 
 Names = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[GROUP|FILE]...", help="Groups of dlq list, or source files."),
+    typer.Argument(metavar="GROUP|FILE", help="Groups of dlq list, or source files."),
 ]
 All = Annotated[bool, typer.Option("--all", help="All lines that are waiting.")]
 

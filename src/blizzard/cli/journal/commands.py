@@ -21,6 +21,7 @@ from lakebed.arguments import (
     ForwardingGroup,
     Outcome,
     Output,
+    Program,
     Shape,
     Sure,
 )
@@ -36,7 +37,7 @@ class _Journal(ForwardingGroup):
         return super().resolve_command(ctx, ["show", *args] if args[0].isdecimal() else args)
 
 
-app = typer.Typer(cls=_Journal)
+app = Program(cls=_Journal)
 
 Limit = Annotated[int, typer.Option(min=1, metavar="COUNT", help="How many entries to list.")]
 

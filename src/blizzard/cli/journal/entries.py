@@ -10,7 +10,18 @@ from blizzard.handoff.held_rows import Aside, Counts, by_reason
 from blizzard.inspect.entries import Kept
 from blizzard.journal.books.totals import Batch
 from blizzard.model.source.unread import bytes_in_words
-from lakebed.console import INLINED, add, columns, console, plural, say, say_first, say_more, second
+from lakebed.console import (
+    INLINED,
+    add,
+    columns,
+    console,
+    plural,
+    print_table,
+    say,
+    say_first,
+    say_more,
+    second,
+)
 from lakebed.documents.entry import Entry
 from lakebed.documents.replacement import Replacement
 from lakebed.documents.source_record import SourceRecord
@@ -110,7 +121,7 @@ def show_list(pipeline: str, found: list[Kept]) -> None:
             in_words(batch.parquet_bytes),
             _state(kept),
         )
-    to.print(shown)
+    print_table(to, shown)
     if any(_state(kept) in ("held", "discarded") for kept in found):
         say(to, "  held, discarded: committed without some of its rows; see journal show N")
     if any(_state(kept) == PASSED_OVER for kept in found):
@@ -265,7 +276,7 @@ def _show_sources(to: Console, entry: Entry) -> None:
             *(getattr(record, count) for count in counts),
             _outcome(record),
         )
-    to.print(shown)
+    print_table(to, shown)
     say_more(to, len(ordered) - FEW)
 
 
@@ -303,5 +314,5 @@ def _show_files(to: Console, entry: Entry) -> None:
             file.record_count,
             in_words(file.size),
         )
-    to.print(shown)
+    print_table(to, shown)
     say_more(to, len(entry.files) - FEW)

@@ -52,7 +52,7 @@ FEW = 10
 def compact(
     context: typer.Context,
     name: Annotated[
-        str | None, typer.Argument(metavar="[PIPELINE]", help="The pipeline, if there are several.")
+        str | None, typer.Argument(metavar="PIPELINE", help="The pipeline, if there are several.")
     ] = None,
     files: Files = None,
     folders: Folders = None,

@@ -18,7 +18,17 @@ from blizzard.model.source.forecast import weight
 from blizzard.service import open_queue
 from lakebed.arguments import Outcome, Output, exit_code_of
 from lakebed.clock import Clock
-from lakebed.console import INLINED, add, columns, console, plural, print_line, say, second
+from lakebed.console import (
+    INLINED,
+    add,
+    columns,
+    console,
+    plural,
+    print_line,
+    print_table,
+    say,
+    second,
+)
 from lakebed.locations import place_of
 from lakebed.partition import PartitionValues
 from lakebed.telemetry.events import code_of
@@ -237,7 +247,7 @@ def _show_taken(to: Console, found: Explanation, files: list[SourceFile]) -> Non
             units[source, partition],
             group[0].path,
         )
-    to.print(shown)
+    print_table(to, shown)
     if len(groups) > FEW:
         say(to, f"  ... and {plural(len(groups) - FEW, 'more partition')}")
     parts = Counter(file.key for unit in found.units for file in unit.files)
@@ -266,7 +276,7 @@ def _show_passed(to: Console, found: Explanation) -> None:
         more = one.files - len(one.some)
         names = "\n".join((*one.some, f"... and {more:,} more") if more else one.some)
         add(shown, source, one.files, in_words(one.bytes), why, names)
-    to.print(shown)
+    print_table(to, shown)
 
 
 def _partition(values: PartitionValues) -> str:

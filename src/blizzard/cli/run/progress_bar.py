@@ -1,17 +1,34 @@
-"""How far the running batches are, as bars on a terminal; log lines pass above them."""
+"""How far the running batches are, as bars on a terminal; log lines pass above them.
+
+While a pipeline has no batch, a line says what it waits for.
+"""
+
+import time
+from collections.abc import Callable
 
 from rich.console import Console
 from rich.progress import TextColumn, TransferSpeedColumn
 
-from blizzard.events import BatchProgress, BatchStarted, UnitsEnded
+from blizzard.events import (
+    BatchProgress,
+    BatchStarted,
+    NextBatchDue,
+    NothingNew,
+    SourcesWatched,
+    UnitsEnded,
+)
 from lakebed.progress_bars import ProgressBars
-from lakebed.telemetry.events import Event
+from lakebed.telemetry.events import Event, LastStepTaken, StepFailed, StopRequested
+from lakebed.units import plural, span
 
 
 class Display:
-    """One bar per running batch; none at all while no batch runs."""
+    """One bar per running batch, and one line per pipeline that waits for the next one."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, seconds: Callable[[], float] = time.monotonic) -> None:
+        self._seconds = seconds
+        self._watched: dict[str, str] = {}
+        """What each pipeline watches, in words."""
         self._bars = ProgressBars(
             console,
             TextColumn("{task.fields[files_read]}/{task.fields[files]} files"),
@@ -25,7 +42,20 @@ class Display:
         """Show what an event says of a batch."""
         with self._bars.lock:
             match event:
+                case SourcesWatched():
+                    self._watched[event.pipeline] = event.sentence()
+                    self._idle(event.pipeline)
+                case NothingNew():
+                    self._idle(event.pipeline)
+                case NextBatchDue():
+                    self._gather(event)
+                case StopRequested():
+                    self._watched.clear()
+                    self._bars.end_idle()
+                case LastStepTaken(who=name) | StepFailed(who=name):
+                    self._bars.end(_idle_line(name))
                 case BatchStarted():
+                    self._bars.end(_idle_line(event.pipeline))
                     self._bars.begin(
                         event.pipeline,
                         f"{event.pipeline} {event.entry}",
@@ -47,3 +77,24 @@ class Display:
                     self._bars.end(event.pipeline)
                 case _:
                     pass
+
+    def _idle(self, pipeline: str) -> None:
+        """Show what a pipeline watches, if it goes on when everything is read."""
+        text = self._watched.get(pipeline)
+        if text is not None:
+            self._bars.idle(_idle_line(pipeline), lambda: text)
+
+    def _gather(self, event: NextBatchDue) -> None:
+        """Show how many files wait, and count the seconds down."""
+        due = self._seconds() + event.starts_in_secs
+        files = plural(event.files, "file")
+
+        def waits() -> str:
+            left = span(due - self._seconds())
+            return f"{event.pipeline}: {files} waiting, next batch in {left}"
+
+        self._bars.idle(_idle_line(event.pipeline), waits)
+
+
+def _idle_line(pipeline: str) -> str:
+    return f"{pipeline} waits"

@@ -9,7 +9,17 @@ from blizzard.handoff.held_rows import Counts
 from blizzard.handoff.switch import Changed, Switched, TooEarly, Unchanged
 from blizzard.run_summary import Statistics
 from lakebed.arguments import Output
-from lakebed.console import INLINED, add, columns, console, is_are, plural, print_lines, say
+from lakebed.console import (
+    INLINED,
+    add,
+    columns,
+    console,
+    is_are,
+    plural,
+    print_lines,
+    print_table,
+    say,
+)
 from lakebed.types import Handoff
 from lakebed.units import entries_from, in_words
 
@@ -41,7 +51,7 @@ def results(rows: list[ResultRow], output: Output) -> None:
                 add(table, each.name, in_words(value) if each.name == "bytes_written" else value)
         if row.error is not None:
             add(table, "error", row.error)
-        to.print(table)
+        print_table(to, table)
 
 
 def dead_letters(queue: Queue, output: Output, *, every: bool = True) -> None:
@@ -86,7 +96,7 @@ def dead_letters(queue: Queue, output: Output, *, every: bool = True) -> None:
             letter.retry_count,
             *([now] if now is not None else []),
         )
-    to.print(table)
+    print_table(to, table)
 
 
 def _common_folder(letters: tuple[DeadLetter, ...]) -> str:

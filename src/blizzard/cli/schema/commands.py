@@ -25,6 +25,7 @@ from lakebed.arguments import (
     ForwardingGroup,
     Outcome,
     Output,
+    Program,
     Shape,
     exit_code_of,
 )
@@ -36,7 +37,7 @@ from lakebed.journal import JournalReader
 from lakebed.storage.store import ObjectFacts
 from penguin import inline
 
-app = typer.Typer(cls=ForwardingGroup)
+app = Program(cls=ForwardingGroup)
 
 
 @app.callback(invoke_without_command=True)
@@ -82,7 +83,7 @@ def schema_infer(
     uri: Annotated[
         str | None,
         typer.Argument(
-            metavar="[URI]",
+            metavar="URI",
             help="Where files are; by default those that the next batch would read.",
             show_default=False,
         ),

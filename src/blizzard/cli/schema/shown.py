@@ -13,7 +13,17 @@ from blizzard.inspect.written import ddl_of, field_lines
 from blizzard.model.settings import PipelineSettings
 from lakebed.arguments import Output
 from lakebed.columns.schema import Field, walk
-from lakebed.console import add, columns, console, plural, print_lines, say, say_more, second
+from lakebed.console import (
+    add,
+    columns,
+    console,
+    plural,
+    print_lines,
+    print_table,
+    say,
+    say_more,
+    second,
+)
 from lakebed.types import OnMismatch, UnknownFields
 
 FEW = 50
@@ -95,7 +105,7 @@ def columns_of(settings: PipelineSettings, found: PresentColumns) -> None:
     table = columns("column", "type", "where from", wide=("column", "type", "where from"))
     for one in found.columns:
         add(table, one.path, one.type, _origin(one))
-    to.print(table)
+    print_table(to, table)
     for dropped in (False, True):
         some = [one for one in found.homeless if one.dropped is dropped]
         if some:
@@ -133,7 +143,7 @@ def differences(row: DiffRow) -> None:
         table = columns(*names, wide=names)
         for one in row.differences:
             add(table, one.path, one.present, one.journal, one.table)
-        to.print(table)
+        print_table(to, table)
     if not row.held:
         say(to, "penguin would commit the next files")
         return
@@ -167,7 +177,7 @@ def _show_homeless(settings: PipelineSettings, some: Sequence[Homeless], title: 
     table = columns(title, "values", "why", numbers=("values",), wide=(title, "why"))
     for one in some[:FEW]:
         add(table, one.path, one.values, "no column" if one.not_a is None else f"no {one.not_a}")
-    to.print(table)
+    print_table(to, table)
     say_more(to, len(some) - FEW)
     inside = {one.inside: None for one in some if one.line is not None}
     for above in inside:

@@ -33,6 +33,8 @@ DAYS = 31
 """How many days are told one by one, unless others are asked for."""
 READ = (FileState.IN_TABLE, FileState.JOURNALED, FileState.HELD, FileState.DISCARDED)
 """Files whose rows are counted: they were read, as the objects that they are."""
+Keeps = Callable[[FileStanding], bool]
+"""Whether a file is to be listed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,12 +100,17 @@ class Counted:
     read: dict[str, dict[int, list[str]]] = field(default_factory=dict)
     """By day or partition, the keys of files that entries have read."""
     left_out: int = 0
+    keeps: Keeps = lambda _one: False
+    files: list[FileStanding] = field(default_factory=list)
+    """Those that are to be listed, also of days that are not counted."""
 
     def add(self, one: FileStanding) -> None:
         """Take notice of a file."""
         question = self.question
         if not question.means(one.partition):
             return
+        if (not question.days or one.day in self.days) and self.keeps(one):
+            self.files.append(one)
         if (question.by == "day" or question.days) and one.day not in self.days:
             self.left_out += 1
             return
@@ -126,10 +133,20 @@ class Reconciler:
 
     def reconcile(self, question: Question) -> Reconciliation:
         """Return what landed and what of it is in the table. Nothing is written."""
-        days = question.window(self.clock.now())
+        return self.reconcile_and_list(question, lambda _one: False)[0]
+
+    def reconcile_and_list(
+        self, question: Question, keeps: Keeps
+    ) -> tuple[Reconciliation, list[FileStanding]]:
+        """Return what landed and what of it is in the table, and some of the files themselves."""
+        days = frozenset(question.window(self.clock.now()))
         looked = self.look(
-            question, lambda: Counted(question, frozenset(days), DayBooks(by=question.by))
+            question, lambda: Counted(question, days, DayBooks(by=question.by), keeps=keeps)
         )
+        files = [file for one in looked.collected for file in one.files]
+        return self._summed_up(question, looked), files
+
+    def _summed_up(self, question: Question, looked: "Looked[Counted]") -> Reconciliation:
         total = DayBooks(by=question.by)
         for one in looked.collected:
             total.take(one.books)

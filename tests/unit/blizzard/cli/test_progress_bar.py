@@ -6,8 +6,16 @@ import threading
 from rich.console import Console
 
 from blizzard.cli.run.progress_bar import Display
-from blizzard.events import BatchProgress, BatchStarted, SparkStarting, UnitsEnded
-from lakebed.telemetry.events import shared
+from blizzard.events import (
+    BatchProgress,
+    BatchStarted,
+    NextBatchDue,
+    NothingNew,
+    SourcesWatched,
+    SparkStarting,
+    UnitsEnded,
+)
+from lakebed.telemetry.events import StopRequested, shared
 from lakebed.telemetry.logs import LogFormat, LogLevel, log_events
 
 STARTED = BatchStarted(pipeline="events", entry=7, files=4, bytes=2048, units=2)
@@ -58,6 +66,52 @@ def test_batches_come_and_go_and_leave_no_thread():
         display.emit(UnitsEnded(pipeline="other"))
         display.emit(BatchProgress(pipeline="events", records=1))
         display.emit(UnitsEnded(pipeline="never began"))
+    for thread in set(threading.enumerate()) - before:
+        thread.join(30)
+    assert set(threading.enumerate()) <= before
+
+
+WATCHED = SourcesWatched(pipeline="events", places=("s3://b/in",), every_secs=10)
+
+
+def test_a_pipeline_that_waits_says_for_what_and_counts_down():
+    now = [100.0]
+    console = terminal()
+    display = Display(console, seconds=lambda: now[0])
+    display.emit(WATCHED)
+    display._bars._progress.refresh()
+    display.emit(NextBatchDue(pipeline="events", files=4, starts_in_secs=41))
+    display._bars._progress.refresh()
+    now[0] += 40
+    display._bars._progress.refresh()
+    display.emit(STARTED)
+    display.emit(UnitsEnded(pipeline="events"))
+    display.emit(NothingNew(pipeline="events", resting=0))
+    display._bars._progress.refresh()
+    display.emit(StopRequested(signal="SIGTERM"))
+    for words in (
+        "events: watching s3://b/in every 10 s",
+        "events: 4 files waiting, next batch in 41 s",
+        "events: 4 files waiting, next batch in 1 s",
+        "0/4 files",
+    ):
+        assert words in shown(console)
+    last = shown(console).rpartition("0/4 files")[2]
+    assert "watching s3://b/in" in last
+
+
+def test_a_run_that_ends_by_itself_shows_no_waiting():
+    console = terminal()
+    display = Display(console)
+    display.emit(NothingNew(pipeline="events", resting=0))
+    assert shown(console) == ""
+
+
+def test_no_thread_is_left_of_a_line_that_waits():
+    before = set(threading.enumerate())
+    display = Display(terminal())
+    display.emit(WATCHED)
+    display.emit(StopRequested(signal="SIGINT"))
     for thread in set(threading.enumerate()) - before:
         thread.join(30)
     assert set(threading.enumerate()) <= before

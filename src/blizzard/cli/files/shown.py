@@ -1,0 +1,102 @@
+"""How `blizzard files` shows days and files."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from blizzard.discover.skip_reason import IN_WORDS
+from blizzard.inspect.files.reconcile import Group
+from blizzard.inspect.files.report import Reconciliation
+from blizzard.inspect.files.standing import FileStanding
+from lakebed.console import (
+    INLINED,
+    add,
+    columns,
+    console,
+    plural,
+    print_table,
+    say,
+    say_more,
+    second,
+)
+from lakebed.units import in_words
+
+SENTENCES = 7
+"""How many days that are not complete are told in words."""
+SELDOM = (
+    "waiting", "failed", "journaled", "held", "changed", "discarded", "retracted", "deleted",
+)  # fmt: skip
+"""Columns that are shown only where one of them has something to say."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileRow:
+    """A source file, in the keys that docs/answers.md promises."""
+
+    pipeline: str
+    uri: str
+    standing: FileStanding = field(metadata=INLINED)
+    day: str | None
+
+
+def show_days(found: Reconciliation) -> None:
+    """Print the days, or partitions, of a pipeline, and what is missing."""
+    to = console()
+    say(to, f"pipeline {found.pipeline} -> {found.table_uri}")
+    if found.groups:
+        seldom = [name for name in SELDOM if any(getattr(one, name) for one in found.groups)]
+        numbers = ["landed", "in table", *seldom, "rows", "bytes"]
+        shown = columns(found.by, *numbers, "all in", numbers=numbers)
+        for group in found.groups:
+            add(shown, *_cells(group, seldom))
+        print_table(to, shown)
+    else:
+        say(to, "  no file has landed" if not found.left_out else "  no file has landed lately")
+    if found.left_out:
+        older = "landed earlier" if found.by == "day" else "of other partitions"
+        say(to, f"  {plural(found.left_out, 'file')} {older} and not counted here")
+    open_ones = [group for group in found.groups if not group.complete]
+    for group in [*open_ones, *([] if open_ones else found.groups[:1])][:SENTENCES]:
+        say(to, f"  {group.sentence}")
+    for each in found.passed_over:
+        names = plural(each.files, "name")
+        say(to, f"  {names} passed over: {IN_WORDS[each.reason]}; for example {each.some[0]}")
+    for error in found.errors:
+        say(to, f"  {error}")
+
+
+def _cells(group: Group, seldom: Sequence[str]) -> list[object]:
+    return [
+        group.name,
+        group.landed,
+        group.in_table,
+        *(getattr(group, name) for name in seldom),
+        group.rows,
+        in_words(group.bytes),
+        {True: "yes", False: "NO", None: "?"}[group.complete],
+    ]
+
+
+def show_files(rows: Sequence[FileRow], *, more: int) -> None:
+    """Print files, one line each."""
+    if not rows:
+        return
+    to = console()
+    several = len({row.standing.source for row in rows}) > 1
+    shown = columns(
+        "landed", "state", "entry", "bytes", "path", numbers=("entry", "bytes"), wide=("path",)
+    )
+    for row in rows:
+        one = row.standing
+        reason = "" if one.reason is None else f" ({one.reason})"
+        gone = ", deleted" if one.deleted else ""
+        at = one.day if one.deleted else second(one.at)
+        add(
+            shown,
+            at,
+            f"{one.state.value}{reason}{gone}",
+            None if one.entry is None else str(one.entry),
+            in_words(one.size),
+            one.key if several else one.path,
+        )
+    print_table(to, shown)
+    say_more(to, more)

@@ -1,0 +1,93 @@
+"""The examples of docs/orchestration.md do what they say, with decorators that stand in."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+PAGE = Path(__file__).parents[3] / "docs" / "orchestration.md"
+
+STAND_INS = '''
+import sys, types
+
+CALLED = []
+
+
+def passed(function=None, **_given):
+    """A decorator, with or without arguments, that changes nothing but what is called."""
+    if function is None:
+        return lambda found: passed(found)
+
+    def call(*given):
+        CALLED.append(function.__name__)
+        result = function(*given)
+        TOLD[function.__name__] = result
+        return result
+
+    call.__name__ = function.__name__
+    return call
+
+
+class Told:
+    def __init__(self, **given):
+        vars(self).update(given)
+
+
+TOLD = {}
+airflow, sdk, dagster = (types.ModuleType(name) for name in ("airflow", "airflow.sdk", "dagster"))
+sdk.dag = sdk.task = dagster.asset = passed
+dagster.MaterializeResult = dagster.Definitions = dagster.ScheduleDefinition = Told
+dagster.define_asset_job = lambda name, selection: (name, selection)
+sys.modules |= {"airflow": airflow, "airflow.sdk": sdk, "dagster": dagster}
+'''
+
+
+def blocks() -> list[str]:
+    return re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+
+
+def test_there_is_an_example_for_each() -> None:
+    assert [body.splitlines()[0] for body in blocks()] == [
+        "# dags/lake.py",
+        "# lake/definitions.py",
+    ]
+
+
+@pytest.mark.spark
+def test_the_examples_ingest_and_commit(tmp_path: Path) -> None:
+    """Both in one Python, on one local Spark: first Airflow's tasks, then Dagster's asset."""
+    landing, table = tmp_path / "landing", tmp_path / "table"
+    landing.mkdir()
+    (landing / "a.ndjson").write_text("".join(f'{{"id": {n}}}\n' for n in range(7)))
+    config = tmp_path / "pipeline.yaml"
+    config.write_text(
+        yaml.safe_dump(
+            {
+                "source": {"path": str(landing)},
+                "sink": {"path": str(table)},
+                "schema": {"fields": [{"name": "id", "type": "int64"}]},
+            }
+        )
+    )
+    airflow, dagster = blocks()
+    more = f"open({str(landing / 'b.ndjson')!r}, 'w').write('{{\"id\": 7}}\\n')"
+    told = "import json\nprint(json.dumps([CALLED, TOLD['commit'], result.metadata]))"
+    code = "\n".join((STAND_INS, airflow, more, dagster, "result = events()", told))
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        env=os.environ | {"LAKE_CONFIG": str(config)},
+    )
+    assert done.returncode == 0, done.stderr
+    called, committed, metadata = json.loads(done.stdout.splitlines()[-1])
+    assert called == ["lake", "ingest", "commit", "events"]
+    assert committed == {str(table): 7}
+    assert metadata == {"files": 1, "rows": 1, "version": 2, "files_failed": 0}

@@ -1,0 +1,51 @@
+"""A long look at a store shows how far it is, to a person at a terminal."""
+
+import io
+import threading
+from pathlib import Path
+
+from rich.console import Console
+
+from lakebed.progress_bars import AT_ONCE_SECS, CountedReader, CountedStore, looking
+from tests.support.builders import no_options, put
+
+
+def terminal() -> Console:
+    return Console(file=io.StringIO(), force_terminal=True, width=120, color_system=None)
+
+
+def shown(console: Console) -> str:
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_names_and_documents_are_counted_once(tmp_path: Path):
+    for name in ("a", "b/c"):
+        put(tmp_path, name, b"x")
+    with looking("web", shown=False) as looked:
+        reader = CountedReader(str(tmp_path), no_options(), looked)
+        assert len(list(reader.objects())) == len(list(reader.in_order())) == 2
+        assert reader.get("a") == b"x"
+        store = CountedStore(str(tmp_path), no_options(), looked)
+        assert store.get_range("a", start=0, length=1) == b"x"
+    assert looked.sentence("web") == "web: 4 names listed, 2 documents read"
+
+
+def test_a_look_is_shown_only_where_it_takes_long():
+    now = [0.0]
+    console = terminal()
+    with looking("web", shown=True, to=console, seconds=lambda: now[0]) as looked:
+        looked.names = 1
+        assert "listed" not in shown(console)
+        now[0] += AT_ONCE_SECS
+        looked.names = 12_345
+        _until(lambda: "web: 12,345 names listed, 0 documents read" in shown(console))
+
+
+def _until(holds) -> None:
+    """Wait for the thread that draws."""
+    for _ in range(300):
+        if holds():
+            return
+        threading.Event().wait(0.1)
+    raise AssertionError("it was never shown")

@@ -1,0 +1,134 @@
+"""The shell completes commands, options, choices and names, and quickly."""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from tests.support.completion_tables import PROGRAMS, file_of, table
+
+HEAVY = ("pyarrow", "obstore", "deltalake", "pyspark", "numpy", "rich.console")
+
+
+def completed(line: str, shell: str = "bash") -> list[str]:
+    """Return what a shell offers at the end of a line."""
+    program, words = line.split(" ", maxsplit=1)
+    env: Mapping[str, str] = {
+        f"_{program.upper()}_COMPLETE": f"complete_{shell}",
+        "COMP_WORDS": line,
+        "COMP_CWORD": str(len(line.split(" ")) - 1),
+        "_TYPER_COMPLETE_ARGS": line,
+        "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+        "_TYPER_COMPLETE_WORD_TO_COMPLETE": words.rpartition(" ")[2],
+    }
+    answer = CliRunner().invoke(PROGRAMS[program].app, [], prog_name=program, env=env)
+    assert answer.exit_code == 0, answer.output
+    return [line for line in answer.output.splitlines() if line]
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_the_table_of_completions_says_what_the_commands_take(program: str):
+    """`make completion` writes it."""
+    assert file_of(program).read_text() == table(program)
+
+
+@pytest.mark.parametrize(
+    ("line", "some"),
+    [
+        ("blizzard ", {"status", "files", "dlq", "demo"}),
+        ("blizzard st", {"status"}),
+        ("blizzard --on", {"--once"}),
+        ("blizzard status --w", {"--watch"}),
+        ("blizzard dlq re", {"retry", "replay"}),
+        ("blizzard dlq replay --y", {"--yes"}),
+        ("blizzard journal ", {"list", "show", "new"}),
+        ("blizzard --output json status --output ", {"text", "json"}),
+        ("blizzard files --state f", {"failed"}),
+        ("blizzard warm --a", {"--again"}),
+        ("penguin ", {"status", "held", "vacuum", "adopt"}),
+        ("penguin vacuum --y", {"--yes"}),
+        ("penguin status --o", {"--output"}),
+    ],
+)
+def test_commands_options_and_choices_are_completed(line: str, some: set[str]):
+    found = set(completed(line))
+    assert some <= found
+    if not line.endswith(" "):
+        assert found == some
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_the_names_of_pipelines_come_from_the_configuration(tmp_path: Path, *, before: bool):
+    file = tmp_path / "p.yaml"
+    file.write_text("pipelines: {web: {}, app: {}}\n")
+    line = f"blizzard -c {file} status -p " if before else f"blizzard status -c {file} -p "
+    assert completed(line) == ["app", "web"]
+    assert completed(f"{line}w") == ["web"]
+
+
+@pytest.mark.parametrize("text", [None, "pipelines: [", "- 1", "pipelines: 3", "\x00"])
+def test_a_configuration_that_cannot_be_read_completes_nothing(tmp_path: Path, text: str | None):
+    file = tmp_path / "p.yaml"
+    if text is not None:
+        file.write_text(text)
+    assert completed(f"blizzard status -c {file} -p ") == []
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_every_shell_has_a_script_and_an_answer(shell: str):
+    script = CliRunner().invoke(
+        PROGRAMS["blizzard"].app, ["--show-completion", shell], prog_name="blizzard"
+    )
+    assert script.exit_code == 0
+    assert "_BLIZZARD_COMPLETE" in script.output
+    assert "replay" in "\n".join(completed("blizzard dlq rep", shell))
+
+
+def test_bash_itself_completes(tmp_path: Path):
+    bash = shutil.which("bash")
+    assert bash is not None
+    script = (
+        CliRunner()
+        .invoke(PROGRAMS["blizzard"].app, ["--show-completion", "bash"], prog_name="blizzard")
+        .output
+    )
+    (tmp_path / "blizzard").write_text(f'#!/bin/sh\nexec {sys.executable} -m blizzard "$@"\n')
+    (tmp_path / "blizzard").chmod(0o755)
+    asked = (
+        f"{script}\nCOMP_WORDS=(blizzard sta) COMP_CWORD=1\n"
+        f'_blizzard_completion {tmp_path}/blizzard\necho "${{COMPREPLY[@]}}"\n'
+    )
+    done = subprocess.run(
+        [bash, "--norc", "-c", asked], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.split() == ["status"]
+
+
+@pytest.mark.parametrize("line", ["blizzard st", "blizzard status --", "blizzard dlq replay --"])
+def test_nothing_heavy_is_imported_for_it(line: str):
+    code = (
+        "import sys\n"
+        "from blizzard.cli.app import app\n"
+        "try:\n    app(prog_name='blizzard')\n"
+        "finally:\n"
+        f"    sys.stderr.write(' '.join(name for name in {HEAVY!r} if name in sys.modules))\n"
+    )
+    env = {
+        "_BLIZZARD_COMPLETE": "complete_bash",
+        "COMP_WORDS": line,
+        "COMP_CWORD": str(len(line.split(" ")) - 1),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=env,
+        timeout=60,
+    )
+    assert done.stdout
+    assert done.stderr.strip() == ""

@@ -1,0 +1,74 @@
+"""The help of every command names what is typed, and says all of it."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from typer.main import get_group
+from typer.testing import CliRunner
+
+from lakebed.help_pages import plain_record, plain_usage
+from tests.support.completion_tables import PROGRAMS
+
+
+def commands(command: Any, *words: str) -> Iterator[tuple[str, ...]]:
+    """Yield the words of every command of a program."""
+    yield words
+    for name, one in getattr(command, "commands", {}).items():
+        deferred = getattr(command, "deferred", {})
+        yield from commands(deferred[name].load(name) if name in deferred else one, *words, name)
+
+
+EVERY = [
+    (program, words)
+    for program, module in PROGRAMS.items()
+    for words in commands(get_group(module.app))
+]
+
+
+@pytest.mark.parametrize(("program", "words"), EVERY)
+def test_help_is_plain(program: str, words: tuple[str, ...]):
+    """HOLES W42: `--yes <bool>` and `[[PATH]]` mean nothing to a person."""
+    answer = CliRunner().invoke(
+        PROGRAMS[program].app, [*words, "--help"], prog_name=program, env={"COLUMNS": "80"}
+    )
+    assert answer.exit_code == 0
+    assert answer.output.startswith("Usage: ")
+    usage, _newline, below = answer.output.partition("\n")
+    for odd in ("<", "{", "[[", "x>=", "str]"):
+        assert odd not in answer.output, odd
+    assert "..." not in below, "the line of help is cut off"
+    assert usage.count("...") <= 1
+    assert max(map(len, answer.output.splitlines())) <= 80
+
+
+def test_there_are_many_commands():
+    assert len(EVERY) > 35
+
+
+@pytest.mark.parametrize(
+    ("record", "plain"),
+    [
+        (("--output <text|json>", "How.  [default: text]"), "--output [text|json]"),
+        (("--state <list[a|b]>", ""), "--state [a|b]"),
+        (("SOURCE <list[str]>", ""), "SOURCE"),
+        (("--limit COUNT", ""), "--limit COUNT"),
+    ],
+)
+def test_types_of_python_are_left_out(record: tuple[str, str], plain: str):
+    assert plain_record(record)[0] == plain
+
+
+def test_a_usage_line_has_the_names_alone():
+    assert plain_usage(["[OPTIONS]", "{URI}", "[PATH]", "{SOURCE}..."]) == [
+        "[OPTIONS]",
+        "URI",
+        "[PATH]",
+        "SOURCE...",
+    ]
+
+
+def test_a_least_number_is_told_in_words():
+    assert plain_record(("--limit COUNT", "Most.  [default: 20; x>=1]"))[1] == (
+        "Most.  [default: 20; at least 1]"
+    )
