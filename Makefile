@@ -52,7 +52,7 @@ test-spark: setup java ## the tests on a real local Spark
 	$(BIN)/blizzard warm
 	$(BIN)/pytest -q -m "spark and not cluster" -n $(WORKERS) --dist loadgroup
 
-test-stores: setup ## the tests on object stores that others wrote; fetches them (needs npm)
+test-stores: setup ## the tests on object stores that others wrote; fetches them (needs npm and Go)
 	@scripts/need-stores $(UV) $(BIN)/python
 	$(BIN)/pytest -q -m stores -n $(WORKERS) --dist loadfile tests/stores
 
