@@ -53,8 +53,8 @@ test-spark: setup java ## the tests on a real local Spark
 	$(BIN)/pytest -q -m "spark and not cluster" -n $(WORKERS) --dist loadgroup
 
 test-stores: setup ## the tests on object stores that others wrote; fetches them (needs npm and Go)
-	@scripts/need-stores $(UV) $(BIN)/python
-	$(BIN)/pytest -q -m stores -n $(WORKERS) --dist loadfile tests/stores
+	@STORE=$(STORE) scripts/need-stores $(UV) $(BIN)/python
+	STORE=$(STORE) $(BIN)/pytest -q -m stores -n $(WORKERS) --dist loadfile tests/stores
 
 archive: $(ARCHIVE) ## what executors of a cluster need, for spark.archives: dist/blizzard-env.tar.gz
 

@@ -29,8 +29,10 @@ class Request:
     @property
     def kind(self) -> str:
         """Return what the call is; those of a multipart upload have kinds of their own."""
-        if "partNumber" in self.query:
+        if "partNumber" in self.query or self.query.get("comp") == ["block"]:
             return "part"
+        if self.query.get("comp") == ["blocklist"]:
+            return "complete"
         if "uploads" in self.query:
             return "begin"
         if "uploadId" in self.query:
