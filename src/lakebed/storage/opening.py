@@ -12,6 +12,7 @@ from obstore.store import LocalStore, S3Store, from_url
 from lakebed.errors import ConfigInvalid, ObjectMissing, StoreDenied, StoreUnavailable
 from lakebed.locations import openable, place_of
 from lakebed.storage import remote
+from lakebed.storage.aws import profiles, sessions
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.settings import S3_ENDPOINT
 
@@ -67,7 +68,7 @@ def _open_remote(uri: str, options: StorageOptions, retry: Any) -> Any:  # noqa:
         config: Any
         client: Any
         config, client = remote.split(given, uri=uri, environment=os.environ, key=options.key)
-        login = _without_token(config)
+        login = _without_token(config) or _renewed(config)
         if S3_ENDPOINT in config:
             # The library takes this name in no call but this one.
             place = place_of(uri)
@@ -111,6 +112,16 @@ def _without_token(config: dict[str, str]) -> dict[str, Any]:
         "expires_at": None,
     }
     return {"credential_provider": lambda: signs}
+
+
+def _renewed(config: dict[str, str]) -> dict[str, Any]:
+    """Return what signs with the keys of today, if it is a profile that leads to them."""
+    provider = sessions.renewing(config.get("aws_access_key_id", ""))
+    if provider is None:
+        return {}
+    for name in profiles.KEYS:
+        config.pop(name, None)
+    return {"credential_provider": provider}
 
 
 def check_readable(folder: Path) -> None:

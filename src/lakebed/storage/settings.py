@@ -1,6 +1,7 @@
 """Which value each setting of a store has: one answer for every library that opens it.
 
-It is pure but for the files of AWS profiles, which are read where one may be meant.
+It is pure but for AWS profiles: their files are read where one may be meant, and what they lead to
+is asked for.
 
 Libraries read the environment by themselves, and each prefers another of two names of one setting.
 So that the journal and the Delta log are never in two stores, a setting is looked up here alone,
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 
 from lakebed.errors import ConfigInvalid
 from lakebed.locations import place_of
-from lakebed.storage.aws import profiles
+from lakebed.storage.aws import profiles, sessions
 from lakebed.storage.options import bare
 
 SPELLINGS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
@@ -167,7 +168,9 @@ def _join_profile(found: dict[str, Setting], environment: Mapping[str, str]) -> 
         default = None if environment.get(WEB_IDENTITY) else _default(environment)
         given = default.values if default is not None and default.has_keys else {}
     else:
-        given = profiles.named(profile.value, environment).values
+        named = profiles.named(profile.value, environment)
+        leads = not named.has_keys
+        given = sessions.values_of(profile.value, named, environment) if leads else named.values
     name = profile.name if profile is not None else profiles.DEFAULT
     for canonical, value in given.items():
         found.setdefault(canonical, Setting(name=name, value=value, outside=True))
