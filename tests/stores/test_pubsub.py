@@ -16,6 +16,9 @@ from typing import Any
 
 import grpc
 import pytest
+import yaml
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
 from google.pubsub_v1.services.publisher import PublisherClient
 from google.pubsub_v1.services.publisher.transports import PublisherGrpcTransport
 from google.pubsub_v1.services.subscriber import SubscriberClient
@@ -24,10 +27,12 @@ from google.pubsub_v1.types import PubsubMessage
 from typer.testing import CliRunner
 
 from blizzard.cli.app import app
+from blizzard.config.load import load
 from blizzard.events import NoticeUnreadable, QueueFailed
 from blizzard.model.settings import QueueService, QueueSettings
 from blizzard.notices.pubsub import PubSubQueue
 from blizzard.notices.queue import Message, QueueMissing, QueueUnavailable
+from tests.support.answering import Given, answering
 from tests.support.noticed import NoticedLake, found_by_notice, said
 from tests.support.queues import counted, google_attributes, google_object
 from tests.support.servers import pubsub
@@ -234,3 +239,44 @@ def test_the_library_is_told_to_write_nothing_to_the_terminal(service: tuple[str
     )
     command = [sys.executable, "-c", imports, f"http://{service[0]}"]
     assert subprocess.run(command, capture_output=True, check=True).stdout == b"NONE\n"
+
+
+@pytest.mark.parametrize("shape", ["text", "json"])
+def test_no_secret_of_a_subscription_is_printed_logged_or_written(lake: GoogleLake, shape: str):
+    """HOLES W17: a key that is refused by somebody who repeats it, and a text that is no key."""
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048).private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    account = {
+        "type": "service_account",
+        "client_email": "canary@example.com",
+        "private_key_id": "canary-key-id",
+        "private_key": key.decode(),
+    }
+    told: list[str] = []
+    with answering() as issuer:
+        gossip = {"error": "invalid_grant", "error_description": f"canary {key.decode()}"}
+        issuer.answer = lambda _asked: Given(400, json.dumps(gossip))
+        account["token_uri"] = f"{issuer.address}/token"
+        for secret in (json.dumps(account), "canary: no key"):
+            document = yaml.safe_load(lake.config().read_text())
+            document["source"]["notifications"] = {
+                "queue": "https://127.0.0.1:1/projects/p/subscriptions/s",
+                "storage_options": {"GOOGLE_SERVICE_ACCOUNT_KEY": secret},
+            }
+            file = lake.folder / "canary.yaml"
+            file.write_text(yaml.safe_dump(document))
+            told.append(repr(load([file], [], {})))
+            for command in (
+                ("--dry-run", "--log-level", "trace", "--log-format", shape),
+                ("status",),
+            ):
+                shown = CliRunner().invoke(app, [*command, "--output", shape, "-c", str(file)])
+                told += [shown.output, repr(shown.exception)]
+    texts = "".join(told)
+    assert "queue_denied" in texts
+    assert "refused the credentials" in texts
+    assert "canary" not in texts.replace("canary.yaml", "")
+    assert key.decode().splitlines()[1] not in texts

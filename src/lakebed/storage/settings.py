@@ -10,7 +10,7 @@ and every library is told its value under one name.
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lakebed.errors import ConfigInvalid
 from lakebed.locations import place_of
@@ -79,6 +79,8 @@ class Setting:
     value: str
     outside: bool = False
     """Whether the environment gave it."""
+    renews: sessions.Renews | None = field(default=None, compare=False)
+    """What gives the keys of later, of which it is one or stands beside one."""
 
     @property
     def where(self) -> str:
@@ -162,18 +164,20 @@ def _join_profile(found: dict[str, Setting], environment: Mapping[str, str]) -> 
     """Add what the profile that is meant sets, unless there is a key already."""
     if found.keys() & set(KEYS) or _is_true(found, "skip_signature"):
         return
-    profile = found.get("aws_profile")
+    profile, renews = found.get("aws_profile"), None
     if profile is None or (profile.outside and environment.get(WEB_IDENTITY)):
         # Nobody has named a profile: as AWS's own programs do, take the keys of the default one.
         default = None if environment.get(WEB_IDENTITY) else _default(environment)
         given = default.values if default is not None and default.has_keys else {}
     else:
         named = profiles.named(profile.value, environment)
-        leads = not named.has_keys
-        given = sessions.values_of(profile.value, named, environment) if leads else named.values
+        given = named.values
+        if not named.has_keys:
+            given, renews = sessions.followed(profile.value, named, environment)
     name = profile.name if profile is not None else profiles.DEFAULT
     for canonical, value in given.items():
-        found.setdefault(canonical, Setting(name=name, value=value, outside=True))
+        setting = Setting(name=name, value=value, outside=True, renews=renews)
+        found.setdefault(canonical, setting)
 
 
 def _default(environment: Mapping[str, str]) -> profiles.Profile | None:

@@ -16,6 +16,8 @@ from typing import Any
 from lakebed.errors import StoreUnavailable
 from lakebed.storage.aws.profiles import KEYS, Profile, ProfileUnusable
 
+Renews = Callable[[], dict[str, Any]]
+FILES = ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE")
 GOOD_FOR = timedelta(minutes=10)
 """botocore renews keys before they are over by so much, so it is asked again after this time."""
 BEFORE = timedelta(minutes=5)
@@ -65,39 +67,9 @@ class _Session:
         given = {name: str(value) for name, value in values if value}
         return given, ahead if over is None else min(ahead, over.astimezone(UTC) - BEFORE)
 
-
-_sessions: dict[tuple[str, ...], _Session] = {}
-_by_key: dict[str, _Session] = {}
-_lock = threading.Lock()
-
-
-def values_of(name: str, profile: Profile, environment: Mapping[str, str]) -> dict[str, str]:
-    """Return what a profile sets, with the keys to which it leads."""
-    if find_spec("botocore") is None:
-        raise ProfileUnusable(NOT_INSTALLED.format(profile.other_way))
-    files = [
-        environment.get(each, "") for each in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE")
-    ]
-    with _lock:
-        place = (name, environment.get("HOME", ""), *files)
-        session = _sessions.get(place)
-        if session is None:
-            session = _sessions[place] = _followed(name, profile.other_way, files)
-    keys, _until = session.keys()
-    with _lock:
-        _by_key[keys["aws_access_key_id"]] = session
-    return {**profile.values, **keys}
-
-
-def renewing(key: str) -> Callable[[], dict[str, Any]] | None:
-    """Return what gives an open store the keys of today, if a profile has led to this key."""
-    with _lock:
-        session = _by_key.get(key)
-    if session is None:
-        return None
-
-    def credentials() -> dict[str, Any]:
-        keys, until = session.keys()
+    def renewed(self) -> dict[str, Any]:
+        """Return the keys of today, as the store's library asks for them."""
+        keys, until = self.keys()
         return {
             "access_key_id": keys["aws_access_key_id"],
             "secret_access_key": keys["aws_secret_access_key"],
@@ -105,7 +77,28 @@ def renewing(key: str) -> Callable[[], dict[str, Any]] | None:
             "expires_at": until,
         }
 
-    return credentials
+
+_sessions: dict[tuple[str, ...], _Session] = {}
+_lock = threading.Lock()
+
+
+def followed(
+    name: str, profile: Profile, environment: Mapping[str, str]
+) -> tuple[dict[str, str], Renews]:
+    """Return what a profile sets, with the keys to which it leads, and what gives those of later.
+
+    An open store asks for those when the ones that it has are nearly over.
+    """
+    if find_spec("botocore") is None:
+        raise ProfileUnusable(NOT_INSTALLED.format(profile.other_way))
+    files = [environment.get(each, "") for each in FILES]
+    with _lock:
+        place = (name, environment.get("HOME", ""), *files)
+        session = _sessions.get(place)
+        if session is None:
+            session = _sessions[place] = _begun(name, profile.other_way, files)
+    keys, _until = session.keys()
+    return {**profile.values, **keys}, session.renewed
 
 
 def no_new_keys(text: str) -> str | None:
@@ -114,7 +107,7 @@ def no_new_keys(text: str) -> str | None:
     return None if found is None else found[1]
 
 
-def _followed(name: str, way: str, files: list[str]) -> _Session:
+def _begun(name: str, way: str, files: list[str]) -> _Session:
     """Follow a profile to its keys."""
     from botocore.session import Session  # noqa: PLC0415 - it is optional
 
