@@ -172,11 +172,12 @@ JSON = st.recursive(
         st.sampled_from(
             ["Records", "s3", "eventName", "bucket", "object", "key", "name", "Event", "Type",
              "TopicArn", "Message", "source", "detail-type", "detail", "time", "eventTime",
-             "eventType", "specversion", "type", "subject", "topic", "data", "url", "api"]
+             "eventType", "specversion", "type", "subject", "topic", "data", "url", "api",
+             "attributes", "bucketId", "objectId", "size", "md5Hash"]
         ),
         inner | st.sampled_from(
-            ["aws.s3", "Object Created", "Notification", "ObjectCreated:Put",
-             "Microsoft.Storage.BlobCreated", "/blobServices/default/containers/c/blobs/b"]
+            ["aws.s3", "Object Created", "Notification", "ObjectCreated:Put", "OBJECT_FINALIZE",
+             '{"size": "7", "md5Hash": "?"}', "Microsoft.Storage.BlobCreated", "/blobServices/default/containers/c/blobs/b"]
         ),
         max_size=6,
     ),
