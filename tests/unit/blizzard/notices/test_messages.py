@@ -177,7 +177,8 @@ JSON = st.recursive(
         ),
         inner | st.sampled_from(
             ["aws.s3", "Object Created", "Notification", "ObjectCreated:Put", "OBJECT_FINALIZE",
-             '{"size": "7", "md5Hash": "?"}', "Microsoft.Storage.BlobCreated", "/blobServices/default/containers/c/blobs/b"]
+             '{"size": "7", "md5Hash": "?"}', "Microsoft.Storage.BlobCreated",
+             "/blobServices/default/containers/c/blobs/b"]
         ),
         max_size=6,
     ),
