@@ -55,9 +55,9 @@ test-spark: setup java ## the tests on a real local Spark
 	$(BIN)/blizzard warm
 	$(BIN)/pytest -q -m "spark and not cluster" -n $(WORKERS) --dist loadgroup
 
-test-stores: setup ## the tests on object stores that others wrote; fetches them (needs npm)
-	@scripts/need-stores $(UV) $(BIN)/python
-	$(BIN)/pytest -q -m stores -n $(WORKERS) --dist loadfile tests/stores
+test-stores: setup ## the tests on object stores that others wrote; fetches them (needs npm and Go)
+	@STORE=$(STORE) scripts/need-stores $(UV) $(BIN)/python
+	STORE=$(STORE) $(BIN)/pytest -q -m stores -n $(WORKERS) --dist loadfile tests/stores
 
 live-images: setup ## take the pictures of docs/live.md from a lake with a history
 	@CHROMIUM=$$(scripts/need-chromium) && export CHROMIUM && $(BIN)/python -m tests.support.live_images

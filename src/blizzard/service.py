@@ -4,6 +4,7 @@ The pipelines share one Spark session, one line to its tasks and one wish to sto
 thread, a journal and a lease of its own, so the trouble of one is none of another's.
 """
 
+import os
 import random
 from collections.abc import Callable, Mapping
 from contextlib import closing, nullcontext
@@ -150,6 +151,12 @@ def open_queue(settings: QueueSettings) -> Queue:
             from blizzard.notices.azure import AzureQueue  # noqa: PLC0415 - it is optional, too
 
             return AzureQueue(settings)
+        case QueueService.PUBSUB:
+            # Once it is imported, it writes to the terminal what it thinks of a connection.
+            os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+            from blizzard.notices.pubsub import PubSubQueue  # noqa: PLC0415 - and so is this
+
+            return PubSubQueue(settings)
         case never:
             assert_never(never)
 

@@ -4,9 +4,8 @@ Azurite has no Event Grid, so the tests send what that would send.
 """
 
 import json
-import threading
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import count
@@ -14,34 +13,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from azure.storage.queue import QueueClient, generate_queue_sas
 from typer.testing import CliRunner
 
 from blizzard.cli.app import app
-from blizzard.config.load import load
-from blizzard.events import FilesFoundBy, NoticeUnreadable, QueueFailed
+from blizzard.events import NoticeUnreadable, QueueFailed
 from blizzard.model.settings import QueueService, QueueSettings
 from blizzard.notices.azure import AzureQueue
 from blizzard.notices.queue import Message, QueueDenied, QueueMissing, QueueUnavailable
-from blizzard.notices.subscription import OpenQueue
-from blizzard.service import Service, open_queue
-from lakebed.documents.entry import decode_entry
-from lakebed.layout import entry_sequence, journal_folder
-from lakebed.polling import Stop
 from lakebed.storage.options import StorageOptions
-from lakebed.telemetry.events import Event, StepFinished
-from tests.support.builders import ndjson, rows
+from tests.support.noticed import NoticedLake, found_by_notice, said
 from tests.support.ports import reserved_port
 from tests.support.queues import counted, event_grid, in_base64
-from tests.support.runner import inside
 from tests.support.servers import azurite_queues
 from tests.support.servers_reached import ACCOUNT, ACCOUNT_KEY, BUCKET, Contestant
 from tests.support.waits import at_once, until
 
 pytestmark = pytest.mark.stores
 
-HOUR = 3600
 _names = count()
 
 
@@ -67,45 +56,14 @@ class Forgetful(AzureQueue):
 
 
 @dataclass
-class AzureLake:
-    """A source in a container, a queue, and the configuration that names both."""
+class AzureLake(NoticedLake):
+    """A source in a container, and a storage queue that tells of it."""
 
-    contestant: Contestant
-    uri: str
-    queue: str
-    folder: Path
     client: QueueClient
-    poll_secs: int = HOUR
-
-    def config(self) -> Path:
-        access = self.contestant.options()
-        document = {
-            "source": {
-                "path": f"{self.uri}/in",
-                "storage_options": access,
-                "poll_interval_secs": self.poll_secs,
-                "notifications": {"queue": self.queue},
-            },
-            "sink": {
-                "path": f"{self.uri}/table",
-                "storage_options": access,
-                "inactivity_timeout_secs": 0.001,
-            },
-            "schema": {
-                "fields": [{"name": "id", "type": "int64"}, {"name": "name", "type": "string"}]
-            },
-        }
-        file = self.folder / "pipeline.yaml"
-        file.write_text(yaml.safe_dump(document))
-        return file
-
-    def put(self, name: str) -> None:
-        self.contestant.open(f"{self.uri}/in").create(name, ndjson(rows(1)))
 
     def event(self, name: str, folder: str = "in", **how: Any) -> dict[str, Any]:
         """Return what Event Grid would send of a file."""
-        place = self.uri.removeprefix(f"az://{BUCKET}/")
-        event = event_grid(f"{place}/{folder}/{name}", BUCKET, **how)
+        event = event_grid(self.key(name, folder), BUCKET, **how)
         topic = "source" if "specversion" in event else "topic"
         return {**event, topic: event[topic].replace("/store", f"/{ACCOUNT}")}
 
@@ -115,47 +73,6 @@ class AzureLake:
     def left(self) -> int:
         """Count the messages that are not deleted."""
         return self.client.get_queue_properties().approximate_message_count or 0
-
-    def ingested(self) -> list[str]:
-        journal = self.contestant.open(f"{self.uri}/table")
-        names = sorted(each.path for each in journal.objects(journal_folder("default")))
-        entries = [
-            decode_entry(journal.get(name) or b"", name)
-            for name in names
-            if entry_sequence(name.rpartition("/")[2]) is not None
-        ]
-        return [each.path for entry in entries for each in entry.sources]
-
-    @contextmanager
-    def run(self, opened: OpenQueue = open_queue) -> Iterator[list[Event]]:
-        """Run blizzard until the end of the block, from the moment when it has looked once."""
-        events: list[Event] = []
-        stop = Stop()
-        service = Service(
-            settings=load([self.config()], [], {}),
-            emit=events.append,
-            stop=stop,
-            once=False,
-            make_runner=inside,
-            open_queue=opened,
-        )
-        thread = threading.Thread(target=service.run)
-        thread.start()
-        try:
-            until(lambda: said(events, StepFinished))
-            yield events
-        finally:
-            stop.request()
-            thread.join(60)
-        assert not thread.is_alive()
-
-
-def said(events: list[Event], kind: type[Event]) -> list[Any]:
-    return [each for each in list(events) if isinstance(each, kind)]
-
-
-def found_by_notice(events: list[Event]) -> int:
-    return sum(each.notice for each in said(events, FilesFoundBy))
 
 
 @pytest.fixture(scope="module")

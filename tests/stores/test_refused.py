@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
@@ -12,6 +14,9 @@ from lakebed.errors import NoExclusiveCreate
 from lakebed.layout import TablePath
 from lakebed.storage import create_only
 from lakebed.storage.store import Created
+from penguin.cli import app as penguin_cli
+from penguin.cli.surroundings import Surroundings as PenguinSurroundings
+from tests.support.foreign import name_at
 from tests.support.runner import inside
 from tests.support.s3 import options
 from tests.support.servers import s3rver
@@ -54,3 +59,19 @@ def test_blizzard_refuses_a_store_without_create_only_writes(
     assert "no_exclusive_create" in done.output
     assert "use one that supports conditional writes" in " ".join(done.output.split())
     assert not [each for each in lake.store("table").objects() if each.path.endswith(".parquet")]
+
+
+def test_penguin_refuses_to_make_a_table_of_other_programs_files_there(
+    careless: Contestant, tmp_path: Path
+) -> None:
+    """D07: nothing is there to try it with, so it writes a document of its own, and removes it."""
+    lake = Lake(careless, tmp_path)
+    file = pa.BufferOutputStream()
+    pq.write_table(pa.table({"id": [1]}), file)
+    name = f"date=2024-01-01/{name_at(1_704_067_200_000)}"
+    lake.store("table").create(name, file.getvalue().to_pybytes())
+    around = PenguinSurroundings(stop=Hurry())
+    done = CliRunner().invoke(penguin_cli.app, ["-c", str(lake.config()), "--once"], obj=around)
+    assert done.exit_code != 0
+    assert "no_exclusive_create" in done.output
+    assert [each.path for each in lake.store("table").objects()] == [name]

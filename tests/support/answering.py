@@ -48,8 +48,8 @@ def error(status: int, code: str, inside: str = "") -> Given:
     return Given(status, f"<Error><Code>{code}</Code><Message>no</Message>{inside}</Error>")
 
 
-def _certificate() -> ssl.SSLContext:
-    """Return the means to answer over TLS, with a certificate that nobody has signed."""
+def self_signed() -> tuple[bytes, bytes]:
+    """Return a key and its certificate for the loopback, which nobody else has signed."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "loopback")])
     now = datetime.now(UTC)
@@ -66,16 +66,19 @@ def _certificate() -> ssl.SSLContext:
         )
         .sign(key, hashes.SHA256())
     )
+    secret = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    return secret, signed.public_bytes(serialization.Encoding.PEM)
+
+
+def _certificate() -> ssl.SSLContext:
+    """Return the means to answer over TLS."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     with NamedTemporaryFile() as file:
-        file.write(
-            key.private_bytes(
-                serialization.Encoding.PEM,
-                serialization.PrivateFormat.PKCS8,
-                serialization.NoEncryption(),
-            )
-        )
-        file.write(signed.public_bytes(serialization.Encoding.PEM))
+        file.write(b"".join(self_signed()))
         file.flush()
         context.load_cert_chain(file.name)
     return context

@@ -24,13 +24,15 @@ class Request:
     port: int = 0
     """The port that it came from, which tells whose it is."""
     session: str = ""
-    """The token of the session that it is signed in, on S3."""
+    """The token of the session that it is signed in, on S3; elsewhere the bearer's."""
 
     @property
     def kind(self) -> str:
         """Return what the call is; those of a multipart upload have kinds of their own."""
-        if "partNumber" in self.query:
+        if "partNumber" in self.query or self.query.get("comp") == ["block"]:
             return "part"
+        if self.query.get("comp") == ["blocklist"]:
+            return "complete"
         if "uploads" in self.query:
             return "begin"
         if "uploadId" in self.query:
@@ -84,6 +86,8 @@ class Proxy:
     rule: Rule = lambda _request: None
     hold: Callable[[Request], None] = lambda _request: None
     """Called with each request while it counts as in flight; it may wait."""
+    signature: str = ""
+    """What lets the proxy in at the store; whoever asks then proves nothing but to the proxy."""
     record: list[Request] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
     ended: threading.Event = field(default_factory=threading.Event)
@@ -191,7 +195,7 @@ def serve(handler: BaseHTTPRequestHandler, proxy: Proxy, host: str) -> None:
         now = proxy.under_way.get(request.kind, 0) + 1
         proxy.under_way[request.kind] = now
         port = int(handler.client_address[1])
-        session = handler.headers.get("x-amz-security-token", "")
+        session = _session(handler)
         request = Request(request.method, request.path, query, request.length, now, port, session)
         proxy.record.append(request)
     asked: tuple[int, list[tuple[str, str]], bytes] = (0, [], b"")
@@ -199,7 +203,7 @@ def serve(handler: BaseHTTPRequestHandler, proxy: Proxy, host: str) -> None:
         proxy.hold(request)
         rule = proxy.rule(request)
         if rule is None or isinstance(rule, LoseAnswer | Cut):
-            asked = _ask(handler, host, body)
+            asked = _ask(handler, host, body, proxy.signature)
         elif isinstance(rule, Stall):
             proxy.ended.wait(60)
     finally:
@@ -220,13 +224,25 @@ def serve(handler: BaseHTTPRequestHandler, proxy: Proxy, host: str) -> None:
             _hang_up(handler)
 
 
+def _session(handler: BaseHTTPRequestHandler) -> str:
+    """Return the token that a request came with; empty without one."""
+    _, bearer, token = handler.headers.get("Authorization", "").partition("Bearer ")
+    return handler.headers.get("x-amz-security-token", token if bearer else "")
+
+
 def _ask(
-    handler: BaseHTTPRequestHandler, host: str, body: bytes
+    handler: BaseHTTPRequestHandler, host: str, body: bytes, signature: str
 ) -> tuple[int, list[tuple[str, str]], bytes]:
     connection = http.client.HTTPConnection(host, timeout=120)
+    dropped = {"connection", "authorization"} if signature else {"connection"}
+    path = handler.path
+    if signature:
+        path += f"{'&' if '?' in path else '?'}{signature}"
     try:
-        headers = {name: value for name, value in handler.headers.items() if name != "Connection"}
-        connection.request(handler.command, handler.path, body or None, headers)
+        headers = {
+            name: value for name, value in handler.headers.items() if name.lower() not in dropped
+        }
+        connection.request(handler.command, path, body or None, headers)
         answer = connection.getresponse()
         return answer.status, answer.getheaders(), answer.read()
     finally:

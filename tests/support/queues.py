@@ -1,5 +1,6 @@
 """Queues for tests: one in memory, and those of moto's server, with what S3 sends to them."""
 
+import hashlib
 import json
 from base64 import b64encode
 from collections import Counter
@@ -118,6 +119,46 @@ def event_grid(
 def in_base64(event: Any) -> str:
     """Return a body as Event Grid puts it into a storage queue."""
     return b64encode(json.dumps(event).encode()).decode()
+
+
+def google_attributes(
+    key: str, bucket: str = "lake", *, event: str = "OBJECT_FINALIZE"
+) -> dict[str, str]:
+    """Return the attributes of a message of Google Cloud Storage."""
+    return {
+        "notificationConfig": f"projects/_/buckets/{bucket}/notificationConfigs/1",
+        "eventType": event,
+        "payloadFormat": "JSON_API_V1",
+        "bucketId": bucket,
+        "objectId": key,
+        "objectGeneration": "1704110400250000",
+        "eventTime": "2024-01-01T12:00:00.250000Z",
+    }
+
+
+def google_object(key: str, bucket: str = "lake", body: bytes = b"{}") -> str:
+    """Return what a message of Google Cloud Storage says of an object."""
+    return json.dumps(
+        {
+            "kind": "storage#object",
+            "id": f"{bucket}/{key}/1704110400250000",
+            "name": key,
+            "bucket": bucket,
+            "generation": "1704110400250000",
+            "metageneration": "1",
+            "contentType": "application/octet-stream",
+            "timeCreated": "2024-01-01T12:00:00.250Z",
+            "size": str(len(body)),
+            "md5Hash": b64encode(hashlib.md5(body, usedforsecurity=False).digest()).decode(),
+            "etag": "CLLwsuDvv4MDEAE=",
+        }
+    )
+
+
+def google_body(key: str, bucket: str = "lake", **how: str) -> str:
+    """Return a message of Google Cloud Storage as it is handed on."""
+    given = {"attributes": google_attributes(key, bucket, **how)}
+    return json.dumps({**given, "data": google_object(key, bucket)})
 
 
 def counted(events: Iterable[object]) -> dict[str, int]:

@@ -42,7 +42,7 @@ WEED_IDENTITIES = """\
 
 def program(name: str) -> str:
     """Return the path of a server's program; without it the tests fail, and say what to do."""
-    for folder in (HOME / "python/bin", HOME / "node_modules/.bin"):
+    for folder in (HOME / "python/bin", HOME / "node_modules/.bin", HOME / "bin"):
         if (folder / name).exists():
             return str(folder / name)
     pytest.fail(f"the object store {name} is not installed; run `make test-stores`", pytrace=False)
@@ -125,6 +125,32 @@ def azurite_queues() -> Iterator[str]:
     """Run an Azurite, which speaks as Azure's storage queues do, until the end of the block."""
     with _azurite("queue") as address:
         yield address
+
+
+@contextmanager
+def pubsub() -> Iterator[tuple[str, str]]:
+    """Run Google's own fake of Pub/Sub until the end of the block.
+
+    Give its host and port, and those at which it tells what became of messages.
+    """
+    with _folder() as folder, _server([program("pubsub")], folder) as log:
+        address = _said(r"listening on (127\.0\.0\.1:\d+)", "Pub/Sub", log)
+        yield address, _said(r"books at (127\.0\.0\.1:\d+)", "Pub/Sub", log)
+
+
+@contextmanager
+def versitygw(key: str, secret: str) -> Iterator[str]:
+    """Run a VersityGW, which speaks S3 and keeps objects as files, until the end of the block."""
+    with _folder() as folder, reserved_port() as port:
+        (folder / "data").mkdir()
+        (folder / "sidecar").mkdir()
+        command = [
+            *(program("versitygw"), "--access", key, "--secret", secret, "--quiet"),
+            *("--port", f"127.0.0.1:{port}", "--keep-alive"),
+            *("posix", "--sidecar", str(folder / "sidecar"), str(folder / "data")),
+        ]
+        with Mortal(command, folder, f"http://127.0.0.1:{port}") as server:
+            yield server.address
 
 
 @contextmanager

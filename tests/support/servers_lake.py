@@ -1,5 +1,7 @@
 """Both programs with everything in one store: source and table, and an oracle of the rows."""
 
+import os
+from base64 import b64encode
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -27,6 +29,13 @@ from tests.support.servers_reached import Contestant
 from tests.support.waits import at_once
 
 ROWS_PER_FILE = 3
+
+
+def random_text(size: int) -> str:
+    """Return a text whose entropy has so many bytes."""
+    return b64encode(os.urandom(size)).decode()
+
+
 Retry = Mapping[str, Any] | None
 """How often a request is sent; None for the usual."""
 
@@ -41,6 +50,8 @@ class Lake:
     handoff: Handoff = Handoff.JOURNAL
     address: str = ""
     """Where the programs are to reach the store: at a proxy, or at its own address."""
+    sink: Mapping[str, Any] = field(default_factory=dict)
+    """More keys of the configuration's section `sink`."""
     landed: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -59,6 +70,7 @@ class Lake:
                 "storage_options": access,
                 "partition_by": {"prefix_template": "date=%Y-%m-%d"},
                 "handoff": self.handoff.value,
+                **self.sink,
             },
             "schema": {
                 "fields": [
@@ -86,6 +98,14 @@ class Lake:
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(self.source.create, names, bodies))
         self.landed += range(first, first + ROWS_PER_FILE * len(names))
+
+    def land_large(self, name: str, size: int) -> None:
+        """Let a file of two rows arrive that no compression makes smaller than so many bytes."""
+        first = len(self.landed)
+        texts = [random_text(size // 2) for _row in range(2)]
+        body = ndjson([{"id": first + at, "name": text} for at, text in enumerate(texts)])
+        self.source.create(name, body)
+        self.landed += range(first, first + 2)
 
     def life(self, fate: Fate) -> None:
         """Run both programs until there is nothing more to do, or until they die."""

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import hmac
 import json
+import os
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 from tests.support.s3 import KEY, QUICK, SECRET, moto
 from tests.support.s3 import options as s3_options
-from tests.support.servers import azurite, google_in_front_of, seaweedfs
+from tests.support.servers import azurite, google_in_front_of, seaweedfs, versitygw
 
 ACCOUNT = "devstoreaccount1"
 ACCOUNT_KEY = (
@@ -79,16 +80,23 @@ def seaweedfs_s3() -> Iterator[Contestant]:
 
 
 @contextmanager
+def versitygw_s3() -> Iterator[Contestant]:
+    """Run a VersityGW with a bucket."""
+    with versitygw(KEY, SECRET) as address:
+        yield s3_at(address, "versitygw")
+
+
+@contextmanager
 def azurite_blobs() -> Iterator[Contestant]:
     """Run an Azurite with a container."""
     with azurite() as address:
         yield azure_at(address)
 
 
-def s3_at(address: str) -> Contestant:
-    """Make a bucket at a SeaweedFS; return how it is reached."""
+def s3_at(address: str, name: str = "seaweedfs") -> Contestant:
+    """Make a bucket at a server that speaks S3; return how it is reached."""
     _make_bucket(address)
-    return Contestant("seaweedfs", "s3", address, s3_options, f"s3://{BUCKET}")
+    return Contestant(name, "s3", address, s3_options, f"s3://{BUCKET}")
 
 
 def azure_at(address: str) -> Contestant:
@@ -109,11 +117,14 @@ def google_storage() -> Iterator[Contestant]:
         yield Contestant("google", "gs", address, _google_options, f"gs://{BUCKET}")
 
 
+OPTIONAL = {"versitygw": versitygw_s3}
+"""Those that take minutes to build: the variable STORE names the one that takes part."""
 CONTESTANTS = {
     "moto": moto_s3,
     "seaweedfs": seaweedfs_s3,
     "azurite": azurite_blobs,
     "google": google_storage,
+    **{name: start for name, start in OPTIONAL.items() if name == os.environ.get("STORE")},
 }
 """All but the local disk, which needs no server."""
 

@@ -1,21 +1,18 @@
 """Queues that tell of new source files: what a configuration may say of them. Pure.
 
-A queue is named by its URL, which says where it is. Whose queue it is, its URL tells, or the store
-of the source: a queue on another server has an address like any other.
+A queue is named by its URL, which says where it is; one of Google's by the name of its
+subscription. Whose queue it is, that tells, or the store of the source: a queue on another server
+has an address like any other.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import assert_never
 
-from blizzard.config import azure_queues, sqs_queues
+from blizzard.config import azure_queues, google_queues, sqs_queues
 from blizzard.model.settings import QueueService, QueueSettings
 from lakebed.config.faults import Fault
 from lakebed.config.models import Document, KeyPath, Source
 from lakebed.locations import place_of
-
-OF_GOOGLE = (
-    "must be a queue of SQS or a storage queue of Azure; Pub/Sub of Google is not supported, and "
-    "files are found by listing without a queue"
-)
 
 
 def faults(path: KeyPath, source: Source) -> Iterator[Fault]:
@@ -24,12 +21,13 @@ def faults(path: KeyPath, source: Source) -> Iterator[Fault]:
     if given is None:
         return
     here = (*path, "notifications")
-    if given.queue.startswith(("projects/", "pubsub:")):
-        yield Fault((*here, "queue"), OF_GOOGLE)
-    elif _service(source) is QueueService.AZURE:
-        yield from azure_queues.faults(here, source, given.queue)
-    else:
-        yield from sqs_queues.faults(here, source, given)
+    match _service(source):
+        case QueueService.AZURE:
+            yield from azure_queues.faults(here, source, given.queue)
+        case QueueService.PUBSUB:
+            yield from google_queues.faults(here, source, given.queue)
+        case QueueService.SQS:
+            yield from sqs_queues.faults(here, source, given)
 
 
 def shared_faults(document: Document) -> Iterator[Fault]:
@@ -39,7 +37,8 @@ def shared_faults(document: Document) -> Iterator[Fault]:
         for below, _name, source in pipeline.named_sources():
             if source.notifications is None:
                 continue
-            first = users.setdefault(source.notifications.queue.rstrip("/"), pipeline_name)
+            queue = google_queues.name_of(source.notifications.queue.rstrip("/"))
+            first = users.setdefault(queue, pipeline_name)
             if first != pipeline_name:
                 yield Fault(
                     (*path, *below, "notifications", "queue"),
@@ -53,9 +52,19 @@ def queue_of(source: Source) -> QueueSettings | None:
     if source.notifications is None:
         return None
     url = source.notifications.queue.rstrip("/")
-    if _service(source) is QueueService.AZURE:
-        return azure_queues.queue_at(url, source)
-    return sqs_queues.queue_at(url, source)
+    match _service(source):
+        case QueueService.AZURE:
+            return azure_queues.queue_at(url, source)
+        case QueueService.PUBSUB:
+            return google_queues.queue_at(url, source)
+        case QueueService.SQS:
+            return sqs_queues.queue_at(url, source)
+        case never:
+            assert_never(never)
+
+
+OWN: Mapping[str, QueueService] = {"az": QueueService.AZURE, "gs": QueueService.PUBSUB}
+"""Whose queue has an address like any other, by the store of its source; else it is SQS'."""
 
 
 def _service(source: Source) -> QueueService:
@@ -63,5 +72,8 @@ def _service(source: Source) -> QueueService:
     url = source.notifications.queue if source.notifications else ""
     if azure_queues.names_azure(url):
         return QueueService.AZURE
-    is_azure = place_of(source.path).scheme == "az" and not sqs_queues.names_aws(url)
-    return QueueService.AZURE if is_azure else QueueService.SQS
+    if google_queues.names_google(url):
+        return QueueService.PUBSUB
+    if sqs_queues.names_aws(url):
+        return QueueService.SQS
+    return OWN.get(place_of(source.path).scheme, QueueService.SQS)

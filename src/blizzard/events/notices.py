@@ -57,7 +57,7 @@ class NoticesSettled(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoticeUnreadable(Event):
-    """A message is no notification of S3; more of them are only counted."""
+    """A message is no notification of a store; more of them are only counted."""
 
     level: ClassVar[Level] = Level.WARN
     pipeline: str
@@ -66,9 +66,9 @@ class NoticeUnreadable(Event):
     def sentence(self) -> str:
         """Return which queue, and what becomes of the message."""
         return (
-            f"{self.pipeline}: a message in {self.queue} is no S3 notification; it is left there "
-            "for the queue's own dead letter queue, and deleted if it keeps coming back. More of "
-            "them are only counted (blizzard_notices_total)"
+            f"{self.pipeline}: a message in {self.queue} is no notification of an object store; it "
+            "is left there for the queue's own dead letter queue, and deleted if it keeps coming "
+            "back. More of them are only counted (blizzard_notices_total)"
         )
 
 

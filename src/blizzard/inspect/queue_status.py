@@ -16,7 +16,7 @@ class QueueStatus:
 
     queue: str
     messages: int | None = None
-    """Waiting to be received, about."""
+    """Waiting to be received, about; None where the queue does not tell."""
     in_flight: int | None = None
     """Received and not deleted, about; None where the queue counts them among the others."""
     error: str | None = None
@@ -25,11 +25,13 @@ class QueueStatus:
         """Return it for a person."""
         if self.error is not None:
             return f"the queue of notices cannot be asked: {self.error}; files are found by listing"
+        if self.messages is None:
+            return f"the queue of notices answers: {self.queue}; it does not tell how many it has"
         if self.in_flight is None:
-            waiting = plural(self.messages or 0, "notice")
+            waiting = plural(self.messages, "notice")
             return f"{waiting} waiting or being followed in {self.queue}"
         return (
-            f"{plural(self.messages or 0, 'notice')} waiting and {self.in_flight:,} being "
+            f"{plural(self.messages, 'notice')} waiting and {self.in_flight:,} being "
             f"followed in {self.queue}"
         )
 

@@ -35,6 +35,7 @@ class QueueService(StrEnum):
 
     SQS = "sqs"
     AZURE = "azure"
+    PUBSUB = "pubsub"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,14 +44,15 @@ class QueueSettings:
 
     url: str
     endpoint: str
-    """The address of the service, which is the beginning of the URL."""
+    """The address of the service: the beginning of the URL, or Google's where there is none."""
     service: QueueService = QueueService.SQS
     region: str | None = None
     account: str = ""
     """Azure's, which the URL names."""
     options: StorageOptions = field(default_factory=StorageOptions)
     """By the names `access_key_id`, `secret_access_key`, `session_token` and `profile`; for Azure
-    `account_key`, `sas_key`, `token`, `client_id`, `client_secret` and `tenant_id`."""
+    `account_key`, `sas_key`, `token`, `client_id`, `client_secret` and `tenant_id`; for Google
+    `service_account`, `service_account_key` and `application_credentials`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,8 @@
 """What the body of a message says: which objects of which buckets were created. Pure.
 
 S3 sends its notifications straight to a queue, through SNS (wrapped, unless raw delivery is on) or
-through EventBridge; Azure sends its own through Event Grid, by one of two schemas, in base64.
+through EventBridge; Azure sends its own through Event Grid, by one of two schemas, in base64;
+Google sends attributes that name the object, and what is said of it unless it is told not to.
 Whatever a body is, reading it ends in one of these kinds and never in an error: anybody may be
 allowed to send to a queue.
 """
@@ -22,6 +23,7 @@ DEEPEST = 3
 
 _SUBJECT = re.compile(r"/blobServices/default/containers/([^/]+)/blobs/(.+)", re.DOTALL)
 _TOPIC = re.compile(r"/storageAccounts/([^/]+)$", re.IGNORECASE)
+_NUMBER = re.compile(r"[0-9]{1,18}")
 UNWRITTEN = "CreateFile"
 """What Azure calls the creation of an empty file in a hierarchical account: the file that is to be
 read is told of when it has been written and closed."""
@@ -78,12 +80,19 @@ def _read(body: object, wraps: int) -> Iterator[Created | NoticeKind]:
     elif document.get("source") == "aws.s3" and "detail-type" in document:
         yield _of_event_bridge(document)
     elif "Type" in document and "TopicArn" in document:
-        if document["Type"] == "Notification":
-            yield from _read(document.get("Message"), wraps - 1)
-        else:
-            yield NoticeKind.OTHER_EVENT  # SNS tells of a subscription.
+        yield from _of_sns(document, wraps)
+    elif isinstance(document.get("attributes"), dict):
+        yield _of_google(document)
     else:
         yield _of_event_grid(document)
+
+
+def _of_sns(document: dict[str, Any], wraps: int) -> Iterator[Created | NoticeKind]:
+    """Read a message that SNS passes on; others of its own tell of a subscription."""
+    if document["Type"] == "Notification":
+        yield from _read(document.get("Message"), wraps - 1)
+    else:
+        yield NoticeKind.OTHER_EVENT
 
 
 def _parsed(body: object) -> object:
@@ -152,6 +161,35 @@ def _of_event_grid(event: object) -> Created | NoticeKind:
         etag=_at(event, "data", "eTag"),
         account=account[1] if account is not None else "",
     )
+
+
+def _of_google(document: dict[str, Any]) -> Created | NoticeKind:
+    """Read a message of Pub/Sub: its attributes name the object, and its data may describe it.
+
+    What is called the e-tag there is not the store's, which is the digest of most objects.
+    """
+    kind = _at(document, "attributes", "eventType")
+    if not isinstance(kind, str):
+        return NoticeKind.UNREADABLE
+    if kind != "OBJECT_FINALIZE":
+        return NoticeKind.OTHER_EVENT
+    told = _parsed(document.get("data"))
+    size = _at(told, "size")
+    return _created(
+        _at(document, "attributes", "bucketId"),
+        _at(document, "attributes", "objectId"),
+        at=_at(document, "attributes", "eventTime"),
+        size=int(size) if isinstance(size, str) and _NUMBER.fullmatch(size) else None,
+        etag=_digest(_at(told, "md5Hash")),
+    )
+
+
+def _digest(value: object) -> str | None:
+    """Return a digest in base64 as an e-tag has it; None if it is none."""
+    try:
+        return b64decode(value, validate=True).hex() if isinstance(value, str) else None
+    except ValueError:
+        return None
 
 
 def _blob(url: object, container: str) -> str:

@@ -48,7 +48,8 @@ class Message:
 class Depth:
     """How many messages are in a queue, about."""
 
-    waiting: int
+    waiting: int | None
+    """None where the queue does not tell."""
     in_flight: int | None
     """Delivered and not deleted; None where the queue counts them among those that wait."""
 

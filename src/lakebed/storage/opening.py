@@ -12,8 +12,9 @@ from obstore.store import LocalStore, S3Store, from_url
 from lakebed.errors import ConfigInvalid, ObjectMissing, StoreDenied, StoreUnavailable
 from lakebed.locations import openable, place_of
 from lakebed.storage import remote
+from lakebed.storage.aws import profiles
 from lakebed.storage.options import StorageOptions
-from lakebed.storage.settings import S3_ENDPOINT
+from lakebed.storage.settings import S3_ENDPOINT, resolved
 
 REMOTE = ("s3", "gs", "az")
 """The kinds of remote stores, whichever scheme or address names them."""
@@ -67,7 +68,7 @@ def _open_remote(uri: str, options: StorageOptions, retry: Any) -> Any:  # noqa:
         config: Any
         client: Any
         config, client = remote.split(given, uri=uri, environment=os.environ, key=options.key)
-        login = _without_token(config)
+        login = _without_token(config) or _renewed(config, given, uri, options)
         if S3_ENDPOINT in config:
             # The library takes this name in no call but this one.
             place = place_of(uri)
@@ -111,6 +112,19 @@ def _without_token(config: dict[str, str]) -> dict[str, Any]:
         "expires_at": None,
     }
     return {"credential_provider": lambda: signs}
+
+
+def _renewed(
+    config: dict[str, str], given: Mapping[str, str], uri: str, options: StorageOptions
+) -> dict[str, Any]:
+    """Return what signs with the keys of today, if it is a profile that leads to them."""
+    found = resolved(given, uri=uri, environment=os.environ, key=options.key)
+    key = found.get("aws_access_key_id")
+    if key is None or key.renews is None:
+        return {}
+    for name in profiles.KEYS:
+        config.pop(name, None)
+    return {"credential_provider": key.renews}
 
 
 def check_readable(folder: Path) -> None:

@@ -1,6 +1,7 @@
 """Which value each setting of a store has: one answer for every library that opens it.
 
-It is pure but for the files of AWS profiles, which are read where one may be meant.
+It is pure but for AWS profiles: their files are read where one may be meant, and what they lead to
+is asked for.
 
 Libraries read the environment by themselves, and each prefers another of two names of one setting.
 So that the journal and the Delta log are never in two stores, a setting is looked up here alone,
@@ -9,11 +10,11 @@ and every library is told its value under one name.
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lakebed.errors import ConfigInvalid
 from lakebed.locations import place_of
-from lakebed.storage.aws import profiles
+from lakebed.storage.aws import profiles, sessions
 from lakebed.storage.options import bare
 
 SPELLINGS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
@@ -78,6 +79,8 @@ class Setting:
     value: str
     outside: bool = False
     """Whether the environment gave it."""
+    renews: sessions.Renews | None = field(default=None, compare=False)
+    """What gives the keys of later, of which it is one or stands beside one."""
 
     @property
     def where(self) -> str:
@@ -161,16 +164,20 @@ def _join_profile(found: dict[str, Setting], environment: Mapping[str, str]) -> 
     """Add what the profile that is meant sets, unless there is a key already."""
     if found.keys() & set(KEYS) or _is_true(found, "skip_signature"):
         return
-    profile = found.get("aws_profile")
+    profile, renews = found.get("aws_profile"), None
     if profile is None or (profile.outside and environment.get(WEB_IDENTITY)):
         # Nobody has named a profile: as AWS's own programs do, take the keys of the default one.
         default = None if environment.get(WEB_IDENTITY) else _default(environment)
         given = default.values if default is not None and default.has_keys else {}
     else:
-        given = profiles.named(profile.value, environment).values
+        named = profiles.named(profile.value, environment)
+        given = named.values
+        if not named.has_keys:
+            given, renews = sessions.followed(profile.value, named, environment)
     name = profile.name if profile is not None else profiles.DEFAULT
     for canonical, value in given.items():
-        found.setdefault(canonical, Setting(name=name, value=value, outside=True))
+        setting = Setting(name=name, value=value, outside=True, renews=renews)
+        found.setdefault(canonical, setting)
 
 
 def _default(environment: Mapping[str, str]) -> profiles.Profile | None:

@@ -15,6 +15,7 @@ from lakebed.errors import (
 from lakebed.listing import sort
 from lakebed.locations import place_of
 from lakebed.storage import answers, detour, remote
+from lakebed.storage.aws import sessions
 from lakebed.storage.options import StorageOptions
 
 NOWHERE = "the bucket, container or folder does not exist"
@@ -55,6 +56,8 @@ def translated(cause: Exception, where: str, *, uri: str, options: StorageOption
 
 def told_by_store(text: str, *, uri: str, options: StorageOptions) -> LakeError | None:
     """Return what the store's own answer says is wrong; None if it says nothing of the kind."""
+    if (over := sessions.no_new_keys(text)) is not None:
+        return StoreUnavailable(over)
     answer = answers.answer_in(text)
     if answer is None:
         return None

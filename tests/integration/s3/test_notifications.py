@@ -121,7 +121,7 @@ class Lake:
         """Count the messages that nobody has taken."""
         queue = SqsQueue(queue_settings(self.queue), wait_secs=1)
         try:
-            return queue.depth().waiting
+            return queue.depth().waiting or 0
         finally:
             queue.close()
 

@@ -19,11 +19,11 @@ OTHER_WAYS = (
     "web_identity_token_file",
     "login_session",
 )
-"""What a profile has instead of keys: ways to get some, which take a program of AWS."""
+"""What a profile has instead of keys: ways to get some, which a library of AWS follows."""
 
 NOT_THERE = "names a profile that is in neither of the files of ~/.aws"
 NO_KEYS = (
-    "names a profile without keys of its own{}; export its keys "
+    "names a profile without keys of its own; export its keys "
     "(aws configure export-credentials --format env), or let the machine have a role"
 )
 
@@ -47,12 +47,12 @@ class Profile:
 
 
 def named(name: str, environment: Mapping[str, str]) -> Profile:
-    """Return the profile of a name, with its keys; ProfileUnusable says why there is none."""
+    """Return the profile of a name, which has keys or leads to some; ProfileUnusable otherwise."""
     found = read(name, environment)
     if found is None:
         raise ProfileUnusable(NOT_THERE)
-    if not found.has_keys:
-        raise ProfileUnusable(NO_KEYS.format(f" ({found.other_way})" if found.other_way else ""))
+    if not found.has_keys and not found.other_way:
+        raise ProfileUnusable(NO_KEYS)
     return found
 
 

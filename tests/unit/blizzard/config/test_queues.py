@@ -81,7 +81,7 @@ def test_a_queue_elsewhere_may_be_told_its_region(tmp_path: Path):
         ),
         (
             {"queue": "projects/lake/subscriptions/new-files"},
-            "queue: must be a queue of SQS or a storage queue of Azure; Pub/Sub of Google is not",
+            "queue: is a subscription of Pub/Sub, which tells of objects in Google Cloud Storage",
         ),
         ({"queue": f"{URL}?Action=x"}, "queue: must not hold credentials, ? or #"),
         ({"queue": "https://k:s@h/1/q"}, "queue: must not hold credentials, ? or #"),

@@ -12,6 +12,8 @@ from blizzard.notices.messages import Created, contents_of
 from tests.support.queues import (
     event_bridge_body,
     event_grid,
+    google_attributes,
+    google_body,
     in_base64,
     s3_body,
     s3_record,
@@ -84,9 +86,34 @@ def test_several_events_of_azure_in_one_message_are_taken_one_by_one():
     assert contents.others == (NoticeKind.OTHER_EVENT, NoticeKind.UNREADABLE)
 
 
+@pytest.mark.parametrize("key", ["in/a.ndjson", "in/a b+c é%20 💎#?.ndjson"])
+def test_objects_of_google_are_named_by_attributes(key: str):
+    """The name is written as it is, and the digest is the store's e-tag."""
+    contents = contents_of(google_body(key))
+    described = Created(
+        bucket="lake", key=key, at=AT, size=2, etag="99914b932bd37a50b983c5e7c90ae93b"
+    )
+    assert contents.created == (described,)
+    assert contents.others == ()
+
+
+@pytest.mark.parametrize(
+    "data", ["", "nonsense", "[]", '{"size": 7, "md5Hash": "?"}', '{"size": "-7"}', None]
+)
+def test_an_object_of_google_need_not_be_described(data: str | None):
+    body = json.dumps({"attributes": google_attributes("a"), "data": data})
+    assert contents_of(body).created == (Created(bucket="lake", key="a", at=AT),)
+
+
 @pytest.mark.parametrize(
     ("body", "kind"),
     [
+        (google_body("a", event="OBJECT_DELETE"), NoticeKind.OTHER_EVENT),
+        (google_body("a", event="OBJECT_ARCHIVE"), NoticeKind.OTHER_EVENT),
+        (google_body("a", event="OBJECT_METADATA_UPDATE"), NoticeKind.OTHER_EVENT),
+        (google_body(""), NoticeKind.UNREADABLE),
+        ('{"attributes": {}, "data": "x"}', NoticeKind.UNREADABLE),
+        ('{"attributes": {"eventType": "OBJECT_FINALIZE"}}', NoticeKind.UNREADABLE),
         (in_base64(event_grid("a", api="CreateFile")), NoticeKind.OTHER_EVENT),
         (
             in_base64({**event_grid("a"), "eventType": "Microsoft.Storage.DirectoryCreated"}),
@@ -145,11 +172,13 @@ JSON = st.recursive(
         st.sampled_from(
             ["Records", "s3", "eventName", "bucket", "object", "key", "name", "Event", "Type",
              "TopicArn", "Message", "source", "detail-type", "detail", "time", "eventTime",
-             "eventType", "specversion", "type", "subject", "topic", "data", "url", "api"]
+             "eventType", "specversion", "type", "subject", "topic", "data", "url", "api",
+             "attributes", "bucketId", "objectId", "size", "md5Hash"]
         ),
         inner | st.sampled_from(
-            ["aws.s3", "Object Created", "Notification", "ObjectCreated:Put",
-             "Microsoft.Storage.BlobCreated", "/blobServices/default/containers/c/blobs/b"]
+            ["aws.s3", "Object Created", "Notification", "ObjectCreated:Put", "OBJECT_FINALIZE",
+             '{"size": "7", "md5Hash": "?"}', "Microsoft.Storage.BlobCreated",
+             "/blobServices/default/containers/c/blobs/b"]
         ),
         max_size=6,
     ),

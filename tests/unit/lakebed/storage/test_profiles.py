@@ -44,9 +44,8 @@ aws_access_key_id = SESSIONKEY
 aws_secret_access_key = canary-secret
 aws_session_token = canary-token
 
-[profile role]
-role_arn = arn:aws:iam::1:role/r
-source_profile = plain
+[profile empty]
+output = json
 
 [profile sso]
 sso_session = mine
@@ -172,8 +171,8 @@ def test_an_endpoint_of_a_profile_is_used_and_must_be_allowed(place, home):
     ("name", "fault"),
     [
         ("nobody", "names a profile that is in neither of the files of ~/.aws"),
-        ("role", r"without keys of its own \(role_arn\); export its keys"),
-        ("sso", r"without keys of its own \(sso_session\); export its keys"),
+        ("empty", "without keys of its own; export its keys"),
+        ("sso", r"that led to no keys \(sso_session\) \[\w+\]; see what `aws sts"),
     ],
 )
 def test_a_profile_that_cannot_be_used_is_told_with_its_key(place, monkeypatch, name, fault):
