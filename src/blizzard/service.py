@@ -26,7 +26,7 @@ from blizzard.execute.attempts import Attempts
 from blizzard.execute.runner import Rewriter, Runner
 from blizzard.execute.spark.jvm_output import Said, Severity
 from blizzard.execute.spark.runner import SparkRunner
-from blizzard.handoff.held_rows import Fates
+from blizzard.handoff.held_rows import CameBack, Fates
 from blizzard.handoff.publish import CommitInline, FollowEntry, IsCommitted, Publisher
 from blizzard.handoff.switch import LastCommitted
 from blizzard.journal.journal import identity_of
@@ -316,6 +316,12 @@ def asks_fates(settings: PipelineSettings) -> Fates:
     """Return a function that asks the log what has become of held files."""
     sink = settings.sink
     return lambda names: inline.fates(sink.table_uri, sink.storage_options, names)
+
+
+def asks_came_back(settings: PipelineSettings) -> CameBack:
+    """Return a function that asks the log which files that were given up are in the table again."""
+    sink = settings.sink
+    return lambda names: inline.came_back(sink.table_uri, sink.storage_options, names)
 
 
 def asks_the_log(settings: PipelineSettings) -> Callable[[], bool]:

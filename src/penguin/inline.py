@@ -187,6 +187,18 @@ def fates(uri: str, options: StorageOptions, names: Iterable[str]) -> dict[str, 
     }
 
 
+def came_back(uri: str, options: StorageOptions, names: Iterable[str]) -> dict[str, str]:
+    """Return how files that were given up came into the table again, by their names."""
+    from lakebed.storage.store import Reader  # noqa: PLC0415
+    from penguin.backlog import redo_conflicts  # noqa: PLC0415
+    from penguin.delta.snapshot import look_at  # noqa: PLC0415
+
+    wanted, table = frozenset(names), look_at(uri, options)
+    if table is None or not wanted:
+        return {}
+    return redo_conflicts.came_back(Reader(uri, options), wanted, table.transaction)
+
+
 def named_files(uri: str, options: StorageOptions) -> frozenset[str]:
     """Name every file that a table's log adds or removes; nothing where there is no log.
 

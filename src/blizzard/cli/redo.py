@@ -13,7 +13,7 @@ from blizzard.maintain.redo import Found, Wanted, look
 from blizzard.maintain.redo import redo as append_redo
 from blizzard.model.locations import sink_location
 from blizzard.model.settings import PipelineSettings
-from blizzard.service import asks_fates
+from blizzard.service import asks_came_back, asks_fates
 from lakebed.arguments import DONE, FAILED, Files, Folders, Outcome, Output, Shape, Sure
 from lakebed.clock import Clock
 from lakebed.console import console, plural, print_line, say, say_first
@@ -79,11 +79,12 @@ def _one(
     settings: PipelineSettings, wanted: Wanted | None, *, sure: bool
 ) -> tuple[Found, int | None]:
     place, fates = sink_location(settings), asks_fates(settings)
+    back = asks_came_back(settings)
     try:
         if sure:
             store = Store(place.uri, place.options)
-            return append_redo(store, settings.name, fates, clock=Clock(), wanted=wanted)
-        return look(open_reader(place), settings.name, fates, wanted), None
+            return append_redo(store, settings.name, fates, clock=Clock(), wanted=wanted, back=back)
+        return look(open_reader(place), settings.name, fates, wanted, back), None
     except ObjectMissing:
         return Found(), None  # The table's folder does not exist yet, so nothing is gone from it.
 
