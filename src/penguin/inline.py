@@ -275,6 +275,7 @@ def files_to_read(uri: str, options: StorageOptions) -> "TableFiles | None":
 
     Raise where the rows of a file are not those of the table.
     """
+    from lakebed.columns.column_mapping import mapping_of  # noqa: PLC0415
     from lakebed.storage.store import Reader, local_path  # noqa: PLC0415
     from penguin.delta.snapshot import LogReader  # noqa: PLC0415
     from penguin.model.errors import TableUnsupported  # noqa: PLC0415
@@ -289,11 +290,9 @@ def files_to_read(uri: str, options: StorageOptions) -> "TableFiles | None":
         raise TableUnsupported(
             "the table has deletion vectors, so rows of its files may be deleted", table=uri
         )
-    if table.facts.configuration.get("delta.columnMapping.mode", "none") != "none":
-        raise TableUnsupported(
-            "the table has column mapping, so its files name the columns otherwise", table=uri
-        )
-    return TableFiles(schema=dict(table.facts.schema), files=table.file_facts())
+    schema = dict(table.facts.schema)
+    mapping = mapping_of(schema, table.facts.configuration)
+    return TableFiles(schema=schema, files=table.file_facts(), mapping=mapping)
 
 
 def versions_of(uri: str, options: StorageOptions, names: Collection[str]) -> dict[str, int]:
@@ -314,4 +313,4 @@ class TableFiles:
     schema: dict[str, Any]
     files: "Mapping[str, FileFacts]"
     mapping: "ColumnMapping | None" = None
-    """How files hold its columns; None where it maps none, or where nobody asked."""
+    """How files hold its columns; None where it maps none."""

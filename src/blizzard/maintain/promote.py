@@ -20,6 +20,7 @@ from blizzard.maintain.replacing import (
     entries_of_table,
     refuse_collected_since,
     refuse_contested,
+    refuse_renamed,
     refuse_waiting,
     rewritten_all,
 )
@@ -39,6 +40,7 @@ from blizzard.model.settings import PipelineSettings
 from blizzard.worker.ndjson.decoder import OTHER_FIELDS
 from lakebed import layout
 from lakebed.clock import Clock
+from lakebed.columns.column_mapping import ColumnMapping
 from lakebed.columns.schema import Field, Schema
 from lakebed.config.schema import DeclaredSchema
 from lakebed.documents.data_file import FinishedFile
@@ -81,6 +83,8 @@ class Found:
     """The columns as the next batch is to know them."""
     table_schema: dict[str, Any]
     """The table's columns with that of the field."""
+    mapping: ColumnMapping | None = None
+    """How files of the table hold its columns; None where it maps none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +134,7 @@ def look(store: Reader, settings: PipelineSettings, wanted: Wanted, log: TableLo
         # Where columns are found, a batch must not find this one with another type.
         columns=known if adds else history.columns,
         table_schema=table_schema,
+        mapping=table.mapping,
     )
 
 
@@ -153,6 +158,7 @@ def promote(
         upload=settings.sink.upload,
         marks={"pipeline": settings.name, "journal": found.last.journal},
         clock=clock,
+        mapping=found.mapping,
     )
     rewritten = rewritten_all(rewriter, found.files, work)
     replaced = tuple(
@@ -165,6 +171,7 @@ def promote(
 
     def look_again() -> tuple[Found, Entry]:
         now = look(store, settings, wanted, log)
+        refuse_renamed(found.mapping, now.mapping, store.uri)
         entry = now.last.successor(
             "promote",
             previous=now.digest,

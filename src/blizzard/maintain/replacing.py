@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from blizzard.config.columns import columns_from
 from blizzard.execute.runner import Rewriter
 from blizzard.handoff.held_rows import Fates
 from blizzard.journal.checks import refuse_closed, refuse_half_begun
@@ -21,6 +22,7 @@ from blizzard.model.rewriting import ActiveFile, RewriteFailed, Rewriting, Rewri
 from blizzard.model.settings import PipelineSettings
 from lakebed import layout
 from lakebed.columns.column_mapping import ColumnMapping
+from lakebed.columns.schema import Schema
 from lakebed.documents.entry import Entry
 from lakebed.errors import FilesCollected, JournalConflict, LakeError, ObjectMissing, Whose
 from lakebed.journal import JournalReader
@@ -60,6 +62,11 @@ class TableNow:
     """Its data files by their names."""
     mapping: ColumnMapping | None = None
     """How files hold its columns; None where it maps none."""
+
+    @property
+    def columns(self) -> Schema:
+        """Return its columns as blizzard declares them; none where they cannot be read."""
+        return columns_from(self.schema) or Schema(())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,6 +175,16 @@ def refuse_contested(entries: Sequence[Entry], files: Sequence[ActiveFile], log:
                 "again",
                 entry=entry.sequence,
             )
+
+
+def refuse_renamed(before: ColumnMapping | None, now: ColumnMapping | None, table: str) -> None:
+    """Raise where files were written anew by other names of columns than the table has by now."""
+    if before is not None and before != now:
+        raise JournalConflict(
+            "columns of the table were renamed, added or dropped meanwhile; nothing was done, try "
+            "again",
+            table=table,
+        )
 
 
 def refuse_collected_since(store: Reader, last: int, entry: Entry) -> None:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
-from blizzard.config.columns import columns_from
 from blizzard.execute.runner import Rewriter
 from blizzard.handoff.held_rows import GONE, HELD
 from blizzard.journal.checks import refuse_closed, refuse_half_begun
@@ -40,7 +39,6 @@ from blizzard.model.rewriting import Removal, Rewritten
 from blizzard.model.settings import PipelineSettings
 from lakebed import layout
 from lakebed.clock import Clock
-from lakebed.columns.schema import Schema
 from lakebed.documents.entry import Entry
 from lakebed.documents.replacement import Replacement
 from lakebed.documents.source_record import SourceRecord
@@ -141,7 +139,7 @@ def look(
         aside=_aside(journals, last, committed, fates, settings.sink.committer),
     )
     _refuse_untold(rows)
-    rows = (search or RowSearch(store))(rows, meant, columns_from(table.schema) or Schema(()))
+    rows = (search or RowSearch(store))(rows, meant, table)
     others = [entry for entry in journals.replacing if entry.pipeline != pipeline]
     refuse_contested(others, rows.files, log)
     lines = MeantLines(sources=meant.keys)
@@ -178,7 +176,8 @@ def retract(
         upload=settings.sink.upload,
         marks={"pipeline": settings.name, "journal": found.last.journal},
         clock=clock,
-        columns=columns_from(found.table.schema) or Schema(()),
+        columns=found.table.columns,
+        mapping=found.table.mapping,
     )
     rewritten = rewritten_all(rewriter, (*found.rows.mixed, *found.rows.unnamed), work)
     replaced = replacements(found.rows, rewritten)
@@ -380,6 +379,7 @@ def _refuse_overtaken(store: Reader, before: Found, now: Found, entry: Entry) ->
     """Raise where what was rewritten is not what is to be replaced any more."""
     path = store.describe(layout.journal_folder(entry.pipeline))
     same = (now.last.journal, now.sources) == (before.last.journal, before.sources)
+    same = same and now.table.mapping == before.table.mapping  # No column has another name.
     if not same or now.rows != before.rows or now.bad_lines != before.bad_lines:
         raise JournalConflict(
             "the rows of these source files were changed by somebody else meanwhile; nothing was "

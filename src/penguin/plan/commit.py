@@ -39,6 +39,7 @@ from penguin.plan.checks import (
     check_replaced,
     partition_fields,
 )
+from penguin.plan.mapping import reasons_against_rewritten
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,7 +217,7 @@ class _Draft:
         decision: Decision = Fits()
         if entry.kind == "promote" or entry.files:
             decision = self.rules.decide(after, _with_all_columns(entry, after))
-        reasons = self._reasons_against(entry, decision)
+        reasons = self._reasons_against(entry, decision, after)
         if not reasons:
             changes = Changes()
             if isinstance(decision, Evolves):
@@ -246,10 +247,14 @@ class _Draft:
         self.table = table
         self.taken.setdefault(entry.pipeline, []).append(ready)
 
-    def _reasons_against(self, entry: Entry, decision: Decision) -> tuple[str, ...]:
+    def _reasons_against(
+        self, entry: Entry, decision: Decision, after: TableFacts
+    ) -> tuple[str, ...]:
         """Return why the files of an entry cannot go, or be replaced."""
         if isinstance(decision, Refused):
             return decision.reasons
+        if named := tuple(reasons_against_rewritten(after, entry.table_schema)):
+            return named
         lacking = [file for file in entry.data_files if file.filename in self.lacking]
         if lacking:
             return tuple(f"{file.filename}: {self.lacking[file.filename]}" for file in lacking)

@@ -19,6 +19,7 @@ from blizzard.maintain.replacing import (
     Standing,
     TableLog,
     refuse_collected_since,
+    refuse_renamed,
     standing_of,
     waiting_entries,
 )
@@ -166,6 +167,7 @@ def compact(
     def look_again() -> tuple[tuple[Merge, ...], Entry | None]:
         nonlocal left
         now = standing_of(store, settings, log)
+        refuse_renamed(standing.table.mapping, now.table.mapping, store.uri)
         left = _still_there(merges, now, waiting_entries(store, log), standing.last.journal)
         if not left:
             return left, None

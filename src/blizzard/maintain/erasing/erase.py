@@ -23,6 +23,7 @@ from blizzard.maintain.replacing import (
     TableNow,
     refuse_collected_since,
     refuse_contested,
+    refuse_renamed,
     rewritten_all,
     standing_of,
     waiting_entries,
@@ -130,7 +131,7 @@ def look(
     files = now.table.files
     places: dict[str, RowsInFile] = {}
     for path, file in sorted(files.items()):
-        inside = rows_in(store, path, file.partition_values, predicate, columns)
+        inside = rows_in(store, path, file.partition_values, predicate, columns, now.table.mapping)
         if inside is not None:
             places[path] = inside
     known = origins_of(places.keys())
@@ -173,11 +174,13 @@ def erase(
         marks={"pipeline": settings.name, "journal": found.last.journal},
         clock=clock,
         columns=found.columns,
+        mapping=found.table.mapping,
     )
     replaced = _replacements(found.files, rewriter, work)
 
     def look_again() -> tuple[Standing, Entry]:
         now = standing_of(store, settings, log)
+        refuse_renamed(found.table.mapping, now.table.mapping, store.uri)
         entry = now.last.successor(
             "erase",
             previous=now.history.digest,
