@@ -14,7 +14,7 @@ PEERS := .tools/peers/.ready
 ARCHIVE := dist/blizzard-env.tar.gz
 
 .PHONY: help setup java demo check test test-quick test-spark test-stores archive wheel test-wheel test-cluster interop \
-  bench bench-all bench-growth bench-wide bench-commits bench-cold bench-adopt features config-schema scaling format lock \
+  bench bench-all bench-growth bench-wide bench-commits bench-cold bench-adopt bench-upkeep features config-schema scaling format lock \
   audit-deps sbom clean
 
 help: ## list the targets
@@ -118,6 +118,9 @@ bench-cold: setup java ## measure what starts of the programs cost; writes docs/
 
 bench-adopt: setup ## measure the adoption of folders of up to a million files; writes docs/performance.md
 	$(BIN)/python -m bench.adoption --most 1000000 --write
+
+bench-upkeep: setup ## measure fsck and vacuum of tables of up to a million files; writes docs/performance.md
+	$(BIN)/python -m bench.upkeep --most 1000000 --write
 
 features: setup ## write docs/table-features.md from the code
 	$(BIN)/python -m tests.support.features_page
