@@ -14,7 +14,6 @@ from functools import cache
 from blizzard.execute.runner import Rewriter
 from blizzard.handoff.held_rows import GONE, HELD
 from blizzard.journal.checks import refuse_closed, refuse_half_begun
-from blizzard.journal.fence import append_what_is_found
 from blizzard.journal.quarantine import WaitingFile, may_have
 from blizzard.journal.shared_sources import uris_of
 from blizzard.journal.state import History, read_history
@@ -22,17 +21,20 @@ from blizzard.maintain.bad_lines import without_meant
 from blizzard.maintain.new_content.content import Content
 from blizzard.maintain.replacing import (
     Known,
+    Overtaken,
     TableLog,
     TableNow,
+    append_replacement,
     entries_of_table,
     refuse_collected_since,
     refuse_contested,
     refuse_waiting,
     rewritten_all,
+    tries_again,
 )
 from blizzard.maintain.retracted_sources import Named, keys_of, why_not
 from blizzard.maintain.row_search import RowSearch
-from blizzard.maintain.source_rows import Journals, Meant, RowsFound, find_rows
+from blizzard.maintain.source_rows import Journals, Meant, RowsFound, find_rows, replacements
 from blizzard.model.bad_lines import Meant as MeantLines
 from blizzard.model.locations import sink_location
 from blizzard.model.rewriting import Removal, Rewritten
@@ -154,6 +156,7 @@ def look(
     )
 
 
+@tries_again
 def retract(
     store: Store,
     settings: PipelineSettings,
@@ -212,7 +215,7 @@ def retract(
             _refuse_read_since(store, settings.name, content, now.history)
         return now, entry
 
-    now, entry = append_what_is_found(store, settings.name, look_again)
+    now, entry = append_replacement(store, settings.name, replaced, look_again)
     return Retracted(
         found=now,
         rewritten=rewritten,
@@ -220,33 +223,6 @@ def retract(
         rows=rows,
         entry=None if entry is None else entry.sequence,
         content=content,
-    )
-
-
-def replacements(rows: RowsFound, rewritten: Sequence[Rewritten]) -> tuple[Replacement, ...]:
-    """Return what becomes of each data file that has rows which are taken out. Pure."""
-    gone = [
-        Replacement(
-            old=one.path,
-            old_size=one.size,
-            left_out=one.rows or 0,
-            partition_values=one.partition_values,
-        )
-        for one in rows.whole
-    ]
-    return (
-        *gone,
-        *(
-            Replacement(
-                old=one.old.path,
-                old_size=one.old.size,
-                new=one.new,
-                left_out=one.removed,
-                partition_values={} if one.new else one.old.partition_values,
-            )
-            for one in rewritten
-            if one.removed
-        ),
     )
 
 
@@ -377,14 +353,15 @@ def _bad_lines(files: Sequence[WaitingFile], keys: frozenset[str]) -> Counter[st
 
 def _refuse_overtaken(store: Reader, before: Found, now: Found, entry: Entry) -> None:
     """Raise where what was rewritten is not what is to be replaced any more."""
-    path = store.describe(layout.journal_folder(entry.pipeline))
-    same = (now.last.journal, now.sources) == (before.last.journal, before.sources)
-    same = same and now.table.mapping == before.table.mapping  # No column has another name.
-    if not same or now.rows != before.rows or now.bad_lines != before.bad_lines:
-        raise JournalConflict(
+    was, is_now = (
+        (one.last.journal, one.sources, one.table.mapping, one.rows, one.bad_lines)
+        for one in (before, now)
+    )
+    if was != is_now:
+        raise Overtaken(
             "the rows of these source files were changed by somebody else meanwhile; nothing was "
             "done, try again",
-            path=path,
+            path=store.describe(layout.journal_folder(entry.pipeline)),
         )
     refuse_collected_since(store, before.last.sequence, entry)
 

@@ -18,6 +18,7 @@ from blizzard.maintain.replacing import (
     PromotionWaits,
     Standing,
     TableLog,
+    drop,
     refuse_collected_since,
     refuse_renamed,
     standing_of,
@@ -304,10 +305,4 @@ def _still_there(
 
 
 def _drop(store: Store, merges: Sequence[Merge]) -> None:
-    """Delete files that no entry names; what is left behind `blizzard gc` finds."""
-    for merge in merges:
-        for file in merge.new:
-            try:
-                store.delete(file.filename)
-            except LakeError:
-                return
+    drop(store, (file.filename for merge in merges for file in merge.new))

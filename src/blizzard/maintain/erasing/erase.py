@@ -15,17 +15,19 @@ import numpy as np
 
 from blizzard.config.columns import columns_from
 from blizzard.execute.runner import Rewriter
-from blizzard.journal.fence import append_what_is_found
 from blizzard.journal.state import History
 from blizzard.maintain.replacing import (
+    Overtaken,
     Standing,
     TableLog,
     TableNow,
+    append_replacement,
     refuse_collected_since,
     refuse_contested,
     refuse_renamed,
     rewritten_all,
     standing_of,
+    tries_again,
     waiting_entries,
 )
 from blizzard.model.locations import sink_location
@@ -39,7 +41,7 @@ from lakebed.columns.schema import Schema
 from lakebed.documents.data_file import Run
 from lakebed.documents.entry import Entry
 from lakebed.documents.replacement import Replacement
-from lakebed.errors import JournalConflict, ObjectMissing
+from lakebed.errors import ObjectMissing
 from lakebed.storage.store import Reader, Store
 
 
@@ -152,6 +154,7 @@ def look(
     )
 
 
+@tries_again
 def erase(
     store: Store,
     settings: PipelineSettings,
@@ -195,7 +198,7 @@ def erase(
         _refuse_overtaken(store, found, now, entry)
         return now, entry
 
-    _last, entry = append_what_is_found(store, settings.name, look_again)
+    _last, entry = append_replacement(store, settings.name, replaced, look_again)
     return Erased(found=found, entry=None if entry is None else entry.sequence)
 
 
@@ -252,7 +255,7 @@ def _refuse_overtaken(store: Reader, before: Found, now: Standing, entry: Entry)
     files = now.table.files
     gone = [one.file.path for one in before.files if one.file.path not in files]
     if now.last.journal != before.last.journal or gone:
-        raise JournalConflict(
+        raise Overtaken(
             "data files with these rows were changed by somebody else meanwhile; nothing was done, "
             "try again",
             path=path,
