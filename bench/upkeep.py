@@ -29,6 +29,7 @@ from bench.adoption import FOLDERS, make
 from lakebed.layout import log_version
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
+from lakebed.types import DiscoverBy
 from penguin.model.settings import TableSettings
 from penguin.upkeep.fsck import check
 from penguin.upkeep.order import VacuumOrder
@@ -115,7 +116,9 @@ def measure(what: str, folder: Path) -> Figures:
     """Do one thing to a table, and say what it took."""
     store = Counting(str(folder), StorageOptions())
     store.asked = Counter()
-    order = VacuumOrder(settings=TableSettings(name="bench", table_uri=str(folder)))
+    # Where penguin looks for files in the folders, every version of the log is read, too.
+    settings = TableSettings(name="bench", table_uri=str(folder), discovery=DiscoverBy.JOURNAL)
+    order = VacuumOrder(settings=settings)
     start, ran = time.perf_counter(), _cpu()
     files = 0
     if what == "fsck":
