@@ -17,8 +17,8 @@ ARCHIVE := dist/blizzard-env.tar.gz
 
 .PHONY: help setup java demo check test test-quick test-spark test-stores test-ops browser live-images archive wheel \
   test-wheel test-helm test-spark-versions test-cluster interop bench bench-all bench-growth bench-wide bench-commits \
-  bench-cold bench-adopt bench-live completion features config-schema openapi dashboards commands-page tutorial docs \
-  docs-serve scaling format lock audit-deps sbom clean
+  bench-cold bench-adopt bench-live bench-upkeep completion features config-schema openapi dashboards commands-page \
+  tutorial docs docs-serve scaling format lock audit-deps sbom clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -147,6 +147,9 @@ bench-adopt: setup ## measure the adoption of folders of up to a million files; 
 
 bench-live: setup ## measure what the live page costs; writes docs/live.md
 	$(BIN)/python -m bench.live --write
+
+bench-upkeep: setup ## measure fsck and vacuum of tables of up to a million files; writes docs/performance.md
+	$(BIN)/python -m bench.upkeep --most 1000000 --write
 
 features: setup ## write docs/table-features.md from the code
 	$(BIN)/python -m tests.support.features_page

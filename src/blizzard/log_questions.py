@@ -10,7 +10,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from blizzard.config.columns import columns_from
-from blizzard.handoff.held_rows import Fates
+from blizzard.handoff.held_rows import CameBack, Fates
 from blizzard.handoff.publish import IsCommitted
 from blizzard.handoff.switch import LastCommitted
 from blizzard.inspect.refusal import refusal_of
@@ -63,6 +63,12 @@ def asks_fates(settings: PipelineSettings) -> Fates:
     """Return a function that asks the log what has become of held files."""
     sink = settings.sink
     return lambda names: inline.fates(sink.table_uri, sink.storage_options, names)
+
+
+def asks_came_back(settings: PipelineSettings) -> CameBack:
+    """Return a function that asks the log which files that were given up are in the table again."""
+    sink = settings.sink
+    return lambda names: inline.came_back(sink.table_uri, sink.storage_options, names)
 
 
 def asks_the_log(settings: PipelineSettings) -> Callable[[], bool]:

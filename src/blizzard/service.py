@@ -225,6 +225,9 @@ class Service:
             {name: partial(self._poll, each, told[name], emit) for name, each in pipelines.items()},
             emit,
         )
+        for each in pipelines.values():
+            if isinstance(each.publisher, CommitInline):
+                each.publisher.finish()
         return [
             Result(settings=each.settings, statistics=each.statistics, error=errors.get(name))
             for name, each in pipelines.items()
@@ -310,14 +313,12 @@ class Service:
         handed_off = FollowEntry(asks_for_entry(settings))
         if settings.sink.commit is Commit.PENGUIN:
             return handed_off
-        return CommitInline(
-            inline.committer(
-                self.table_of(settings.name),
-                settings.sink.table_uri,
-                settings.sink.storage_options,
-                emit=emit,
-                clock=self.clock,
-                pipeline=settings.name,
-            ),
-            before=handed_off,
+        commit = inline.committer(
+            self.table_of(settings.name),
+            settings.sink.table_uri,
+            settings.sink.storage_options,
+            emit=emit,
+            clock=self.clock,
+            pipeline=settings.name,
         )
+        return CommitInline(commit, before=handed_off, finish=commit.finish)

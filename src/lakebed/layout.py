@@ -329,6 +329,11 @@ def held_transaction(name: str) -> str:
     return f"{HELD_TRANSACTIONS}{name}"
 
 
+def taken_out_transaction(name: str) -> str:
+    """Name the app transaction that counts how often a file that came back was taken out again."""
+    return f"{OUR_TRANSACTIONS}taken-out/{name}"
+
+
 OUR_TRANSACTIONS = "penguin/"
 """What the app transactions of files that other programs wrote begin with."""
 HELD_TRANSACTIONS = f"{OUR_TRANSACTIONS}held/"

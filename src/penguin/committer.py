@@ -233,12 +233,15 @@ class Committer:
     def _is_overtaken(self, plan: CommitPlan, table: Table) -> bool:
         """Whether one of the files was added or removed since the plan was made.
 
-        A writer other than penguin leaves no transaction; and a file that was added and then
-        rewritten by an OPTIMIZE is no longer in the table, but its rows are.
+        So is a file that came back in whose place others are added. A writer other than penguin
+        leaves no transaction; and a file that was added and then rewritten by an OPTIMIZE is no
+        longer in the table, but its rows are.
         """
         oldest = -1 if plan.table.version is None else plan.table.version
         touched = touched_since(self.store, oldest, table.version)
-        return touched is None or not touched.isdisjoint(add.path for add in plan.adds)
+        if touched is None or not touched.isdisjoint(add.path for add in plan.adds):
+            return True
+        return not plan.stands_for.isdisjoint(map(file_name, touched))
 
     def _version_of(self, token: str, plan: CommitPlan, table: Table) -> int | None:
         """Find the version that carries our token among those since the plan was made."""

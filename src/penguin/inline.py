@@ -15,9 +15,52 @@ from penguin.model.settings import TableSettings
 if TYPE_CHECKING:
     from lakebed.columns.column_mapping import ColumnMapping
     from lakebed.documents.log_version import LogHistory
+    from penguin.catalog.registrar import OpenCatalog
     from penguin.delta.log.search import LogSearch
     from penguin.delta.snapshot import FileFacts, Snapshot
     from penguin.pipeline import TableRun
+
+
+@dataclass(slots=True)
+class InlineCommitter:
+    """Commits what is waiting for a table, and keeps its catalog told, as a penguin would."""
+
+    settings: TableSettings
+    emit: Emit
+    clock: Clock
+    pipeline: str | None
+    open_catalog: "OpenCatalog | None"
+    _run: "TableRun | None" = None
+    """Kept from batch to batch, so that a pipeline that continues is reported."""
+
+    def __call__(self) -> int:
+        """Commit, and return how many commits that took."""
+        from penguin.pipeline import commit_all  # noqa: PLC0415
+
+        if self._run is None:
+            self._run = self._begun()
+        return commit_all(self._run, self.pipeline)
+
+    def finish(self) -> None:
+        """End well: wait for what is under way beside the commits, for some seconds at most."""
+        if self._run is not None:
+            self._run.finish()
+
+    def _begun(self) -> "TableRun":
+        from lakebed.storage.store import Store  # noqa: PLC0415
+        from penguin.catalog.opening import open_catalog  # noqa: PLC0415
+        from penguin.delta.maintenance import beside  # noqa: PLC0415
+        from penguin.pipeline import TableRun  # noqa: PLC0415
+
+        store = Store(self.settings.table_uri, self.settings.storage_options)
+        return TableRun(
+            settings=self.settings,
+            emit=self.emit,
+            clock=self.clock,
+            open_store=lambda: store,
+            open_catalog=self.open_catalog or open_catalog,
+            begin=beside,
+        )
 
 
 def committer(
@@ -28,33 +71,14 @@ def committer(
     emit: Emit,
     clock: Clock,
     pipeline: str | None = None,
-) -> Callable[[], int]:
-    """Return a function that commits what is waiting for a table and returns how many commits.
+    open_catalog: "OpenCatalog | None" = None,
+) -> InlineCommitter:
+    """Return what commits whatever is waiting for a table.
 
     Where `pipeline` is named, errors of the table's other pipelines are reported, not raised.
     """
     settings = table or TableSettings(name=table_uri, table_uri=table_uri, storage_options=options)
-    run: TableRun | None = None
-
-    def commit() -> int:
-        from lakebed.storage.store import Store  # noqa: PLC0415
-        from penguin.delta.maintenance import beside  # noqa: PLC0415
-        from penguin.pipeline import TableRun, commit_all  # noqa: PLC0415
-
-        nonlocal run
-        if run is None:
-            store = Store(settings.table_uri, settings.storage_options)
-            # Kept from batch to batch, so that a pipeline that continues is reported.
-            run = TableRun(
-                settings=settings,
-                emit=emit,
-                clock=clock,
-                open_store=lambda: store,
-                begin=beside,
-            )
-        return commit_all(run, pipeline)
-
-    return commit
+    return InlineCommitter(settings, emit, clock, pipeline, open_catalog)
 
 
 def refused_properties(properties: Mapping[str, str]) -> Mapping[str, str]:
@@ -187,6 +211,18 @@ def fates(uri: str, options: StorageOptions, names: Iterable[str]) -> dict[str, 
     }
 
 
+def came_back(uri: str, options: StorageOptions, names: Iterable[str]) -> dict[str, str]:
+    """Return how files that were given up came into the table again, by their names."""
+    from lakebed.storage.store import Reader  # noqa: PLC0415
+    from penguin.backlog import redo_conflicts  # noqa: PLC0415
+    from penguin.delta.snapshot import look_at  # noqa: PLC0415
+
+    wanted, table = frozenset(names), look_at(uri, options)
+    if table is None or not wanted:
+        return {}
+    return redo_conflicts.came_back(Reader(uri, options), wanted, table.transaction)
+
+
 def named_files(uri: str, options: StorageOptions) -> frozenset[str]:
     """Name every file that a table's log adds or removes; nothing where there is no log.
 
@@ -263,6 +299,7 @@ def files_to_read(uri: str, options: StorageOptions) -> "TableFiles | None":
 
     Raise where the rows of a file are not those of the table.
     """
+    from lakebed.columns.column_mapping import mapping_of  # noqa: PLC0415
     from lakebed.storage.store import Reader, local_path  # noqa: PLC0415
     from penguin.delta.snapshot import LogReader  # noqa: PLC0415
     from penguin.model.errors import TableUnsupported  # noqa: PLC0415
@@ -277,11 +314,9 @@ def files_to_read(uri: str, options: StorageOptions) -> "TableFiles | None":
         raise TableUnsupported(
             "the table has deletion vectors, so rows of its files may be deleted", table=uri
         )
-    if table.facts.configuration.get("delta.columnMapping.mode", "none") != "none":
-        raise TableUnsupported(
-            "the table has column mapping, so its files name the columns otherwise", table=uri
-        )
-    return TableFiles(schema=dict(table.facts.schema), files=table.file_facts())
+    schema = dict(table.facts.schema)
+    mapping = mapping_of(schema, table.facts.configuration)
+    return TableFiles(schema=schema, files=table.file_facts(), mapping=mapping)
 
 
 def versions_of(uri: str, options: StorageOptions, names: Collection[str]) -> dict[str, int]:
@@ -302,4 +337,4 @@ class TableFiles:
     schema: dict[str, Any]
     files: "Mapping[str, FileFacts]"
     mapping: "ColumnMapping | None" = None
-    """How files hold its columns; None where it maps none, or where nobody asked."""
+    """How files hold its columns; None where it maps none."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from lakebed.storage.store import Reader
 from penguin.backlog.look import TableView
-from penguin.backlog.redo_conflicts import given_up
+from penguin.backlog.redo_conflicts import came_back, given_up
 from penguin.delta.unused import is_unused
 from penguin.held import HeldFile, releasable
 from penguin.model.backlog import Stopped, Waiting
@@ -74,6 +74,7 @@ def propose(
         why_not_replaced=(
             view.table.why_not_replaced if view.table is not None else lambda _files: NO_TABLE
         ),
+        came_back=lambda names: came_back(store, names, view.transactions),
         looked=looked,
     )
     joined = join_others(settings, facts, planned.commit, view.others, store, unused=unused)

@@ -7,7 +7,9 @@ import pytest
 from deltalake import DeltaTable
 
 from tests.support import delta_spark as spark
+from tests.support.compactions import crowded
 from tests.support.mapped import DECLARED, MappedLake, row
+from tests.support.promotions import ID
 from tests.support.tables import Penguin
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
@@ -53,6 +55,40 @@ def test_columns_that_spark_renamed_dropped_and_added_are_written(
         assert sorted(map(str, by_deltalake["name"].to_pylist())) == [
             f"n{one}" for one in range(1, 6)
         ]
+
+
+@pytest.mark.parametrize("mode", ["name", "id"])
+def test_rows_are_taken_out_of_columns_that_spark_renamed(tmp_path: Path, mode: str) -> None:
+    """What stays is read by Spark under every name, its own files and ours alike."""
+    fields = {"fields": [ID, {"name": "user", "type": "string"}], "provenance": ["file"]}
+    desk = crowded(tmp_path, fields, files=0)
+    name = f"delta.`{desk.table}`"
+    spark.sql(
+        f"CREATE TABLE {name} (id BIGINT, person STRING, user INT, _file STRING) USING delta "
+        f"TBLPROPERTIES('delta.columnMapping.mode'='{mode}', "
+        "'delta.minReaderVersion'='2','delta.minWriterVersion'='5')"
+    )
+    spark.sql(f"INSERT INTO {name} VALUES (100, 'user-100', 1, NULL), (101, 'user-101', 2, NULL)")
+    spark.sql(f"ALTER TABLE {name} DROP COLUMN user")
+    spark.sql(f"ALTER TABLE {name} RENAME COLUMN person TO user")
+    for number in range(4):
+        rows = [{"id": 2 * number + one, "user": f"user-{2 * number + one}"} for one in (0, 1)]
+        desk.land(f"{number}.ndjson", *rows)
+        desk.ingest()
+    desk.tidy()
+    assert len(desk.active) == 2
+    desk.take_back("1.ndjson")
+    desk.forget("user IN ('user-5', 'user-100')")
+    assert {row["id"]: row["user"] for row in spark.rows(desk.table)} == {
+        number: f"user-{number}" for number in (0, 1, 4, 6, 7, 101)
+    }
+    found = spark.table(desk.table).where("user = 'user-7'").select("id").collect()
+    assert [row["id"] for row in found] == [7]
+    spark.sql(f"UPDATE {name} SET user = 'x' WHERE id = 6")
+    spark.sql(f"OPTIMIZE {name}")
+    assert {row["user"] for row in spark.rows(desk.table) if row["id"] == 6} == {"x"}
+    # The row of Spark's own that was erased is none of the journals'.
+    assert desk.audited().is_balanced
 
 
 def committed(lake: MappedLake, *numbers: int, declared: str = DECLARED, every: int = 100) -> None:

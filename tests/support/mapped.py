@@ -4,9 +4,13 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
+
+import pyarrow.parquet as pq
 
 from blizzard.config import load as blizzard_config
-from lakebed.layout import log_version
+from lakebed.layout import DELTA_LOG, log_version
+from tests.support.desk import Desk
 from tests.support.landing import FIELDS, config
 from tests.support.pipelines import pipeline_of
 from tests.support.runner import InProcessRunner
@@ -60,6 +64,24 @@ COLUMNS = [
     field("pairs", PAIRS, 8),
     field("date", "date", 10),
 ]
+
+
+def added(desk: Desk) -> dict[str, dict[str, Any]]:
+    """Return what the log says of every file that is in the table, by its path."""
+    found: dict[str, dict[str, Any]] = {}
+    for path in sorted((desk.table / DELTA_LOG).glob("*.json")):
+        for action in map(json.loads, path.read_text().splitlines()):
+            if "remove" in action:
+                found.pop(unquote(action["remove"]["path"]), None)
+            elif "add" in action:
+                found[unquote(action["add"]["path"])] = action["add"]
+    return found
+
+
+def in_files(desk: Desk) -> list[tuple[Any, ...]]:
+    """Return the first two columns of all rows, as the files have them under ids 1 and 2."""
+    found = [row for path in added(desk) for row in pq.read_table(desk.table / path).to_pylist()]
+    return sorted((row["col-1"], row["col-2"]) for row in found)
 
 
 NO_MORE: Mapping[str, str] = {}

@@ -118,8 +118,9 @@ def _accept(place: Location, found: Audit, version: int, reason: str, at: dateti
     loss = next((one for one in found.losses if one.version == version), None)
     if loss is None:
         raise NothingToAccept(
-            f"version {version} has no difference of kind rows_removed, or it is accepted already; "
-            "blizzard audit shows which versions have one",
+            f"version {version} has no difference of kind rows_removed, nor one of kind "
+            "file_removed that penguin fsck made, or it is accepted already; blizzard audit shows "
+            "which versions have one",
             path=place.uri,
         )
     accept(Store(place.uri, place.options), loss.accepted(reason, at))

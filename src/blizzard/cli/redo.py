@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from blizzard.cli.output import One, chosen, load, open_reader
-from blizzard.log_questions import asks_fates
+from blizzard.log_questions import asks_came_back, asks_fates
 from blizzard.maintain.redo import Found, Wanted, look
 from blizzard.maintain.redo import redo as append_redo
 from blizzard.model.locations import sink_location
@@ -79,11 +79,12 @@ def _one(
     settings: PipelineSettings, wanted: Wanted | None, *, sure: bool
 ) -> tuple[Found, int | None]:
     place, fates = sink_location(settings), asks_fates(settings)
+    back = asks_came_back(settings)
     try:
         if sure:
             store = Store(place.uri, place.options)
-            return append_redo(store, settings.name, fates, clock=Clock(), wanted=wanted)
-        return look(open_reader(place), settings.name, fates, wanted), None
+            return append_redo(store, settings.name, fates, clock=Clock(), wanted=wanted, back=back)
+        return look(open_reader(place), settings.name, fates, wanted, back), None
     except ObjectMissing:
         return Found(), None  # The table's folder does not exist yet, so nothing is gone from it.
 

@@ -90,7 +90,8 @@ def traced(settings: PipelineSettings, where: str, most: int, *, raw: bool) -> I
         raise ObjectMissing("there is no table yet: nothing was committed", path=store.uri)
     check_columns(predicate, schema)
     partitions = {path: facts.partition_values for path, facts in table.files.items()}
-    rows = list(islice(matching_rows(store, partitions, predicate, schema), most))
+    found = matching_rows(store, partitions, predicate, schema, table.mapping)
+    rows = list(islice(found, most))
     names = {match.file for match in rows}
     named = named_by(store, names)
     versions = inline.versions_of(sink.table_uri, sink.storage_options, names)

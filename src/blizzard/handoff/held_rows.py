@@ -18,6 +18,8 @@ GONE = 2
 
 Fates = Callable[[Iterable[str]], Mapping[str, int | None]]
 """Answers what the Delta log has decided of held files: 0 held, 1 released, 2 gone."""
+CameBack = Callable[[Iterable[str]], Mapping[str, str]]
+"""Answers which files that were given up are in the table again, and how they came there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

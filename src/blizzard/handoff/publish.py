@@ -126,6 +126,8 @@ class CommitInline:
 
     commit: Callable[[], int]
     before: Publisher = field(default_factory=LeaveToPenguin)
+    finish: Callable[[], None] = lambda: None
+    """Waits for what is under way beside the commits."""
 
     def publish(self, store: Store, last: Entry, *, redo: bool) -> HandedOn:
         """Commit every entry that is not committed yet, also those of an earlier run."""

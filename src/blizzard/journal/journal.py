@@ -317,8 +317,13 @@ class Journal:
         return self._write(entry, encode(entry))
 
     def with_attempts(self, record: SourceRecord) -> SourceRecord:
-        """Note how often a file has failed, so that the pause grows each time."""
+        """Note how often a file has failed, so that the pause grows each time.
+
+        Whatever becomes of it, the data files that were given up with its rows stay named.
+        """
         before = self.unfinished.get(record.key)
+        if before is not None:
+            record = replace(record, given_up=before.record.given_up)
         if record.failure is None or before is None or before.record.failure is None:
             return record
         if record.gone:

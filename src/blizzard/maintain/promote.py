@@ -13,15 +13,18 @@ from typing import Any
 from blizzard.config.columns import columns_from, schema_of
 from blizzard.execute.runner import Rewriter
 from blizzard.journal.checks import refuse_closed, refuse_half_begun
-from blizzard.journal.fence import append_what_is_found
 from blizzard.journal.state import read_history
 from blizzard.maintain.replacing import (
+    Overtaken,
     TableLog,
+    append_replacement,
     entries_of_table,
     refuse_collected_since,
     refuse_contested,
+    refuse_renamed,
     refuse_waiting,
     rewritten_all,
+    tries_again,
 )
 from blizzard.model.columns import with_found
 from blizzard.model.json_path import steps
@@ -39,12 +42,13 @@ from blizzard.model.settings import PipelineSettings
 from blizzard.worker.ndjson.decoder import OTHER_FIELDS
 from lakebed import layout
 from lakebed.clock import Clock
+from lakebed.columns.column_mapping import ColumnMapping
 from lakebed.columns.schema import Field, Schema
 from lakebed.config.schema import DeclaredSchema
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
 from lakebed.documents.replacement import Replacement
-from lakebed.errors import JournalConflict, LakeError, ObjectMissing, Whose
+from lakebed.errors import LakeError, ObjectMissing, Whose
 from lakebed.journal import JournalReader
 from lakebed.storage.store import Reader, Store
 from lakebed.types import RESCUED, UnknownFields
@@ -81,6 +85,8 @@ class Found:
     """The columns as the next batch is to know them."""
     table_schema: dict[str, Any]
     """The table's columns with that of the field."""
+    mapping: ColumnMapping | None = None
+    """How files of the table hold its columns; None where it maps none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,9 +136,11 @@ def look(store: Reader, settings: PipelineSettings, wanted: Wanted, log: TableLo
         # Where columns are found, a batch must not find this one with another type.
         columns=known if adds else history.columns,
         table_schema=table_schema,
+        mapping=table.mapping,
     )
 
 
+@tries_again
 def promote(
     store: Store,
     settings: PipelineSettings,
@@ -153,6 +161,7 @@ def promote(
         upload=settings.sink.upload,
         marks={"pipeline": settings.name, "journal": found.last.journal},
         clock=clock,
+        mapping=found.mapping,
     )
     rewritten = rewritten_all(rewriter, found.files, work)
     replaced = tuple(
@@ -165,6 +174,7 @@ def promote(
 
     def look_again() -> tuple[Found, Entry]:
         now = look(store, settings, wanted, log)
+        refuse_renamed(found.mapping, now.mapping, store.uri)
         entry = now.last.successor(
             "promote",
             previous=now.digest,
@@ -177,7 +187,7 @@ def promote(
         _refuse_overtaken(store, found, now, entry)
         return now, entry
 
-    now, entry = append_what_is_found(store, settings.name, look_again)
+    now, entry = append_replacement(store, settings.name, replaced, look_again)
     return Promoted(found=now, rewritten=rewritten, entry=None if entry is None else entry.sequence)
 
 
@@ -303,11 +313,11 @@ def _refuse_overtaken(store: Reader, before: Found, now: Found, entry: Entry) ->
     path = store.describe(layout.journal_folder(entry.pipeline))
     there = {file.path: file.size for file in now.files}
     if now.target != before.target or now.last.journal != before.last.journal:
-        raise JournalConflict(
+        raise Overtaken(
             "the columns changed while files were rewritten; nothing was done, try again", path=path
         )
     if any(there.get(one.old) != one.old_size for one in entry.replaced):
-        raise JournalConflict(
+        raise Overtaken(
             "files of the table were rewritten by somebody else meanwhile; nothing was done, try "
             "again",
             path=path,

@@ -10,7 +10,7 @@ that they can never go in beside the rows that are read again.
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from blizzard.handoff.held_rows import GONE, HELD, Fates, notes
+from blizzard.handoff.held_rows import GONE, HELD, CameBack, Fates, notes
 from blizzard.journal.checks import refuse_closed, refuse_half_begun
 from blizzard.journal.fence import append_what_is_found
 from blizzard.journal.state import History, read_history
@@ -78,7 +78,13 @@ class Found:
         return tuple(unit for unit in self.units if unit.why_not is None)
 
 
-def look(store: Reader, pipeline: str, fates: Fates, wanted: Wanted | None = None) -> Found:
+def look(
+    store: Reader,
+    pipeline: str,
+    fates: Fates,
+    wanted: Wanted | None = None,
+    back: CameBack = lambda _names: {},
+) -> Found:
     """Find the units of a pipeline whose rows are not in the table.
 
     Those that an operator names or, where none is named, those that are held because a file is
@@ -98,6 +104,7 @@ def look(store: Reader, pipeline: str, fates: Fates, wanted: Wanted | None = Non
     instead = [unit.instead for unit in written if unit.instead is not None]
     marks = fates([*(name for unit in written for name in unit.names), *instead])
     chosen = [unit for unit in written if unit.is_meant(marks)]
+    returned = back([name for unit in chosen for name in unit.names if marks.get(name) == GONE])
     lost = bool(missing)
     units = tuple(
         Unit(
@@ -107,6 +114,7 @@ def look(store: Reader, pipeline: str, fates: Fates, wanted: Wanted | None = Non
             sources=unit.sources,
             quarantine=unit.quarantine,
             why_not=_why_not_replaced(unit, marks)
+            or _why_returned(unit, returned)
             or _why_not(store, pipeline, history, unit, marks, lost=lost),
             lost=lost,
         )
@@ -118,12 +126,18 @@ def look(store: Reader, pipeline: str, fates: Fates, wanted: Wanted | None = Non
 
 
 def redo(
-    store: Store, pipeline: str, fates: Fates, *, clock: Clock, wanted: Wanted | None = None
+    store: Store,
+    pipeline: str,
+    fates: Fates,
+    *,
+    clock: Clock,
+    wanted: Wanted | None = None,
+    back: CameBack = lambda _names: {},
 ) -> tuple[Found, int | None]:
     """Append the entry that has the sources read again; return what it says, and its number."""
 
     def look_again() -> tuple[Found, Entry | None]:
-        found = look(store, pipeline, fates, wanted)
+        found = look(store, pipeline, fates, wanted, back)
         if not found.ready or found.last is None:
             return found, None
         return found, _redo_entry(found.last, found.digest, found.ready, clock)
@@ -275,6 +289,14 @@ def _why_not_replaced(written: _Written, marks: Mapping[str, int | None]) -> str
     )
 
 
+def _why_returned(written: _Written, returned: Mapping[str, str]) -> str | None:
+    """Return how files that were given up came into the table again; their rows would double."""
+    how = next((returned[name] for name in written.names if name in returned), None)
+    if how is None or written.given_up_by is not None:
+        return None
+    return f"they are in the table again: {how}"
+
+
 def _why_settled(
     written: _Written, found: set[int | None], committed: int, lost: bool
 ) -> str | None:
@@ -307,6 +329,7 @@ def _redo_entry(
             etag=record.etag,
             failure=_failure(unit),
             redo=True,
+            given_up=unit.files,
         )
         for unit in units
         for record in unit.sources

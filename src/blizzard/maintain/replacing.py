@@ -6,26 +6,39 @@ any attempt that died; from then on penguin does all of it in one version or, wh
 the table any more, nothing.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar, cast
 
+from blizzard.config.columns import columns_from
 from blizzard.execute.runner import Rewriter
 from blizzard.handoff.held_rows import Fates
 from blizzard.journal.checks import refuse_closed, refuse_half_begun
-from blizzard.journal.fence import refuse_collected
+from blizzard.journal.fence import append_what_is_found, refuse_collected
 from blizzard.journal.ingested import SegmentBroken
 from blizzard.journal.state import Before, History, read_history, rebuild
 from blizzard.maintain.references import entries_in
 from blizzard.model.rewriting import ActiveFile, RewriteFailed, Rewriting, Rewritten
 from blizzard.model.settings import PipelineSettings
 from lakebed import layout
+from lakebed.clock import Clock
 from lakebed.columns.column_mapping import ColumnMapping
+from lakebed.columns.schema import Schema
 from lakebed.documents.entry import Entry
+from lakebed.documents.replacement import Replacement
 from lakebed.errors import FilesCollected, JournalConflict, LakeError, ObjectMissing, Whose
 from lakebed.journal import JournalReader
-from lakebed.storage.store import Reader
+from lakebed.storage.store import Reader, Store
 
+P = ParamSpec("P")
+Done = TypeVar("Done")
+Found = TypeVar("Found")
+
+TRIES = 3
+"""How often a command begins that others overtake."""
+WAIT_SECS = 2.0
+MOST_WAITS = 30
 NOUNS = {
     "promote": "promotion",
     "retract": "retraction",
@@ -40,6 +53,10 @@ class PromotionWaits(LakeError):
     code = "promotion_waits"
     whose = Whose.USER
     retryable = True
+
+
+class Overtaken(JournalConflict):
+    """Others have changed, or are about to change, what was rewritten; nothing was done."""
 
 
 class NotRewritten(LakeError):
@@ -60,6 +77,11 @@ class TableNow:
     """Its data files by their names."""
     mapping: ColumnMapping | None = None
     """How files hold its columns; None where it maps none."""
+
+    @property
+    def columns(self) -> Schema:
+        """Return its columns as blizzard declares them; none where they cannot be read."""
+        return columns_from(self.schema) or Schema(())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +105,62 @@ class Standing:
     last: Entry
     history: History
     table: TableNow
+
+
+def tries_again(once: Callable[P, Done]) -> Callable[P, Done]:
+    """Return a command that begins anew where others have changed the files while it ran.
+
+    A compaction lands whenever it likes; nobody has to run a command again for it. What waits for
+    penguin by then is waited for, for a minute. At its very beginning a command waits for nothing.
+    """
+
+    @wraps(once)
+    def tried(*given: P.args, **named: P.kwargs) -> Done:
+        clock = cast("Clock", named["clock"])
+        overtaken = waited = 0
+        while True:
+            try:
+                return once(*given, **named)
+            except Overtaken:
+                overtaken += 1
+                if overtaken == TRIES:
+                    raise
+            except PromotionWaits:
+                if not overtaken or waited == MOST_WAITS:
+                    raise
+                waited += 1
+                clock.sleep(WAIT_SECS)
+
+    return tried
+
+
+def append_replacement(
+    store: Store,
+    pipeline: str,
+    replaced: Sequence[Replacement],
+    look: Callable[[], tuple[Found, Entry]],
+) -> tuple[Found, Entry | None]:
+    """Append the entry that a look calls for; where it cannot be, delete what was written for it.
+
+    A look that finds another replacement waiting was overtaken by it.
+    """
+    try:
+        return append_what_is_found(store, pipeline, look)
+    except (PromotionWaits, JournalConflict) as others:
+        # No entry names what was written: it is garbage, and nobody else's.
+        drop(store, [one.new.filename for one in replaced if one.new is not None])
+        if isinstance(others, JournalConflict):
+            raise
+        raise Overtaken(others.message, pipeline=pipeline) from others
+
+
+def drop(store: Store, paths: Iterable[str]) -> None:
+    """Delete files that no entry names; what is left behind `blizzard gc` finds."""
+    for path in paths:
+        try:
+            store.delete(path)
+        except LakeError:
+            return
 
 
 def standing_of(store: Reader, settings: PipelineSettings, log: TableLog) -> Standing:
@@ -168,6 +246,16 @@ def refuse_contested(entries: Sequence[Entry], files: Sequence[ActiveFile], log:
                 "again",
                 entry=entry.sequence,
             )
+
+
+def refuse_renamed(before: ColumnMapping | None, now: ColumnMapping | None, table: str) -> None:
+    """Raise where files were written anew by other names of columns than the table has by now."""
+    if before is not None and before != now:
+        raise Overtaken(
+            "columns of the table were renamed, added or dropped meanwhile; nothing was done, try "
+            "again",
+            table=table,
+        )
 
 
 def refuse_collected_since(store: Reader, last: int, entry: Entry) -> None:

@@ -11,11 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
-from blizzard.config.columns import columns_from
 from blizzard.execute.runner import Rewriter
 from blizzard.handoff.held_rows import GONE, HELD
 from blizzard.journal.checks import refuse_closed, refuse_half_begun
-from blizzard.journal.fence import append_what_is_found
 from blizzard.journal.quarantine import WaitingFile, may_have
 from blizzard.journal.shared_sources import uris_of
 from blizzard.journal.state import History, read_history
@@ -23,24 +21,26 @@ from blizzard.maintain.bad_lines import without_meant
 from blizzard.maintain.new_content.content import Content
 from blizzard.maintain.replacing import (
     Known,
+    Overtaken,
     TableLog,
     TableNow,
+    append_replacement,
     entries_of_table,
     refuse_collected_since,
     refuse_contested,
     refuse_waiting,
     rewritten_all,
+    tries_again,
 )
 from blizzard.maintain.retracted_sources import Named, keys_of, why_not
 from blizzard.maintain.row_search import RowSearch
-from blizzard.maintain.source_rows import Journals, Meant, RowsFound, find_rows
+from blizzard.maintain.source_rows import Journals, Meant, RowsFound, find_rows, replacements
 from blizzard.model.bad_lines import Meant as MeantLines
 from blizzard.model.locations import sink_location
 from blizzard.model.rewriting import Removal, Rewritten
 from blizzard.model.settings import PipelineSettings
 from lakebed import layout
 from lakebed.clock import Clock
-from lakebed.columns.schema import Schema
 from lakebed.documents.entry import Entry
 from lakebed.documents.replacement import Replacement
 from lakebed.documents.source_record import SourceRecord
@@ -141,7 +141,7 @@ def look(
         aside=_aside(journals, last, committed, fates, settings.sink.committer),
     )
     _refuse_untold(rows)
-    rows = (search or RowSearch(store))(rows, meant, columns_from(table.schema) or Schema(()))
+    rows = (search or RowSearch(store))(rows, meant, table)
     others = [entry for entry in journals.replacing if entry.pipeline != pipeline]
     refuse_contested(others, rows.files, log)
     lines = MeantLines(sources=meant.keys)
@@ -156,6 +156,7 @@ def look(
     )
 
 
+@tries_again
 def retract(
     store: Store,
     settings: PipelineSettings,
@@ -178,7 +179,8 @@ def retract(
         upload=settings.sink.upload,
         marks={"pipeline": settings.name, "journal": found.last.journal},
         clock=clock,
-        columns=columns_from(found.table.schema) or Schema(()),
+        columns=found.table.columns,
+        mapping=found.table.mapping,
     )
     rewritten = rewritten_all(rewriter, (*found.rows.mixed, *found.rows.unnamed), work)
     replaced = replacements(found.rows, rewritten)
@@ -213,7 +215,7 @@ def retract(
             _refuse_read_since(store, settings.name, content, now.history)
         return now, entry
 
-    now, entry = append_what_is_found(store, settings.name, look_again)
+    now, entry = append_replacement(store, settings.name, replaced, look_again)
     return Retracted(
         found=now,
         rewritten=rewritten,
@@ -221,33 +223,6 @@ def retract(
         rows=rows,
         entry=None if entry is None else entry.sequence,
         content=content,
-    )
-
-
-def replacements(rows: RowsFound, rewritten: Sequence[Rewritten]) -> tuple[Replacement, ...]:
-    """Return what becomes of each data file that has rows which are taken out. Pure."""
-    gone = [
-        Replacement(
-            old=one.path,
-            old_size=one.size,
-            left_out=one.rows or 0,
-            partition_values=one.partition_values,
-        )
-        for one in rows.whole
-    ]
-    return (
-        *gone,
-        *(
-            Replacement(
-                old=one.old.path,
-                old_size=one.old.size,
-                new=one.new,
-                left_out=one.removed,
-                partition_values={} if one.new else one.old.partition_values,
-            )
-            for one in rewritten
-            if one.removed
-        ),
     )
 
 
@@ -378,13 +353,15 @@ def _bad_lines(files: Sequence[WaitingFile], keys: frozenset[str]) -> Counter[st
 
 def _refuse_overtaken(store: Reader, before: Found, now: Found, entry: Entry) -> None:
     """Raise where what was rewritten is not what is to be replaced any more."""
-    path = store.describe(layout.journal_folder(entry.pipeline))
-    same = (now.last.journal, now.sources) == (before.last.journal, before.sources)
-    if not same or now.rows != before.rows or now.bad_lines != before.bad_lines:
-        raise JournalConflict(
+    was, is_now = (
+        (one.last.journal, one.sources, one.table.mapping, one.rows, one.bad_lines)
+        for one in (before, now)
+    )
+    if was != is_now:
+        raise Overtaken(
             "the rows of these source files were changed by somebody else meanwhile; nothing was "
             "done, try again",
-            path=path,
+            path=store.describe(layout.journal_folder(entry.pipeline)),
         )
     refuse_collected_since(store, before.last.sequence, entry)
 

@@ -3,10 +3,10 @@
 from collections import Counter
 from dataclasses import replace
 
+from blizzard.maintain.replacing import TableNow
 from blizzard.maintain.source_rows import Meant, RowsFound
 from blizzard.model.rewriting import ActiveFile, RowsWhere
 from blizzard.worker.find_rows import rows_in
-from lakebed.columns.schema import Schema
 from lakebed.storage.store import Reader
 
 Said = dict[str, int]
@@ -23,10 +23,10 @@ class RowSearch:
         self._store = store
         self._said: dict[str, Said] = {}
 
-    def __call__(self, rows: RowsFound, meant: Meant, columns: Schema) -> RowsFound:
+    def __call__(self, rows: RowsFound, meant: Meant, table: TableNow) -> RowsFound:
         """Return the rows, those counted that only a column tells; files without any left out."""
         said = {
-            file.path: self._in(file, file.without, columns)
+            file.path: self._in(file, file.without, table)
             for file in (*rows.mixed, *rows.unnamed)
             if isinstance(file.without, RowsWhere)
         }
@@ -37,8 +37,15 @@ class RowSearch:
         unnamed = tuple(file for file in rows.unnamed if said[file.path])
         return replace(rows, unnamed=unnamed, counted=dict(counted))
 
-    def _in(self, file: ActiveFile, where: RowsWhere, columns: Schema) -> Said:
+    def _in(self, file: ActiveFile, where: RowsWhere, table: TableNow) -> Said:
         if file.path not in self._said:
-            found = rows_in(self._store, file.path, file.partition_values, where.predicate, columns)
+            found = rows_in(
+                self._store,
+                file.path,
+                file.partition_values,
+                where.predicate,
+                table.columns,
+                table.mapping,
+            )
             self._said[file.path] = {} if found is None else dict(found.by_column)
         return self._said[file.path]

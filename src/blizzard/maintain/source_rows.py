@@ -6,13 +6,14 @@ source files were in such a file, only a column of the rows themselves tells the
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from blizzard.model.predicate import Combined, Comparison, Operator
-from blizzard.model.rewriting import ActiveFile, RowRanges, RowsWhere
+from blizzard.model.rewriting import ActiveFile, Rewritten, RowRanges, RowsWhere
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
+from lakebed.documents.replacement import Replacement
 from lakebed.layout import TablePath, file_name
 from lakebed.types import Provenance
 
@@ -317,3 +318,30 @@ def _unnamed(journals: Journals, active: Mapping[str, ActiveFile]) -> list[Activ
 
 def _partition(values: Mapping[str, str | None]) -> frozenset[tuple[str, str | None]]:
     return frozenset((name, value or None) for name, value in values.items())
+
+
+def replacements(rows: RowsFound, rewritten: Sequence[Rewritten]) -> tuple[Replacement, ...]:
+    """Return what becomes of each data file that has rows which are taken out. Pure."""
+    gone = [
+        Replacement(
+            old=one.path,
+            old_size=one.size,
+            left_out=one.rows or 0,
+            partition_values=one.partition_values,
+        )
+        for one in rows.whole
+    ]
+    return (
+        *gone,
+        *(
+            Replacement(
+                old=one.old.path,
+                old_size=one.old.size,
+                new=one.new,
+                left_out=one.removed,
+                partition_values={} if one.new else one.old.partition_values,
+            )
+            for one in rewritten
+            if one.removed
+        ),
+    )

@@ -159,6 +159,8 @@ class Rewriting:
     marks: Mapping[str, str]
     """What every footer carries: the pipeline and the journal's id."""
     clock: Clock
+    mapping: ColumnMapping | None = None
+    """How files of the table hold its columns; None where it maps none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,8 +197,6 @@ class Merging(Rewriting):
     """The columns of the table: files have those that were there when they were written."""
     row_group_size: int
     """Arrow bytes."""
-    mapping: ColumnMapping | None = None
-    """How files of the table hold its columns; None where it maps none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 
 from blizzard.model.predicate import Predicate, PredicateInvalid, columns_in
 from blizzard.worker.matching import Bounds, Columns, matches, may_match
-from blizzard.worker.plain_types import plain_type, read_group
+from blizzard.worker.plain_types import TableFile, plain_type
+from lakebed.columns.column_mapping import ColumnMapping
 from lakebed.columns.field_path import FieldPath, format_path
 from lakebed.columns.schema import Schema
 from lakebed.errors import ObjectMissing
@@ -39,7 +40,7 @@ class Match:
 class FoundInGroup:
     """The rows of one row group for which a condition holds."""
 
-    file: pq.ParquetFile
+    file: TableFile
     group: int
     start: int
     """The place of the first row of the group in the data file, from 0."""
@@ -101,14 +102,15 @@ def matching_rows(
     files: Mapping[str, Mapping[str, str | None]],
     predicate: Predicate,
     schema: Schema,
+    mapping: ColumnMapping | None = None,
 ) -> Iterator[Match]:
     """Yield the rows of data files for which a condition holds, in the order of the files.
 
     `files` has the partition values of each file.
     """
     for path in sorted(files):
-        for found in matching_groups(store, path, files[path], predicate, schema):
-            whole = read_group(found.file, found.group).take(list(found.places)).to_pylist()
+        for found in matching_groups(store, path, files[path], predicate, schema, mapping):
+            whole = found.file.read(found.group).take(list(found.places)).to_pylist()
             for place, values in zip(found.places, whole, strict=True):
                 yield Match(file=path, row=found.start + place, values={**files[path], **values})
 
@@ -119,18 +121,23 @@ def matching_groups(
     partition: Mapping[str, str | None],
     predicate: Predicate,
     schema: Schema,
+    mapping: ColumnMapping | None = None,
 ) -> Iterator[FoundInGroup]:
-    """Yield the row groups of a data file with rows for which a condition holds."""
+    """Yield the row groups of a data file with rows for which a condition holds.
+
+    `mapping` says how files of the table hold its columns, where it maps them.
+    """
     kinds = {one.name: one.arrow_type() for one in schema.fields}
     asked = {column[0] for column in columns_in(predicate)}
     opened: Any = _RandomAccess(store, path)  # pyarrow's stubs want more of it than pyarrow
-    with pq.ParquetFile(opened) as file:
-        there = set(file.schema_arrow.names)
+    with pq.ParquetFile(opened) as parquet:
+        file = TableFile(parquet, mapping)
+        there = set(file.names)
         start = 0
-        for group in range(file.num_row_groups):
-            rows = file.metadata.row_group(group).num_rows
+        for group in range(parquet.num_row_groups):
+            rows = parquet.metadata.row_group(group).num_rows
             if may_match(predicate, _Bounds(file, group)):
-                some = read_group(file, group, asked & there)
+                some = file.read(group, asked & there)
                 found = matches(predicate, Columns(some, rows, partition, kinds))
                 places: list[Any] = pc.indices_nonzero(found).to_pylist()
                 if places:
@@ -142,21 +149,22 @@ def matching_groups(
 class _Bounds:
     """What the footer of a data file says of the columns in one row group."""
 
-    file: pq.ParquetFile
+    file: TableFile
     group: int
 
     def __call__(self, path: FieldPath) -> Bounds | None:
         if len(path) > 1:
             return None
-        place = self.file.schema_arrow.get_field_index(path[0])
-        group = self.file.metadata.row_group(self.group)
+        parquet = self.file.file
+        place = parquet.schema_arrow.get_field_index(self.file.in_file(path[0]))
+        group = parquet.metadata.row_group(self.group)
         # Columns after a nested one have other places in the file than in the schema.
-        if place < 0 or group.num_columns != len(self.file.schema_arrow):
+        if place < 0 or group.num_columns != len(parquet.schema_arrow):
             return None
         known: Any = group.column(place).statistics
         if known is None or not known.has_min_max:
             return None
-        kind = plain_type(self.file.schema_arrow.field(place).type)
+        kind = plain_type(parquet.schema_arrow.field(place).type)
         return Bounds(kind, known.min, known.max)
 
 
@@ -178,16 +186,17 @@ def rows_in(
     partition: Mapping[str, str | None],
     predicate: Predicate,
     schema: Schema,
+    mapping: ColumnMapping | None = None,
 ) -> RowsInFile | None:
     """Return the rows of a data file for which a condition holds; None where it holds for none."""
     rows = 0
     places: list[int] = []
     said: Counter[str] = Counter()
-    for found in matching_groups(store, path, partition, predicate, schema):
-        rows = found.file.metadata.num_rows
+    for found in matching_groups(store, path, partition, predicate, schema, mapping):
+        rows = found.file.file.metadata.num_rows
         places += [found.start + place for place in found.places]
-        if FILE in found.file.schema_arrow.names:
-            column = read_group(found.file, found.group, [FILE])[FILE]
+        if FILE in found.file.names:
+            column = found.file.read(found.group, [FILE])[FILE]
             names: Any = column.take(list(found.places))
             said.update(name for name in names.to_pylist() if name is not None)
     if not places:

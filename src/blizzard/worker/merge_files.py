@@ -26,9 +26,8 @@ from blizzard.model.rewriting import (
     MergeOutcome,
     Merging,
 )
-from blizzard.worker.output.mapped import physical_schema
 from blizzard.worker.output.upload import Uploads
-from blizzard.worker.plain_types import plain_schema, read_group
+from blizzard.worker.plain_types import TableFile, plain_schema
 from blizzard.worker.record import failure_of
 from blizzard.worker.rewrite import closed_file, downloaded, write_groups
 from lakebed.columns.field_ids import with_field_ids
@@ -60,19 +59,19 @@ def _merged(
     with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="fetch") as pool:
         list(pool.map(lambda old, path: downloaded(old, store, path), group.files, paths))
     counts = [_rows(old, path) for old, path in zip(group.files, paths, strict=True)]
-    schema = common_schema([pq.read_schema(path) for path in paths], work)
+    schema = common_schema([_schema(path, work) for path in paths], work)
     if group.sorted_by:
         parts = _sorted(paths, schema, group, work)
     else:
-        parts = iter([(sum(counts), _in_order(paths, schema, work.row_group_size))])
+        parts = iter([(sum(counts), _in_order(paths, schema, work))])
     found: list[FinishedFile] = []
     values = group.files[0].partition_values
     with Uploads(store, work.upload, pause=work.clock.sleep) as uploads:
         for rows, tables in parts:
             name = work.clock.fresh_id()
             path = folder / f"{name}.parquet"
-            write_groups(path, tables, work)
-            closed = closed_file(name, path, rows)
+            names = write_groups(path, tables, work)
+            closed = closed_file(name, path, rows, names)
             handed_in = uploads.hand_in(
                 closed, partition_values=values, unit="compact", source_file=None
             )
@@ -88,6 +87,11 @@ def _rows(old: ActiveFile, path: Path) -> int:
         # Where its rows came from would be said of others.
         raise AssertionError("a file has another number of rows than the journal says")
     return rows
+
+
+def _schema(path: Path, work: Merging) -> pa.Schema:
+    with pq.ParquetFile(path) as file:
+        return TableFile(file, work.mapping).schema
 
 
 def common_schema(schemas: Sequence[pa.Schema], work: Merging) -> pa.Schema:
@@ -108,8 +112,8 @@ def common_schema(schemas: Sequence[pa.Schema], work: Merging) -> pa.Schema:
             for name in names
         ]
     )
-    # Readers that go by ids find a column under the id that the table has for it.
-    return with_field_ids(found) if work.mapping is None else physical_schema(found, work.mapping)
+    # Where the table maps its columns, they get its ids with the names that it has in files.
+    return with_field_ids(found) if work.mapping is None else found
 
 
 def _fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -123,28 +127,32 @@ def _fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _in_order(paths: Sequence[Path], schema: pa.Schema, limit: int) -> Iterator[pa.Table]:
+def _in_order(paths: Sequence[Path], schema: pa.Schema, work: Merging) -> Iterator[pa.Table]:
     """Yield the rows of files one after the other, as row groups of a usual size."""
     waiting: list[pa.Table] = []
     size = 0
-    for _first, table in _tables(paths, schema):
+    for _first, table in _tables(paths, schema, work):
         waiting.append(table)
         size += table.nbytes
-        if size >= limit:
+        if size >= work.row_group_size:
             yield pa.concat_tables(waiting)
             waiting, size = [], 0
     if waiting:
         yield pa.concat_tables(waiting)
 
 
-def _tables(paths: Sequence[Path], schema: pa.Schema) -> Iterator[tuple[int, pa.Table]]:
+def _tables(
+    paths: Sequence[Path], schema: pa.Schema, work: Merging
+) -> Iterator[tuple[int, pa.Table]]:
     """Yield row group after row group of all files, each with the place of its first row."""
     first = 0
     for path in paths:
         with pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
-            here = [name for name in schema.names if name in file.schema_arrow.names]
+            opened = TableFile(file, work.mapping)
+            there = opened.names
+            here = [name for name in schema.names if name in there]
             for index in range(file.num_row_groups):
-                table = read_group(file, index, here) if here else None
+                table = opened.read(index, here) if here else None
                 rows = file.metadata.row_group(index).num_rows
                 if table is None:
                     table = pa.table({name: pa.nulls(rows) for name in schema.names})
@@ -162,23 +170,23 @@ def _sorted(
     rows = sum(old.rows or 0 for old in group.files)
     order = np.arange(rows)
     if names:
-        whole = pa.concat_tables([table for _first, table in _tables(paths, keys)])
+        whole = pa.concat_tables([table for _first, table in _tables(paths, keys, work)])
         by: Any = [(name, "ascending") for name in names]
         order = np.asarray(pc.sort_indices(whole, sort_keys=by).to_numpy())
     each = math.ceil(rows / group.outputs)
     limit = max(1, work.row_group_size // SORTED_GROUPS)
     for start in range(0, rows, each):
         chosen = order[start : start + each]
-        yield len(chosen), _picked(paths, schema, chosen, limit)
+        yield len(chosen), _picked(_tables(paths, schema, work), chosen, limit)
 
 
 def _picked(
-    paths: Sequence[Path], schema: pa.Schema, chosen: npt.NDArray[Any], limit: int
+    tables: Iterator[tuple[int, pa.Table]], chosen: npt.NDArray[Any], limit: int
 ) -> Iterator[pa.Table]:
     """Yield the rows at some places of all files, in the order of these places."""
     places = np.sort(chosen)
     parts = []
-    for first, table in _tables(paths, schema):
+    for first, table in tables:
         begin, end = np.searchsorted(places, [first, first + table.num_rows])
         if begin < end:
             parts.append(table.take(places[begin:end] - first))

@@ -1,14 +1,19 @@
 """Rows of data files in plain types, whoever wrote them.
 
 Other writers note in a footer that texts are views, or large ones. Arrow reads them as that, and
-cannot take, compare or count them as it does plain ones.
+cannot take, compare or count them as it does plain ones. A table that maps its columns has other
+names for them in its files; here they have those that people see.
 """
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from blizzard.worker.output.mapped import as_people_see, logical_schema
+from lakebed.columns.column_mapping import ColumnMapping, path_in_files
 
 
 def read_group(
@@ -18,6 +23,38 @@ def read_group(
     chosen = None if columns is None else sorted(columns)
     table = file.read_row_group(group, columns=chosen)
     return table.cast(plain_schema(table.schema))
+
+
+@dataclass(frozen=True, slots=True)
+class TableFile:
+    """An open data file of a table: its columns in plain types, under the names that people see."""
+
+    file: pq.ParquetFile
+    mapping: ColumnMapping | None = None
+    """How files of the table hold its columns; None where it maps none."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Return its columns, those left out that were dropped from the table."""
+        found = plain_schema(self.file.schema_arrow)
+        return found if self.mapping is None else logical_schema(found, self.mapping)
+
+    @property
+    def names(self) -> list[str]:
+        """Name its columns."""
+        return self.schema.names
+
+    def in_file(self, name: str) -> str:
+        """Return what the file calls a column."""
+        return path_in_files((name,), self.mapping)[0]
+
+    def read(self, group: int, columns: Collection[str] | None = None) -> pa.Table:
+        """Return the rows of one row group, or some columns of them."""
+        if self.mapping is None:
+            return read_group(self.file, group, columns)
+        wanted = self.names if columns is None else columns
+        table = read_group(self.file, group, [*map(self.in_file, wanted)])
+        return as_people_see(table, self.mapping)
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:

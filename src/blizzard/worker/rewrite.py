@@ -5,7 +5,7 @@ row groups, of which one at a time is in memory.
 """
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -26,9 +26,10 @@ from blizzard.model.rewriting import (
 )
 from blizzard.worker.fill import Filling
 from blizzard.worker.leave_out import LeavingOut
+from blizzard.worker.output.mapped import as_in_files, logical_paths
 from blizzard.worker.output.parquet import PARQUET_CODEC, repeating_columns
 from blizzard.worker.output.upload import Uploads
-from blizzard.worker.plain_types import read_group
+from blizzard.worker.plain_types import TableFile
 from blizzard.worker.record import failure_of
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.parquet_footer import statistics
@@ -52,7 +53,7 @@ def rewrite_file(old: ActiveFile, work: Rewriting, store: Store) -> RewriteOutco
 class _Change(Protocol):
     """What is done to the rows of one file."""
 
-    def may_change(self, file: pq.ParquetFile) -> bool:
+    def may_change(self, file: TableFile) -> bool:
         """Whether the file can have a row that changes."""
 
     def change(self, table: pa.Table) -> pa.Table:
@@ -70,14 +71,16 @@ def _rewritten(old: ActiveFile, work: Rewriting, store: Store, folder: Path) -> 
     local = downloaded(old, store, folder / "old.parquet")
     name = work.clock.fresh_id()
     path = folder / f"{name}.parquet"
-    with pq.ParquetFile(local, coerce_int96_timestamp_unit="us") as file:
+    with pq.ParquetFile(local, coerce_int96_timestamp_unit="us") as opened:
+        file = TableFile(opened, work.mapping)
         if not change.may_change(file):
             return change.outcome(None)
-        write_groups(path, (change.change(group) for group in _row_groups(file)), work)
-        rows = change.rows_left(file.metadata.num_rows)
+        groups = map(file.read, range(opened.num_row_groups))
+        names = write_groups(path, map(change.change, groups), work)
+        rows = change.rows_left(opened.metadata.num_rows)
     if not rows:
         return change.outcome(None)
-    closed = closed_file(name, path, rows)
+    closed = closed_file(name, path, rows, names)
     with Uploads(store, work.upload, pause=work.clock.sleep) as uploads:
         new = uploads.hand_in(
             closed, partition_values=old.partition_values, unit="rewrite", source_file=None
@@ -102,8 +105,8 @@ class _Filled:
     old: ActiveFile
     filling: Filling
 
-    def may_change(self, file: pq.ParquetFile) -> bool:
-        return RESCUED in file.schema_arrow.names
+    def may_change(self, file: TableFile) -> bool:
+        return RESCUED in file.names
 
     def change(self, table: pa.Table) -> pa.Table:
         return self.filling.fill(table)
@@ -122,7 +125,7 @@ class _Without:
     old: ActiveFile
     leaving: LeavingOut
 
-    def may_change(self, _file: pq.ParquetFile) -> bool:
+    def may_change(self, _file: TableFile) -> bool:
         return True
 
     def change(self, table: pa.Table) -> pa.Table:
@@ -145,8 +148,11 @@ class _Without:
         return rows - self.leaving.removed if self.leaving.removed else 0
 
 
-def closed_file(name: UUID, path: Path, rows: int) -> ClosedFile:
-    """Return a file that was written, as it is on the disk; raise if it has other rows."""
+def closed_file(name: UUID, path: Path, rows: int, names: Mapping[str, str]) -> ClosedFile:
+    """Return a file that was written, as it is on the disk; raise if it has other rows.
+
+    `names` has what people call its columns, by what the file calls them, where that differs.
+    """
     # The footer is read back from the disk: what counts is what is there, not what was meant.
     metadata = pq.read_metadata(path)
     if metadata.num_rows != rows:
@@ -157,7 +163,9 @@ def closed_file(name: UUID, path: Path, rows: int) -> ClosedFile:
         size=path.stat().st_size,
         rows=rows,
         sources=(),
-        statistics=statistics(metadata),
+        statistics={
+            names.get(column, column): known for column, known in statistics(metadata).items()
+        },
     )
 
 
@@ -177,16 +185,18 @@ def downloaded(old: ActiveFile, store: Store, target: Path) -> Path:
     return target
 
 
-def _row_groups(file: pq.ParquetFile) -> Iterator[pa.Table]:
-    return (read_group(file, index) for index in range(file.num_row_groups))
+def write_groups(path: Path, groups: Iterator[pa.Table], work: Rewriting) -> dict[str, str]:
+    """Write rows to the local disk, each table as a row group, under the names that files have.
 
-
-def write_groups(path: Path, groups: Iterator[pa.Table], work: Rewriting) -> None:
-    """Write rows to the local disk, each table as a row group."""
+    Return what people call the columns, by what the file calls them, where that differs.
+    """
     writer: pq.ParquetWriter | None = None
+    names: dict[str, str] = {}
     try:
-        for table in groups:
+        for group in groups:
+            table = group if work.mapping is None else as_in_files(group, work.mapping)
             if writer is None:
+                names = {} if work.mapping is None else logical_paths(group.schema, work.mapping)
                 writer = pq.ParquetWriter(
                     path,
                     table.schema,
@@ -203,3 +213,4 @@ def write_groups(path: Path, groups: Iterator[pa.Table], work: Rewriting) -> Non
     finally:
         if writer is not None:
             writer.close()
+    return names

@@ -104,6 +104,15 @@ class Entry:
         return (*self.files, *replaced, *(new for one in self.merged for new in one.new))
 
     @property
+    def stands_for(self) -> frozenset[str]:
+        """Name the data files in whose place its rows come, or will come: none may be in the table.
+
+        A `redo` entry gives them up, and a batch that reads their sources again repeats them.
+        """
+        read = (record for record in self.readings if record.failure is None)
+        return frozenset((*self.redone, *(name for record in read for name in record.given_up)))
+
+    @property
     def replaces(self) -> bool:
         """Whether it takes data files of the table out, or puts others in their place."""
         return bool(self.replaced or self.merged)

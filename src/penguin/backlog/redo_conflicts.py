@@ -5,6 +5,9 @@ committed that entry the mark in the log still says that they are held, and whoe
 may want it released. Its rows would then be in the table twice, so a file that a waiting entry
 gives up is not released. Should both have been ordered in the very same moment, the file is in the
 table, and the entry stops its pipeline: the file is contested until somebody discards it.
+
+So is a file that was given up and has come back: a RESTORE puts files into the table whatever the
+marks of them say. It is looked for until the rows that come in its place are committed.
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,9 +19,15 @@ from lakebed.documents.entry import Entry
 from lakebed.documents.pending_meta import EntryName, entry_named_by
 from lakebed.errors import DocumentUnreadable, LakeError, Whose
 from lakebed.journal import JournalReader
-from lakebed.layout import DISCARDED, file_name, held_transaction, journal_transaction
+from lakebed.layout import (
+    DISCARDED,
+    file_name,
+    held_transaction,
+    journal_transaction,
+    taken_out_transaction,
+)
 from lakebed.storage.store import Reader
-from penguin.delta.snapshot import Snapshot
+from penguin.delta.snapshot import LogReader, Snapshot
 from penguin.held import HeldFile, read_held
 from penguin.model.backlog import Transactions
 from penguin.model.commit import HeldState
@@ -117,10 +126,12 @@ def _of_pipeline(
     by: dict[str, EntryName] = {}
     states: dict[str, HeldState | None] = {}
     for entry in _waiting(store, pipeline, journal, transactions):
-        for name in entry.redone:
+        names = entry.stands_for
+        back = came_back(store, names, transactions) if names else {}
+        for name in names:
             mark = transactions(held_transaction(name))
-            if mark not in (HeldState.HELD, HeldState.GONE):
-                by[name] = EntryName(pipeline, journal, entry.sequence)
+            if name in back or mark not in (HeldState.HELD, HeldState.GONE):
+                by.setdefault(name, EntryName(pipeline, journal, entry.sequence))
                 states[name] = None if mark is None else HeldState(mark)
     for sequence in range(1, max((one.sequence for one in by.values()), default=0)):
         named = reader.entry(sequence)
@@ -128,6 +139,28 @@ def _of_pipeline(
             name = file_name(file.filename)
             if name in by:
                 yield ContestedFile(file=file, state=states[name], by=by[name])
+
+
+def came_back(store: Reader, names: frozenset[str], transactions: Transactions) -> dict[str, str]:
+    """Return how rows of files that were given up came into the table again, by the files' names.
+
+    A file that was rewritten since is not in the table any more, but its rows may be. Where
+    somebody has said since that they were deleted, they are not looked for.
+    """
+    from penguin.delta.log.search import LogSearch, Standing  # noqa: PLC0415 - it loads Arrow
+
+    found: dict[str, str] = {}
+    search = LogSearch(store, LogReader(store).look)
+    for name, told in sorted(search.named(names).items()):
+        match told.standing:
+            case Standing.IN_TABLE:
+                found[name] = "it is in the table" if told.added is None else told.added.words
+            case Standing.REMOVED if told.may_have_moved and not transactions(
+                taken_out_transaction(name)
+            ):
+                by = "" if told.removed is None else f": {told.removed.words}"
+                found[name] = f"it was rewritten{by}"
+    return found
 
 
 def why_not_taken_out(one: ContestedFile, table: Snapshot) -> str | None:

@@ -77,6 +77,13 @@ def fsck(
             help="Also take out files whose rows blizzard redo cannot read again, and name them.",
         ),
     ] = False,
+    rows_back: Annotated[
+        bool,
+        typer.Option(
+            "--rows-back",
+            help="Also take out files with deleted rows, which blizzard redo reads again.",
+        ),
+    ] = False,
     even_all: Annotated[
         bool, typer.Option("--all", help="Repair even if none of the files is there.")
     ] = False,
@@ -87,8 +94,9 @@ def fsck(
 
     Exits with 0 if all are there, 1 if not, and 2 if it cannot be told.
     """
-    if (with_unit or rows_lost or even_all or sure) and not repair:
-        sys.stderr.write("error: --with-unit, --rows-lost, --all and --yes belong to --repair\n")
+    if (with_unit or rows_lost or rows_back or even_all or sure) and not repair:
+        options_of = "--with-unit, --rows-lost, --rows-back, --all and --yes"
+        sys.stderr.write(f"error: {options_of} belong to --repair\n")
         raise typer.Exit(USAGE)
     tables = options.tables(files, folders)
     from penguin.upkeep.fsck import check  # noqa: PLC0415
@@ -105,7 +113,9 @@ def fsck(
             if store is None or read_table(store) is None:
                 rows.append(FsckRow(table=table.name, table_uri=table.table_uri))
                 continue
-            order = RepairOrder(with_unit=with_unit, rows_lost=rows_lost, even_all=even_all)
+            order = RepairOrder(
+                with_unit=with_unit, rows_lost=rows_lost, rows_back=rows_back, even_all=even_all
+            )
             if not repair:
                 found = Repaired(checked=check(store))
             else:
@@ -174,12 +184,20 @@ def _remedy(one: "Damaged") -> str:
             "takes it out only with --rows-lost, since blizzard redo cannot read again what a "
             f"{one.origin.kind} entry wrote"
         )
+    if one.origin.part_read:
+        return (
+            "restore it from a backup, or from a version of the bucket; penguin fsck --repair "
+            f"takes it out only with --rows-lost, since {one.origin.part_read[0]} was read over "
+            "several batches, and blizzard redo reads a source file only as a whole"
+        )
     unit = " --with-unit" if one.origin.others else ""
+    again = "" if one.action.deletion_vector is None else " --rows-back"
     name = one.path.rpartition("/")[2].removesuffix(".parquet")
-    return (
-        f"restore it from a backup; if that is not possible, penguin fsck --repair{unit} --yes, "
-        f"then blizzard redo --held {name} --yes"
+    told = (
+        f"restore it from a backup; if that is not possible, penguin fsck --repair{unit}{again} "
+        f"--yes, then blizzard redo --held {name} --yes"
     )
+    return f"{told}; its deleted rows come back, so delete them again" if again else told
 
 
 def _show_fsck(row: FsckRow) -> None:

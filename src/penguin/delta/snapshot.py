@@ -27,7 +27,6 @@ from penguin.delta.writer_features import (
     unsafe_properties,
     unsafe_protocol,
 )
-from penguin.model.delta_types import holds_columns_otherwise
 from penguin.model.errors import CommitFailed, TableUnreadable, TableUnsupported
 from penguin.model.table import DeltaSchema, TableFacts
 from penguin.model.table_features import DELETION_VECTORS, ROW_TRACKING, is_on
@@ -161,11 +160,6 @@ class Snapshot:
             return (
                 "the table tracks its rows, and rows that stay must keep the ids that they have: "
                 "use Spark's DELETE or OPTIMIZE on this table"
-            )
-        if holds_columns_otherwise(self.facts):
-            return (
-                "the table calls its columns otherwise in its files (column mapping): use Spark's "
-                "DELETE or OPTIMIZE on this table"
             )
         return None
 

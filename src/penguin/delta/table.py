@@ -27,6 +27,7 @@ from penguin.delta.snapshot import LogReader, Snapshot, has_log
 from penguin.delta.version import Action, Pairs
 from penguin.delta.writer_features import APPEND_ONLY, unsafe_properties
 from penguin.model.commit import Add
+from penguin.model.delta_types import names_in_log
 from penguin.model.errors import CommitFailed, TableExists, TableUnreadable, TableUnsupported
 from penguin.model.table import TableFacts
 from penguin.model.table_features import (
@@ -144,6 +145,7 @@ class Table(Snapshot):
         gone = [file.filename for file in files if file.filename not in written]
         if gone:
             raise CommitFailed("it is not in the table", file=gone[0], table=self._store.uri)
+        names = names_in_log(self.facts)
         removes: list[Action] = [
             {
                 "remove": {
@@ -152,7 +154,8 @@ class Table(Snapshot):
                     "dataChange": not rearranges,
                     "extendedFileMetadata": True,
                     "partitionValues": {
-                        key: value or None for key, value in file.partition_values.items()
+                        names.get(key, key): value or None
+                        for key, value in file.partition_values.items()
                     },
                     "size": file.size,
                 }

@@ -22,6 +22,8 @@ ROWS_DOMAIN = "delta.rowTracking"
 LAST_ROW_ID = "rowIdHighWaterMark"
 HAS_TIMESTAMPS = "delta.enableInCommitTimestamps"
 
+REPAIR = "FSCK"
+"""The operation of a version that takes missing files out."""
 WRITER = f"penguin {version_of('blizzard-penguin')}"
 
 Pairs = tuple[tuple[str, int], ...]
@@ -97,7 +99,7 @@ def repair(
     at: datetime,
 ) -> bytes:
     """Write the version after one that takes out files which are gone, as FSCK does."""
-    told = _commit_info(known, "FSCK", metadata, at)
+    told = _commit_info(known, REPAIR, metadata, at)
     return encoded([told, *removes, *_txns(transactions)])
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any
 
-from lakebed.columns.column_mapping import PHYSICAL_NAME, mapping_of, mode_of
+from lakebed.columns.column_mapping import PHYSICAL_NAME, mode_of
 from lakebed.columns.schema import DELTA
 from lakebed.types import FieldType
 from penguin.model.table import DeltaField, DeltaSchema, TableFacts
@@ -58,14 +58,6 @@ def names_in_log(table: TableFacts) -> dict[str, str]:
     if mode_of(table.configuration) == "none":
         return {}
     return {name: name_in_files(one) for name, one in by_name(table.schema).items()}
-
-
-def holds_columns_otherwise(table: TableFacts) -> bool:
-    """Whether files of a table have to hold columns under other names, or by the table's ids."""
-    columns = mapping_of(table.schema, table.configuration) or {}
-    return mode_of(table.configuration) == "id" or any(
-        path[-1] != one.name for path, one in columns.items()
-    )
 
 
 def why_no_table(schema: DeltaSchema) -> str | None:

@@ -51,8 +51,7 @@ FEATURES = (
         name="columnMapping",
         note=(
             "blizzard writes files under the names and ids that the table has for its columns. "
-            "Columns are added, renamed and dropped with Spark. Files are taken out only in mode "
-            "`name`, while every column has its own name in the files."
+            "Columns are added, renamed and dropped with Spark."
         ),
     ),
     TableFeature(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from lakebed.errors import LakeError, Whose
-from lakebed.layout import held_meta
+from lakebed.layout import held_meta, taken_out_transaction
 from penguin.backlog.journals import read_pipelines
 from penguin.backlog.pending_metas import delete_metas
 from penguin.backlog.redo_conflicts import (
@@ -22,7 +22,7 @@ from penguin.committer import Superseded
 from penguin.delta.table import Table
 from penguin.delta.unused import is_unused
 from penguin.held import HeldFile, HeldFiles, keep_in_mind, read_held, releasable, sort_out
-from penguin.model.commit import CommitPlan, HeldState
+from penguin.model.commit import CommitPlan, HeldState, TransactionUpdate
 from penguin.model.errors import CommitFailed
 from penguin.model.table import Changes
 from penguin.operate.table_operation import TableOperation
@@ -128,14 +128,16 @@ class HeldFileOperations(TableOperation):
                         table=self.settings.table_uri,
                     )
             out[:] = disputed.values()
+            back = [one for one in out if one.state is HeldState.GONE]
             marks: dict[str, HeldState | None] = dict.fromkeys(names & known, HeldState.HELD)
             return CommitPlan(
                 table=table.facts,
                 after=table.facts,
                 changes=Changes(),
                 adds=(),
-                discarded=marks | {one.name: one.state for one in disputed.values()},
+                discarded=marks | {one.name: one.state for one in out if one not in back},
                 removes=tuple(removes),
+                moved=tuple(_taken_out_again(one.name, table) for one in out),
             )
 
         _, version, held = self._settle(plan, before=self._note_discarded)
@@ -179,6 +181,13 @@ class HeldFileOperations(TableOperation):
             f"the table changed {LOOKS} times while it was looked at; try again",
             table=self.settings.table_uri,
         )
+
+
+def _taken_out_again(name: str, table: Table) -> TransactionUpdate:
+    """Return the transaction that counts how often a file was taken out by order."""
+    app_id = taken_out_transaction(name)
+    before = table.transaction(app_id)
+    return TransactionUpdate(app_id=app_id, before=before, after=(before or 0) + 1)
 
 
 def _choose(held: tuple[HeldFile, ...], names: frozenset[str] | None) -> tuple[HeldFile, ...]:

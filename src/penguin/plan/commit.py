@@ -39,6 +39,7 @@ from penguin.plan.checks import (
     check_replaced,
     partition_fields,
 )
+from penguin.plan.mapping import reasons_against_rewritten
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +60,8 @@ class Rules:
     """What a table becomes for an entry that it refuses, if no row was ever written to it."""
     why_not_replaced: Callable[[frozenset[str]], str | None] = lambda _files: None
     """Why files of the table cannot be replaced; None where they can."""
+    came_back: Callable[[frozenset[str]], Mapping[str, str]] = lambda _names: {}
+    """How rows of files that were given up came back into the table, by the files' names."""
 
 
 def plan_commit(
@@ -156,7 +159,7 @@ class _Draft:
         after = self.after or table
         check_books(ready)
         check_names(ready, self.adds)
-        given_up = _given_up(ready, self.rules.held_state)
+        given_up = _given_up(ready, self.rules)
         if entry.replaces:
             self._replace(ready, table, after)
             return
@@ -214,7 +217,7 @@ class _Draft:
         decision: Decision = Fits()
         if entry.kind == "promote" or entry.files:
             decision = self.rules.decide(after, _with_all_columns(entry, after))
-        reasons = self._reasons_against(entry, decision)
+        reasons = self._reasons_against(entry, decision, after)
         if not reasons:
             changes = Changes()
             if isinstance(decision, Evolves):
@@ -244,10 +247,14 @@ class _Draft:
         self.table = table
         self.taken.setdefault(entry.pipeline, []).append(ready)
 
-    def _reasons_against(self, entry: Entry, decision: Decision) -> tuple[str, ...]:
+    def _reasons_against(
+        self, entry: Entry, decision: Decision, after: TableFacts
+    ) -> tuple[str, ...]:
         """Return why the files of an entry cannot go, or be replaced."""
         if isinstance(decision, Refused):
             return decision.reasons
+        if named := tuple(reasons_against_rewritten(after, entry.table_schema)):
+            return named
         lacking = [file for file in entry.data_files if file.filename in self.lacking]
         if lacking:
             return tuple(f"{file.filename}: {self.lacking[file.filename]}" for file in lacking)
@@ -318,6 +325,9 @@ class _Draft:
             holds=tuple(self.holds),
             released=tuple(self.released),
             discarded=dict(self.discarded),
+            stands_for=frozenset().union(
+                *(one.entry.stands_for for taken in self.taken.values() for one in taken)
+            ),
             replaces=self.replaces,
             removes=tuple(self.removes.values()),
             left_out=self.left_out,
@@ -339,14 +349,22 @@ def _with_all_columns(entry: Entry, table: TableFacts) -> Entry:
     return replace(entry, table_schema={**entry.table_schema, "fields": fields})
 
 
-def _given_up(
-    ready: ReadyEntry, held_state: Callable[[str], int | None]
-) -> dict[str, HeldState | None]:
+def _given_up(ready: ReadyEntry, rules: Rules) -> dict[str, HeldState | None]:
     """Name the held files that an entry gives up, because their sources are read again.
 
-    One that was released in the meantime is in the table; its rows would be added a second time.
+    One that was released in the meantime, or came back, is in the table; its rows would be added a
+    second time.
     """
-    states = {name: held_state(name) for name in ready.entry.redone}
+    names = ready.entry.stands_for
+    states = {name: rules.held_state(name) for name in sorted(names)}
+    for name, how in (rules.came_back(names) if names else {}).items():
+        raise FileReleased(
+            f"entry {ready.entry.sequence} has the sources of {name} read again, but the rows of "
+            f"that file are in the table again: {how}. `penguin discard {name} --yes` takes them "
+            "out, and the entry can be committed; or restore the table to a version in which "
+            "they are not",
+            path=ready.path,
+        )
     for name, state in states.items():
         if state not in (HeldState.HELD, HeldState.GONE):
             raise FileReleased(

@@ -3,7 +3,7 @@
 What the plan names is looked at once more, and planned again without what is not there.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from lakebed.documents.data_file import FinishedFile
@@ -46,6 +46,7 @@ def draft_commit(
     asked: bool = False,
     unused: Callable[[], bool] = lambda: False,
     why_not_replaced: Callable[[frozenset[str]], str | None] = lambda _files: NO_TABLE,
+    came_back: Callable[[frozenset[str]], Mapping[str, str]] = lambda _names: {},
     looked: Callable[[int, int], None] = lambda _done, _files: None,
 ) -> Planned:
     """Plan the next commit of files that are all there.
@@ -53,6 +54,7 @@ def draft_commit(
     With `asked` an operator wants what was set aside to go in, also where that changes the schema.
     `unused` says whether no row was ever written to the table: the first files say what it is then.
     `why_not_replaced` says why files of the table cannot be replaced; None where they can.
+    `came_back` says how rows of files that were given up came into the table again.
     """
     rules = Rules(
         decide=lambda table, entry: decide(table, entry, settings),
@@ -66,6 +68,7 @@ def draft_commit(
             table, entry.table_schema, entry.partition_columns, settings, unused
         ),
         why_not_replaced=why_not_replaced,
+        came_back=came_back,
     )
     lacking: dict[str, str] = {}
     waiting: tuple[Waiting, ...] = ()

@@ -6,7 +6,8 @@ which: in the metadata of the schema's fields, as Delta writes it.
 
 from collections.abc import Iterator
 
-from lakebed.columns.column_mapping import COLUMN_ID, mode_of
+from lakebed.columns.column_mapping import COLUMN_ID, mapping_of, mode_of
+from lakebed.columns.field_path import format_path
 from penguin.model.delta_types import DeltaType, by_name, kind_of, name_in_files
 from penguin.model.table import Changes, DeltaField, DeltaSchema, TableFacts
 from penguin.model.table_features import (
@@ -42,6 +43,23 @@ def reasons_against_names(table: TableFacts, entry: DeltaSchema) -> Iterator[str
         what = "names" if mode == "name" else "names or ids"
         yield (
             f"the files hold {', '.join(others)} under other {what} than the table does: {WAY_OUT}"
+        )
+
+
+def reasons_against_rewritten(table: TableFacts, entry: DeltaSchema) -> Iterator[str]:
+    """Yield why files do not take the place of others: columns have other names since.
+
+    Their statistics go by the names that people saw when they were written.
+    """
+    now = mapping_of(table.schema, table.configuration)
+    if now is None:
+        return
+    then = mapping_of(entry, table.configuration) or {}
+    others = sorted(format_path(path) for path, one in then.items() if now.get(path) != one)
+    if others:
+        yield (
+            f"columns were renamed or dropped since the files were written: {', '.join(others)}; "
+            "run it again"
         )
 
 

@@ -48,6 +48,9 @@ class Origin:
     rows: int
     others: tuple[str, ...]
     """The other files of its work unit, which stand or fall with it."""
+    part_read: tuple[str, ...] = ()
+    """Source files of its work unit that were read over several batches: none of those reads can
+    be made again by itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,6 +199,7 @@ def _with_origins(store: Reader, damaged: list[Damaged]) -> Iterator[Damaged]:
                 sources=file.source_files,
                 rows=file.record_count,
                 others=tuple(_others(entry, file.filename, file.unit)),
+                part_read=tuple(_part_read(entry, file.unit)),
             )
             for file in entry.data_files
             if file.filename in wanted
@@ -211,6 +215,15 @@ def _others(entry: Entry, filename: str, unit: str) -> Iterable[str]:
         file.filename
         for file in entry.data_files
         if file.unit == unit and file.filename != filename
+    )
+
+
+def _part_read(entry: Entry, unit: str) -> Iterable[str]:
+    return (
+        record.key
+        for record in entry.readings
+        if record.unit == unit and record.failure is None
+        if record.skipped or not record.complete
     )
 
 

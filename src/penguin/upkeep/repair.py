@@ -11,15 +11,16 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from lakebed.clock import Clock
+from lakebed.documents.accepted import Accepted, encode_accepted
 from lakebed.errors import LakeError, Whose
-from lakebed.layout import file_name, held_transaction
+from lakebed.layout import accepted, file_name, held_transaction
 from lakebed.storage.store import Store
 from penguin.delta.log.file_actions import FileAction
 from penguin.delta.table import Log
-from penguin.delta.version import Action, milliseconds
+from penguin.delta.version import REPAIR, WRITER, Action, milliseconds
 from penguin.model.commit import HeldState
 from penguin.model.errors import CommitFailed, TableUnreadable
-from penguin.upkeep.fsck import Checked, Damaged, active_files, check
+from penguin.upkeep.fsck import Checked, Damaged, Origin, active_files, check
 from penguin.upkeep.log_needs import whole_tail
 
 TRIES = 5
@@ -46,8 +47,8 @@ class Repaired:
     marked: tuple[str, ...] = ()
     """The names, without folders, of files of blizzard's whose sources may be read again."""
     lost: tuple[Damaged, ...] = ()
-    """Those whose rows `blizzard redo` cannot read again. The log does not say that they are given
-    up, so `blizzard audit` reports each of them."""
+    """Those whose rows `blizzard redo` cannot read again. The loss is written down beside the
+    table as accepted, which `blizzard audit` shows."""
     version: int | None = None
     """The version that says so; None where nothing was written."""
 
@@ -59,6 +60,8 @@ class RepairOrder:
     clock: Clock = field(default_factory=Clock)
     with_unit: bool = False
     """Whether the other files of a missing file's work unit are taken out, too."""
+    rows_back: bool = False
+    """Whether files are taken out whose deleted rows would be read again, too."""
     rows_lost: bool = False
     """Whether files are taken out whose rows cannot be read again by `blizzard redo`."""
     even_all: bool = False
@@ -72,6 +75,8 @@ class RepairOrder:
         lost = [one for one in found.missing if not is_read_again(one)]
         if not self.rows_lost:
             refuse_rewritten(lost, store.uri)
+        if not self.rows_back:
+            refuse_deleted_rows(found.missing, lost, store.uri)
         ours = [one for one in found.missing if one.origin is not None and one not in lost]
         gone = {one.path: one.action for one in found.missing}
         wanted = {path for one in ours for path in _others(one)} - gone.keys()
@@ -112,10 +117,30 @@ class RepairOrder:
                 )
             except CommitFailed:
                 continue  # The log says whether it was made.
-            return replace(planned, version=table.version + 1)
+            done = replace(planned, version=table.version + 1)
+            self._accept(store, done)
+            return done
         raise CommitFailed(
             f"the table changed {TRIES} times while it was looked at; try again", table=store.uri
         )
+
+    def _accept(self, store: Store, done: Repaired) -> None:
+        """Write down that the rows are lost by order: the books balance, and show it.
+
+        Where this was not to be, `blizzard audit --accept` does the same.
+        """
+        if not done.lost or done.version is None:
+            return
+        document = Accepted(
+            version=done.version,
+            operation=REPAIR,
+            writer=WRITER,
+            rows=sum(one.origin.rows for one in done.lost if one.origin is not None),
+            files=tuple(sorted(one.path for one in done.lost)),
+            reason="penguin fsck --repair --rows-lost",
+            created=self.clock.now().isoformat(),
+        )
+        store.create(accepted(done.version), encode_accepted(document))
 
     def _refuse_nothing_left(self, found: Checked, store: Store) -> None:
         if found.files > MANY and len(found.missing) == found.files and not self.even_all:
@@ -158,25 +183,48 @@ class RepairOrder:
 
 def is_read_again(one: Damaged) -> bool:
     """Whether rows of a file can be read again by `blizzard redo`, or are none of blizzard's."""
-    return one.origin is None or one.origin.kind == READ_AGAIN
+    if one.origin is None:
+        return True
+    return one.origin.kind == READ_AGAIN and not one.origin.part_read
+
+
+def refuse_deleted_rows(missing: tuple[Damaged, ...], lost: list[Damaged], table: str) -> None:
+    """Raise where rows that were deleted in place would be in the table again. Pure."""
+    back = [
+        one.path
+        for one in missing
+        if one.origin is not None and one not in lost and one.action.deletion_vector is not None
+    ]
+    if back:
+        more = f" and {len(back) - FEW} more" if len(back) > FEW else ""
+        raise RepairRefused(
+            f"rows of {', '.join(back[:FEW])}{more} were deleted, by a deletion vector: blizzard "
+            f"redo reads the sources as a whole, and those rows would be in the table again; "
+            f"{PUT_BACK}, or add --rows-back, and delete them once more after the redo",
+            table=table,
+        )
 
 
 def refuse_rewritten(lost: list[Damaged], table: str) -> None:
     """Raise where a missing file has rows that `blizzard redo` cannot read again. Pure."""
-    names = [
-        f"{one.path} ({one.origin.kind}, entry {one.origin.entry} of {one.origin.pipeline})"
-        for one in lost
-        if one.origin is not None
-    ]
+    names = [f"{one.path} ({why_lost(one.origin)})" for one in lost if one.origin is not None]
     if names:
         more = f" and {len(names) - FEW} more" if len(names) > FEW else ""
         raise RepairRefused(
-            f"not written by a batch, but by an entry of another kind: {', '.join(names[:FEW])}"
-            f"{more}. blizzard redo cannot read such rows again, so taking them out would lose "
-            f"them; {PUT_BACK}. If that is not possible, --rows-lost takes them out all the same "
-            "and names the source files that have rows in them",
+            f"blizzard redo cannot read these rows again: {', '.join(names[:FEW])}{more}. Taking "
+            f"them out would lose them; {PUT_BACK}. If that is not possible, --rows-lost takes "
+            "them out all the same and names the source files that have rows in them",
             table=table,
         )
+
+
+def why_lost(origin: Origin) -> str:
+    """Return why `blizzard redo` does not read the rows of a file again. Pure."""
+    entry = f"entry {origin.entry} of {origin.pipeline}"
+    if origin.kind != READ_AGAIN:
+        return f"{origin.kind}, {entry}: not written by a batch"
+    more = f" and {len(origin.part_read) - 1} more" if len(origin.part_read) > 1 else ""
+    return f"{entry}: {origin.part_read[0]}{more} was read over several batches"
 
 
 def _refused_alone(

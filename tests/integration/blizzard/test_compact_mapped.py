@@ -1,5 +1,6 @@
 """Small files of tables that map their columns: put together under the same names, or refused."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -7,15 +8,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakebed.columns.field_ids import FIELD_ID
-from penguin.model.errors import TableUnsupported
-from tests.support.builders import entries
 from tests.support.compactions import Crowded, crowded
 from tests.support.erasures import USER
-from tests.support.mapped import field, make_mapped
+from tests.support.mapped import added, field, in_files, make_mapped
 from tests.support.promotions import ID
 from tests.support.tables import TableDirectory
 
 DECLARED = {"fields": [{**ID, "nullable": False}, USER]}
+WITH_FILE = {**DECLARED, "provenance": ["file"]}
 DATED = {"prefix_template": "date=%Y-%m-%d"}
 SAME = [
     field("id", "long", 1, "id"),
@@ -23,12 +23,23 @@ SAME = [
     field("date", "date", 10, "date"),
 ]
 """Columns that have their own names in files."""
+LISTED = {"delta.dataSkippingStatsColumns": "id,user"}
+OTHERS = [
+    field("id", "long", 1),
+    field("user", "string", 2),
+    field("_file", "string", 3),
+    field("date", "date", 10),
+]
 
 
-def mapped(folder: Path, mode: str, fields: list[dict[str, Any]]) -> Crowded:
+def mapped(
+    folder: Path, mode: str, fields: list[dict[str, Any]], *, by: tuple[str, ...] = ()
+) -> Crowded:
     """Return a table of another engine's with four small files of blizzard's."""
-    desk = crowded(folder, DECLARED, files=0, partition_by=DATED)
-    make_mapped(TableDirectory(desk.table), mode, fields)
+    declared = WITH_FILE if len(fields) > len(SAME) else DECLARED
+    compact = {"cluster_by": [*by]} if by else {}
+    desk = crowded(folder, declared, files=0, partition_by=DATED, compact=compact)
+    make_mapped(TableDirectory(desk.table), mode, fields, LISTED)
     for number in range(4):
         desk.land(f"date=2024-01-01/{number}.ndjson", {"id": number, "user": f"user-{number}"})
         desk.ingest()
@@ -36,21 +47,27 @@ def mapped(folder: Path, mode: str, fields: list[dict[str, Any]]) -> Crowded:
 
 
 @pytest.mark.parametrize("mode", ["name", "id"])
-def test_a_table_that_calls_its_columns_otherwise_is_refused_before_anything_is_written(
-    tmp_path, mode
-):
-    fields = [field("id", "long", 1), field("user", "string", 2), field("date", "date", 10)]
-    desk = mapped(tmp_path, mode, fields)
-    assert len(desk.active) == 4
-    before = {path for path in desk.table.rglob("*") if path.is_file()}
-    with pytest.raises(TableUnsupported, match="column mapping"):
-        desk.compact()
-    for arguments in (("compact", "--dry-run"), ("compact", "--yes")):
-        refused = desk.cli(*arguments)
-        assert refused.exit_code != 0
-        assert "column mapping" in refused.output
-    assert {path for path in desk.table.rglob("*") if path.is_file()} == before
-    assert [one.kind for one in entries(desk.table)] == ["open", *["batch"] * 4]
+@pytest.mark.parametrize("cluster_by", [(), ("user",)])
+def test_columns_that_have_other_names_in_files_keep_them(tmp_path, mode, cluster_by):
+    desk = mapped(tmp_path, mode, OTHERS, by=cluster_by)
+    before = in_files(desk)
+    assert desk.tidy().failed == ()
+    (path,) = desk.active
+    assert in_files(desk) == before
+    schema = pq.read_schema(desk.table / path)
+    assert [(one.name, one.metadata) for one in schema] == [
+        ("col-1", {FIELD_ID: b"1"}),
+        ("col-2", {FIELD_ID: b"2"}),
+        ("col-3", {FIELD_ID: b"3"}),
+    ]
+    add = added(desk)[path]
+    assert json.loads(add["stats"])["minValues"]["col-2"] == "user-0"
+    assert add["partitionValues"] == {"col-10": "2024-01-01"}
+    assert desk.audited().is_balanced
+    # What comes after it is written as before.
+    desk.land("date=2024-01-01/later.ndjson", {"id": 9, "user": "x"})
+    desk.ingest()
+    assert len(in_files(desk)) == 5
 
 
 def test_where_names_are_the_same_new_files_have_the_ids_of_the_table(tmp_path):

@@ -6,9 +6,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakebed.types import Evolution
-from penguin.delta.table import Log
 from tests.support.mapped import COLUMNS, DECLARED, MappedLake, field, make_mapped, row
-from tests.support.tables import Penguin, opened
+from tests.support.tables import Penguin
 
 LISTED = {"delta.dataSkippingStatsColumns": "id,name,who"}
 MODES = ["name", "id"]
@@ -101,11 +100,6 @@ def test_a_column_that_the_table_lacks_is_added_with_spark_and_its_files_wait(la
     lake.write()
     penguin = Penguin(lake.table, options={"evolution": Evolution.MERGE}).drain()
     assert "change its columns with Spark" in penguin.why()
-
-
-def test_no_file_of_such_a_table_is_taken_out(lake):
-    make_mapped(lake.table, "name")
-    assert "column mapping" in str(opened(Log(lake.table.store)).why_no_removal())
 
 
 def test_values_without_a_column_stay_readable(lake):

@@ -15,6 +15,7 @@ from lakebed.columns.schema import Field, Schema
 from lakebed.storage.options import StorageOptions
 from lakebed.telemetry.events import Event
 from lakebed.types import CatalogType, FieldType
+from penguin import inline
 from penguin.catalog.catalog import register, state_in
 from penguin.catalog.glue import GlueCatalog
 from penguin.catalog.opening import open_catalog
@@ -245,3 +246,23 @@ def test_a_catalog_that_fails_changes_nothing_for_commits(
     assert len(tried) == 2
     assert described(glue)["Name"] == "events"
     assert isinstance(events[-1], TableRegistered)
+
+
+def test_commits_of_blizzard_itself_register_the_table(
+    tmp_path: Path, glue: Any, settings: CatalogSettings
+) -> None:
+    """`sink.commit: inline`: the catalog is told beside the commits, and waited for at the end."""
+    table = TableDirectory(tmp_path / "table")
+    table.journal().batch(rows_of(1))
+    events: list[Event] = []
+    commit = inline.committer(
+        table.settings(catalog=settings),
+        str(table.root),
+        StorageOptions(),
+        emit=events.append,
+        clock=Clock(),
+    )
+    assert commit() == 1
+    commit.finish()
+    assert described(glue)["Name"] == "events"
+    assert [one.changed for one in events if isinstance(one, TableRegistered)] == [True]

@@ -175,14 +175,16 @@ def _commit(
     around: Surroundings,
 ) -> None:
     """Commit the entry, as a batch of this pipeline would: no penguin is expected to."""
-    inline.committer(
+    committer = inline.committer(
         tables_of(loaded, files, folders)(settings.name),
         settings.sink.table_uri,
         settings.sink.storage_options,
         emit=log_events(LogLevel.WARN, LogFormat.TEXT),
         clock=around.clock,
         pipeline=settings.name,
-    )()
+    )
+    committer()
+    committer.finish()
 
 
 def _show_plan(

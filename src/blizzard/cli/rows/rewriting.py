@@ -93,14 +93,16 @@ def renews(clock: Clock) -> RenewOf:
 
 def commit(settings: PipelineSettings, table: TableSettings | None, around: Surroundings) -> None:
     """Commit the entry, as a batch of this pipeline would: no penguin is expected to."""
-    inline.committer(
+    committer = inline.committer(
         table,
         settings.sink.table_uri,
         settings.sink.storage_options,
         emit=log_events(LogLevel.WARN, LogFormat.TEXT),
         clock=around.clock,
         pipeline=settings.name,
-    )()
+    )
+    committer()
+    committer.finish()
 
 
 def table_log(settings: PipelineSettings, table: TableSettings | None = None) -> TableLog:

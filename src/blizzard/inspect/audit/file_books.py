@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from blizzard.inspect.audit.findings import Amount, Difference, Kind, Place, Places
+from blizzard.inspect.audit.findings import Amount, Difference, Kind, Loss, Place, Places
 from blizzard.inspect.audit.journal_books import JournalBooks
-from blizzard.inspect.audit.log_books import BEFORE, Active, LogBooks
+from blizzard.inspect.audit.log_books import BEFORE, REPAIR, Active, LogBooks
 from blizzard.inspect.audit.shapes import disagreements, why_not_held
 from blizzard.inspect.audit.successors import Successors
 from lakebed.documents.data_file import FinishedFile
@@ -71,8 +71,12 @@ class FileBooks:
 
     def finish(self) -> Iterator[Difference]:
         """Yield what no single entry tells: files that nothing names, rows that nobody removed."""
+        accepted_losses = self._accepted_losses()
         for path, (pipeline, sequence, rows) in self._taken_out.items():
             version = self.log.removed[path]
+            if version in accepted_losses:
+                self.places.put(Place.GIVEN_UP, rows)
+                continue
             self.places.put(Place.NOWHERE, rows)
             yield Difference(
                 kind=Kind.FILE_REMOVED,
@@ -104,6 +108,27 @@ class FileBooks:
             )
         yield from self._successors.differences(self.log.active)
         yield from self._unnamed()
+
+    def _accepted_losses(self) -> set[int]:
+        """Return the repairs whose loss of rows was accepted; name the others as to be accepted."""
+        files: dict[int, list[str]] = {}
+        for path in self._taken_out:
+            files.setdefault(self.log.removed[path], []).append(path)
+        found = set()
+        for version in files.keys() & self.log.repairs.keys():
+            loss = Loss(
+                version=version,
+                operation=REPAIR,
+                writer=self.log.repairs[version],
+                rows=sum(self._taken_out[path][2] for path in files[version]),
+                files=tuple(sorted(files[version])),
+            )
+            if loss.is_accepted_by(self.log.accepted.get(version)):
+                found.add(version)
+            else:
+                self.log.losses.append(loss)
+        self.log.applied |= found
+        return found
 
     def unknown(self) -> Amount:
         """Count the files that versions before the history added, and that nothing names."""

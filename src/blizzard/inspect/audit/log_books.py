@@ -20,6 +20,7 @@ from lakebed.layout import digest_transaction, journal_transaction
 from lakebed.units import plural
 
 RESTORE = "RESTORE"
+REPAIR = "FSCK"
 BEFORE = -1
 """Stands for a version that is no longer in the log."""
 
@@ -74,6 +75,8 @@ class LogBooks:
     settled: dict[JournalName, list[Settled]] = field(default_factory=dict)
     ours: dict[int, str] = field(default_factory=dict)
     """What each version of penguin's settles that adds or removes files, in words."""
+    repairs: dict[int, str | None] = field(default_factory=dict)
+    """The versions by which penguin took missing files out, with what it calls itself there."""
     adoptions: set[int] = field(default_factory=set)
     """The versions that made a table of files that were there already."""
     others: list[OtherCommit] = field(default_factory=list)
@@ -164,6 +167,8 @@ class LogBooks:
             self.settled.setdefault(journal, []).append(
                 Settled(found.version, one.first, one.last, digest, one.forgotten)
             )
+        if found.operation == REPAIR:
+            self.repairs[found.version] = found.writer
         if found.adopts:
             self.adoptions.add(found.version)
         if found.adds or found.removes:

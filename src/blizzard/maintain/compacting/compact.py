@@ -18,7 +18,9 @@ from blizzard.maintain.replacing import (
     PromotionWaits,
     Standing,
     TableLog,
+    drop,
     refuse_collected_since,
+    refuse_renamed,
     standing_of,
     waiting_entries,
 )
@@ -166,6 +168,7 @@ def compact(
     def look_again() -> tuple[tuple[Merge, ...], Entry | None]:
         nonlocal left
         now = standing_of(store, settings, log)
+        refuse_renamed(standing.table.mapping, now.table.mapping, store.uri)
         left = _still_there(merges, now, waiting_entries(store, log), standing.last.journal)
         if not left:
             return left, None
@@ -302,10 +305,4 @@ def _still_there(
 
 
 def _drop(store: Store, merges: Sequence[Merge]) -> None:
-    """Delete files that no entry names; what is left behind `blizzard gc` finds."""
-    for merge in merges:
-        for file in merge.new:
-            try:
-                store.delete(file.filename)
-            except LakeError:
-                return
+    drop(store, (file.filename for merge in merges for file in merge.new))

@@ -15,16 +15,19 @@ import numpy as np
 
 from blizzard.config.columns import columns_from
 from blizzard.execute.runner import Rewriter
-from blizzard.journal.fence import append_what_is_found
 from blizzard.journal.state import History
 from blizzard.maintain.replacing import (
+    Overtaken,
     Standing,
     TableLog,
     TableNow,
+    append_replacement,
     refuse_collected_since,
     refuse_contested,
+    refuse_renamed,
     rewritten_all,
     standing_of,
+    tries_again,
     waiting_entries,
 )
 from blizzard.model.locations import sink_location
@@ -38,7 +41,7 @@ from lakebed.columns.schema import Schema
 from lakebed.documents.data_file import Run
 from lakebed.documents.entry import Entry
 from lakebed.documents.replacement import Replacement
-from lakebed.errors import JournalConflict, ObjectMissing
+from lakebed.errors import ObjectMissing
 from lakebed.storage.store import Reader, Store
 
 
@@ -130,7 +133,7 @@ def look(
     files = now.table.files
     places: dict[str, RowsInFile] = {}
     for path, file in sorted(files.items()):
-        inside = rows_in(store, path, file.partition_values, predicate, columns)
+        inside = rows_in(store, path, file.partition_values, predicate, columns, now.table.mapping)
         if inside is not None:
             places[path] = inside
     known = origins_of(places.keys())
@@ -151,6 +154,7 @@ def look(
     )
 
 
+@tries_again
 def erase(
     store: Store,
     settings: PipelineSettings,
@@ -173,11 +177,13 @@ def erase(
         marks={"pipeline": settings.name, "journal": found.last.journal},
         clock=clock,
         columns=found.columns,
+        mapping=found.table.mapping,
     )
     replaced = _replacements(found.files, rewriter, work)
 
     def look_again() -> tuple[Standing, Entry]:
         now = standing_of(store, settings, log)
+        refuse_renamed(found.table.mapping, now.table.mapping, store.uri)
         entry = now.last.successor(
             "erase",
             previous=now.history.digest,
@@ -192,7 +198,7 @@ def erase(
         _refuse_overtaken(store, found, now, entry)
         return now, entry
 
-    _last, entry = append_what_is_found(store, settings.name, look_again)
+    _last, entry = append_replacement(store, settings.name, replaced, look_again)
     return Erased(found=found, entry=None if entry is None else entry.sequence)
 
 
@@ -249,7 +255,7 @@ def _refuse_overtaken(store: Reader, before: Found, now: Standing, entry: Entry)
     files = now.table.files
     gone = [one.file.path for one in before.files if one.file.path not in files]
     if now.last.journal != before.last.journal or gone:
-        raise JournalConflict(
+        raise Overtaken(
             "data files with these rows were changed by somebody else meanwhile; nothing was done, "
             "try again",
             path=path,

@@ -144,7 +144,8 @@ def _data_files(
     rows: dict[str, int] = {}
     for path in _others(store, frozenset(found.table.files)):
         try:
-            inside = rows_in(store, path, _partition(path, columns), predicate, found.columns)
+            values, mapping = _partition(path, columns), found.table.mapping
+            inside = rows_in(store, path, values, predicate, found.columns, mapping)
         except (LakeError, pa.ArrowException, OSError):
             unread.append(path)
             continue

@@ -22,6 +22,7 @@ from blizzard.model.settings import PipelineSettings
 from blizzard.plan.recognise import planned
 from blizzard.plan.work import work_of
 from lakebed.clock import Clock
+from lakebed.columns.column_mapping import ColumnMapping
 from lakebed.columns.schema import Schema
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
@@ -127,11 +128,16 @@ def read_content(
     *,
     history: History,
     journal: str,
+    mapping: ColumnMapping | None,
 ) -> Content:
-    """Read source files as a batch would read them now."""
+    """Read source files as a batch would read them now; `mapping` is that of the table."""
     runner, emit = reading.runner, reading.emit
     columns = BatchColumns(
-        settings=settings, known=history.columns, of_table=reading.of_table, emit=emit
+        settings=settings,
+        known=history.columns,
+        of_table=reading.of_table,
+        emit=emit,
+        mapping_of_table=lambda: mapping,
     )
     work = work_of(
         settings,

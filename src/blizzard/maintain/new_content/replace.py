@@ -80,6 +80,7 @@ def replace_rows(
         reading,
         history=found.history,
         journal=found.last.journal,
+        mapping=found.table.mapping,
     )
     for record in content.failed:
         if record.failure is not None:
@@ -121,6 +122,7 @@ def renew(
             reading,
             history=found.history,
             journal=found.last.journal,
+            mapping=found.table.mapping,
         )
         if not content.records:
             return Renewed(failed=content.failed)

@@ -1,6 +1,6 @@
-"""Rows under the names and ids that a table with column mapping has in its files. Pure."""
+"""Rows under the names and ids that a table with column mapping has in files, and back. Pure."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 import pyarrow as pa
@@ -9,6 +9,14 @@ from lakebed.columns.column_mapping import ColumnMapping, InFiles, path_in_files
 from lakebed.columns.field_ids import FIELD_ID, field_id
 from lakebed.columns.field_path import FieldPath, format_path
 from lakebed.columns.schema import ELEMENT, KEY, VALUE
+from lakebed.errors import LakeError, Whose
+
+
+class ColumnsUnknown(LakeError):
+    """A data file holds columns in a way that its table does not tell."""
+
+    code = "columns_unknown"
+    whose = Whose.EXTERNAL
 
 
 def physical_schema(schema: pa.Schema, columns: ColumnMapping) -> pa.Schema:
@@ -61,6 +69,66 @@ def _under(column: "pa.ChunkedArray[Any]", field: "pa.Field[Any]") -> "pa.Chunke
     # A serialised batch has no names, so the same bytes are read back under others.
     read = (pa.ipc.read_record_batch(one.serialize(), schema) for one in batches)
     return pa.Table.from_batches(read, schema).column(0)
+
+
+def logical_schema(schema: pa.Schema, columns: ColumnMapping) -> pa.Schema:
+    """Return the columns of a file that its table has, under the names that people see.
+
+    A column that was dropped since is left out. Raise where a file holds a column of the table, but
+    not under its name: it would be taken for one that was dropped.
+    """
+    names = {path_in_files(path, columns): path[-1] for path in columns}
+    ids = {one.id for path, one in columns.items() if len(path) == 1}
+    found = []
+    for field in schema:
+        if (field.name,) in names:
+            found.append(_logical(field, (field.name,), names))
+        elif _id_in_file(field) in ids:
+            raise ColumnsUnknown(
+                "a data file holds a column of the table under another name than the table says",
+                column=field.name,
+            )
+    return pa.schema(found)
+
+
+def _id_in_file(field: "pa.Field[Any]") -> int | None:
+    said = (field.metadata or {}).get(FIELD_ID)
+    return None if said is None else int(said)
+
+
+def _logical(
+    field: "pa.Field[Any]", path: FieldPath, names: Mapping[FieldPath, str]
+) -> "pa.Field[Any]":
+    if path not in names:
+        raise ColumnsUnknown(
+            "a data file holds a nested field that was dropped from the table since; rewrite it "
+            "with the engine that dropped it",
+            column=format_path(path),
+        )
+    return pa.field(names[path], _logical_type(field.type, path, names), field.nullable)
+
+
+def _logical_type(kind: Any, path: FieldPath, names: Mapping[FieldPath, str]) -> pa.DataType:  # noqa: ANN401 - as above
+    def inner(field: "pa.Field[Any]", step: str) -> "pa.Field[Any]":
+        return field.with_type(_logical_type(field.type, (*path, step), names))
+
+    if pa.types.is_struct(kind):
+        fields = [kind.field(place) for place in range(kind.num_fields)]
+        return pa.struct([_logical(one, (*path, one.name), names) for one in fields])
+    if pa.types.is_map(kind):
+        key: Any = inner(kind.key_field, KEY)
+        item: Any = inner(kind.item_field, VALUE)
+        return cast("pa.DataType", pa.map_(key, item))
+    if pa.types.is_list(kind):
+        return pa.list_(inner(kind.value_field, ELEMENT))
+    return cast("pa.DataType", kind)
+
+
+def as_people_see(table: pa.Table, columns: ColumnMapping) -> pa.Table:
+    """Return the same rows under the names that people see, at every depth."""
+    schema = logical_schema(table.schema, columns)
+    found = [_under(table[path_in_files((one.name,), columns)[0]], one) for one in schema]
+    return pa.Table.from_arrays(found, schema=schema)
 
 
 def logical_paths(schema: pa.Schema, columns: ColumnMapping) -> dict[str, str]:

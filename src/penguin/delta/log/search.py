@@ -22,6 +22,8 @@ from lakebed.documents.reading import parse_json
 from lakebed.layout import (
     DELTA_LOG,
     LAST_CHECKPOINT,
+    PARQUET_SUFFIX,
+    file_name,
     journal_transaction,
     log_version,
     log_version_number,
@@ -43,6 +45,8 @@ COLUMNS = (
 )
 GONE = -1
 """What stands for a version that was cleaned up: it is older than all that are there."""
+WHOLE_FILES = ("FSCK", "RESTORE")
+"""Operations that take files out, and put none with some of their rows in."""
 NEAR = 8
 """Versions after the likely one in which a removal is looked for: clocks differ a little."""
 
@@ -81,6 +85,32 @@ class FileInLog:
     removed_at_ms: int | None = None
     rows_moved: bool = False
     """Whether its rows are in other files since: it was rewritten, as by OPTIMIZE."""
+
+    @property
+    def may_have_moved(self) -> bool:
+        """Whether it was removed in a way that may have left rows of it in other files."""
+        by = self.removed
+        if self.standing is not Standing.REMOVED or by is None:
+            return self.rows_moved
+        is_whole = by.operation in WHOLE_FILES or (by.is_penguins and not by.files_rewritten)
+        return self.rows_moved or not is_whole
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Files that are asked for, and how names in the log are compared with theirs."""
+
+    paths: frozenset[str]
+    naming: Callable[[str], str]
+    by_name: bool = False
+
+    def path_of(self, written: str) -> str:
+        """Return the path of a file that the log writes so, as it would be asked for."""
+        return self.key(self.naming(unquote(written)))
+
+    def key(self, path: str) -> str:
+        """Return what is compared of a path."""
+        return path.rpartition("/")[2] if self.by_name else path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,26 +174,38 @@ class LogSearch:
         told = zip(newest, self._transactions(app, newest), strict=True)
         return {number: entry for number, entry in told if entry is not None and entry != GONE}
 
-    def files(self, paths: Iterable[str]) -> dict[str, FileInLog]:
-        """Return what the log says of some data files, by their paths below the table."""
-        wanted = frozenset(paths)
-        found = dict.fromkeys(wanted, FileInLog())
+    def named(self, names: Iterable[str]) -> dict[str, FileInLog]:
+        """Return what the log says of some data files, by their names alone, without folders."""
+        found = self.files((f"{name}{PARQUET_SUFFIX}" for name in names), by_name=True)
+        return {file_name(path): told for path, told in found.items()}
+
+    def files(self, paths: Iterable[str], *, by_name: bool = False) -> dict[str, FileInLog]:
+        """Return what the log says of some data files, by their paths below the table.
+
+        With `by_name` the folders do not count, neither in what is asked for nor in the log.
+        """
+        wanted = Wanted(frozenset(paths), naming(self.store), by_name=by_name)
+        found = dict.fromkeys(wanted.paths, FileInLog())
         tail = self._tail()
-        if tail is None or not wanted:
+        if tail is None or not wanted.paths:
             return found
         if tail.checkpoint is not None:
             for part in tail.checkpoint.parts:
                 found |= self._in_checkpoint(part, wanted)
         elif not tail.is_whole:
             table = self.open_table()
-            present = wanted & (frozenset() if table is None else table.files())
+            there = frozenset() if table is None else table.files()
+            present = wanted.paths.intersection(map(wanted.key, there))
             found |= dict.fromkeys(present, FileInLog(standing=Standing.IN_TABLE))
         for number in range(tail.first, tail.version + 1):
             for path, told in self._in_version(number, wanted):
                 found[path] = replace(told, added=told.added or found[path].added)
-        return {path: self._with_version(path, told, tail) for path, told in found.items()}
+        return {
+            path: self._with_version(replace(wanted, paths=frozenset({path})), told, tail)
+            for path, told in found.items()
+        }
 
-    def _with_version(self, path: str, told: FileInLog, tail: _Tail) -> FileInLog:
+    def _with_version(self, wanted: Wanted, told: FileInLog, tail: _Tail) -> FileInLog:
         """Find the version that removed a file before the checkpoint, by when that was."""
         at = told.removed_at_ms
         if told.standing is not Standing.REMOVED or told.removed is not None or at is None:
@@ -174,16 +216,15 @@ class LogSearch:
         near = range(sought.number, min(sought.number + NEAR, tail.version + 1))
         self._fetch(near)
         for number in near:
-            for _path, again in self._in_version(number, frozenset({path})):
+            for _path, again in self._in_version(number, wanted):
                 if again.standing is Standing.REMOVED:
                     return again
         return told
 
     def _in_checkpoint(
-        self, part: ObjectFacts, wanted: frozenset[str], *, sidecars: bool = True
+        self, part: ObjectFacts, wanted: Wanted, *, sidecars: bool = True
     ) -> Iterator[tuple[str, FileInLog]]:
-        named = naming(self.store)
-        ends = _strings(_spelled(wanted))
+        ends = _strings(_spelled(wanted.paths))
         for batch in read_columns(self.store, part, COLUMNS):
             for name in paths_of(batch, "sidecar") if sidecars else ():
                 # One that refers to others, or to itself, is none that Delta knows.
@@ -191,30 +232,30 @@ class LogSearch:
                 yield from self._in_checkpoint(found, wanted, sidecars=False)
             for kind, standing in (("add", Standing.IN_TABLE), ("remove", Standing.REMOVED)):
                 for row in _rows(batch, kind, ends):
-                    path = named(unquote(row["path"]))
-                    if path in wanted:
+                    path = wanted.path_of(row["path"])
+                    if path in wanted.paths:
                         at = row.get("deletionTimestamp")
                         moved = kind == "remove" and row.get("dataChange") is False
                         yield path, FileInLog(standing=standing, removed_at_ms=at, rows_moved=moved)
 
-    def _in_version(self, number: int, wanted: frozenset[str]) -> Iterator[tuple[str, FileInLog]]:
+    def _in_version(self, number: int, wanted: Wanted) -> Iterator[tuple[str, FileInLog]]:
         """Yield the wanted files that a version adds or removes; a removal comes before its add."""
         body = self._body(number)
-        names = [name.encode() for name in _spelled(wanted)]
+        names = [name.encode() for name in _spelled(wanted.paths)]
         if body is None or not any(name in body for name in names):
             return
-        named, commit = naming(self.store), read_commit(number, body)
+        commit = read_commit(number, body)
         for line in body.splitlines():
             if not any(name in line for name in names):
                 continue
             with lines_of(self.store.describe(log_version(number))):
                 action = parse_json(line)
             match action:
-                case {"add": {"path": str(name)}} if (path := named(unquote(name))) in wanted:
+                case {"add": {"path": str(name)}} if (path := wanted.path_of(name)) in wanted.paths:
                     yield path, FileInLog(standing=Standing.IN_TABLE, added=commit)
                 case {"remove": {"path": str(name)} as told} if (
-                    path := named(unquote(name))
-                ) in wanted:
+                    path := wanted.path_of(name)
+                ) in wanted.paths:
                     yield (
                         path,
                         FileInLog(

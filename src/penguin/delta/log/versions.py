@@ -51,6 +51,17 @@ class Commit:
     files_discarded: int = 0
     """Held files that it gave up, by order or because their sources are read again."""
 
+    @property
+    def is_penguins(self) -> bool:
+        """Whether penguin committed it."""
+        return self.writer is not None and self.writer.startswith("penguin")
+
+    @property
+    def words(self) -> str:
+        """Name it with its operation and who committed it."""
+        who = " by ".join(part for part in (self.operation, self.writer) if part)
+        return f"version {self.version}" + (f" ({who})" if who else "")
+
 
 def read_history(store: Reader, newest: int, count: int) -> list[Commit]:
     """Read the last versions, the newest first, as far back as the log still has them."""
