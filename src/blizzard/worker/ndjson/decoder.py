@@ -184,7 +184,7 @@ class _Short(Generic[Key]):
 
     def add(self, key: Key, found: list[Block]) -> None:
         self.files.append((key, found))
-        self.size += sum(len(block.data) for block in found)
+        self.size += sum(block.end for block in found)
         self.lines += sum(block.lines for block in found)
 
     def is_enough(self, limits: DecodeLimits, max_lines: int) -> bool:
@@ -204,7 +204,7 @@ def _first(
     try:
         for block in of_file:
             first.append(block)
-            size += len(block.data)
+            size += block.end
             if size > short_bytes:
                 return first, of_file
     except Exception as error:  # noqa: BLE001 - it is raised again in its place
