@@ -12,9 +12,11 @@ from tests.support.builders import pipeline_settings
     ("units", "cores", "ahead"),
     [(1, 1, False), (1, 2, True), (2, 2, False), (2, 4, True), (3, 4, False), (None, 8, False)],
 )
-def test_decompression_gets_a_thread_only_where_each_unit_has_two_cores(units, cores, ahead):
+def test_decompression_gets_a_thread_only_where_each_unit_has_two_cores(
+    tmp_path, units, cores, ahead
+):
     work = work_of(
-        pipeline_settings(),
+        pipeline_settings(tmp_path, tmp_path),
         journal="j",
         batch=1,
         bounds=Bounds(),
