@@ -235,7 +235,7 @@ def generated(workload: Workload, scale: float, under: Path) -> Path:
     folder = under / f"{workload.data or workload.key}-{scale:g}-{MAKE}"
     if folder.exists():
         return folder
-    part = folder.with_suffix(".part")
+    part = folder.with_name(f"{folder.name}.part")
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
     scaled = workload.at(scale)

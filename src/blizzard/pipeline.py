@@ -220,6 +220,7 @@ class Pipeline:
             clock=self.clock,
             parallelism=self.runner.parallelism,
             total_concurrency=self.total_concurrency,
+            units=len(proposal.units),
         )
         with (
             self._report.timed(events.Step.RUN),

@@ -62,7 +62,7 @@ def test_an_integer_is_exactly_in_the_column_or_rescued_as_it_is_written(
 def test_the_fast_path_takes_what_is_exact_and_nothing_else(numbers, kind, coerce, policy):
     schema = Schema((found(kind, coerce=coerce),))
     data = "".join(json.dumps({"v": one}) + "\n" for one in numbers).encode()
-    block = Block(data=data, first_line=1, lines=len(numbers))
+    block = Block(text=data, first_line=1, lines=len(numbers))
     options = {"max_line_bytes": LIMIT, "unknown": UnknownFields.DROP, "on_mismatch": policy}
     fast = FastPath(schema, **options).read(block)
     try:

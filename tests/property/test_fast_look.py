@@ -17,7 +17,7 @@ from tests.support.json_values import records
 
 def block_of(some: list[Any]) -> Block:
     data = "".join(json.dumps(record) + "\n" for record in some).encode()
-    return Block(data=data, first_line=1, lines=len(some))
+    return Block(text=data, first_line=1, lines=len(some))
 
 
 def columns(members: Any) -> dict[str, Field]:
@@ -57,5 +57,5 @@ def test_names_that_are_data_are_looked_at_together():
 def test_lines_that_are_no_records_are_passed_over():
     looks = Looks()
     data = b'{"a":1}\n{nope\n[1]\n\n{"a":2,"b":"x"}\n'
-    looks.at_lines(Block(data=data, first_line=1, lines=5))
+    looks.at_lines(Block(text=data, first_line=1, lines=5))
     assert [one.shown for one in columns_of(looks.seen)] == ["int64", "string"]

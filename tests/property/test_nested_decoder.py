@@ -41,7 +41,7 @@ def outcome(batches: Iterable[Decoded]) -> tuple[object, ...]:
 
 
 def block_of(lines: list[str]) -> Block:
-    return Block(data="\n".join(lines).encode(), first_line=1, lines=len(lines))
+    return Block(text="\n".join(lines).encode(), first_line=1, lines=len(lines))
 
 
 @settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))

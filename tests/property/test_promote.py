@@ -72,7 +72,7 @@ def decoded(schema, body, lines):
         unknown=UnknownFields.RESCUE,
         on_mismatch=OnMismatch.RESCUE,
     )
-    return path.read(Block(data=body, first_line=1, lines=lines)).batch
+    return path.read(Block(text=body, first_line=1, lines=lines)).batch
 
 
 def members(text):

@@ -67,7 +67,7 @@ def test_what_comes_out_put_together_is_what_went_in(some):
         unknown=UnknownFields.ADD,
         on_mismatch=OnMismatch.RESCUE,
     )
-    decoded = path.read(Block(data=data, first_line=1, lines=len(some)))
+    decoded = path.read(Block(text=data, first_line=1, lines=len(some)))
     for row, record in zip(decoded.batch.to_pylist(), some, strict=True):
         assert record_of(row, columns) == without_nulls(plain(record))
     # Only what has no column is rescued: whatever was seen fits the column that it gave.

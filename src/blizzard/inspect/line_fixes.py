@@ -103,5 +103,5 @@ def _readable(raws: Sequence[bytes], rules: Rules) -> int:
         on_bad_record=OnBadRecord.QUARANTINE,
     )
     body = b"".join(raw + b"\n" for raw in raws)
-    rows = path.read(Block(data=body, first_line=1, lines=len(raws))).batch
+    rows = path.read(Block(text=body, first_line=1, lines=len(raws))).batch
     return rows.num_rows - (0 if rules.by is None else len(refused_rows(rows, rules.by)))

@@ -201,6 +201,8 @@ class Work:
     bounds: Bounds = field(default_factory=Bounds)
     """When the batch is to end before all of its files are read."""
     sizing: Sizing = field(default_factory=Sizing)
+    decompress_ahead: bool = False
+    """Whether a thread of its own decompresses a large file: where cores would be idle."""
     driver: Address | None = None
     """Where running units tell the driver how far they are."""
 

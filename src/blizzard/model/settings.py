@@ -173,6 +173,8 @@ class Sizing:
     staged_bytes: int = mebibytes(16)
     """Arrow bytes that are divided among the partitions of their rows at once: each partition
     among them costs some microseconds."""
+    worth_a_thread: int = mebibytes(4)
+    """Compressed bytes from which on a thread of its own decompresses a file, if a core is free."""
     decoding: DecodeLimits = field(default_factory=DecodeLimits)
     looks: LookLimits = field(default_factory=LookLimits)
     snapshots: SnapshotLimits = field(default_factory=SnapshotLimits)

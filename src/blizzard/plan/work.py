@@ -22,8 +22,11 @@ def work_of(
     clock: Clock,
     parallelism: int,
     total_concurrency: int | None,
+    units: int | None = None,
 ) -> Work:
     """Return what the units of a batch share; of `total_concurrency`, a task has its share.
+
+    Where there are so few `units` that each has two cores, decompression gets one of them.
 
     `batch` is the number of the entry that the journal is to get next.
     `schema` has the columns where more of them are known than are declared.
@@ -61,6 +64,7 @@ def work_of(
         show_values=settings.show_values,
         bounds=bounds,
         sizing=settings.sizing,
+        decompress_ahead=units is not None and 2 * units <= parallelism,
     )
 
 

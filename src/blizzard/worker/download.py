@@ -23,6 +23,10 @@ MOST_IN_A_BUNDLE = 16
 BUNDLES_PER_THREAD = 4
 PIECES_IN_FLIGHT = 64
 """Pieces of about 1 MiB that wait for the reader, over all files together."""
+PIECES_OF_A_FILE = 16
+"""Those of one file: enough for the network to be busy while the reader is, too."""
+DECOMPRESSED_AHEAD = 4
+"""Pieces that are decompressed before the parser asks for them, where a thread does that."""
 TRIES = 4
 BACKOFF = Backoff(limit_secs=10)
 
@@ -59,7 +63,7 @@ class Downloads:
         self._lock = threading.Lock()
         self._over = threading.Event()
         self._pool = pool(threads, thread_name_prefix="download")
-        self._room = PIECES_IN_FLIGHT // threads
+        self._room = min(PIECES_OF_A_FILE, PIECES_IN_FLIGHT // threads)
         self._threads = threads
         self._waiting = deque(
             bundle
@@ -115,14 +119,7 @@ class Downloads:
                 self._begun.update(dict.fromkeys((file.key for file in files), bundle))
 
     def _fetch(self, file: SourceFile, lane: "_Lane") -> None:
-        try:
-            for piece in self._tried(file):
-                if not lane.put(piece):
-                    return
-        except BaseException as error:  # noqa: BLE001 - it is raised again where the file is read
-            lane.put(panic_as_error(error))
-        else:
-            lane.put(None)
+        _make(self._tried(file), lane)
 
     def _fetch_all(self, files: Sequence[SourceFile]) -> "_Fetched":
         fetched: _Fetched = {}
@@ -171,6 +168,33 @@ def bundles(files: Sequence[SourceFile], threads: int) -> Iterator[list[SourceFi
         yield bundle
 
 
+def in_advance(pieces: Iterator[bytes]) -> Generator[bytes]:
+    """Yield pieces that a thread of their own makes, a few of them ahead.
+
+    What goes wrong in them is raised here, in its place. When this is closed, the thread has ended
+    and asks for no more.
+    """
+    lane = _Lane(DECOMPRESSED_AHEAD)
+    thread = threading.Thread(target=_make, args=(pieces, lane), name="decompress", daemon=True)
+    thread.start()
+    try:
+        yield from lane.taken()
+    finally:
+        lane.abandon()
+        thread.join()
+
+
+def _make(pieces: Iterator[bytes], lane: "_Lane") -> None:
+    try:
+        for piece in pieces:
+            if not lane.put(piece):
+                return
+    except BaseException as error:  # noqa: BLE001 - it is raised again where the pieces are read
+        lane.put(panic_as_error(error))
+    else:
+        lane.put(None)
+
+
 class _Lane:
     """The queue of one file, and whether anybody still wants it."""
 
@@ -179,6 +203,9 @@ class _Lane:
         self._abandoned = threading.Event()
 
     def pieces(self, _file: SourceFile) -> Iterator[bytes]:
+        return self.taken()
+
+    def taken(self) -> Iterator[bytes]:
         while (piece := self.waiting.get()) is not None:
             if isinstance(piece, BaseException):
                 raise piece

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from blizzard.model.files import SourceFile
 from blizzard.worker.books import LineCount, require_all, require_some
-from blizzard.worker.ndjson.lines import BYTE_ORDER_MARK, Place
+from blizzard.worker.ndjson.lines import Place
+from blizzard.worker.ndjson.plain_text import BYTE_ORDER_MARK
 from lakebed.documents.source_record import Unread
 
 if TYPE_CHECKING:

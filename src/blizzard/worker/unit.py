@@ -8,7 +8,7 @@ forgotten file may be in the store, but nobody will ever name it.
 
 import tempfile
 from collections.abc import Callable, Generator, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ from blizzard.model.files import Effort, SourceFile, UnitOutcome, Work, WorkUnit
 from blizzard.model.source.byte_range import lines_of, without_first_lines
 from blizzard.model.source.forecast import Forecast
 from blizzard.worker.compression import decompress, recognised
-from blizzard.worker.download import Downloads
+from blizzard.worker.download import Downloads, in_advance
 from blizzard.worker.ndjson.decoder import Decoded, Decoder
 from blizzard.worker.output.groups import Group, OutputGroups
 from blizzard.worker.output.kept import ON_DISK, Kept
@@ -291,8 +291,8 @@ class _Unit:
     def _pieces(self, file: SourceFile, position: ReadPosition) -> Generator[bytes]:
         """Yield the plain bytes of the lines that are to be read."""
         # Closed however the reading ends, and at once: the next download waits for it.
-        with closing(self.downloads.pieces(file)) as downloaded:
-            pieces = self._counted(downloaded)
+        with ExitStack() as stack:
+            pieces = self._counted(stack.enter_context(closing(self.downloads.pieces(file))))
             if file.part is not None:
                 pieces = lines_of(pieces, file.part, position.begin)
             codec = file.codec
@@ -300,6 +300,8 @@ class _Unit:
                 pieces, codec = recognised(pieces, codec)
             position.is_plain = codec is Codec.NONE
             pieces = decompress(pieces, codec)
+            if self._is_worth_a_thread(file, codec):
+                pieces = stack.enter_context(closing(in_advance(pieces)))
             if file.form.is_documents:
                 pieces = position.framed(pieces, file)
             pieces = position.counted(pieces, file)
@@ -311,6 +313,12 @@ class _Unit:
         if file.part is not None:
             # A part ends before its download does; a whole file is checked by the download.
             self._require_unchanged(file)
+
+    def _is_worth_a_thread(self, file: SourceFile, codec: Codec) -> bool:
+        """Whether a file is decompressed by a thread of its own, on a core that would be idle."""
+        if codec is Codec.NONE or not self.work.decompress_ahead:
+            return False
+        return file.size >= self.work.sizing.worth_a_thread
 
     def _require_unchanged(self, file: SourceFile) -> None:
         """Raise where the file is another object by now: what was read of it may be of both."""

@@ -24,6 +24,7 @@ from lakebed.storage.trouble import is_no_object, translated
 Answer = TypeVar("Answer")
 
 DOWNLOAD_CHUNK = 1 << 20
+FEW_BYTES = 4096
 LARGEST_DOCUMENT = 1 << 28
 """Bytes of an object that is read whole: journal entries, metas, quarantine."""
 LARGEST_VERSION = 1 << 32
@@ -57,6 +58,11 @@ def facts_of(meta: Any) -> ObjectFacts:  # noqa: ANN401 - obstore's ObjectMeta i
     return ObjectFacts(
         path=meta["path"], size=meta["size"], etag=etag, modified=meta["last_modified"]
     )
+
+
+def _local_etag(found: os.stat_result) -> str:
+    """Return the e-tag of a local file, as the library writes it."""
+    return f'"{found.st_ino:x}-{max(0, found.st_mtime_ns) // 1000:x}-{found.st_size:x}"'
 
 
 class ObjectReader:
@@ -148,7 +154,7 @@ class ObjectReader:
     def _stat(self, root: Path, path: str) -> ObjectFacts | None:
         """Return of a local file what the library says, at a tenth of the time."""
         try:
-            found = os.stat(root / path)  # noqa: PTH116 - a Path's own way takes twice the time
+            found = os.stat(f"{root}/{path}")  # noqa: PTH116 - a Path takes three times as long
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as cause:
@@ -160,7 +166,7 @@ class ObjectReader:
         return ObjectFacts(
             path=path,
             size=found.st_size,
-            etag=f'"{found.st_ino:x}-{max(0, found.st_mtime_ns) // 1000:x}-{found.st_size:x}"',
+            etag=_local_etag(found),
             modified=_EPOCH + timedelta(microseconds=found.st_mtime_ns // 1000),
         )
 
@@ -183,7 +189,7 @@ class ObjectReader:
             raise self._gone(path)
         received = start
         try:
-            for piece in self._pieces(path, etag, start):
+            for piece in self._pieces(path, size, etag, start):
                 received += len(piece)
                 yield piece
         except FileNotFoundError as cause:
@@ -199,15 +205,11 @@ class ObjectReader:
             raise self._changed(path)
         self.require_unchanged(path, etag)
 
-    def _pieces(self, path: str, etag: str | None, start: int) -> Iterator[bytes]:
+    def _pieces(self, path: str, size: int, etag: str | None, start: int) -> Iterator[bytes]:
         if self.local_root is not None:
             # Read with Python: obstore hangs forever on a file that is shortened while it is
             # streamed.
-            self.require_unchanged(path, etag)
-            with (self.local_root / path).open("rb") as file:
-                file.seek(start)
-                while piece := file.read(DOWNLOAD_CHUNK):
-                    yield piece
+            yield from self._local_pieces(f"{self.local_root}/{path}", path, size, etag, start)
             return
         options: Any = {"if_match": etag} if etag else {}
         if start:
@@ -216,6 +218,26 @@ class ObjectReader:
             min_chunk_size=DOWNLOAD_CHUNK
         ):
             yield bytes(piece)
+
+    def _local_pieces(
+        self, name: str, path: str, size: int, etag: str | None, start: int
+    ) -> Iterator[bytes]:
+        # Whoever opens a pipe waits for somebody who writes to it.
+        descriptor = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            found = os.fstat(descriptor)
+            if not stat.S_ISREG(found.st_mode):
+                raise self._gone(path)
+            if etag is not None and _local_etag(found) != etag:
+                raise self._changed(path)
+            if start:
+                os.lseek(descriptor, start, os.SEEK_SET)
+            # Room is made for all that is asked for, and taken back: for a small file, a little.
+            most = min(DOWNLOAD_CHUNK, size + FEW_BYTES)
+            while piece := os.read(descriptor, most):
+                yield piece
+        finally:
+            os.close(descriptor)
 
     def part(self, path: str, start: int, end: int, *, etag: str | None) -> bytes:
         """Read some bytes of the very object that was listed, in one request.

@@ -55,7 +55,7 @@ def to_the_edge(at_end):
 
 to_the_edge(at_end=True)
 path = fast.FastPath(SCHEMA, max_line_bytes=LIMIT)
-assert path.read(Block(data=b'{"int64":1}\\n' * 99, first_line=1, lines=1)) is None
+assert path.read(Block(text=b'{"int64":1}\\n' * 99, first_line=1, lines=1)) is None
 read = good = 0
 for number in range(2000):
     to_the_edge(at_end=number % 3 > 0)

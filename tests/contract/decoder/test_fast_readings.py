@@ -24,7 +24,7 @@ def test_the_fast_path_reads_what_is_good(case: Nested):
     )
     lines = [case.line, "{}", case.line]
     data = "".join(line + "\n" for line in lines).encode()
-    decoded = path.read(Block(data=data, first_line=1, lines=len(lines)))
+    decoded = path.read(Block(text=data, first_line=1, lines=len(lines)))
     assert decoded is not None, "the exact path would have to read it"
     first, _, last = decoded.batch.to_pylist()
     assert plain(first) == plain(last) == {**case.expected, RESCUED: case.rescued}

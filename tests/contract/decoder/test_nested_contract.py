@@ -23,7 +23,7 @@ def read(reader: type[Any], case: Nested, **modes: Any) -> Any:
     data = case.line.encode() + b"\n"
     if reader is ExactPath:
         path = ExactPath(schema, max_line_bytes=1 << 20, **modes)
-        batch = path.read(Block(data=data, first_line=1, lines=1)).batch
+        batch = path.read(Block(text=data, first_line=1, lines=1)).batch
     else:
         (decoded,) = Decoder(schema, **modes).decode([data])
         batch = decoded.batch

@@ -12,8 +12,8 @@ from typing import Any
 
 from blizzard.inspect.guess.envelopes import at, envelope_of, is_records
 from blizzard.model.source.form import Form
-from blizzard.worker.ndjson.lines import BYTE_ORDER_MARK
 from blizzard.worker.ndjson.look.values import parse, parse_next
+from blizzard.worker.ndjson.plain_text import BYTE_ORDER_MARK
 from blizzard.worker.ndjson.values import Number
 
 ACTIONS = ("index", "create", "update", "delete")

@@ -95,7 +95,7 @@ class LineSearch:
 
     def _holds(self, raw: bytes) -> bool | None:
         """Whether the condition holds for a line; None where it cannot be read."""
-        rows = self._path.read(Block(data=raw + b"\n", first_line=1, lines=1)).batch
+        rows = self._path.read(Block(text=raw + b"\n", first_line=1, lines=1)).batch
         if rows.num_rows != 1:
             return None
         table: pa.Table = pa.Table.from_batches([rows])

@@ -66,7 +66,7 @@ class ExactPath:
             read += 1
             line = _Line(number, self._unknown, self._on_mismatch, self._known)
             try:
-                cells = self._cells(line, block.data[start:end])
+                cells = self._cells(line, block.text[start:end])
             except BadLine as bad:
                 if self._on_bad_record is OnBadRecord.FAIL:
                     raise
@@ -113,10 +113,10 @@ Span = tuple[int, int, int]
 
 def spans_of(block: Block) -> Iterator[Span]:
     """Yield the lines of a block."""
-    data, number, start = block.data, block.first_line, 0
-    while start < len(data):
-        end = data.find(b"\n", start)
-        end = len(data) if end < 0 else end
+    text, number, start = block.text, block.first_line, 0
+    while start < block.end:
+        end = text.find(b"\n", start, block.end)
+        end = block.end if end < 0 else end
         yield number, start, end
         number, start = number + 1, end + 1
 

@@ -6,27 +6,25 @@ count every physical line of the file from 1, blank ones too.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from itertools import chain
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from blizzard.model.limits import BLOCK_BYTES, MAX_LINE_BYTES
+from blizzard.worker.ndjson.plain_text import PADDING, looked_at, without_mark
 from lakebed.errors import LakeError, Whose
 from lakebed.types import OnBadRecord
 
 BLANK = b" \t\r"
-SEPARATOR = b"\x1e"
-"""What RFC 7464 puts before each JSON text."""
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 SHOWN_CHARACTERS = 60
-FEW_BYTES = 64 * 1024
 RAW_BYTES = 64 * 1024
 """What is kept of a line that is too long to be read."""
 TOO_LONG = "line_too_long"
 
+_NEWLINE = ord("\n")
 _AT_LINE_START = re.compile(rb"^\x1e", re.MULTILINE)
 
 
@@ -124,28 +122,48 @@ class BrokenDocument(BadLine):
 class Block:
     """Whole lines that follow each other in a file."""
 
-    data: bytes
+    text: bytes
+    """The lines, and behind them what belongs to none of them."""
+    behind: int = 0
+    """How many bytes that is: a scan may read so far past the end. Before them there is a newline.
+    To have them from the start saves a copy of all of the lines."""
     first_line: int
     lines: int
+    is_ascii: bool = False
+    """Whether all of it is known to be ASCII."""
     filtered: int = 0
-    """Lines that a rule passes over; they are blank in `data`."""
+    """Lines that a rule passes over; they are blank in `text`."""
     offset: int = 0
     """The bytes before its first line in the text that was handed in."""
     as_written: bytes | None = None
-    """The lines as they stand in the file, byte for byte, where `data` differs from them."""
+    """The lines as they stand in the file, byte for byte, where `text` differs from them."""
     bad: tuple[BadRecord, ...] = ()
-    """Lines too long to be held, which are blank in `data`."""
+    """Lines too long to be held, which are blank in `text`."""
     not_held: int = 0
-    """The bytes of such lines that are not in `data`."""
+    """The bytes of such lines that are not in `text`."""
+
+    @property
+    def data(self) -> bytes:
+        """The lines alone: a copy of them, where there is something behind them."""
+        return self.text[: self.end]
+
+    @property
+    def end(self) -> int:
+        """Where in the text its last line ends."""
+        return len(self.text) - self.behind
 
     @property
     def size(self) -> int:
         """The bytes of its lines in the file."""
-        return len(self.data) + self.not_held
+        return self.end + self.not_held
+
+    def changed(self, lines: bytes, **facts: Any) -> "Block":  # noqa: ANN401 - those of `replace`
+        """Return the block with other lines in the place of its own, and other facts."""
+        return replace(self, text=lines, behind=0, is_ascii=False, **facts)
 
     def raw(self, start: int, end: int) -> bytes:
         """Return a piece of it as it stands in the file."""
-        return (self.data if self.as_written is None else self.as_written)[start:end]
+        return (self.text if self.as_written is None else self.as_written)[start:end]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,7 +216,7 @@ def blocks(
     chunks = _until_bad(chunks, raised)
     place = _Next()
     if from_start:
-        place.offset, chunks = _without_mark(chunks)
+        place.offset, chunks = without_mark(chunks)
     parts: list[bytes | memoryview] = []
     held = 0  # bytes in parts
     unfinished = 0  # those of them that belong to a line without an end so far
@@ -217,7 +235,9 @@ def blocks(
             parts, begun = [joined[: held - unfinished]], joined[held - unfinished :]
         else:
             parts[-1], begun = memoryview(piece)[: newline + 1], memoryview(piece)[newline + 1 :]
-        yield from place.after(_split(b"".join(parts), place, max_lines))
+        # The scan reads some way past the end; what it reads there is put there while it is copied.
+        text = b"".join([*parts, PADDING])
+        yield from place.after(_split(text, len(PADDING), place, max_lines))
         parts, held = [begun], unfinished
         if too_long and on_bad_record is OnBadRecord.FAIL:
             raise line_too_long(place.line, max_line_bytes)
@@ -228,7 +248,7 @@ def blocks(
             if long.is_whole or not raised:
                 yield from place.after([long.block(place, max_line_bytes)])
     rest = b"".join(parts)
-    yield from _split(rest[: held - unfinished] if raised else rest, place, max_lines)
+    yield from _split(rest[: held - unfinished] if raised else rest, 0, place, max_lines)
     for bad in raised:
         raise bad
 
@@ -282,18 +302,18 @@ class _Long:
 
     def block(self, place: _Next, limit: int) -> Block:
         """Return the block of this one line, which is blank in it."""
-        data = b" \n" if self.is_whole else b" "
+        text = b" \n" if self.is_whole else b" "
         size = self.size - self.is_whole
         bad = set_aside(
             line_too_long(place.line, limit), self.begun, offset=place.offset, size=size
         )
         return Block(
-            data=data,
+            text=text,
             first_line=place.line,
             lines=1,
             offset=place.offset,
             bad=(bad,),
-            not_held=self.size - len(data),
+            not_held=self.size - len(text),
         )
 
 
@@ -301,16 +321,6 @@ def shown(value: str | bytes) -> str:
     """Quote the beginning of a value so that it can be printed anywhere."""
     text = repr(value[: SHOWN_CHARACTERS + 1])
     return text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 1] + "…"
-
-
-def _without_mark(chunks: Iterable[bytes]) -> tuple[int, Iterator[bytes]]:
-    """Return how long a byte order mark at the start is, and what comes after it."""
-    rest = iter(chunks)
-    head = b""
-    while len(head) < len(BYTE_ORDER_MARK) and (chunk := next(rest, None)) is not None:
-        head += chunk
-    text = head.removeprefix(BYTE_ORDER_MARK)
-    return len(head) - len(text), chain([text], rest)
 
 
 def _until_bad(chunks: Iterable[bytes], raised: list[BadLine]) -> Iterator[bytes]:
@@ -342,41 +352,28 @@ class _Pieces(Iterator[bytes]):
         self._again = piece
 
 
-def _split(data: bytes, place: _Next, max_lines: int) -> Iterator[Block]:
-    first_line, offset = place.line, place.offset
-    written = data
-    if SEPARATOR in data:
-        data = _AT_LINE_START.sub(b" ", data)
-    lines = _newlines(data) + (data != b"" and not data.endswith(b"\n"))
-    start = 0
-    while lines > max_lines:
-        cut = _after_lines(data, start, max_lines)
-        yield _block(data, written, slice(start, cut), first_line, max_lines, offset)
-        start, first_line, lines = cut, first_line + max_lines, lines - max_lines
-    if lines:
-        yield _block(data, written, slice(start, None), first_line, lines, offset)
-
-
-def _block(
-    data: bytes, written: bytes, which: slice, first_line: int, lines: int, offset: int
-) -> Block:
-    return Block(
-        data=data[which],
-        first_line=first_line,
-        lines=lines,
-        offset=offset + which.start,
-        as_written=None if written is data else written[which],
-    )
-
-
-def _newlines(data: bytes) -> int:
-    if len(data) <= FEW_BYTES:
-        # Compiled code lets other threads run, and many small files would wait for them each time.
-        return data.count(b"\n")
-    # It brings a compiler along, which costs a second. Only who reads rows pays for it.
-    from blizzard.worker.ndjson.newlines import newlines  # noqa: PLC0415
-
-    return newlines(data)
+def _split(text: bytes, behind: int, place: _Next, max_lines: int) -> Iterator[Block]:
+    """Cut lines into blocks of no more than so many; `behind` them there may be other bytes."""
+    newlines, is_ascii, has_separators = looked_at(text)
+    written = text
+    if has_separators:
+        text = _AT_LINE_START.sub(b" ", text)
+    first_line, start, end = place.line, 0, len(text) - behind
+    lines = newlines + (end > 0 and text[end - 1] != _NEWLINE)
+    while lines:
+        some = min(lines, max_lines)
+        cut = end if some == lines else _after_lines(text, start, some)
+        is_all = not start and cut == end
+        yield Block(
+            text=text if is_all else text[start:cut],
+            behind=behind if is_all else 0,
+            first_line=first_line,
+            lines=some,
+            is_ascii=is_ascii,
+            offset=place.offset + start,
+            as_written=None if written is text else written[start:cut],
+        )
+        start, first_line, lines = cut, first_line + some, lines - some
 
 
 def _after_lines(data: bytes, start: int, lines: int) -> int:

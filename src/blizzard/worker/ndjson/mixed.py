@@ -18,6 +18,7 @@ from blizzard.worker.ndjson.compiled.fast import FastPath
 from blizzard.worker.ndjson.compiled.page import Refusals
 from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.lines import BadLine, Block, Decoded
+from blizzard.worker.ndjson.plain_text import ended
 
 MOST_ATTEMPTS = 4
 """What is wrong with a line may hide what is wrong with another; seldom more than once."""
@@ -139,9 +140,9 @@ def _spans(blocks: Sequence[Block], starts: "npt.NDArray[np.integer[Any]] | None
     found: list[Spans] = []
     at = line = 0
     for block in blocks:
-        size = len(block.data) + (not block.data.endswith(b"\n"))
+        size = block.end + (not block.text.endswith(b"\n", 0, block.end))
         if starts is None:
-            newlines = np.flatnonzero(np.frombuffer(block.data, np.uint8) == _NEWLINE)
+            newlines = np.flatnonzero(np.frombuffer(block.text, np.uint8) == _NEWLINE)
             of_block = np.concatenate([[0], newlines + 1])[: block.lines]
         else:
             of_block = starts[line : line + block.lines] - at
@@ -154,14 +155,14 @@ def _without(block: Block, spans: Spans, lines: Lines) -> Block:
     """Return the block with some of its lines empty."""
     if not len(lines):
         return block
-    data = block.data if block.data.endswith(b"\n") else block.data + b"\n"
+    data = ended(block.data)
     pieces: list[bytes] = []
     at = 0
     starts, ends = spans
     for start, end in zip(starts[lines].tolist(), ends[lines].tolist(), strict=True):
         pieces.append(data[at:start])
         at = end
-    return replace(block, data=b"".join([*pieces, data[at:]]))
+    return block.changed(b"".join([*pieces, data[at:]]))
 
 
 def _sum(one: Mapping[str, int], other: Mapping[str, int]) -> Mapping[str, int]:

@@ -1,7 +1,7 @@
 """Rows that are read and cannot be written all the same: their lines are set aside, too."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -29,7 +29,7 @@ def blanked(block: Block, decoded: Decoded, refused: Mapping[int, RefusedRow]) -
     found: list[BadRecord] = []
     row = 0
     for number, start, end in spans_of(block):
-        if number in bad or not block.data[start:end].strip(BLANK):
+        if number in bad or not block.text[start:end].strip(BLANK):
             continue
         why = refused.get(row)
         row += 1
@@ -39,9 +39,8 @@ def blanked(block: Block, decoded: Decoded, refused: Mapping[int, RefusedRow]) -
             found.append(set_aside(wrong, block.raw(start, end), offset=block.offset + start))
     if len(found) != len(refused) or row != decoded.batch.num_rows:
         raise AssertionError("the rows of a block are not its lines, one by one")
-    return replace(
-        block,
-        data=bytes(data),
+    return block.changed(
+        bytes(data),
         as_written=block.data if block.as_written is None else block.as_written,
         bad=(*block.bad, *found),
     )

@@ -4,6 +4,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import pytest
 from hypothesis import given
@@ -13,10 +14,12 @@ from blizzard.model.files import SourceFile
 from blizzard.worker.download import (
     BUNDLE_BYTES,
     BUNDLES_PER_THREAD,
+    DECOMPRESSED_AHEAD,
     MOST_IN_A_BUNDLE,
-    PIECES_IN_FLIGHT,
+    PIECES_OF_A_FILE,
     Downloads,
     bundles,
+    in_advance,
 )
 from lakebed.errors import ObjectMissing, StoreDenied, StoreUnavailable
 from tests.support.builders import source_file
@@ -141,9 +144,9 @@ def test_a_reader_that_stalls_stops_the_download_of_a_large_file():
         nonlocal made
         while True:
             made += 1
-            if made == PIECES_IN_FLIGHT + 1:
+            if made == PIECES_OF_A_FILE + 1:
                 at_the_limit.set()
-            if made > PIECES_IN_FLIGHT + 1:
+            if made > PIECES_OF_A_FILE + 1:
                 beyond.set()
             yield b"x"
 
@@ -304,3 +307,46 @@ def test_the_end_does_not_wait_for_the_rest_of_a_bundle():
         assert second.wait(LONG)
 
     assert begun == [file.path for file in listed[:2]]
+
+
+def test_pieces_made_in_advance_are_few_and_in_their_order():
+    made: list[int] = []
+    enough, beyond = threading.Event(), threading.Event()
+
+    def pieces() -> Iterator[bytes]:
+        for number in range(100):
+            made.append(number)
+            if number == DECOMPRESSED_AHEAD:
+                enough.set()
+            if number > DECOMPRESSED_AHEAD + 1:
+                beyond.set()
+            yield b"%d" % number
+
+    with closing(in_advance(pieces())) as advance:
+        assert next(advance) == b"0"
+        assert enough.wait(LONG)
+        assert not beyond.wait(0.2)
+        assert [*advance] == [b"%d" % number for number in range(1, 100)]
+    assert [each for each in threading.enumerate() if each.name == "decompress"] == []
+
+
+def test_trouble_in_pieces_made_in_advance_comes_after_those_before_it():
+    def pieces() -> Iterator[bytes]:
+        yield b"first"
+        raise ValueError("trouble")
+
+    advance = in_advance(pieces())
+    assert next(advance) == b"first"
+    with pytest.raises(ValueError, match="trouble"):
+        next(advance)
+
+
+def test_whoever_leaves_pieces_made_in_advance_leaves_no_thread():
+    def endless() -> Iterator[bytes]:
+        while True:
+            yield b"x"
+
+    advance = in_advance(endless())
+    next(advance)
+    advance.close()
+    assert [each for each in threading.enumerate() if each.name == "decompress"] == []

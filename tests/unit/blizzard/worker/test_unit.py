@@ -1,5 +1,6 @@
 """One work unit over real folders, with the real decoder."""
 
+import threading
 from dataclasses import replace
 
 import pyarrow.parquet as pq
@@ -234,3 +235,16 @@ def test_each_source_has_batches_of_its_own_size(place, tmp_path):
     )
 
     assert row_groups(place, outcome) == [2, 2, 2, 5, 1]
+
+
+def test_a_file_that_a_thread_decompresses_is_read_as_any_other(place):
+    put(place.source, "a.ndjson.gz", gz(ndjson(rows(30_000))))
+    put(place.source, "b.ndjson.gz", gz(ndjson(rows(30_000, 30_000)))[:-9])
+    put(place.source, "c.ndjson.gz", gz(ndjson(rows(30_000, 60_000)) + b"{"))
+    put(place.source, "d.ndjson", ndjson(rows(10, 90_000)))
+    alone = place.run()
+    outcome = place.run(decompress_ahead=True, sizing=Sizing(worth_a_thread=1))
+    assert sorted(place.ids(outcome)) == [*range(30_000), *range(90_000, 90_010)]
+    assert failed(outcome) == failed(alone)
+    assert [each.lines for each in outcome.sources] == [each.lines for each in alone.sources]
+    assert not [each for each in threading.enumerate() if each.name == "decompress"]

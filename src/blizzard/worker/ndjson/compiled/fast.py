@@ -19,15 +19,13 @@ from blizzard.worker.ndjson.compiled.convert import Doubtful
 from blizzard.worker.ndjson.compiled.leftovers import Leftovers, Trail
 from blizzard.worker.ndjson.compiled.page import Page, Refusals
 from blizzard.worker.ndjson.compiled.peel import Level
-from blizzard.worker.ndjson.compiled.vector import WIDTH
 from blizzard.worker.ndjson.level import is_shared, levels
 from blizzard.worker.ndjson.lines import Block, Decoded
+from blizzard.worker.ndjson.plain_text import PADDING, ended
 from blizzard.worker.ndjson.values import Refused
 from lakebed.columns.schema import Schema
 from lakebed.types import KEEPING, OnMismatch, UnknownFields
 
-_PADDING = bytes(WIDTH)
-"""What the scan may read past the end, in one step."""
 _NO_TEXT = re.compile("[\udc80-\udcff]")
 """What Python makes of bytes that are not UTF-8, where it is told to."""
 
@@ -121,7 +119,7 @@ class FastPath:
         data = [b"".join(texts) for texts in lines.values()]
         again = replace(
             page,
-            data=np.frombuffer(b"".join([*data, _PADDING]), np.uint8),
+            data=np.frombuffer(b"".join([*data, PADDING]), np.uint8),
             ends=np.cumsum([len(each) for each in data], dtype=np.int64),
             counted=[Counter() for _ in data],
             refused=Refusals(),
@@ -144,22 +142,24 @@ def page_of(
     blocks: Sequence[Block], unknown: UnknownFields, refused: Refusals | None = None
 ) -> Page | None:
     """Return blocks of lines, ready to be scanned; None where one is empty or no text."""
-    lines = [_ended(block.data) for block in blocks]
-    data = b"".join([*lines, _PADDING])
-    if not all(lines):
+    if not all(block.end for block in blocks):
         return None
-    if not _is_text(data):
+    data, sizes = _joined(blocks)
+    if not all(block.is_ascii for block in blocks) and not _is_text(data):
         if refused is not None:
             refused.add(_lines_of_no_text(data))
         return None
-    ends = np.cumsum([len(each) for each in lines], dtype=np.int64)
+    ends = np.cumsum(sizes, dtype=np.int64)
     counted = [Counter[str]() for _ in blocks]
     return Page(np.frombuffer(data, np.uint8), ends, unknown, counted, refused=refused)
 
 
-def _ended(data: bytes) -> bytes:
-    """Add a newline to a last line that has none."""
-    return data if not data or data.endswith(b"\n") else data + b"\n"
+def _joined(blocks: Sequence[Block]) -> tuple[bytes, list[int]]:
+    """Return the lines of blocks, and behind them what the scan may read, and their sizes."""
+    if len(blocks) == 1 and blocks[0].behind == len(PADDING):
+        return blocks[0].text, [blocks[0].end]
+    lines = [ended(block.data) for block in blocks]
+    return b"".join([*lines, PADDING]), [len(each) for each in lines]
 
 
 def _lines_of_no_text(data: bytes) -> npt.NDArray[np.int64]:

@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -150,7 +151,7 @@ def once(
 def column(data: npt.NDArray[np.uint8], rows: int, parts: Sequence[Leftovers]) -> "pa.Array[Any]":
     """Return the column of what no other column takes, as JSON text."""
     if not parts:
-        return pa.nulls(rows, pa.string())
+        return _nulls(1 << rows.bit_length()).slice(0, rows)
     whole = in_row_order(parts)
     _, offsets_buffer, text_buffer = cast("list[Any]", whole.prefixes.texts.buffers())
     before = np.frombuffer(offsets_buffer, np.int32, len(whole.prefixes.texts) + 1)
@@ -165,6 +166,12 @@ def column(data: npt.NDArray[np.uint8], rows: int, parts: Sequence[Leftovers]) -
     there = np.packbits(np.diff(offsets) > 0, bitorder="little")
     buffers = (pa.py_buffer(each.data) for each in (there, offsets, texts))
     return pa.Array.from_buffers(pa.string(), rows, [*buffers], rows - filled)
+
+
+@lru_cache(maxsize=4)
+def _nulls(rows: int) -> "pa.Array[Any]":
+    """Return a column without values: mostly nothing is left over, of any block."""
+    return pa.nulls(rows, pa.string())
 
 
 def count_labels(

@@ -22,7 +22,13 @@ from blizzard.worker.ndjson.compiled.syntax import (
     Array,
     Pointer,
 )
-from blizzard.worker.ndjson.compiled.vector import compiled, part, pointer
+from blizzard.worker.ndjson.compiled.vector import (
+    compiled,
+    digits_ahead,
+    few_digits,
+    part,
+    pointer,
+)
 
 _MOST_DIGITS = 18
 """So many digits are always a number of 64 bits."""
@@ -30,6 +36,9 @@ _LARGEST_EXACT = 1 << 53
 """Up to here every integer is a double."""
 _POWERS = np.array([float(f"1e{power}") for power in range(23)])
 """The powers of ten that are doubles: what is made of two doubles in one step is rounded once."""
+_FEW = 8
+"""So many digits are read in one step."""
+_TENS = np.array([10**power for power in range(_MOST_DIGITS + 1)])
 _LARGE_T, _LARGE_Z = b"TZ"
 _MONTH_DAYS = np.array([0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
 _BAD = -(1 << 62)
@@ -37,13 +46,13 @@ _BAD = -(1 << 62)
 
 @part
 def _digits(data: Pointer, at: int, count: int) -> int:
-    """Return the number that some digits are, or one far below zero if they are none."""
+    """Return the number that up to 18 digits are."""
     number = 0
-    for place in range(at, at + count):
-        if not ZERO <= data[place] <= NINE:
-            return _BAD
-        number = number * 10 + (data[place] - ZERO)
-    return number
+    while count > _FEW:
+        number = number * _TENS[_FEW] + few_digits(data, at, _FEW)
+        at, count = at + _FEW, count - _FEW
+    few: int = few_digits(data, at, count)
+    return number * int(_TENS[count]) + few if number else few
 
 
 @compiled(int64(BYTES, int32[::1], int32[::1], uint8[::1], int64, int64, int64[::1]))
@@ -67,9 +76,7 @@ def integers(
         at += is_negative
         if end - at > _MOST_DIGITS:
             return row
-        number = 0
-        for place in range(at, end):
-            number = number * 10 + (data[place] - ZERO)
+        number = _digits(data, at, end - at)
         if is_negative:
             number = -number
         if number < lowest or number > highest:
@@ -103,22 +110,21 @@ def doubles(block: Array, starts: Array, lengths: Array, kinds: Array, numbers: 
         at, end = starts[row], starts[row] + lengths[row]
         is_negative = data[at] == MINUS
         at += is_negative
-        digits = power = 0
-        first = at
-        while at < end and ZERO <= data[at] <= NINE:
-            digits = digits * 10 + (data[at] - ZERO)
-            at += 1
-        if at < end and data[at] == DOT:
-            at += 1
-            fraction = at
-            while at < end and ZERO <= data[at] <= NINE:
-                digits = digits * 10 + (data[at] - ZERO)
-                at += 1
-            power = fraction - at
-        if at - first > _MOST_DIGITS or digits > _LARGEST_EXACT:
+        whole, places = digits_ahead(data, at), 0
+        after = at + whole
+        if after < end and data[after] == DOT:
+            places = digits_ahead(data, after + 1)
+            after += 1 + places
+        if whole + places > _MOST_DIGITS:
             return row
-        if at < end:
-            power += _exponent(data, at + 1, end)
+        digits = _digits(data, at, whole)
+        if places:
+            digits = digits * _TENS[places] + _digits(data, after - places, places)
+        if digits > _LARGEST_EXACT:
+            return row
+        power = -places
+        if after < end:
+            power += _exponent(data, after + 1, end)
         if not -22 <= power <= 22:
             return row
         number = float(digits)
@@ -128,9 +134,20 @@ def doubles(block: Array, starts: Array, lengths: Array, kinds: Array, numbers: 
 
 
 @part
+def _checked(data: Pointer, at: int, count: int) -> int:
+    """Return the number that some digits are, or one far below zero if they are none."""
+    number = 0
+    for place in range(at, at + count):
+        if not ZERO <= data[place] <= NINE:
+            return _BAD
+        number = number * 10 + (data[place] - ZERO)
+    return number
+
+
+@part
 def _day(data: Pointer, at: int) -> int:
     """Return the days since 1970 of a day written YYYY-MM-DD, or one far below them."""
-    year, month, day = _digits(data, at, 4), _digits(data, at + 5, 2), _digits(data, at + 8, 2)
+    year, month, day = _checked(data, at, 4), _checked(data, at + 5, 2), _checked(data, at + 8, 2)
     if data[at + 4] != MINUS or data[at + 7] != MINUS or year < 1 or not 1 <= month <= 12:
         return _BAD
     if not 1 <= day <= _MONTH_DAYS[month]:
@@ -179,8 +196,8 @@ def moments(
         if kinds[row] != TEXT or end - at < len("YYYY-MM-DDTHH:MM:SS"):
             return row
         day = _day(data, at)
-        hour, minute = _digits(data, at + 11, 2), _digits(data, at + 14, 2)
-        second = _digits(data, at + 17, 2)
+        hour, minute = _checked(data, at + 11, 2), _checked(data, at + 14, 2)
+        second = _checked(data, at + 17, 2)
         if (
             day <= _BAD
             or (data[at + 10] != _LARGE_T and data[at + 10] != SPACE)
@@ -196,7 +213,7 @@ def moments(
             fraction = end - at - 1
             if data[at] != DOT or not 1 <= fraction <= 6:
                 return row
-            micros = _digits(data, at + 1, fraction)
+            micros = _checked(data, at + 1, fraction)
             if micros < 0:
                 return row
             for _ in range(fraction, 6):

@@ -145,6 +145,64 @@ def newlines_in(_: Numbas, data: Numbas, _at: Numbas) -> Numbas:
 
 
 @_instructions
+def beyond_ascii(_: Numbas, data: Numbas, _at: Numbas) -> Numbas:
+    """Return which of WIDTH bytes are not ASCII: none are zero."""
+
+    def generate(_: Numbas, builder: Numbas, __: Numbas, arguments: Numbas) -> Numbas:
+        high = builder.icmp_signed("<", _load(builder, *arguments), _each("\0"))
+        return builder.zext(builder.bitcast(high, _FLAGS), _INT64)
+
+    return int64(data, int64), generate
+
+
+@_instructions
+def separators_in(_: Numbas, data: Numbas, _at: Numbas) -> Numbas:
+    """Return which of WIDTH bytes separate records, as RFC 7464 has it: none are zero."""
+
+    def generate(_: Numbas, builder: Numbas, __: Numbas, arguments: Numbas) -> Numbas:
+        same = builder.icmp_unsigned("==", _load(builder, *arguments), _each("\x1e"))
+        return builder.zext(builder.bitcast(same, _FLAGS), _INT64)
+
+    return int64(data, int64), generate
+
+
+@_instructions
+def digits_ahead(_: Numbas, data: Numbas, _at: Numbas) -> Numbas:
+    """Count the digits before the next byte that is none, or WIDTH."""
+
+    def generate(_: Numbas, builder: Numbas, __: Numbas, arguments: Numbas) -> Numbas:
+        return _before_first(builder, builder.not_(_digits(builder, *arguments)))
+
+    return int64(data, int64), generate
+
+
+@_instructions
+def few_digits(_: Numbas, data: Numbas, _at: Numbas, _count: Numbas) -> Numbas:
+    """Return the number that up to eight digits are; none are zero. Eight bytes are read.
+
+    Neighbours are put together, then pairs of them, then fours: three multiplications for all.
+    """
+
+    def generate(_: Numbas, builder: Numbas, __: Numbas, arguments: Numbas) -> Numbas:
+        base, at, count = arguments
+        place = builder.bitcast(builder.gep(base, [at]), _INT64.as_pointer())
+        # What follows the digits goes out at the top; zeros come in below, before the first one.
+        missing = builder.and_(builder.sub(_wide(8), count), _wide(7))
+        number = builder.shl(builder.load(place, align=1), builder.shl(missing, _wide(3)))
+        for mask, factor, size in (
+            (0x0F0F0F0F0F0F0F0F, 10 * (1 << 8) + 1, 8),
+            (0x00FF00FF00FF00FF, 100 * (1 << 16) + 1, 16),
+            (0x0000FFFF0000FFFF, 10_000 * (1 << 32) + 1, 32),
+        ):
+            number = builder.mul(builder.and_(number, _wide(mask)), _wide(factor))
+            number = builder.lshr(number, _wide(size))
+        none = builder.icmp_unsigned("==", count, _wide(0))
+        return builder.select(none, _wide(0), number)
+
+    return int64(data, int64, int64), generate
+
+
+@_instructions
 def agreeing(_: Numbas, data: Numbas, _at: Numbas, other: Numbas, _start: Numbas) -> Numbas:
     """Return how many bytes are the same in two places, at most WIDTH."""
 
@@ -177,6 +235,16 @@ def _load(builder: Numbas, base: Numbas, at: Numbas) -> Numbas:
 
 def _each(character: str) -> Numbas:
     return ir.Constant(_BYTES, [ir.Constant(_BYTE, ord(character))] * WIDTH)
+
+
+def _wide(number: int) -> Numbas:
+    return ir.Constant(_INT64, number)
+
+
+def _digits(builder: Numbas, base: Numbas, at: Numbas) -> Numbas:
+    """Return which bytes are digits."""
+    above = builder.sub(_load(builder, base, at), _each("0"))
+    return builder.icmp_unsigned("<", above, ir.Constant(_BYTES, [ir.Constant(_BYTE, 10)] * WIDTH))
 
 
 def _before_first(builder: Numbas, flags: Numbas) -> Numbas:

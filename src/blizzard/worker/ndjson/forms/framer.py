@@ -15,7 +15,8 @@ from blizzard.model.limits import BLOCK_BYTES, MAX_LINE_BYTES
 from blizzard.worker.ndjson.compiled.vector import WIDTH
 from blizzard.worker.ndjson.forms import framing
 from blizzard.worker.ndjson.forms.frame import frame
-from blizzard.worker.ndjson.lines import BYTE_ORDER_MARK, BrokenDocument, Place
+from blizzard.worker.ndjson.lines import BrokenDocument, Place
+from blizzard.worker.ndjson.plain_text import BYTE_ORDER_MARK
 
 MAX_PLACES = 1 << 14
 """Records of one step whose places are noted."""

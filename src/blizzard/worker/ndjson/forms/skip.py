@@ -5,7 +5,6 @@ leaves out none, and knows little of JSON: whether the rule does hold is found o
 line that is broken is never passed over.
 """
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -39,24 +38,25 @@ class Skipper:
 
     def blanked(self, block: Block) -> Block:
         """Return a block in which the lines that are passed over are blank, and how many are."""
-        padded = np.frombuffer(block.data + b"\n" + bytes(WIDTH), np.uint8)
+        lines = block.data
+        padded = np.frombuffer(b"".join([lines, b"\n", bytes(WIDTH)]), np.uint8)
         found = np.empty((block.lines, 2), np.int64)
         count = candidates(
-            padded, len(block.data), self._names, self._starts, self._ends, self._seen, found
+            padded, len(lines), self._names, self._starts, self._ends, self._seen, found
         )
         if not count:
             return block
-        data = bytearray(block.data)
+        data = bytearray(lines)
         skipped = 0
         for start, end in found[:count].tolist():
             # One that is too long to be read is bad, whatever stands in it.
-            if end - start <= self._max_line_bytes and self._rule.holds(block.data[start:end]):
+            if end - start <= self._max_line_bytes and self._rule.holds(lines[start:end]):
                 data[start:end] = b" " * (end - start)
                 skipped += 1
         if not skipped:
             return block
-        written = block.raw(0, len(block.data))
-        return replace(block, data=bytes(data), as_written=written, filtered=skipped)
+        written = block.raw(0, len(lines))
+        return block.changed(bytes(data), as_written=written, filtered=skipped)
 
 
 @part

@@ -26,7 +26,7 @@ TEXT = Schema((Field(name="s", type=FieldType.STRING), Field(name="j", type=Fiel
 
 
 def block(*lines: bytes) -> Block:
-    return Block(data=b"".join(line + b"\n" for line in lines), first_line=1, lines=len(lines))
+    return Block(text=b"".join(line + b"\n" for line in lines), first_line=1, lines=len(lines))
 
 
 def read(schema: Schema, *lines: bytes) -> Decoded | None:
@@ -62,7 +62,7 @@ def test_an_escape_is_found_and_resolved_wherever_it_stands(at: int, character: 
 def test_a_control_character_in_a_string_is_refused_wherever_it_stands(at: int):
     for control in range(0x20):
         data = b'{"s":"' + b"x" * at + bytes([control]) + b'y"}\n'
-        one = Block(data=data, first_line=1, lines=data.count(b"\n"))
+        one = Block(text=data, first_line=1, lines=data.count(b"\n"))
         assert FastPath(TEXT, max_line_bytes=LIMIT).read(one) is None
 
 
@@ -264,7 +264,7 @@ def test_what_is_nested_is_kept_as_it_is_written(nested: str):
 
 def test_lines_of_any_ending_and_blank_ones_are_counted():
     data = b'\n \t{"s":"a"} \r\n\r\n{"s":"b"}'
-    decoded = FastPath(TEXT, max_line_bytes=LIMIT).read(Block(data=data, first_line=1, lines=4))
+    decoded = FastPath(TEXT, max_line_bytes=LIMIT).read(Block(text=data, first_line=1, lines=4))
     assert [row["s"] for row in rows(decoded)] == ["a", "b"]
     assert decoded is not None
     assert (decoded.lines, decoded.blank) == (4, 2)
@@ -274,7 +274,7 @@ def test_lines_of_any_ending_and_blank_ones_are_counted():
 def test_a_block_that_has_other_lines_than_it_says_is_not_read(data: bytes, lines: int):
     """There is room for so many rows as it says; nothing is written beyond."""
     path = FastPath(TEXT, max_line_bytes=LIMIT)
-    assert path.read(Block(data=data, first_line=1, lines=lines)) is None
+    assert path.read(Block(text=data, first_line=1, lines=lines)) is None
 
 
 def test_two_fields_of_one_name_are_refused():
@@ -355,7 +355,7 @@ def test_a_user_who_wants_nothing_compiled_means_code_of_his_own():
         "from lakebed.columns.schema import Field, Schema\n"
         "from lakebed.types import FieldType\n"
         "schema = Schema((Field(name='v', type=FieldType.INT64),))\n"
-        "block = Block(data=b'{\"v\":7}', first_line=1, lines=1)\n"
+        "block = Block(text=b'{\"v\":7}', first_line=1, lines=1)\n"
         "print(FastPath(schema, max_line_bytes=99).read(block).batch.to_pylist())\n"
     )
     run = subprocess.run(

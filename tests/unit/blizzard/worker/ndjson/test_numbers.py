@@ -26,7 +26,7 @@ def column(kind: FieldType, texts: list[str]) -> list[Any]:
     schema = Schema((Field(name="v", type=kind),))
     data = "".join(f'{{"v":{text}}}\n' for text in texts).encode()
     decoded = FastPath(schema, max_line_bytes=LIMIT).read(
-        Block(data=data, first_line=1, lines=len(texts))
+        Block(text=data, first_line=1, lines=len(texts))
     )
     assert decoded is not None
     return decoded.batch.column(0).to_pylist()
@@ -129,7 +129,7 @@ def test_a_moment_that_is_written_otherwise_is_left_to_others(text: str):
     found = np.empty(1, np.int64)
     assert not numbers.moments(*(*token(f'"{text}"', TEXT), True, found))
     schema = Schema((Field(name="v", type=FieldType.TIMESTAMP),))
-    block = Block(data=f'{{"v":"{text}"}}'.encode(), first_line=1, lines=1)
+    block = Block(text=f'{{"v":"{text}"}}'.encode(), first_line=1, lines=1)
     assert FastPath(schema, max_line_bytes=LIMIT).read(block) is None
     with pytest.raises(BadLine):
         ExactPath(schema, max_line_bytes=LIMIT).read(block)

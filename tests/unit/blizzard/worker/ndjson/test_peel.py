@@ -31,7 +31,7 @@ SCHEMA = Schema(
 
 
 def block(*lines: str) -> Block:
-    return Block(data="\n".join(lines).encode(), first_line=1, lines=len(lines))
+    return Block(text="\n".join(lines).encode(), first_line=1, lines=len(lines))
 
 
 def both(schema: Schema, unknown: UnknownFields, *lines: str) -> tuple[Decoded, Decoded]:

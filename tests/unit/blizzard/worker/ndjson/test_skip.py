@@ -117,7 +117,7 @@ rules = st.builds(
 def test_a_block_is_blanked_where_the_rule_holds_and_nowhere_else(found, rule, ended):
     data = "\n".join(found).encode() + b"\n" * ended
     each = data.removesuffix(b"\n").split(b"\n") if data else []
-    block = Block(data=data, first_line=1, lines=len(each))
+    block = Block(text=data, first_line=1, lines=len(each))
     blanked = Skipper(rule).blanked(block)
     assert len(blanked.data) == len(data)
     expected = [b" " * len(line) if rule.holds(line) else line for line in each]
