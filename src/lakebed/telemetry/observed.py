@@ -10,6 +10,7 @@ from lakebed.telemetry.health import Part
 from lakebed.telemetry.measures import Measure, Spec
 
 if TYPE_CHECKING:
+    from lakebed.telemetry.health import Health
     from lakebed.telemetry.http import HttpLimits
     from lakebed.telemetry.live_page import LivePage
 
@@ -45,8 +46,7 @@ def observed(
     from lakebed.telemetry.server import serve  # noqa: PLC0415
 
     metrics, health = Metrics(specs, seconds=seconds), Health(seconds)
-    for part, interval in parts.items():
-        health.expect(part, interval=interval)
+    _expect(health, parts)
     for part in (*parts, *beside):
         metrics.begin(**{part.kind: part.name})
     for measure in (*map(step_taken, parts), *known()):
@@ -72,3 +72,8 @@ def observed(
         finally:
             if page is not None:
                 page.close()
+
+
+def _expect(health: "Health", parts: Mapping[Part, float]) -> None:
+    for part, interval in parts.items():
+        health.expect(part, interval=interval)

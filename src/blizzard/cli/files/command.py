@@ -14,9 +14,9 @@ from blizzard.cli.output import One, chosen, load, looked_with, open_reader
 from blizzard.cli.surroundings import Surroundings
 from blizzard.inspect.files.report import DAYS, Question, Reconciler, Reconciliation
 from blizzard.inspect.files.standing import FileStanding, FileState
+from blizzard.log_questions import asks_fates
 from blizzard.model.locations import source_location
 from blizzard.model.settings import PipelineSettings
-from blizzard.service import asks_fates
 from lakebed.arguments import FAILED, Files, Folders, Outcome, Output, Shape
 from lakebed.clock import Clock
 from lakebed.console import print_lines
