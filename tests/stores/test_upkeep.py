@@ -47,7 +47,7 @@ def opened(lake: Lake) -> DeltaTable:
 
 
 def test_only_what_no_version_needs_is_vacuumed(lake: Lake) -> None:
-    """W13, and files that wait for their commit stay, whatever their age."""
+    """Files that wait for their commit stay, whatever their age."""
     store, (settings,) = lake.store("table"), lake.programs.tables
     lake.land("date=2024-01-01/later.ndjson")
     lake.life(Fate.none())

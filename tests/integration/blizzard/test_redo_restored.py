@@ -107,6 +107,7 @@ MOMENTS = [
 
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_restored_file_stops_what_would_double_its_rows(case, moment):
+    """HOLES D14: a RESTORE beside a redo."""
     moment(case)
     told = case.stops()
     assert "(RESTORE by " in told
