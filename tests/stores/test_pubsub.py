@@ -217,11 +217,11 @@ def test_a_subscription_that_ends_is_told_and_files_are_found_without_it(
     assert lake.ingested() == ["a.ndjson"]
 
 
-@pytest.mark.parametrize("command", ["--dry-run", "status"])
+@pytest.mark.parametrize("command", ["--dry-run", "status", "validate --online"])
 def test_a_look_shows_the_queue_and_takes_no_message(lake: GoogleLake, command: str):
     lake.put("a.ndjson")
     lake.publish("a.ndjson")
-    shown = CliRunner().invoke(app, [command, "-c", str(lake.config())])
+    shown = CliRunner().invoke(app, [*command.split(), "-c", str(lake.config())])
     assert "the queue of notices answers" in " ".join(shown.stdout.split())
     (message,) = lake.messages()
     assert (message["Deliveries"], message["Acks"]) == (0, 0)
@@ -272,6 +272,7 @@ def test_no_secret_of_a_subscription_is_printed_logged_or_written(lake: GoogleLa
             for command in (
                 ("--dry-run", "--log-level", "trace", "--log-format", shape),
                 ("status",),
+                ("validate", "--online"),
             ):
                 shown = CliRunner().invoke(app, [*command, "--output", shape, "-c", str(file)])
                 told += [shown.output, repr(shown.exception)]

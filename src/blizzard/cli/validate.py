@@ -17,10 +17,12 @@ from blizzard.config import load as config
 from blizzard.execute.spark.cds_archive import require_java
 from blizzard.handoff.dead_letters import dlq_location_of
 from blizzard.handoff.letterbox import Letterbox
+from blizzard.inspect.queue_status import queues_of
 from blizzard.log_questions import TableOf
 from blizzard.model.files import Location
 from blizzard.model.locations import sink_location
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
+from blizzard.service import open_queue
 from lakebed.arguments import DONE, Files, Folders, Output, Shape, exit_code_of, usage_is_checked
 from lakebed.clock import Clock
 from lakebed.config.json_schema import schema_text
@@ -163,6 +165,11 @@ def _online(
             yield _tried(f"{each.name}, sink", partial(_writable, sink_location(each)))
             if each.dlq_path is not None:
                 yield _tried(f"{each.name}, dead letter queue", partial(_letterbox, each))
+            for queue in queues_of(each, open_queue):
+                # Without it files are found all the same, only later.
+                verdict = Verdict.OK if queue.error is None else Verdict.WARNING
+                check = f"{each.name}, notifications"
+                yield CheckRow(check=check, result=verdict, message=queue.sentence()), DONE
     for table in loaded.penguin.tables if loaded.penguin else ():
         place = Location(uri=table.table_uri, options=table.storage_options)
         yield _tried(f"table {table.name}", partial(_table, place))
