@@ -6,7 +6,7 @@ takes a table that is made from the commands beforehand (`make completion`). A t
 
 import inspect
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from importlib.resources import files
 from pathlib import Path
@@ -33,13 +33,12 @@ NAMES = {"--pipeline": names_in("pipelines"), "--table": names_in("tables")}
 """Options whose values stand in the configuration."""
 
 
-def _configured(ctx: Any) -> Iterator[str]:  # noqa: ANN401 - typer's own types are private
-    """Yield the configuration files of a line that is not finished; before the command, too."""
-    while ctx is not None:
-        given = [value for name, value in ctx.params.items() if name in ("files", "config")]
-        for value in given:
-            yield from map(str, value or ())
-        ctx = ctx.parent
+def _configured(ctx: typer.Context) -> list[str]:
+    """Return the configuration files of a line that is not finished.
+
+    Those that are written before the command were passed on to it.
+    """
+    return [str(file) for file in ctx.params.get("files") or ()]
 
 
 def _keys(file: Path, section: str) -> list[str]:

@@ -61,11 +61,14 @@ def test_commands_options_and_choices_are_completed(line: str, some: set[str]):
         assert found == some
 
 
-@pytest.mark.parametrize("before", [True, False])
-def test_the_names_of_pipelines_come_from_the_configuration(tmp_path: Path, *, before: bool):
+@pytest.mark.parametrize(
+    "line",
+    ["blizzard -c FILE status -p ", "blizzard status -c FILE -p ", "blizzard -c FILE --once -p "],
+)
+def test_the_names_of_pipelines_come_from_the_configuration(tmp_path: Path, line: str):
     file = tmp_path / "p.yaml"
     file.write_text("pipelines: {web: {}, app: {}}\n")
-    line = f"blizzard -c {file} status -p " if before else f"blizzard status -c {file} -p "
+    line = line.replace("FILE", str(file))
     assert completed(line) == ["app", "web"]
     assert completed(f"{line}w") == ["web"]
 

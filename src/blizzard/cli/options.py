@@ -4,7 +4,15 @@ from typing import Annotated
 
 import typer
 
+from lakebed.completion import names_in
+
 One = Annotated[
     str | None,
-    typer.Option("-p", "--pipeline", metavar="NAME", help="Only this pipeline."),
+    typer.Option(
+        "-p",
+        "--pipeline",
+        metavar="NAME",
+        help="Only this pipeline.",
+        autocompletion=names_in("pipelines"),
+    ),
 ]

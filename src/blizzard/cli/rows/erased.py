@@ -70,9 +70,11 @@ def _still_held(settings: PipelineSettings, done: Erased, left: StillHeld) -> It
     if done.found.files:
         sink = settings.sink
         days = inline.retention(sink.table_uri, sink.storage_options).total_seconds() / 86_400
+        count = len(done.found.files)
+        which, them = ("data file", "it") if count == 1 else (f"{count:,} data files", "them")
         yield (
-            f"  time travel reads the {plural(len(done.found.files), 'data file')} above until "
-            f"VACUUM deletes them, {days:g} days after the commit at the earliest"
+            f"  time travel reads the {which} above until VACUUM deletes {them}, {days:g} days "
+            "after the commit at the earliest"
         )
     for why in Why:
         files = [one for one in left.data_files if one.why is why]
