@@ -16,7 +16,14 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from blizzard.events import BatchProgress, BatchStarted, StageFinished, Step, UnitReported
+from blizzard.events import (
+    BatchProgress,
+    BatchStarted,
+    SourcesListed,
+    StageFinished,
+    Step,
+    UnitReported,
+)
 from blizzard.model.settings import PipelineSettings
 from lakebed.clock import Clock
 from lakebed.storage.store import Store
@@ -119,18 +126,26 @@ def history(lake: LiveLake, now: float) -> None:
     broken.write_bytes(b"\x1f\x8b nothing of gzip")
     os.utime(broken, (now - 5_000, now - 5_000))
     ingest(pipelines["payments"], now - 4_800)
+    commit(tables["payments"], now - 4_798)
     landed(lake, "shipments", now - 260, 400)
     landed(lake, "clicks", now - 20, 400)
 
 
 def running(emit: Emit) -> Callable[[], None]:
-    """Begin a batch of clicks that is half done; what is returned moves it a little."""
+    """Begin a batch of clicks; what is returned moves it to its middle."""
+    oldest = time.time() - 35
+    emit(SourcesListed(pipeline="clicks", pending=12 * UNITS, oldest=oldest, resting=0))
     emit(StageFinished(pipeline="clicks", stage=Step.DISCOVER, seconds=0.4))
     planned = tuple((f"unit-{number:03}", 12, UNIT_BYTES) for number in range(UNITS))
     total = UNITS * UNIT_BYTES
     emit(
         BatchStarted(
-            pipeline="clicks", entry=83, files=12 * UNITS, bytes=total, units=UNITS, planned=planned
+            pipeline="clicks",
+            entry=115,
+            files=12 * UNITS,
+            bytes=total,
+            units=UNITS,
+            planned=planned,
         )
     )
 
@@ -186,15 +201,24 @@ def picture(page: Page, url: str, view: str, name: str) -> None:
     page.screenshot(path=IMAGES / f"live-{name}.png", full_page=False)
 
 
+@contextmanager
+def shown_as(name: Path, folder: Path) -> Iterator[Path]:
+    """Give a folder a name that may stand in a picture."""
+    name.symlink_to(folder)
+    yield name
+    name.unlink()
+
+
 def main() -> None:
     """Write docs/images/live-*.png."""
     with (
         reserved_pair() as ports,
         tempfile.TemporaryDirectory(prefix="lake-", dir=MEMORY) as folder,
+        shown_as(Path("/tmp/lake"), Path(folder)) as place,
         sync_playwright() as playwright,
         launched(playwright) as browser,
     ):
-        lake = configured(Path(folder), ports)
+        lake = configured(place, ports)
         history(lake, time.time())
         sys.stdout.write("the history is written\n")
         with (
