@@ -94,7 +94,7 @@ def test_a_fault_ends_a_stream_and_is_logged():
     def broken():
         raise RuntimeError
 
-    told = []
+    told: list[Exception] = []
     streams = Streams(broken, failed=told.append)
     assert list(streams.pieces()) == []
     assert isinstance(told[0], RuntimeError)
