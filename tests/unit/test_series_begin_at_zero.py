@@ -12,6 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 import blizzard
 import lakebed
+import liveview
 import penguin
 from blizzard import metrics
 from blizzard.cli.run import command
@@ -170,7 +171,7 @@ def test_every_code_that_a_source_file_can_fail_with_has_a_series():
 
 
 def errors() -> set[type[LakeError]]:
-    for package in (lakebed, blizzard, penguin):
+    for package in (lakebed, blizzard, penguin, liveview):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             if not module.name.endswith(("__main__", ".daemon")):
                 importlib.import_module(module.name)

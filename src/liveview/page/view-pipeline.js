@@ -34,7 +34,7 @@ export function view(ctx) {
     figures(summary, ctx),
     summary.current_batch && currentBatch(summary.current_batch, ctx),
     h("div.pair", { key: "charts" }, chart(summary, ctx), freshness(summary)),
-    detail?.note && h("p.caption", { key: "note" }, h("bdi", null, detail.note)),
+    detail?.note && h("p.caption", { key: "note" }, w.words(format.sentence(detail.note))),
     detail ? needsHands(detail, ctx) : w.pending(entry, "The pipeline"),
     detail && batches(detail, ctx),
     days(name, summary, ctx),
@@ -109,8 +109,8 @@ function figures(summary, ctx) {
       summary.waiting_files === null ? "not known" : w.counted(summary.waiting_files, "file"),
       summary.waiting_files
         ? [
-            w.size(summary.waiting_bytes),
-            summary.oldest_waiting_secs !== null && [", oldest ", w.span(summary.oldest_waiting_secs)],
+            summary.waiting_bytes !== null && [w.size(summary.waiting_bytes), ", "],
+            summary.oldest_waiting_secs !== null && ["oldest ", w.span(summary.oldest_waiting_secs)],
           ]
         : summary.waiting_files === 0
           ? "nothing is left behind"

@@ -27,7 +27,7 @@ export function view(ctx) {
         summary.problems.map((item) => w.problem(item, ctx.now)),
       ),
     figures(summary, ctx),
-    detail?.note && h("p.caption", { key: "note" }, h("bdi", null, detail.note)),
+    detail?.note && h("p.caption", { key: "note" }, w.words(format.sentence(detail.note))),
     !detail && w.pending(entry, "The table"),
     detail && versions(detail, ctx),
     detail &&
@@ -144,7 +144,7 @@ function versions(detail, ctx) {
               : h(
                   "span.num",
                   { title: format.exactBytes(version.bytes_added) },
-                  "+",
+                  version.bytes_added ? "+" : "",
                   format.bytes(version.bytes_added),
                 ),
         },

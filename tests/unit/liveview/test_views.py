@@ -1,0 +1,173 @@
+"""From entries, versions and answers to documents."""
+
+from array import array
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from blizzard.inspect.files.reconcile import Group
+from blizzard.inspect.files.report import Reconciliation
+from blizzard.inspect.why.answer import Answer, FailedAt, State
+from lakebed.documents.data_file import FinishedFile
+from lakebed.documents.entry import Entry
+from lakebed.documents.source_record import Failure, SourceRecord, Stage
+from lakebed.layout import TablePath
+from lakebed.types import Handoff
+from liveview.model import Problem
+from liveview.views.days import days_of, verdict_of
+from liveview.views.entries import Committed, EntryFacts, batch_of, facts_of
+from liveview.views.journey import journey_of
+from liveview.views.problems import health_of, of_error, sorted_problems
+from liveview.views.series import freshness_of, series_of
+from liveview.views.versions import changes_of, committed_entries, since_versions
+from penguin.delta.log.versions import Commit, Settled, read_commit
+
+NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
+READ = SourceRecord(
+    source="s", path="a", size=10, etag=None, lines=5, blank=1, quarantined=1, rows=3, modified=7
+)
+WRITTEN = FinishedFile(
+    filename=TablePath("x.parquet"),
+    size=99,
+    record_count=3,
+    partition_values={},
+    source_file=None,
+    unit="u",
+    modification_time=0,
+)
+ENTRY = Entry(
+    kind="batch",
+    pipeline="p",
+    journal="j",
+    sequence=4,
+    run="r",
+    created=NOON.isoformat(),
+    previous=None,
+    handoff=Handoff.JOURNAL,
+    source_uris={},
+    table_schema={"type": "struct", "fields": []},
+    partition_columns=(),
+    sources=(READ,),
+    files=(WRITTEN,),
+)
+
+
+def test_the_books_of_an_entry_balance_or_are_said_not_to():
+    batch = batch_of(ENTRY, Committed(9, 1000))
+    assert batch.balanced
+    assert [(one.label, one.value) for one in batch.books] == [
+        ("lines read", 5),
+        ("rows written", 3),
+        ("blank lines", 1),
+        ("bad lines set aside", 1),
+    ]
+    assert (batch.committed_version, batch.committed_at) == (9, "1970-01-01T00:00:01.000Z")
+    assert not batch_of(replace(ENTRY, files=(replace(WRITTEN, record_count=2),))).balanced
+    assert not batch_of(replace(ENTRY, sources=(replace(READ, blank=0),))).balanced
+
+
+def test_a_file_that_failed_is_counted_by_its_code_and_not_measured():
+    failure = Failure(stage=Stage.PARSE, code="bad_json", message="line 1: canary")
+    entry = replace(ENTRY, sources=(READ, replace(READ, path="b", failure=failure)))
+    facts = facts_of(entry)
+    assert facts.batch.error == "bad_json (1)"
+    assert facts.written == array("q", [7])
+
+
+def facts(number: int, at: float, rows: int = 10, written: tuple[int, ...] = ()) -> EntryFacts:
+    batch = replace(batch_of(ENTRY), entry=number, rows=rows, bytes_read=5, files=1)
+    return EntryFacts(sequence=number, at=at, batch=batch, written=array("q", written))
+
+
+def test_throughput_falls_into_steps_that_do_not_move():
+    entries = [facts(1, 3600.0), facts(2, 7100.0), facts(3, 7300.0)]
+    series = series_of(entries, now=7400.0, hours=2, points=2)
+    assert series.start == "1970-01-01T01:00:00.000Z"
+    assert (series.rows, series.files) == ([20.0, 10.0], [2.0, 1.0])
+    later = series_of(entries, now=10_700.0, hours=2, points=2)
+    assert later.start == "1970-01-01T01:00:00.000Z"
+
+
+def test_freshness_counts_only_what_is_in_the_table():
+    entries = [facts(1, 0.0, written=(1000, 2000, 9000)), facts(2, 0.0, written=(5000,))]
+    fresh = freshness_of(entries, {1: Committed(1, 10_000)}, since=0.0)
+    assert (fresh.median_secs, fresh.worst_secs, fresh.measured_files) == (8.0, 9.0, 3)
+    assert freshness_of(entries, {}, since=0.0).median_secs is None
+
+
+def test_changes_of_columns_are_told_version_by_version():
+    commits = [
+        Commit(version=0, columns={"a": "long"}),
+        Commit(version=3, columns={"a": "long", "b": "string"}),
+        Commit(version=5, columns={"a": "double"}),
+        Commit(version=6),
+    ]
+    assert [(one.version, one.what) for one in changes_of(commits)] == [
+        (5, "changed column a from long to double"),
+        (5, "dropped column b"),
+        (3, "added column b: string"),
+        (0, "created with 1 column"),
+    ]
+    assert since_versions(commits) == {"a": 0, "b": 3}
+    assert since_versions(commits[1:]) == {}
+    assert changes_of(commits[2:]) == []
+
+
+def test_a_version_says_its_columns_and_bytes_and_what_it_settles():
+    body = (
+        b'{"metaData": {"schemaString": "{\\"fields\\": [{\\"name\\": \\"a\\", '
+        b'\\"type\\": \\"long\\"}]}"}}\n{"add": {"path": "x", "size": 7}}\n'
+        b'{"commitInfo": {"penguin": {"entries": {"p": {"first": 2, "last": 3}}}}}\n'
+    )
+    commit = read_commit(1, body)
+    assert (commit.columns, commit.bytes_added) == ({"a": "long"}, 7)
+    assert set(committed_entries([commit], "p")) == {2, 3}
+    absurd = Commit(version=1, entries=(Settled(pipeline="p", first=0, last=10**12),))
+    assert committed_entries([absurd], "p") == {}
+    assert read_commit(1, b'{"metaData": {"schemaString": "["}}').columns is None
+
+
+def test_a_day_that_was_not_looked_at_is_not_complete():
+    assert verdict_of("2024-01-01", None).complete is None
+    whole = Group(name="2024-01-01", landed=1, in_table=1, complete=True, sentence="all in")
+    found = Reconciliation(
+        pipeline="p", table_uri="t", by="day", groups=(whole, Group(name="2023-12-31")), left_out=3
+    )
+    days = days_of(found, "2024-01-01")
+    assert [one.day for one in days.days] == ["2024-01-01"]
+    assert (days.yesterday.complete, days.yesterday.sentence) == (True, "all in")
+    assert days.note == "3 files of earlier days are not shown"
+
+
+@pytest.mark.parametrize("quotes", [True, False])
+def test_a_failure_is_quoted_only_where_its_message_holds_nothing(quotes: bool):
+    failure = FailedAt(
+        stage="parse",
+        code="bad_json",
+        message="canary",
+        line=1,
+        field=None,
+        attempts=2,
+        since=NOON,
+        last=NOON,
+        entry=3,
+        next_try=None,
+    )
+    answer = Answer(
+        kind="source", state=State.FAILED, uri="u", answer="failed: canary", failure=failure
+    )
+    shown = str(journey_of(answer, quotes=quotes))
+    assert ("canary" in shown) is quotes
+    assert "bad_json" in shown
+
+
+def test_health_is_what_the_worst_problem_says():
+    warning = Problem(severity="warning", code="a", message="m")
+    error = of_error(RuntimeError("canary"), "x")
+    assert "canary" not in error.message
+    assert health_of([], known=True) == "ok"
+    assert health_of([], known=False) == "unknown"
+    assert health_of([warning], known=True) == "warning"
+    assert health_of([warning, error], known=False) == "failing"
+    assert sorted_problems([warning, error, warning]) == [error, warning]
