@@ -360,7 +360,7 @@ def table(found: dict[str, Figures]) -> str:
     took = found["listener"]["microseconds an event"]
     lines += [
         "",
-        f"The listener takes {took} µs an event. `python -m bench.live --write` measures this.",
+        f"The listener takes {took} µs an event. `make bench-live` measures all of this.",
     ]
     return "\n".join(lines)
 
