@@ -48,6 +48,8 @@ KNOWN_SECS = 60.0
 UNKNOWN_SECS = 10.0
 """How old it may be where nobody tells."""
 LISTED_SECS = 30.0
+MANY = 5
+"""Of more pipelines or tables than this, looks may be older, so that all of them cost as much."""
 DAY_AGE_SECS = 300.0
 OTHER_SECS = 1.0
 STALE_SECS = 0.3
@@ -218,7 +220,7 @@ class Observer:
         self.quick.begin(
             ("journal", name),
             lambda: self._journaled(name),
-            max_age=KNOWN_SECS if part is not None else UNKNOWN_SECS,
+            max_age=self._age(KNOWN_SECS if part is not None else UNKNOWN_SECS),
             mark=(
                 None if part is None else part.changes,
                 None if table is None else table.changes,
@@ -229,14 +231,14 @@ class Observer:
             self.slow.begin(
                 ("sources", name),
                 lambda: backlog_of(self.pipelines[name].sources()),
-                max_age=LISTED_SECS if part is None else DAY_AGE_SECS,
+                max_age=self._age(LISTED_SECS if part is None else DAY_AGE_SECS),
                 slow_share=SLOW_SHARE,
             )
         day = yesterday_of(self.clock.now())
         self.slow.begin(
             ("yesterday", name, day),
             lambda: self.reconciled(name, Question(days=(day,), rows=False)),
-            max_age=DAY_AGE_SECS,
+            max_age=self._age(DAY_AGE_SECS),
             slow_share=2 * SLOW_SHARE,
         )
 
@@ -247,12 +249,16 @@ class Observer:
         self.quick.begin(
             ("log", name),
             lambda: look.view(since=self.clock.seconds() - DAY_SECS),
-            max_age=KNOWN_SECS if part is not None else UNKNOWN_SECS,
+            max_age=self._age(KNOWN_SECS if part is not None else UNKNOWN_SECS),
             mark=mark,
         )
         for what, compute in (("status", look.status), ("size", look.size)):
             self.slow.begin(
-                (what, name), compute, max_age=LISTED_SECS, mark=mark, slow_share=SLOW_SHARE
+                (what, name),
+                compute,
+                max_age=self._age(LISTED_SECS),
+                mark=mark,
+                slow_share=SLOW_SHARE,
             )
 
     def _journaled(self, name: str) -> Journaled:
@@ -334,6 +340,10 @@ class Observer:
             pipelines=self.lake.pipelines_of(name),
             waiting=waiting,
         )
+
+    def _age(self, seconds: float) -> float:
+        """Return how old a look may be: the more there is to look at, the older."""
+        return seconds * max(1.0, max(len(self.pipelines), len(self.tables)) / MANY)
 
     def _stale(self, end: float) -> float:
         return max(0.0, _left(end) - (self.first_secs - STALE_SECS))
