@@ -248,11 +248,9 @@ class Pipeline:
             # Either a stop was asked for before anything was read, or the time was too short.
             return settled.handed_in
         bases = {each.name: bases_of(self.settings, each) for each in self.settings.sources}
-        sources = tuple(
-            # That a file was ingested before, as another object, is noted of it.
-            replace(record, reingested=True) if record.key in proposal.again else record
+        sources = proposal.noted(
+            journal.with_attempts(with_basis(each, bases[each.source]))
             for each in proposal.failed + settled.sources
-            for record in (journal.with_attempts(with_basis(each, bases[each.source])),)
         )
         self._check_lease()
         dead_letters = self._letterbox.record(

@@ -4,7 +4,7 @@ A run and a dry run both go through `propose`, so a plan cannot differ from the 
 writes.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from blizzard.discover.finding import Finding
@@ -111,6 +111,22 @@ class Proposal:
     def again(self) -> frozenset[str]:
         """Return the keys of files that were ingested before, as other objects."""
         return frozenset(key for finding in self.findings.values() for key in finding.again)
+
+    def noted(self, records: Iterable[SourceRecord]) -> tuple[SourceRecord, ...]:
+        """Return records with what was found out when their files were listed. Pure.
+
+        That is when each was written, and whether it was ingested before, as another object.
+        """
+        again = self.again
+        written = {file.key: round(file.modified.timestamp() * 1000) for file in self.files}
+        return tuple(
+            replace(
+                record,
+                reingested=record.reingested or record.key in again,
+                modified=written.get(record.key, record.modified),
+            )
+            for record in records
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

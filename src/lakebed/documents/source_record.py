@@ -89,6 +89,9 @@ class SourceRecord:
     """Whether a look at the whole source has not found it any more: nothing waits for it."""
     retracted: bool = False
     """Whether its rows, so many, are taken out of the table, and its waiting bad lines given up."""
+    modified: int | None = None
+    """When the store says that it was written, in milliseconds since the epoch; None where an
+    earlier version has not recorded it."""
     form: str = ""
     """What is counted in it, if not lines: the records of its documents, and where those are."""
 
