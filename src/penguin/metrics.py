@@ -64,6 +64,13 @@ METRICS = (
         labels=TABLE,
         buckets=DELAY,
     ),
+    Spec(
+        name="penguin_visible_delay_seconds",
+        kind=Kind.HISTOGRAM,
+        help="Time from the arrival of a source file to the Delta commit that has its rows.",
+        labels=TABLE,
+        buckets=DELAY,
+    ),
     _counter("penguin_entries_committed_total", "Journal entries committed."),
     _counter("penguin_files_committed_total", "Parquet files committed."),
     _counter("penguin_rows_committed_total", "Rows committed."),

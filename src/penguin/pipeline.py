@@ -312,6 +312,11 @@ class TableRun:
                 journal=ready.entry.journal,
                 entry=ready.entry.sequence,
                 waited=max(0.0, now - datetime.fromisoformat(ready.entry.created).timestamp()),
+                delays=tuple(
+                    max(0.0, now - record.modified / 1000)
+                    for record in ready.entry.readings
+                    if record.modified is not None and record.rows and record.complete
+                ),
             )
             for advance in plan.advances
             for ready in advance.entries

@@ -50,6 +50,8 @@ def test_what_was_done_is_what_is_shown(answers: Answers):
     at = (MINUTES - 1) * MINUTE
     (rows,) = answers.query("penguin_rows_committed_total", at=at)
     assert float(rows["value"][1]) == 3 * MINUTES
+    (files,) = answers.query("penguin_visible_delay_seconds_count", at=at)
+    assert float(files["value"][1]) == MINUTES
     throughput = next(each for name, each in EXPRESSIONS.items() if "Rows per second" in name)
     (rate,) = answers.query(as_asked(throughput), at=at)
     assert float(rate["value"][1]) == pytest.approx(3 / MINUTE)

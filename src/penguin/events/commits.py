@@ -19,6 +19,8 @@ class Settled:
     entry: int
     waited: float
     """Seconds from its being journaled to the commit."""
+    delays: tuple[float, ...] = ()
+    """Seconds from the arrival of each of its source files to the commit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +47,13 @@ class EntriesCommitted(Event):
         """Return the fields; of the entries, how long the first of them had waited."""
         told = Event.facts(self)
         del told["settled"]
-        longest = max((entry.waited for entry in self.settled), default=0.0)
-        return {**told, "longest_wait": round(longest, 3)}
+        waited = max((entry.waited for entry in self.settled), default=0.0)
+        delays = (delay for entry in self.settled for delay in entry.delays)
+        return {
+            **told,
+            "longest_wait": round(waited, 3),
+            "longest_delay": round(max(delays, default=0.0), 3),
+        }
 
     def sentence(self) -> str:
         """Report what became visible, and what no longer is."""
@@ -71,6 +78,8 @@ class EntriesCommitted(Event):
         yield Observe("penguin_commit_duration_seconds", self.seconds, labels)
         for entry in self.settled:
             yield Observe("penguin_commit_delay_seconds", entry.waited, labels)
+            for delay in entry.delays:
+                yield Observe("penguin_visible_delay_seconds", delay, labels)
         yield Count("penguin_entries_committed_total", self.entries, labels)
         yield Count("penguin_files_committed_total", self.files, labels)
         yield Count("penguin_rows_committed_total", self.rows, labels)

@@ -3,7 +3,7 @@
 import re
 import socket
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from lakebed.clock import Clock
 from lakebed.columns.schema import Field, Schema
 from lakebed.documents.entry import encode
+from lakebed.documents.source_record import SourceRecord
 from lakebed.layout import journal_entry
 from lakebed.polling import Stop, run_step
 from lakebed.retry import Backoff
@@ -113,6 +114,8 @@ def test_what_waits_and_how_long_is_shown_until_it_is_committed(watched):
     # One entry waited for a minute, the other for half of one.
     assert watched.value("penguin_commit_delay_seconds_count") == 2
     assert watched.value("penguin_commit_delay_seconds_sum") == 90
+    # Entries of earlier versions do not say when their files arrived.
+    assert watched.value("penguin_visible_delay_seconds_count") == 0
     assert watched.value("penguin_pending_entries") == 2
     assert watched.value("penguin_pending_files") == 3
     assert watched.value("penguin_lag_seconds") == 60
@@ -122,6 +125,25 @@ def test_what_waits_and_how_long_is_shown_until_it_is_committed(watched):
     assert watched.value("penguin_pending_entries") == 0
     assert watched.value("penguin_pending_files") == 0
     assert watched.value("penguin_lag_seconds") == 0
+
+
+def test_the_time_from_the_arrival_of_a_file_to_its_commit_is_shown(watched):
+    journal = watched.table.journal()
+    file = journal.file(rows_of(1))
+    source = SourceRecord(
+        source="in", path="a", size=1, etag=None, lines=1, rows=1, modified=_ms(JOURNALED - 30)
+    )
+    failed = SourceRecord(source="in", path="b", size=1, etag=None, modified=_ms(JOURNALED))
+    journal.write(
+        journal.entry(files=(replace(file, source_files=("in:a",)),), sources=(source, failed))
+    )
+    watched.drain()
+    assert watched.value("penguin_visible_delay_seconds_count") == 1
+    assert watched.value("penguin_visible_delay_seconds_sum") == 90
+
+
+def _ms(seconds: float) -> int:
+    return round(seconds * 1000)
 
 
 def test_conflicts_are_counted_by_their_outcome(watched):
