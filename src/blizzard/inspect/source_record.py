@@ -11,7 +11,7 @@ from blizzard.model.source.byte_range import without_first_lines
 from blizzard.model.source.codec import codec_of
 from blizzard.worker.compression import decompress, recognised
 from blizzard.worker.ndjson.decoder import Decoder
-from blizzard.worker.ndjson.lines import BYTE_ORDER_MARK
+from blizzard.worker.ndjson.plain_text import BYTE_ORDER_MARK
 from blizzard.worker.output.origins import record_numbers
 from lakebed.columns.schema import Schema
 from lakebed.documents.data_file import Run
