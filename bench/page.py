@@ -17,6 +17,7 @@ COLD = {"blizzard, cold": "blizzard, cold", "Spark, cold": "blizzard, cold"}
 """Against whom each of them is measured, where it is not the warm blizzard."""
 
 Figures = dict[str, Any]
+MANY_ROUNDS = 5
 
 
 def table(figures: Figures) -> Iterator[str]:
@@ -54,8 +55,12 @@ def _row(first: str, name: str, took: Figures, found: Figures) -> str:
 
 
 def _spread(took: list[float]) -> str:
-    """Return how far rounds lie apart, as a part of their median."""
-    return f"{(max(took) - min(took)) / statistics.median(took):.0%}"
+    """Return how far rounds lie apart, as a part of their median.
+
+    Of five or more, the slowest and the fastest one are left out: they tell what else was running.
+    """
+    some = sorted(took)[1:-1] if len(took) >= MANY_ROUNDS else took
+    return f"{(max(some) - min(some)) / statistics.median(took):.0%}"
 
 
 def _plain(error: str) -> str:
