@@ -21,7 +21,7 @@ FILES = [
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
 BLOCK = re.compile(r"^( *)```ya?ml[^\n]*\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
-OF_OTHERS = {"apiVersion", "livenessProbe", "readinessProbe", "scrape_configs", "services"}
+OF_OTHERS = {"apiVersion", "livenessProbe", "readinessProbe", "rule_files", "services"}
 """The first keys of what is configuration of other programs."""
 
 PATHS: dict[str, dict[str, Any]] = {

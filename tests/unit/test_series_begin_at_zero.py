@@ -39,6 +39,7 @@ OF_THE_PROGRAM = {"blizzard_build_info", "penguin_build_info"}
 NEVER_A_STEPS = {
     "catalog_conflict",  # beside the steps
     "cluster_by_invalid",  # a command, or beside the steps
+    "columns_unknown",  # likewise
     "pipelines_failed",  # of a call from Python
     "catalog_denied",  # beside the steps
     "catalog_missing",  # beside the steps
