@@ -78,7 +78,7 @@ KEYS = {
     "blizzard journal 2": """
         format kind pipeline journal sequence run created previous handoff source_uris
         table_schema partition_columns columns sources[source path size etag lines blank filtered
-        quarantined rows skipped complete unread dropped rescued unit failure redo reingested
+        quarantined rows skipped complete unread dropped rescued unit failure redo given_up reingested
         retry gone retracted modified form] files[filename size record_count partition_values
         source_file source_files runs unit statistics modification_time]
         dlq deleted redone inherits heir moved follows replaced merged erased reason
