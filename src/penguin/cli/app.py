@@ -1,9 +1,7 @@
 """Arguments, wiring, exit codes. What is heavy is loaded when a run starts, not before."""
 
-import os
 import sys
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
@@ -29,12 +27,10 @@ from lakebed.arguments import (
 )
 from lakebed.errors import LakeError
 from lakebed.telemetry.events import Emit, shared
-from lakebed.telemetry.health import Part, PartKind
 from lakebed.telemetry.logs import LogFormat, LogLevel, log_events
 from penguin.cli import operator, options
 
 if TYPE_CHECKING:
-    from lakebed.telemetry.measures import Measure
     from penguin.cli.surroundings import Surroundings
     from penguin.model.settings import PenguinSettings
 
@@ -93,34 +89,10 @@ def run(
     emit = _log(log_level, log_format)
     if dry_run:
         raise typer.Exit(_explain(settings, output))
-    from lakebed.telemetry.export.exported import traced  # noqa: PLC0415
-    from lakebed.telemetry.live_page import live_page  # noqa: PLC0415
-    from lakebed.telemetry.observed import observed  # noqa: PLC0415
+    from penguin.cli.listeners import telling  # noqa: PLC0415
     from penguin.cli.surroundings import Surroundings  # noqa: PLC0415
-    from penguin.metrics import METRICS  # noqa: PLC0415
-    from penguin.tracing import CommitTracer  # noqa: PLC0415
 
-    parts = {Part(PartKind.TABLE, table.name): table.poll_interval for table in settings.tables}
-    with (
-        usage_is_checked(log_format),
-        observed(
-            emit,
-            address=settings.metrics_address,
-            key=settings.metrics_key,
-            guard=settings.metrics_guard,
-            specs=METRICS,
-            parts=parts,
-            known=lambda: _known(settings),
-            seconds=time.time,
-            page=live_page("penguin", settings, files, folders, tuple(parts)),
-        ) as watched,
-        traced(
-            watched,
-            settings.export.traces(os.environ),
-            os.environ.get("OTEL_SERVICE_NAME", "penguin"),
-            lambda put: CommitTracer(put, time.time),
-        ) as told,
-    ):
+    with usage_is_checked(log_format), telling(settings, emit, files, folders) as told:
         around = context.find_object(Surroundings) or Surroundings()
         code = _run(settings, told, around, once=once, output=output)
     raise typer.Exit(code)
@@ -255,17 +227,6 @@ def _run(
     # If it runs for ever, the metric, `status` and `held` tell.
     held = FAILED if once and any(each.held_files for each in runs) else DONE
     return max((exit_code_of(each.error) for each in runs if each.error), default=held)
-
-
-def _known(settings: "PenguinSettings") -> "Iterator[Measure]":
-    """Yield what metrics show from the start: what is running, and the room for its tables."""
-    from lakebed.storage.opening import local_path  # noqa: PLC0415
-    from lakebed.telemetry import machine  # noqa: PLC0415
-
-    yield machine.build_info(PartKind.TABLE)
-    yield from machine.room(
-        (Part(PartKind.TABLE, table.name), local_path(table.table_uri)) for table in settings.tables
-    )
 
 
 def _explain(settings: "PenguinSettings", output: Output) -> int:

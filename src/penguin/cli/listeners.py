@@ -1,0 +1,86 @@
+"""Who is told what a run of penguin does: metrics, health, the live page, a collector of traces.
+
+Each is loaded only where the configuration asks for it: a cold start costs what it needs.
+"""
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lakebed.telemetry.events import Emit
+from lakebed.telemetry.health import Part, PartKind
+from penguin.model.settings import PenguinSettings
+
+if TYPE_CHECKING:
+    from lakebed.telemetry.export.targets import Target
+    from lakebed.telemetry.measures import Measure
+
+
+@contextmanager
+def telling(
+    settings: PenguinSettings,
+    log: Emit,
+    files: Sequence[Path] | None,
+    folders: Sequence[Path] | None,
+) -> Iterator[Emit]:
+    """Yield the emitter that feeds the log and everybody else who wants to know."""
+    with _watched(settings, log, files, folders) as watched:
+        target = settings.export.traces(os.environ)
+        if target is None:
+            yield watched
+            return
+        with _traced(watched, target) as told:
+            yield told
+
+
+@contextmanager
+def _watched(
+    settings: PenguinSettings,
+    log: Emit,
+    files: Sequence[Path] | None,
+    folders: Sequence[Path] | None,
+) -> Iterator[Emit]:
+    if settings.metrics_address is None:
+        yield log
+        return
+    from lakebed.telemetry.live_page import live_page  # noqa: PLC0415
+    from lakebed.telemetry.observed import observed  # noqa: PLC0415
+    from penguin.metrics import METRICS  # noqa: PLC0415
+
+    parts = {Part(PartKind.TABLE, table.name): table.poll_interval for table in settings.tables}
+    with observed(
+        log,
+        address=settings.metrics_address,
+        key=settings.metrics_key,
+        guard=settings.metrics_guard,
+        specs=METRICS,
+        parts=parts,
+        known=lambda: _known(settings),
+        seconds=time.time,
+        page=live_page("penguin", settings, files, folders, tuple(parts)),
+    ) as watched:
+        yield watched
+
+
+@contextmanager
+def _traced(emit: Emit, target: "Target") -> Iterator[Emit]:
+    from lakebed.telemetry.export.exported import traced  # noqa: PLC0415
+    from penguin.tracing import CommitTracer  # noqa: PLC0415
+
+    service = os.environ.get("OTEL_SERVICE_NAME", "penguin")
+    with traced(emit, target, service, lambda put: CommitTracer(put, time.time)) as told:
+        yield told
+
+
+def _known(settings: PenguinSettings) -> "Iterator[Measure]":
+    """Yield what metrics show from the start: what is running, and the room for its tables."""
+    from lakebed.storage.opening import local_path  # noqa: PLC0415
+    from lakebed.telemetry import machine  # noqa: PLC0415
+
+    yield machine.build_info(PartKind.TABLE)
+    yield from machine.room(
+        (Part(PartKind.TABLE, table.name), local_path(table.table_uri)) for table in settings.tables
+    )
