@@ -19,6 +19,7 @@ from lakebed.telemetry.health import Part, PartKind
 from lakebed.telemetry.observed import observed
 from liveview.site import LiveSite
 from penguin.config import load as penguin_config
+from penguin.metrics import METRICS as PENGUIN_METRICS
 from tests.support.pipelines import pipeline_of
 from tests.support.runner import InProcessRunner
 from tests.support.scrape import Pages
@@ -136,7 +137,7 @@ class LiveLake:
         with observed(
             pages.log,
             address=f"127.0.0.1:{port}",
-            specs=METRICS,
+            specs=METRICS + PENGUIN_METRICS,
             parts=dict.fromkeys(parts, 10.0),
             seconds=Clock().seconds,
             guard=guard,

@@ -140,19 +140,22 @@ def listed(file: Path, *arguments: str):
     return CliRunner().invoke(app, ["dlq", "list", "-c", str(file), *arguments])
 
 
-def test_the_command_shows_a_table_of_eighty_columns(bench, source, configured, monkeypatch):
+def test_the_command_shows_a_table_with_every_name_whole(bench, source, configured, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    put(source, f"date=2024-01-01/{'long-name-' * 8}[x].ndjson", BAD)
+    long = f"date=2024-01-01/{'long-name-' * 8}[x].ndjson"
+    put(source, long, BAD)
     put(source, "date=2024-01-02/b.ndjson.gz", b"no gzip")
     drain(bench)
     shown = listed(configured)
     assert shown.exit_code == 0
     header, *body = shown.stdout.splitlines()
     assert header == f"pipeline default: 2 failures, the newest first, below {source}"
-    assert max(map(len, body)) <= 80
     assert body[0].split() == ["path", "stage", "code", "line", "message", "retries"]
+    assert [line.split()[0] for line in body if line.startswith("date=")] == [
+        "date=2024-01-02/b.ndjson.gz",
+        long,
+    ]
     together = "".join(shown.stdout.split())
-    assert "[x].ndjson" in together
     assert "wrong_type" in together
     assert "decompress_failed" in together
 
