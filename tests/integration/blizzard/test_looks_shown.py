@@ -12,13 +12,17 @@ import pytest
 from blizzard.cli import init
 from blizzard.cli.app import app
 from blizzard.cli.surroundings import Surroundings
-from blizzard.inspect.sample import NothingToLookAt
 from blizzard.model.rewriting import FileGroup, MergeOutcome, Merging
 from tests.support.answering import Asked, Given, answering, error
 from tests.support.compactions import crowded, crowded_by_day
 from tests.support.runner import InsideService
 
-EMPTY = "<ListBucketResult><Name>b</Name><KeyCount>0</KeyCount></ListBucketResult>"
+RECORD = '{"id": 1}\n'
+LISTING = (
+    "<ListBucketResult><Name>b</Name><KeyCount>1</KeyCount><IsTruncated>false</IsTruncated>"
+    "<Contents><Key>in/a.ndjson</Key><LastModified>2024-01-01T00:00:00.000Z</LastModified>"
+    f'<ETag>"1"</ETag><Size>{len(RECORD)}</Size></Contents></ListBucketResult>'
+)
 
 
 class Terminal(io.StringIO):
@@ -87,22 +91,25 @@ def test_a_compaction_tells_of_every_group_that_is_done(tmp_path):
     assert told == [(0, 2), (1, 2), (2, 2)]
 
 
-def test_init_shows_how_much_it_has_listed(monkeypatch, terminal):
+def test_init_shows_how_much_it_has_listed_and_read(monkeypatch, terminal):
     seen: list[bool] = []
 
     def answer(asked: Asked) -> Given:
         if asked.method == "HEAD":
             return error(404, "NoSuchKey")
-        seen.append(terminal.shows("s3://b/in: 0 names listed, 0 documents read"))
-        return Given(body=EMPTY)
+        if "list-type=2" in asked.path:
+            return Given(body=LISTING)
+        seen.append(terminal.shows("s3://b/in: 1 name listed, 1 document read"))
+        facts = {"etag": '"1"', "last-modified": "Mon, 01 Jan 2024 00:00:00 GMT"}
+        return Given(body=RECORD, headers=facts)
 
     for name, value in (("ACCESS_KEY_ID", "k"), ("SECRET_ACCESS_KEY", "s"), ("REGION", "eu")):
         monkeypatch.setenv(f"AWS_{name}", value)
+    monkeypatch.setenv("AWS_ALLOW_HTTP", "true")
     with answering() as store:
         store.answer = answer
         monkeypatch.setenv("AWS_ENDPOINT_URL", store.address)
-        monkeypatch.setenv("AWS_ALLOW_HTTP", "true")
-        with pytest.raises(NothingToLookAt), redirect_stderr(terminal):
-            init.look("s3://b/in", 1000)
-    assert seen
-    assert all(seen)
+        with redirect_stderr(terminal):
+            found, read = init.look("s3://b/in", 1000)
+    assert seen == [True]
+    assert (found.names, len(read.records)) == (("a.ndjson",), 1)
