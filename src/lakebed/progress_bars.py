@@ -106,9 +106,21 @@ class Looked:
 
     names: int = 0
     documents: int = 0
+    groups: int | None = None
+    """How many groups of files are rewritten after the look; None while it is under way."""
+    groups_done: int = 0
+    write: Callable[[str], None] | None = None
+    """Takes log lines where this is shown on the same terminal; None where nothing is."""
+
+    def rewritten(self, done: int, groups: int) -> None:
+        """Take note that some of the groups of files are rewritten."""
+        self.groups_done, self.groups = done, groups
 
     def sentence(self, what: str) -> str:
-        """Return how far a look is."""
+        """Return how far a look is, or what is done after it."""
+        if self.groups is not None:
+            groups = plural(self.groups, "group")
+            return f"{what}: {self.groups_done:,} of {groups} of files rewritten"
         names, documents = plural(self.names, "name"), plural(self.documents, "document")
         return f"{what}: {names} listed, {documents} read"
 
@@ -138,6 +150,10 @@ class _Counting(Reader):
     def get_range(self, path: str, *, start: int, length: int) -> bytes | None:
         self.looked.documents += 1
         return super().get_range(path, start=start, length=length)
+
+    def stream(self, path: str, *, size: int, etag: str | None, start: int = 0) -> Iterator[bytes]:
+        self.looked.documents += 1
+        return super().stream(path, size=size, etag=etag, start=start)
 
 
 class CountedReader(_Counting):
@@ -170,6 +186,7 @@ def looking(
         yield looked
         return
     bars = ProgressBars(to or Console(stderr=True))
+    looked.write = bars.write
     bars.idle(what, lambda: "" if seconds() - began < AT_ONCE_SECS else looked.sentence(what))
     try:
         yield looked

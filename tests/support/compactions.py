@@ -29,6 +29,7 @@ class Crowded(Forgetful):
             around.get("runner", InProcessRunner()),
             clock=self.clock,
             partition=around.get("partition"),
+            rewritten=around.get("rewritten"),
         )
 
     def tidy(self, **around: Any) -> Compacted:

@@ -70,9 +70,20 @@ class InProcessRunner:
         store = self.sink(work)
         return [rewrite_file(file, work, store) for file in files]
 
-    def merge(self, groups: Sequence[FileGroup], work: Merging) -> list[MergeOutcome]:
+    def merge(
+        self,
+        groups: Sequence[FileGroup],
+        work: Merging,
+        *,
+        ended: Callable[[int], None] | None = None,
+    ) -> list[MergeOutcome]:
         store = self.sink(work)
-        return [merge_files(group, work, store) for group in groups]
+        outcomes: list[MergeOutcome] = []
+        for group in groups:
+            outcomes.append(merge_files(group, work, store))
+            if ended is not None:
+                ended(len(outcomes))
+        return outcomes
 
 
 @dataclass

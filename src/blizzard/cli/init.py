@@ -9,15 +9,17 @@ from typing import Annotated
 
 import typer
 
+from blizzard.cli.output import looked_with
 from blizzard.discover.skip_reason import Reason
 from blizzard.inspect import sample
 from blizzard.inspect.guess.fields import GuessedColumn, columns_in, fields_of
 from blizzard.inspect.guess.forms import Records, records_of
 from blizzard.inspect.sample import Sample
 from blizzard.inspect.written import pipeline_lines, rotation_remark
+from blizzard.model.files import Location
 from blizzard.model.source.glob import split
 from blizzard.model.source.rotation import renamed
-from lakebed.arguments import DONE, FAILED, USAGE, ends_on_error, exit_code_of
+from lakebed.arguments import DONE, FAILED, USAGE, Output, ends_on_error, exit_code_of
 from lakebed.config.json_schema import schema_text
 from lakebed.config.places import location, source_location
 from lakebed.storage.options import StorageOptions
@@ -100,9 +102,15 @@ def init(
     raise typer.Exit(DONE)
 
 
-def look(uri: str, most: int) -> tuple[Sample, Records]:
+def look(uri: str, most: int, output: Output = Output.TEXT) -> tuple[Sample, Records]:
     """Return what is read of the files at a place; what cannot be read is told on stderr."""
-    found = sample.take(uri, StorageOptions(), most)
+    with looked_with(uri, output) as opens:
+        found = sample.take(
+            uri,
+            StorageOptions(),
+            most,
+            open_reader=lambda at, options: opens(Location(uri=at, options=options)),
+        )
     read = records_of(found.files)
     warn((*found.unread, *read.strange))
     if not read.records:

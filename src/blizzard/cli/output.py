@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -21,6 +22,9 @@ from lakebed.telemetry.logs import LogFormat
 from penguin import inline
 from penguin.config import load as penguin_config
 from penguin.model.settings import TableSettings
+
+if TYPE_CHECKING:
+    from lakebed.progress_bars import Looked
 
 
 def load(
@@ -73,11 +77,20 @@ def tables_of(
 
 
 @contextmanager
-def looked_with(what: str, output: Output) -> Iterator[OpenReader]:
-    """Yield what opens readers; a person at a terminal sees how far a long look is."""
-    from lakebed.progress_bars import CountedReader, looking  # noqa: PLC0415 - it brings rich along
+def looked_at(what: str, output: Output) -> "Iterator[Looked]":
+    """Yield what a look is counted in; a person at a terminal sees how far a long one is."""
+    from lakebed.progress_bars import looking  # noqa: PLC0415 - it brings rich along
 
     with looking(what, shown=output is Output.TEXT and sys.stderr.isatty()) as looked:
+        yield looked
+
+
+@contextmanager
+def looked_with(what: str, output: Output) -> Iterator[OpenReader]:
+    """Yield what opens readers; a person at a terminal sees how far a long look is."""
+    from lakebed.progress_bars import CountedReader  # noqa: PLC0415 - it brings rich along
+
+    with looked_at(what, output) as looked:
         yield lambda place: CountedReader(place.uri, place.options, looked)
 
 

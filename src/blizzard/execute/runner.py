@@ -1,6 +1,6 @@
 """The protocol of what runs work units: Spark in production, the same process in tests."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol, runtime_checkable
 
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
@@ -63,9 +63,16 @@ class Rewriter(Protocol):
         says that they could not be rewritten at all.
         """
 
-    def merge(self, groups: Sequence[FileGroup], work: Merging) -> list[MergeOutcome]:
+    def merge(
+        self,
+        groups: Sequence[FileGroup],
+        work: Merging,
+        *,
+        ended: Callable[[int], None] | None = None,
+    ) -> list[MergeOutcome]:
         """Make fewer files of each group; return the outcomes, in the order of the groups.
 
+        `ended` is told how many are done, from whatever thread, as far as news of them arrives.
         WorkersDied and RunFailed say what they say of `rewrite`.
         """
 

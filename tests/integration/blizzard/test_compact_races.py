@@ -41,8 +41,8 @@ class Meanwhile(InProcessRunner):
         super().__init__()
         self._happens = happens
 
-    def merge(self, groups, work):
-        found = super().merge(groups, work)
+    def merge(self, groups, work, **told):
+        found = super().merge(groups, work, **told)
         self._happens()
         return found
 

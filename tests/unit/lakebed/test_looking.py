@@ -28,7 +28,8 @@ def test_names_and_documents_are_counted_once(tmp_path: Path):
         assert reader.get("a") == b"x"
         store = CountedStore(str(tmp_path), no_options(), looked)
         assert store.get_range("a", start=0, length=1) == b"x"
-    assert looked.sentence("web") == "web: 4 names listed, 2 documents read"
+        assert list(reader.stream("a", size=1, etag=None)) == [b"x"]
+    assert looked.sentence("web") == "web: 4 names listed, 3 documents read"
 
 
 def test_a_look_is_shown_only_where_it_takes_long():
@@ -40,6 +41,25 @@ def test_a_look_is_shown_only_where_it_takes_long():
         now[0] += AT_ONCE_SECS
         looked.names = 12_345
         _until(lambda: "web: 12,345 names listed, 0 documents read" in shown(console))
+
+
+def test_what_is_rewritten_after_a_look_is_shown_with_log_lines_above_it():
+    now = [0.0]
+    console = terminal()
+    with looking("web", shown=True, to=console, seconds=lambda: now[0]) as looked:
+        now[0] += AT_ONCE_SECS
+        looked.rewritten(0, 12)
+        _until(lambda: "web: 0 of 12 groups of files rewritten" in shown(console))
+        assert looked.write is not None
+        looked.write("spark is starting")
+        looked.rewritten(3, 12)
+        _until(lambda: "web: 3 of 12 groups of files rewritten" in shown(console))
+    assert "spark is starting\n" in shown(console)
+
+
+def test_log_lines_go_their_own_way_where_nothing_is_shown():
+    with looking("web", shown=False) as looked:
+        assert looked.write is None
 
 
 def _until(holds) -> None:

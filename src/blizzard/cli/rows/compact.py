@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from blizzard.cli.output import One, load, open_reader, tables_of, the_one
+from blizzard.cli.output import One, load, looked_at, looked_with, tables_of, the_one
 from blizzard.cli.rows.rewriting import commit, rewriter, table_log
 from blizzard.cli.surroundings import Surroundings
 from blizzard.events import (
@@ -82,20 +82,27 @@ def compact(
         table = table_entry(settings, tables_of(loaded, files, folders))
         log, place = table_log(settings, table), sink_location(settings)
         if yes:
-            with rewriter(loaded, around) as runner:
+            from lakebed.progress_bars import CountedStore  # noqa: PLC0415 - it brings rich along
+
+            with (
+                looked_at(settings.name, output) as looked,
+                rewriter(loaded, around, write=looked.write) as runner,
+            ):
                 done = put_together(
-                    Store(place.uri, place.options),
+                    CountedStore(place.uri, place.options, looked),
                     settings,
                     log,
                     runner,
                     clock=around.clock,
                     partition=values,
+                    rewritten=looked.rewritten,
                 )
             if done.entry is not None and settings.sink.commit is Commit.INLINE:
                 commit(settings, table, around)
         else:
-            reader = open_reader(place)
-            found = look(reader, settings, log, now=around.clock.now(), partition=values)
+            with looked_with(settings.name, output) as opens:
+                reader, now = opens(place), around.clock.now()
+                found = look(reader, settings, log, now=now, partition=values)
             done = Compacted(found=found)
     if output is Output.JSON:
         print_line(compaction_row(settings, done))

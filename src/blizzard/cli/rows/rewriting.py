@@ -1,6 +1,6 @@
 """What the commands share that rewrite data files: the table's log, Spark, and the commit."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from blizzard.cli.surroundings import Surroundings
@@ -34,9 +34,17 @@ REST_SECS = 30.0
 
 
 @contextmanager
-def rewriter(loaded: BlizzardSettings, around: Surroundings) -> Iterator[ServiceRunner]:
-    """Yield what rewrites files; Spark starts with the first of them, and is stopped at the end."""
-    emit = log_events(LogLevel.INFO, LogFormat.TEXT)
+def rewriter(
+    loaded: BlizzardSettings,
+    around: Surroundings,
+    *,
+    write: Callable[[str], None] | None = None,
+) -> Iterator[ServiceRunner]:
+    """Yield what rewrites files; Spark starts with the first of them, and is stopped at the end.
+
+    `write` takes the lines of the log where something else is drawn on the terminal.
+    """
+    emit = log_events(LogLevel.INFO, LogFormat.TEXT, write=write)
     runner = around.make_runner(
         loaded.spark,
         starting=lambda: emit(SparkStarting(master=loaded.spark.master)),

@@ -107,7 +107,7 @@ def schema_infer(
         found = (
             _waiting(the_one(load(files, folders), pipeline), most)
             if uri is None
-            else columns_in(look(_checked(uri), most)[1].records)
+            else columns_in(look(_checked(uri), most, output)[1].records)
         )
         shown.found(found, ddl=ddl, output=output)
     raise typer.Exit(outcome.code)

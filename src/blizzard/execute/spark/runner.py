@@ -11,7 +11,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
@@ -29,6 +29,7 @@ from blizzard.execute.runner import (
 )
 from blizzard.execute.spark.executor_check import unfit
 from blizzard.execute.spark.jvm_output import Said, on_standard_error
+from blizzard.execute.spark.rewriting import Answer, Changes, Ended, Item, counting, each
 from blizzard.execute.spark.session import (
     BIND,
     HOST,
@@ -70,10 +71,6 @@ CONTEXT_IS_GONE = ("SparkContext was shut down", "Master removed our application
 STOPPED = "a stop was requested before Spark could run anything"
 WORKER_IS_DEAD = ("Python worker exited unexpectedly", "ExecutorLostFailure")
 
-Item = TypeVar("Item")
-Answer = TypeVar("Answer")
-Changes = TypeVar("Changes", bound=Rewriting)
-
 
 class StartSpark(Protocol):
     """Starts Spark."""
@@ -114,6 +111,8 @@ class SparkRunner:
         self._lock = threading.Lock()
         self._jobs: dict[str, set[str]] = {}
         """The units of each running job that have reported, which is before they read anything."""
+        self._rewrites: dict[str, Callable[[Report], None]] = {}
+        """What hears the reports of each running job that rewrites files and is watched."""
         self._session = lent
         self._server: ProgressServer | None = None
 
@@ -165,29 +164,46 @@ class SparkRunner:
         """
         return self._each(files, work, rewrite_file)
 
-    def merge(self, groups: Sequence[FileGroup], work: Merging) -> list[MergeOutcome]:
+    def merge(
+        self, groups: Sequence[FileGroup], work: Merging, *, ended: Ended | None = None
+    ) -> list[MergeOutcome]:
         """Make fewer files of every group as a task of one job, as files are rewritten."""
-        return self._each(groups, work, merge_files)
+        return self._each(groups, work, merge_files, ended)
 
     def _each(
-        self, items: Sequence[Item], work: Changes, do: Callable[[Item, Changes, Store], Answer]
+        self,
+        items: Sequence[Item],
+        work: Changes,
+        do: Callable[[Item, Changes, Store], Answer],
+        ended: Ended | None = None,
     ) -> list[Answer]:
-        session, _server = self._started()
+        session, server = self._started()
         count = len(items)
+        job = secrets.token_hex(8)
+        if ended is not None:
+            self._rewrites[job] = counting(ended)
+        driver = None if ended is None else server.address
         try:
             session.sparkContext.setLocalProperty(POOL, work.marks["pipeline"])
             answers = (
                 session.range(0, count, 1, count)
-                .mapInArrow(each(tuple(items), work, do), "item bigint, outcome binary")
+                .mapInArrow(
+                    each(tuple(items), work, do, driver=driver, job=job),
+                    "item bigint, outcome binary",
+                )
                 .collect()
             )
         except TROUBLE as cause:
             raise self._explained(cause, count, session) from cause
+        finally:
+            self._rewrites.pop(job, None)
         by_item = {row.item: pickle.loads(row.outcome) for row in answers}  # noqa: S301 - our own workers wrote it
         return [by_item[index] for index in range(count)]
 
     def _report(self, report: Report) -> None:
         """Pass on a report; an attempt of a finished job may go on for a while, ignored."""
+        if (hears := self._rewrites.get(report.job)) is not None:
+            hears(report)
         begun = self._jobs.get(report.job)
         if begun is not None:
             begun.add(report.unit)
@@ -363,26 +379,6 @@ def task(
                         pa.array([channel.reached], pa.bool_()),
                     ],
                     names=["unit", "outcome", "reached"],
-                )
-
-    return run
-
-
-def each(
-    items: tuple[Item, ...], work: Changes, do: Callable[[Item, Changes, Store], Answer]
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return the function that a Python worker of Spark runs to do something with each item."""
-    packed = [pickle.dumps(item) for item in items]
-
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        store = Store(work.sink.uri, work.sink.options)
-        for batch in batches:
-            for index in batch.column(0).to_numpy().tolist():
-                item: Item = pickle.loads(packed[index])  # noqa: S301 - our own driver wrote it
-                outcome = do(item, work, store)
-                yield pa.RecordBatch.from_arrays(
-                    [pa.array([index], pa.int64()), pa.array([pickle.dumps(outcome)], pa.binary())],
-                    names=["item", "outcome"],
                 )
 
     return run

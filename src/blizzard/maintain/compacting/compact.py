@@ -6,7 +6,7 @@ nothing. Whoever else wants to change the same files comes first: what was writt
 and the next compaction tries again.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -144,8 +144,12 @@ def compact(
     clock: Clock,
     partition: Partition | None = None,
     known: KnownOrigins | None = None,
+    rewritten: Callable[[int, int], None] | None = None,
 ) -> Compacted:
-    """Make fewer files of small ones, and append the entry that puts them in their place."""
+    """Make fewer files of small ones, and append the entry that puts them in their place.
+
+    `rewritten` is told how many of how many groups are done.
+    """
     found = look(store, settings, log, now=clock.now(), partition=partition, known=known)
     if not found.groups:
         return Compacted(found=found)
@@ -160,7 +164,8 @@ def compact(
         mapping=standing.table.mapping,
         row_group_size=settings.sink.rolling.row_group_size,
     )
-    outcomes = rewriter.merge([_group(one, standing.table.files) for one in found.groups], work)
+    groups = [_group(one, standing.table.files) for one in found.groups]
+    outcomes = rewriter.merge(groups, work, ended=_of(len(groups), rewritten))
     failed = tuple(one for one in outcomes if isinstance(one, MergeFailed))
     merges = tuple(_merge(one, found.files) for one in outcomes if isinstance(one, Merged))
     left: tuple[Merge, ...] = ()
@@ -199,6 +204,14 @@ def compact(
         failed=failed,
         gave_way=gone,
     )
+
+
+def _of(groups: int, rewritten: Callable[[int, int], None] | None) -> Callable[[int], None] | None:
+    """Return what is told how many groups are done; None where nobody wants to know."""
+    if rewritten is None:
+        return None
+    rewritten(0, groups)
+    return lambda done: rewritten(done, groups)
 
 
 def policy_of(settings: PipelineSettings) -> Policy:
