@@ -11,7 +11,7 @@ import re
 import struct
 from collections.abc import Callable, Mapping
 from datetime import date
-from decimal import Decimal, InvalidOperation
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, Inexact, InvalidOperation
 from typing import Any
 
 from lakebed.types import FieldType
@@ -236,6 +236,10 @@ def binary(value: JsonValue) -> bytes:
     return taken
 
 
+_DIGITS = Context(prec=38, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[InvalidOperation, Inexact])
+"""As many digits as decimal128 has; what is cut off must be zeros."""
+
+
 def decimal(value: JsonValue, precision: int, scale: int) -> Decimal:
     """Take a number that has no more digits than the column, before the point and after it."""
     shape = f"decimal({precision},{scale})"
@@ -257,7 +261,9 @@ def decimal(value: JsonValue, precision: int, scale: int) -> Decimal:
         found = "a number with more digits before the point"
         expected = f"at most {precision - scale} digits before the point ({shape})"
         raise Refused("out_of_range", expected, found)
-    return exact
+    # Arrow takes a number with more digits than it has room for as another one, even if they are
+    # zeros.
+    return exact.quantize(Decimal(1).scaleb(-scale), context=_DIGITS)
 
 
 TAKE: Mapping[FieldType, Callable[[JsonValue], Cell]] = {

@@ -7,7 +7,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from blizzard.worker.ndjson.values import DAY_MICROS, FIRST_MICROS, LAST_MICROS, binary
+from blizzard.worker.ndjson.values import (
+    DAY_MICROS,
+    FIRST_MICROS,
+    LAST_MICROS,
+    Number,
+    Refused,
+    binary,
+    decimal,
+)
 from lakebed.columns.arrow_types import ARROW
 from lakebed.columns.schema import Field
 from lakebed.types import FieldType
@@ -32,6 +40,39 @@ def converted(texts: "pa.Array[Any]", field: Field) -> "pa.Array[Any]":
 
 def _numbers(texts: "pa.Array[Any]", field: Field) -> "pa.Array[Any]":
     return texts.cast(field.arrow_type())
+
+
+def _decimals(texts: "pa.Array[Any]", field: Field) -> "pa.Array[Any]":
+    """Convert numbers; those that are not written with the digits of the column, one by one.
+
+    Of those, Arrow would make other numbers without a word: what overflows while it moves the
+    point is cut off.
+    """
+    written = pc.match_substring_regex(texts, plain_decimal(field))
+    plain: Any = pc.fill_null(cast("Any", written), cast("Any", True))
+    if pc.all(plain, min_count=0).as_py():
+        return texts.cast(field.arrow_type())
+    others = pc.invert(plain)
+    try:
+        exact = [
+            decimal(Number(text), field.precision, field.scale)
+            for text in texts.filter(others).to_pylist()
+        ]
+    except Refused as refused:
+        raise Doubtful from refused
+    usual = pc.if_else(plain, texts, None).cast(field.arrow_type())
+    together: pa.Array[Any] = pc.replace_with_mask(
+        usual, others, pa.array(exact, field.arrow_type())
+    )
+    return together
+
+
+def plain_decimal(field: Field) -> str:
+    """Return the pattern of a number without an exponent that has no more digits than a column."""
+    whole = field.precision - field.scale
+    digits = f"[0-9]{{1,{whole}}}" if whole else "0"
+    fraction = f"([.][0-9]{{1,{field.scale}}})?" if field.scale else ""
+    return f"^-?{digits}{fraction}$"
 
 
 def _finite(texts: "pa.Array[Any]", field: Field) -> "pa.Array[Any]":
@@ -99,7 +140,7 @@ _CONVERT: Mapping[FieldType, Callable[["pa.Array[Any]", Field], "pa.Array[Any]"]
     FieldType.INT64: _numbers,
     FieldType.FLOAT32: _finite,
     FieldType.FLOAT64: _finite,
-    FieldType.DECIMAL: _numbers,
+    FieldType.DECIMAL: _decimals,
     FieldType.TIMESTAMP: _timestamps,
     FieldType.TIMESTAMP_NTZ: _local_times,
     FieldType.DATE: _days,

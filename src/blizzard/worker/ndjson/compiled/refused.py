@@ -24,7 +24,7 @@ from blizzard.worker.ndjson.compiled.columns import (
     tokens_of,
     valid,
 )
-from blizzard.worker.ndjson.compiled.convert import Doubtful
+from blizzard.worker.ndjson.compiled.convert import Doubtful, plain_decimal
 from blizzard.worker.ndjson.compiled.leftovers import Trail
 from blizzard.worker.ndjson.compiled.otherwise import MakesColumn, kinds_of, leaf_of, texts_of
 from blizzard.worker.ndjson.compiled.page import Page
@@ -151,11 +151,8 @@ def _suspects(field: Field, data: Bytes, tokens: Tokens) -> Flags:  # noqa: PLR0
         case FieldType.FLOAT32:
             return _extreme(data, tokens, field.type)
         case FieldType.DECIMAL:
-            whole = field.precision - field.scale
-            digits = f"[0-9]{{1,{whole}}}" if whole else "0"
-            fraction = f"([.][0-9]{{1,{field.scale}}})?" if field.scale else ""
             there: Flags = tokens.kinds != ABSENT
-            return there & ~_matching(data, tokens, f"^-?{digits}{fraction}$")
+            return there & ~_matching(data, tokens, plain_decimal(field))
         case FieldType.DATE:
             return _unread(numbers.days, data, tokens, np.int32)
         case FieldType.TIMESTAMP | FieldType.TIMESTAMP_NTZ:
