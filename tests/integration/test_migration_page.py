@@ -130,6 +130,14 @@ def test_without_a_line_everything_is_read_again(tmp_path: Path):
     assert ids(desk.table) == [1, 1, 2, 2, 3, 4]
 
 
+def test_no_configuration_on_the_page_reads_what_the_old_program_has_loaded():
+    blocks = re.findall(r"```yaml\n(.*?)```", (DOCS / "migration.md").read_text(), re.DOTALL)
+    sources = [yaml.safe_load(block)["source"] for block in blocks]
+    assert len(sources) == 3
+    for source in sources:
+        assert source["path"] != "s3://my-bucket/landing" or source["partition_filter"]
+
+
 def checkpoint(root: Path, landing: Path, *names: str) -> None:
     """Write what a stream of Spark 4 leaves in its checkpoint."""
     for folder in ("offsets", "commits", "sources/0"):
