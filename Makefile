@@ -21,7 +21,7 @@ ARCHIVE := dist/blizzard-env.tar.gz
   tutorial docs docs-serve scaling format lock audit-deps sbom clean
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-19s %s\n", $$1, $$2}'
 
 setup: $(READY) ## make .venv with everything pinned in requirements.lock
 

@@ -104,6 +104,22 @@ def _shown(cell: object) -> str:
     return f"{cell:,}" if isinstance(cell, int) else printable(cell, keep="\n")
 
 
+def path_end(path: str, most: int) -> str:
+    """Return a path, or if it is longer than that, the last of its folders and its whole name.
+
+    The name is never cut: it can be copied, and `blizzard why` finds a file by it.
+    """
+    if len(path) <= most:
+        return path
+    folders, _, name = path.rpartition("/")
+    kept = name
+    for folder in reversed(folders.split("/")):
+        if len(f"…/{folder}/{kept}") > most:
+            break
+        kept = f"{folder}/{kept}"
+    return f"…/{kept}" if folders else path
+
+
 def second(at: datetime | None) -> str:
     """Return a time to the second, in UTC."""
     return "-" if at is None else f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S}"

@@ -81,6 +81,22 @@ def test_a_late_file_for_an_old_folder_is_told(tmp_path: Path):
     assert "too_old" in desk.cli("why", "late.ndjson").output
 
 
+def test_a_lookback_that_is_raised_afterwards_doubles_rows_as_the_page_warns(tmp_path: Path):
+    desk = taken_over(tmp_path)
+    shown = yaml.safe_load(chapter("migration.md", "By date folder", "yaml"))
+    only = shown["source"]["partition_filter"]
+    reads(desk, partition_filter=only)
+    desk.ingest()
+    assert "unless another program has loaded it already" in desk.cli("why", OLD[0]).output
+    reads(desk, partition_filter=only | {"lookback": 100_000})
+    desk.ends_well()
+    desk.ingest()
+    assert ids(desk.table) == [1, 1, 2, 2, 3, 4]
+    balanced(desk)
+    for page in ("migration.md", "sources.md"):
+        assert re.search(r"\*\*(Never|Do not) raise it", (DOCS / page).read_text()), page
+
+
 def test_by_a_pattern_of_folders(tmp_path: Path):
     desk = taken_over(tmp_path)
     reads(desk, path=f"{desk.landing.folder}/date=9999-12-3[0]/**")
@@ -112,6 +128,14 @@ def test_without_a_line_everything_is_read_again(tmp_path: Path):
     desk = taken_over(tmp_path)
     desk.ingest()
     assert ids(desk.table) == [1, 1, 2, 2, 3, 4]
+
+
+def test_no_configuration_on_the_page_reads_what_the_old_program_has_loaded():
+    blocks = re.findall(r"```yaml\n(.*?)```", (DOCS / "migration.md").read_text(), re.DOTALL)
+    sources = [yaml.safe_load(block)["source"] for block in blocks]
+    assert len(sources) == 3
+    for source in sources:
+        assert source["path"] != "s3://my-bucket/landing" or source["partition_filter"]
 
 
 def checkpoint(root: Path, landing: Path, *names: str) -> None:

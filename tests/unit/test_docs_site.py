@@ -56,6 +56,12 @@ def test_warnings_of_the_build_are_errors_and_nothing_is_left_unchecked():
     assert {*checks["nav"].values(), *checks["links"].values()} == {"warn"}
 
 
+def test_the_logo_leads_to_a_page_and_not_to_a_folder():
+    """Opened from a disk, a folder is shown as a list of its files."""
+    assert CONFIG["extra"]["homepage"] == "index.html"
+    assert CONFIG["use_directory_urls"] is False
+
+
 @pytest.mark.parametrize(
     ("here", "link", "there"),
     [

@@ -184,9 +184,10 @@ def test_there_are_commands_on_the_pages():
     assert {each.program for each in TYPED} == set(APPS)
 
 
-def test_every_command_of_penguin_is_in_the_readme():
-    group = get_group(penguin.cli.app.app)
-    assert {*group.commands} <= {*re.findall(r"`penguin ([a-z]+)", PAGES["README.md"])}
+@pytest.mark.parametrize("program", APPS)
+def test_every_command_is_in_the_readme(program: str):
+    group = get_group(APPS[program])
+    assert {*group.commands} <= {*re.findall(rf"`{program} ([a-z]+)", PAGES["README.md"])}
 
 
 @pytest.mark.parametrize("typed", TYPED, ids=str)

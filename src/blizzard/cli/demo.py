@@ -10,8 +10,8 @@ from pathlib import Path
 
 import zstandard
 from rich.console import Console
-from rich.table import Table
 
+from lakebed.console import add, columns, print_table, second
 from lakebed.units import plural
 from penguin.delta import preview
 
@@ -57,7 +57,7 @@ def run(folder: Path, console: Console) -> int:
         (3, "penguin", "commits the Parquet files to the Delta log"),
     ):
         command = f"{program} -c {config} --once"
-        console.print(f"[bold]{number}.[/] [cyan]{command}[/]  {does}", soft_wrap=True)
+        console.print(f"[bold]{number}.[/] [cyan]{command}[/]  # {does}", soft_wrap=True)
         finished = subprocess.run(  # noqa: S603 - our own program, with arguments of our own
             [sys.executable, "-m", program, "-c", str(config), "--once"], check=False
         )
@@ -65,17 +65,23 @@ def run(folder: Path, console: Console) -> int:
             console.print(f"{program} failed with exit code {finished.returncode}", style="red")
             return finished.returncode
     show_table(str(folder / "table"), console)
+    show_next(folder, config, console)
+    return 0
+
+
+def show_next(folder: Path, config: Path, console: Console) -> None:
+    """Show commands to type next, each as a line that a shell takes as it is."""
     console.print("\nTry next:")
-    for command, why in (
+    tries = (
         (f"{_program('blizzard')} demo --dir {folder}", "more files arrive; only those are read"),
         (
             f"{_program('blizzard')} -c {config} --dry-run",
             "what would be read now, and why other files would not",
         ),
         (f"{_program('penguin')} -c {config}", "keeps committing what arrives; Ctrl-C ends it"),
-    ):
-        console.print(f"  [cyan]{command}[/]  {why}", soft_wrap=True)
-    return 0
+    )
+    for command, why in tries:
+        console.print(f"  [cyan]{command}[/]  # {why}", soft_wrap=True)
 
 
 def _program(name: str) -> str:
@@ -121,12 +127,11 @@ def show_table(uri: str, console: Console) -> None:
         f"Delta version {seen.version}\n{Path(uri).absolute()}",
         soft_wrap=True,
     )
-    table = Table()
-    for name in seen.columns:
-        table.add_column(name)
+    table = columns(*seen.columns)
     for row in seen.first_rows:
-        table.add_row(*(str(value) for value in row))
-    console.print(table)
+        # Every column fits into 80 with times to the second.
+        add(table, *(second(cell) if isinstance(cell, datetime) else str(cell) for cell in row))
+    print_table(console, table)
 
 
 def _event(number: int, date: datetime, chance: random.Random) -> dict[str, object]:

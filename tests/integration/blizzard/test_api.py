@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import blizzard
+import penguin
 from blizzard.execute.spark.lent import checked
 from lakebed.config.files import IN_CODE
 
@@ -80,8 +81,17 @@ def test_the_page_runs_on_a_session_that_stays_open(tmp_path: Path) -> None:
         "tables": {"events": {"table_uri": f"{tmp_path}/tables/events"}},
     }
     (tmp_path / "pipeline.yaml").write_text(json.dumps(config))
+    bad = f"""
+open({str(landing / "bad.ndjson")!r}, "w").write("{{nope\\n")
+for attempt in ("first", "retry"):
+    try:
+        ingest()
+    except RuntimeError as error:
+        print(attempt, error)
+print('rows', spark.range(5).count())
+"""
     told = subprocess.run(
-        [sys.executable, "-c", script + "\nprint('rows', spark.range(5).count())"],
+        [sys.executable, "-c", script + bad],
         cwd=tmp_path,
         env={**os.environ, "PYSPARK_PYTHON": sys.executable},
         capture_output=True,
@@ -93,3 +103,11 @@ def test_the_page_runs_on_a_session_that_stays_open(tmp_path: Path) -> None:
     assert "rows 5" in told.stdout
     assert "7 rows from 1 files" in told.stdout
     assert "version 1: 7 rows" in told.stdout
+    assert "first 1 files of default cannot be read" in told.stdout
+    assert "retry 1 files of default cannot be read" in told.stdout
+
+
+def test_a_commit_to_a_path_at_which_nothing_is_makes_no_version(tmp_path: Path) -> None:
+    done = penguin.commit(str(tmp_path / "mistyped"))
+    assert (done.version, done.commits) == (None, 0)
+    assert not (tmp_path / "mistyped").exists()

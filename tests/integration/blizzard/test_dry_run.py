@@ -49,6 +49,22 @@ def test_the_plan_is_a_table_of_files_bytes_units_and_partitions(desk):
     assert {one["path"] for one in plan["left_out"]} == {"nowhere.ndjson", "notes.txt"}
 
 
+def test_long_paths_leave_room_for_the_reasons(desk):
+    desk.sink = PARTITIONED
+    for number in range(5):
+        folder = f"region=europe/date=2024-01-0{number + 1}"
+        put(desk.landing, f"{folder}/events-0000{number}.ndjson.gz.tmp", b"x")
+        put(desk.landing, f"{folder}/events-0000{number}.ndjson", ndjson(rows(2, number * 10)))
+    done = desk.run("--dry-run")
+    tables = [line for line in done.stdout.splitlines() if not line.startswith("pipeline")]
+    assert max(map(len, tables)) <= WIDTH, done.stdout
+    assert "…/events-00000.ndjson.gz.tmp" in done.stdout
+    assert "named like a file that" in done.stdout
+    (plan,) = told(desk.run("--dry-run", "--output", "json"))
+    whole = "region=europe/date=2024-01-01/events-00000.ndjson.gz.tmp"
+    assert whole in {one["path"] for one in plan["left_out"]}
+
+
 def test_what_it_says_is_what_a_batch_does(desk):
     put(desk.landing, "a.ndjson", ndjson(rows(2)))
     put(desk.landing, "bad.ndjson", b"{nope\n")

@@ -60,10 +60,14 @@ def test_there_is_an_example_for_each() -> None:
 
 @pytest.mark.spark
 def test_the_examples_ingest_and_commit(tmp_path: Path) -> None:
-    """Both in one Python, on one local Spark: first Airflow's tasks, then Dagster's asset."""
+    """Both in one Python, on one local Spark: first Airflow's tasks, twice, then Dagster's asset.
+
+    A file that cannot be read is told by each of them, not by the first alone.
+    """
     landing, table = tmp_path / "landing", tmp_path / "table"
     landing.mkdir()
     (landing / "a.ndjson").write_text("".join(f'{{"id": {n}}}\n' for n in range(7)))
+    (landing / "bad.ndjson").write_text("{nope\n")
     config = tmp_path / "pipeline.yaml"
     config.write_text(
         yaml.safe_dump(
@@ -77,7 +81,8 @@ def test_the_examples_ingest_and_commit(tmp_path: Path) -> None:
     airflow, dagster = blocks()
     more = f"open({str(landing / 'b.ndjson')!r}, 'w').write('{{\"id\": 7}}\\n')"
     told = "import json\nprint(json.dumps([CALLED, TOLD['commit'], result.metadata]))"
-    code = "\n".join((STAND_INS, airflow, more, dagster, "result = events()", told))
+    retried = "lake()  # as Airflow would after a failure"
+    code = "\n".join((STAND_INS, airflow, retried, more, dagster, "result = events()", told))
     done = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,
@@ -88,6 +93,7 @@ def test_the_examples_ingest_and_commit(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     called, committed, metadata = json.loads(done.stdout.splitlines()[-1])
-    assert called == ["lake", "ingest", "commit", "events"]
-    assert committed == {str(table): 7}
-    assert metadata == {"files": 1, "rows": 1, "version": 2, "files_failed": 0}
+    assert called == ["lake", "ingest", "commit", "lake", "ingest", "commit", "events"]
+    assert committed == {str(table): 0}
+    assert metadata == {"files": 1, "rows": 1, "version": 2, "files_failed": 1}
+    assert done.stdout.count("see blizzard dlq list: {'default': 1}") == 2

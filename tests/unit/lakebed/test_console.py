@@ -7,6 +7,7 @@ from enum import StrEnum
 from io import StringIO
 from types import MappingProxyType
 
+import pytest
 from rich.console import Console
 
 from lakebed.console import (
@@ -15,6 +16,7 @@ from lakebed.console import (
     columns,
     console,
     is_are,
+    path_end,
     plain,
     print_table,
     say_first,
@@ -112,3 +114,18 @@ def test_sentences_in_a_table_that_fits_are_wrapped_between_words():
     lines = to.export_text().splitlines()
     assert max(map(len, lines)) <= 40
     assert len(lines) > 3
+
+
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [
+        ("a.ndjson", "a.ndjson"),
+        ("date=2024/a.ndjson", "date=2024/a.ndjson"),
+        ("region=eu/date=2024/a.ndjson", "…/date=2024/a.ndjson"),
+        ("region=eu/date=2024-01-01/a.ndjson", "…/a.ndjson"),
+        ("region=eu/a-name-of-twenty-characters.ndjson", "…/a-name-of-twenty-characters.ndjson"),
+        ("a-name-of-twenty-characters.ndjson", "a-name-of-twenty-characters.ndjson"),
+    ],
+)
+def test_a_long_path_is_shown_by_its_end_and_a_name_is_never_cut(path: str, shown: str):
+    assert path_end(path, 20) == shown

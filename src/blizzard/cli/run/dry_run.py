@@ -23,6 +23,7 @@ from lakebed.console import (
     add,
     columns,
     console,
+    path_end,
     plural,
     print_line,
     print_table,
@@ -245,7 +246,7 @@ def _show_taken(to: Console, found: Explanation, files: list[SourceFile]) -> Non
             len(group),
             size,
             units[source, partition],
-            group[0].path,
+            path_end(group[0].path, _room(to)),
         )
     print_table(to, shown)
     if len(groups) > FEW:
@@ -274,9 +275,15 @@ def _show_passed(to: Console, found: Explanation) -> None:
         if one.detail is not None:
             why = f"{why} ({one.detail})"
         more = one.files - len(one.some)
-        names = "\n".join((*one.some, f"... and {more:,} more") if more else one.some)
+        some = [path_end(path, _room(to)) for path in one.some]
+        names = "\n".join([*some, f"... and {more:,} more"] if more else some)
         add(shown, source, one.files, in_words(one.bytes), why, names)
     print_table(to, shown)
+
+
+def _room(to: Console) -> int:
+    """Return how wide an example may be, so that the reasons beside it are not squeezed."""
+    return max(to.width - 52, 28)
 
 
 def _partition(values: PartitionValues) -> str:

@@ -18,7 +18,11 @@ WAYS = {
     Reason.HIDDEN: "rename the file or the folder so that it does not begin with _ or .",
     Reason.TEMPORARY: "let its writer finish and rename it",
     Reason.NOT_NDJSON: "rename the file, or let source.path end as its name does, such as *.log",
-    Reason.TOO_OLD: "raise partition_filter.lookback, which new sources go by, or move the file",
+    Reason.TOO_OLD: (
+        "unless another program has loaded it already, in which case this is right and reading it "
+        "would double its rows: move the file, or raise partition_filter.lookback, which takes "
+        "everything in the older folders that it then reaches"
+    ),
     Reason.BEYOND_HORIZON: "raise or remove sweep_horizon; the next sweep takes it",
     Reason.MISPLACED: "move it into the folders of its partition, where it is taken",
     Reason.LINK: "put the file itself there in place of the link",

@@ -1,0 +1,43 @@
+"""What `blizzard demo` prints: a table that fits 80 columns, and lines to paste."""
+
+import io
+import shlex
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import pyarrow as pa
+from deltalake import write_deltalake
+from rich.console import Console
+
+from blizzard.cli.demo import show_next, show_table
+from tests.support.commands import WIDTH
+
+
+def test_the_table_is_shown_whole_in_80_columns(tmp_path: Path):
+    at = datetime(2024, 1, 1, 14, 1, 34, 794772, tzinfo=UTC)
+    row = {
+        "id": 120_000,
+        "user": "user-4999",
+        "action": "search",
+        "amount": 199.99,
+        "member": False,
+        "at": at,
+        "date": date(2024, 1, 1),
+    }
+    write_deltalake(str(tmp_path / "table"), pa.Table.from_pylist([row]), partition_by=["date"])
+    out = io.StringIO()
+    show_table(str(tmp_path / "table"), Console(file=out, width=WIDTH))
+    names, line, shown = out.getvalue().splitlines()[-3:]
+    assert names.split() == [*row]
+    assert shown.split() == [
+        "120000", "user-4999", "search", "199.99", "False", "2024-01-01", "14:01:34", "2024-01-01",
+    ]  # fmt: skip
+    assert max(map(len, (names, line, shown))) <= WIDTH
+
+
+def test_what_to_try_next_can_be_pasted(tmp_path: Path):
+    out = io.StringIO()
+    show_next(tmp_path, tmp_path / "pipeline.yaml", Console(file=out, width=WIDTH))
+    typed = [shlex.split(line, comments=True)[1:] for line in out.getvalue().splitlines()[2:]]
+    file = str(tmp_path / "pipeline.yaml")
+    assert typed == [["demo", "--dir", str(tmp_path)], ["-c", file, "--dry-run"], ["-c", file]]
