@@ -191,3 +191,17 @@ def test_a_read_only_disk_is_an_error_that_says_so_and_work_goes_on_when_it_is_m
     disk.change("rw")
     assert pipeline.step()
     assert len(bench.entries()) == 3
+
+
+def test_validate_says_of_a_read_only_disk_what_a_run_says(tmp_path, disk):
+    """W16."""
+    disk.change("ro")
+    desk = Desk(disk.folder)
+    config = tmp_path / "blizzard.yaml"
+    config.write_text(
+        f"source: {{path: {tmp_path}}}\nsink: {{path: {desk.table}}}\n"
+        "schema: {fields: [{name: id, type: int64}]}\n"
+    )
+    done = desk.run("validate", "--online", config=config)
+    assert done.exit_code == 1
+    assert "the file system is read-only" in " ".join(f"{done.stdout} {done.stderr}".split())
