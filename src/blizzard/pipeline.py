@@ -73,7 +73,7 @@ class Pipeline:
     _last: Batch = field(default_factory=lambda: Batch(handed_off=False))
     """The batch before the next one. Whether its entry was written may be in doubt, and that of an
     earlier run may not be handed off."""
-    _summary: RunSummary = field(init=False)
+    summary: RunSummary = field(init=False)
     _timing: Timing = field(init=False)
     _schedule: Schedule = field(init=False)
     _attempts: Attempts = field(init=False)
@@ -81,7 +81,7 @@ class Pipeline:
     _letterbox: Letterbox = field(init=False)
 
     def __post_init__(self) -> None:
-        self._summary = RunSummary(once=self.pace.drain)
+        self.summary = RunSummary(once=self.pace.drain)
         self._timing = Timing(settings=self.settings)
         self._attempts = self.attempts or Attempts(self.settings.name, self.emit)
         self._report = Reporter(self.settings, self.emit, self.clock, watches=not self.pace.drain)
@@ -99,7 +99,7 @@ class Pipeline:
     @property
     def statistics(self) -> Statistics:
         """Return what this run has done so far."""
-        return self._summary.statistics
+        return self.summary.statistics
 
     @property
     def opened(self) -> bool:
@@ -130,13 +130,13 @@ class Pipeline:
         with self._schedule.journal_lock:
             journal.catch_up()
         self._publish()
-        self._summary.check_failures(self.settings.max_failures)
+        self.summary.check_failures(self.settings.max_failures)
         self._compact(journal)
         proposal = propose(self._view(journal))
         if proposal.is_empty:
             self._compact(journal, at_end=self.pace.drain)
             self._last = replace(self._last, left=0)
-            self._summary.count_failed(_unfinished(journal))
+            self.summary.count_failed(_unfinished(journal))
             self._report.nothing_new(proposal.findings)
             return False
         if proposal.waits:
@@ -149,7 +149,7 @@ class Pipeline:
                 return done
         self._report.started(journal.sequence + 1, proposal, journal.id)
         self._schedule.look_ahead(
-            journal, frozenset(self._summary.tried), running=proposal.files, failed=proposal.failed
+            journal, frozenset(self.summary.tried), running=proposal.files, failed=proposal.failed
         )
         try:
             return self._run(journal, proposal)
@@ -166,13 +166,13 @@ class Pipeline:
             open_source=self.open_source,
             parallelism=self.runner.parallelism,
             clock=self.clock,
-            look=lambda: self._schedule.findings(journal, frozenset(self._summary.tried)),
+            look=lambda: self._schedule.findings(journal, frozenset(self.summary.tried)),
             rebuild=lambda why: self._rebuild(journal, why),
             found=lambda findings: self._found(journal, findings, began),
             is_time=self._is_time,
             check=lambda: self._check_start(journal),
             started_before=journal.started_before,
-            failed=frozenset(self._summary.failed),
+            failed=frozenset(self.summary.failed),
             unbounded=self._last.got_nowhere,
             forecast=self._timing.forecast,
             hurry=lambda more: more or self.pace.drain or self._last.left > 0,
@@ -244,6 +244,7 @@ class Pipeline:
             got_nowhere=settled.handed_in and not settled.sources,
         )
         if not settled.sources and not proposal.failed:
+            settled.require_room()
             self._schedule.drop_ahead()
             journal.forget_start()
             # Either a stop was asked for before anything was read, or the time was too short.
@@ -269,7 +270,8 @@ class Pipeline:
         if settled.handed_in and batch.left:
             self._report.handed_in(entry, batch)
         self._publish()
-        self._summary.check_failures(self.settings.max_failures)
+        settled.require_room()
+        self.summary.check_failures(self.settings.max_failures)
         return True
 
     def _open_journal(self) -> Journal | None:
@@ -366,7 +368,7 @@ class Pipeline:
             {record.key for record in entry.sources},
             part_way={record.source for record in entry.sources if not record.complete},
         )
-        self._summary.count(entry, _unfinished(journal))
+        self.summary.count(entry, _unfinished(journal))
         self._timing.learn(entry)
         self._last = replace(batch, entry=entry, handed_off=False)
 

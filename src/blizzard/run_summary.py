@@ -6,7 +6,15 @@ from dataclasses import dataclass, field
 from blizzard.execute.bisect import new_failures
 from lakebed.documents.entry import Entry
 from lakebed.documents.source_record import SourceRecord
-from lakebed.errors import LakeError, Whose
+from lakebed.errors import (
+    LakeError,
+    MachineTrouble,
+    StoreDenied,
+    StoreFull,
+    StoreMisconfigured,
+    StoreUnavailable,
+    Whose,
+)
 from lakebed.units import plural
 
 
@@ -15,6 +23,19 @@ class TooManyFailures(LakeError):
 
     code = "max_failures_reached"
     whose = Whose.USER
+
+
+class BatchFailed(LakeError):
+    """Every source file of a batch failed, and not through a fault of its own."""
+
+    code = "batch_failed"
+    whose = Whose.EXTERNAL
+
+
+NO_FAULT_OF_FILES = frozenset(
+    kind.code
+    for kind in (StoreUnavailable, StoreDenied, StoreMisconfigured, StoreFull, MachineTrouble)
+)
 
 
 @dataclass(slots=True)
@@ -52,12 +73,16 @@ class RunSummary:
     """The files that count against `max_failures`."""
     tried: set[str] = field(default_factory=set)
     """The files that this run does not try again."""
+    trouble: BatchFailed | None = None
+    """Why a run that ends when nothing is left has not done what it was asked for, if it has not:
+    a store or a machine kept it from reading, or writing, any file of a batch."""
 
     def count(self, entry: Entry, unfinished: Iterable[SourceRecord]) -> None:
         """Add a journaled batch, after which these files are unfinished."""
         self.failed |= new_failures(entry.sources, forgiven=())
         if self.once:
             self.tried |= {record.key for record in entry.sources if record.failure is not None}
+            self.trouble = self.trouble or _trouble_of(entry)
         self.statistics.count(entry)
         self.statistics.files_failed = len(self.failed)
         self.count_failed(unfinished)
@@ -76,3 +101,18 @@ class RunSummary:
                 f"{count} failed so far and "
                 f"error_handling.max_failures is {limit}; what succeeded is journaled"
             )
+
+
+def _trouble_of(entry: Entry) -> BatchFailed | None:
+    """Return what kept a batch from taking any of its files, if it was no fault of theirs."""
+    sources = [record for record in entry.sources if not record.gone]
+    failures = [record.failure for record in sources if record.failure is not None]
+    if not failures or len(failures) < len(sources):
+        return None
+    if any(failure.code not in NO_FAULT_OF_FILES for failure in failures):
+        return None
+    first = failures[0]
+    return BatchFailed(
+        f"every source file of batch {entry.sequence} failed, and not through a fault of its own: "
+        f"{first.message} [{first.code}]"
+    )

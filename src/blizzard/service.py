@@ -229,7 +229,11 @@ class Service:
             if isinstance(each.publisher, CommitInline):
                 each.publisher.finish()
         return [
-            Result(settings=each.settings, statistics=each.statistics, error=errors.get(name))
+            Result(
+                settings=each.settings,
+                statistics=each.statistics,
+                error=errors.get(name) or each.summary.trouble,
+            )
             for name, each in pipelines.items()
         ]
 

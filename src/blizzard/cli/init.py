@@ -114,7 +114,10 @@ def look(uri: str, most: int, output: Output = Output.TEXT) -> tuple[Sample, Rec
     read = records_of(found.files)
     warn((*found.unread, *read.strange))
     if not read.records:
-        raise sample.NothingToLookAt("no file here has JSON objects that can be read", path=uri)
+        why = "no file here has JSON objects that can be read"
+        if not all(file.whole for file in found.files):
+            why = f"no JSON object is whole within {in_words(most)}; --sample BYTES reads more"
+        raise sample.NothingToLookAt(why, path=uri)
     warn(f"{name} is left out: {WHY_NOT[reason]}" for name, reason in found.others)
     if moving := renamed(found.names):
         warn([rotation_remark(moving)])

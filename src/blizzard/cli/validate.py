@@ -33,6 +33,7 @@ from lakebed.errors import ConfigInvalid, LakeError, ObjectMissing, StoreDenied
 from lakebed.layout import CREATE_ONLY_PROOF, DELTA_LOG
 from lakebed.storage.create_only import prove
 from lakebed.storage.store import Store, local_path
+from lakebed.storage.trouble import READ_ONLY
 from lakebed.telemetry.events import code_of
 from lakebed.types import Commit
 from lakebed.units import in_words, plural
@@ -221,7 +222,9 @@ def _writable_folder(folder: Path) -> str:
     if not there.is_dir():
         raise StoreDenied("is a file, not a folder", path=str(there))
     if not os.access(there, os.W_OK | os.X_OK):
-        raise StoreDenied("this user may not write there", path=str(there))
+        read_only = bool(os.statvfs(there).f_flag & os.ST_RDONLY)
+        why = READ_ONLY if read_only else "this user may not write there"
+        raise StoreDenied(why, path=str(there))
     return "can be written" if there == folder.absolute() else "will be created"
 
 

@@ -16,6 +16,7 @@ from blizzard.model.source.unread import failed, left_of, lines_before, parts_of
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.quarantine_file import QuarantineFile
 from lakebed.documents.source_record import Failure, SourceRecord, Stage
+from lakebed.errors import StoreFull
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +29,13 @@ class Settled:
     effort: Effort = field(default_factory=Effort)
     handed_in: bool = False
     """Whether something was left for the next batch, and nobody had asked for a stop."""
+    sink_full: str | None = None
+    """What the sink's store said where it had no room for a file; its sources are not in here."""
+
+    def require_room(self) -> None:
+        """Raise where the sink was full: the source files that are left are read again later."""
+        if self.sink_full is not None:
+            raise StoreFull(self.sink_full)
 
 
 def settle(
@@ -38,8 +46,11 @@ def settle(
     """Bring the outcomes of all units together, parts of one file into one record.
 
     `limits` says how many bad lines a file may have that several tasks share; any other has been
-    checked by the task that read it. A file whose books do not balance has failed.
+    checked by the task that read it. A file whose books do not balance has failed. One whose rows
+    the sink had no room for has not: it is left, as if it had not been read.
     """
+    full = next((one.sink_full for one in outcomes if one.sink_full is not None), None)
+    outcomes = [_without_lack_of_room(one) for one in outcomes]
     sources: list[SourceRecord] = []
     files: list[FinishedFile] = []
     quarantine: list[QuarantineFile] = []
@@ -73,6 +84,7 @@ def settle(
         quarantine=books.quarantine,
         effort=_together(outcomes, books.files),
         handed_in=any(outcome.handed_in for outcome in outcomes),
+        sink_full=full,
     )
 
 
@@ -80,6 +92,19 @@ def left_over(units: Sequence[WorkUnit], settled: Settled) -> int:
     """Count the files that were planned and neither read to their end nor failed."""
     done = {record.key for record in settled.sources if record.complete}
     return len({file.key for unit in units for file in unit.files} - done)
+
+
+def _without_lack_of_room(outcome: UnitOutcome) -> UnitOutcome:
+    """Leave out the source files that failed because the sink was full."""
+    if outcome.sink_full is None:
+        return outcome
+    return replace(
+        outcome, sources=tuple(each for each in outcome.sources if not _lacked_room(each.failure))
+    )
+
+
+def _lacked_room(failure: Failure | None) -> bool:
+    return failure is not None and (failure.stage, failure.code) == (Stage.UPLOAD, StoreFull.code)
 
 
 def _together(outcomes: Sequence[UnitOutcome], files: Sequence[FinishedFile]) -> Effort:

@@ -260,5 +260,7 @@ class UnitOutcome:
     effort: Effort = field(default_factory=Effort)
     handed_in: bool = False
     """Whether it left something for the next batch, and nobody had asked for a stop."""
+    sink_full: str | None = None
+    """What the sink's store said where it had no room for a file: no fault of any source file."""
     seen: Mapping[str, Seen] = field(default_factory=dict)
     """What values looked like that have no column, by their paths, where columns are looked for."""

@@ -157,6 +157,7 @@ class _Unit:
             files=settled.files,
             quarantine=settled.quarantine,
             handed_in=self.handed_in,
+            sink_full=settled.sink_full,
             seen=self.look_around.seen,
             effort=Effort(
                 write_seconds=settled.write_seconds,

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from yaml.composer import ComposerError
 
 from lakebed.config.faults import Fault, dotted, kind_of
 from lakebed.config.models import KeyPath
@@ -16,6 +17,8 @@ Given = Path | Mapping[str, Any]
 IN_CODE = "given in Python"
 NAMED_SECTIONS = ("pipelines", "tables")
 """Sections whose entries belong to one file each."""
+_TWO_DOCUMENTS = "expected a single document in the stream"
+"""How the library begins what it has to say of a second one."""
 
 
 class _YamlLoader(yaml.SafeLoader):
@@ -116,7 +119,10 @@ def _read(path: Path) -> dict[str, Any]:
     except yaml.MarkedYAMLError as cause:
         mark = cause.problem_mark or cause.context_mark
         where = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
-        raise ValueError(f"{path}{where}: {cause.problem or cause.context}") from None
+        what = cause.problem or cause.context
+        if isinstance(cause, ComposerError) and cause.context == _TWO_DOCUMENTS:
+            what = "a second document begins here; a configuration file holds one document"
+        raise ValueError(f"{path}{where}: {what}") from None
     except yaml.YAMLError:
         raise ValueError(f"{path}: contains a character that YAML does not allow") from None
     if content is None:

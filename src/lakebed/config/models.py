@@ -42,6 +42,10 @@ from lakebed.units import mebibytes
 KeyPath = tuple[str | int, ...]
 DEFAULT_NAME = "default"
 
+TEMPLATE_CODES = ("%s", "%Y", "%y", "%m", "%d", "%j", "%G", "%V", "%H", "%M", "%S")
+"""What a `prefix_template` may have besides text: any value, or a part of a time."""
+_CODE = re.compile("%.?", re.DOTALL)
+
 
 def template_keys(text: str) -> tuple[str, ...]:
     """List the keys of a `prefix_template`; a ValueError says what is wrong with it.
@@ -55,6 +59,9 @@ def template_keys(text: str) -> tuple[str, ...]:
             raise ValueError(f"part {number} of it is not of the form key=pattern")
         if key in keys:
             raise ValueError(f"part {number} of it repeats the key of an earlier part")
+        if not set(_CODE.findall(pattern)) <= set(TEMPLATE_CODES):
+            known = f"{', '.join(TEMPLATE_CODES[:-1])} and {TEMPLATE_CODES[-1]}"
+            raise ValueError(f"part {number} of it has an unknown % code; the codes are {known}")
         keys.append(key)
     return tuple(keys)
 

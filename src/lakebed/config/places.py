@@ -9,6 +9,8 @@ from lakebed.locations import SAME_SCHEME, place_of
 SCHEMES = ("file", "s3", "gs", "az", "abfss", "https")
 """The schemes that the documentation names; others of SAME_SCHEME mean one of these."""
 _ONE_SLASH = re.compile(r"([A-Za-z][A-Za-z0-9]*):(?!//)/?(.*)")
+_NO_PATH = re.compile(r"[-+]?\d+(?:\.\d*)?(?:e[-+]?\d+)?|true|false", re.IGNORECASE)
+"""What YAML takes for a number or a flag: a slip, far more often than the name of a folder."""
 _AZURE_HOST = re.compile(r"([a-z0-9]+)\.(?:blob|dfs)\.core\.[a-z.]+")
 
 
@@ -125,6 +127,11 @@ def _without_port(host: str) -> str:
 
 def local(text: str) -> str:
     """Return a local path without trailing slashes and with `~` expanded."""
+    if _NO_PATH.fullmatch(text):
+        raise ValueError(
+            "must be a path or a URI, is a number or a flag; a folder of this name is written with "
+            "./ before it"
+        )
     if text.startswith("~"):
         try:
             text = str(Path(text).expanduser())

@@ -19,12 +19,13 @@ from lakebed.storage.aws import sessions
 from lakebed.storage.options import StorageOptions
 
 NOWHERE = "the bucket, container or folder does not exist"
+READ_ONLY = "the file system is read-only"
 SIGNS: tuple[tuple[str, type[LakeError], str], ...] = (
     ("404 Not Found", ObjectMissing, NOWHERE),
     ("Permission denied", StoreDenied, "permission denied"),
     ("No space left", StoreFull, "no space is left on the device; free some and try again"),
     ("quota exceeded", StoreFull, "the disk quota is used up; free some space or raise the quota"),
-    ("Read-only file system", StoreDenied, "the file system is read-only"),
+    ("Read-only file system", StoreDenied, READ_ONLY),
     ("File system loop", NameUnusable, "a link leads to a folder above it; remove the link"),
 )
 """Trouble that only a library's text tells."""

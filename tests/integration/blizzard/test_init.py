@@ -337,3 +337,18 @@ def test_a_file_without_the_envelope_of_the_others_is_named(there: Path) -> None
     done = run(there, "--output", "-")
     assert yaml.safe_load(done.stdout)["source"]["records"] == "Records"
     assert f"warning: {there}/digest.json: it has no array Records" in done.stderr
+
+
+def test_a_record_that_the_sample_cuts_off_gives_no_columns(there: Path, tmp_path: Path) -> None:
+    put(there, "a.ndjson", {"id": 1, "s": "x" * 5000})
+    made = tmp_path / "pipeline.yaml"
+    cut = run(there, "--output", made, "--sample", 1000)
+    assert cut.exit_code == 1
+    assert "no JSON object is whole within 1000 B; --sample BYTES reads more" in cut.stderr
+    assert not made.exists()
+
+    assert run(there, "--output", made, "--sample", 10_000).exit_code == 0
+    assert [field["name"] for field in yaml.safe_load(made.read_text())["schema"]["fields"]] == [
+        "id",
+        "s",
+    ]

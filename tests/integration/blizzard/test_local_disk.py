@@ -4,13 +4,15 @@ import contextlib
 import random
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
+from blizzard.model.settings import Sizing
 from lakebed.errors import StoreDenied, StoreFull
 from tests.support.builders import Bench, ndjson, pipeline_settings, put, rows
+from tests.support.commands import Desk
 from tests.support.readers import parquet_ids
 
 HOUR = 3600
@@ -89,22 +91,39 @@ def data_files(bench: Bench) -> list[Path]:
     ]
 
 
-def test_a_table_on_a_full_disk_fails_the_files_whole_and_takes_them_when_there_is_room(
+def test_a_table_on_a_full_disk_fails_the_batch_and_takes_the_files_when_there_is_room(
     bench, source, disk
 ):
-    """W16, L03."""
+    """W16, L03: it is no fault of the files, so none of them is recorded as failed."""
     put(source, "large.ndjson", large())
-    drain(bench)
-    (failed,) = bench.entries()[-1].sources
-    assert failed.failure is not None
-    assert (failed.failure.stage, failed.failure.code) == ("upload", "store_full")
-    assert "no space is left" in failed.failure.message
+    put(source, "small.ndjson", ndjson(rows(3, 5000)))
+    pipeline = bench.pipeline()
+    with pytest.raises(StoreFull, match="no space is left"):
+        pipeline.step()
+    assert [entry.kind for entry in bench.entries()] == ["open"]
     assert data_files(bench) == []
-    assert len(bench.entries()[-1].dlq) == 1
+    assert pipeline.statistics.files_failed == 0
     disk.change("size=20m")
-    bench.hands.at += HOUR
-    drain(bench.again(run_id="run-2"))
-    assert parquet_ids(bench.entries(), bench.table) == list(range(1500))
+    assert pipeline.step()
+    assert sorted(parquet_ids(bench.entries(), bench.table)) == [*range(1500), 5000, 5001, 5002]
+
+
+def test_what_a_full_disk_still_had_room_for_is_journaled_before_the_batch_fails(
+    bench, source, disk
+):
+    """W16: the files that were written take room already, and need not be read again."""
+    put(source, "large.ndjson", large())
+    put(source, "small.ndjson", ndjson(rows(3, 5000)))
+    alone = replace(bench, settings=replace(bench.settings, sizing=Sizing(decoded_budget=1)))
+    pipeline = alone.pipeline()
+    with pytest.raises(StoreFull, match="no space is left"):
+        pipeline.step()
+    (read,) = alone.entries()[-1].sources
+    assert (read.path, read.failure) == ("small.ndjson", None)
+    disk.change("size=20m")
+    assert pipeline.step()
+    assert [each.path for each in alone.entries()[-1].sources] == ["large.ndjson"]
+    assert sorted(parquet_ids(alone.entries(), alone.table)) == [*range(1500), 5000, 5001, 5002]
 
 
 def test_a_journal_on_a_full_disk_is_an_error_of_the_step_and_stays_whole(bench, source, disk):
@@ -143,6 +162,21 @@ def test_a_full_disk_of_a_worker_fails_the_files_whole_and_takes_them_later(
     assert parquet_ids(bench.entries(), bench.table) == list(range(1500))
 
 
+def test_a_run_in_which_trouble_kept_every_file_out_does_not_end_well(
+    tmp_path, source, disk, monkeypatch
+):
+    """W16: an orchestrator looks at the exit code alone."""
+    monkeypatch.setattr("tempfile.tempdir", str(disk.folder))
+    put(source, "large.ndjson", large())
+    desk = Desk(tmp_path)
+    done = desk.run("--once")
+    assert done.exit_code == 1
+    assert "every source file of batch 1 failed" in " ".join(done.stdout.split())
+    disk.change("size=20m")
+    put(source, "bad.ndjson", b'{"id": "bad"}\n')
+    assert desk.run("--once").exit_code == 0
+
+
 def test_a_read_only_disk_is_an_error_that_says_so_and_work_goes_on_when_it_is_mended(
     bench, source, disk
 ):
@@ -157,3 +191,17 @@ def test_a_read_only_disk_is_an_error_that_says_so_and_work_goes_on_when_it_is_m
     disk.change("rw")
     assert pipeline.step()
     assert len(bench.entries()) == 3
+
+
+def test_validate_says_of_a_read_only_disk_what_a_run_says(tmp_path, disk):
+    """W16."""
+    disk.change("ro")
+    desk = Desk(disk.folder)
+    config = tmp_path / "blizzard.yaml"
+    config.write_text(
+        f"source: {{path: {tmp_path}}}\nsink: {{path: {desk.table}}}\n"
+        "schema: {fields: [{name: id, type: int64}]}\n"
+    )
+    done = desk.run("validate", "--online", config=config)
+    assert done.exit_code == 1
+    assert "the file system is read-only" in " ".join(f"{done.stdout} {done.stderr}".split())

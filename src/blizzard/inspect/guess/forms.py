@@ -86,7 +86,7 @@ def records_of(files: Sequence[Beginning]) -> Records:
         if envelope.is_usual:
             form = GuessedForm(documents=True, records=envelope.path, beside=envelope.beside)
         strange = (*strange, *(f"{files[n].file}: {why}" for n, why in envelope.unlike()))
-    rows = tuple(record for each in found for record in _inside(each.values, form.records))
+    rows = tuple(record for each in found for record in _rows(each, form.records))
     if not form.documents and (actions := _actions(rows)):
         form = GuessedForm(actions=actions)
         rows = tuple(each for each in rows if not _is_action(each))
@@ -96,7 +96,7 @@ def records_of(files: Sequence[Beginning]) -> Records:
 def records_in(files: Sequence[Beginning], form: Form) -> Records:
     """Return the records at the beginnings of files whose form is known."""
     found = [_documents(file) if form.is_documents else _lines(file) for file in files]
-    rows = (record for each in found for record in _inside(each.values, form.records))
+    rows = (record for each in found for record in _rows(each, form.records))
     return Records(
         form=GuessedForm(documents=form.is_documents, records=form.records),
         records=tuple(
@@ -113,6 +113,8 @@ class _Found:
     values: tuple[Any, ...]
     why_not: str | None = None
     """What in the file has another form."""
+    cut: bool = False
+    """Whether the last value is cut off: it has the first records of an envelope, and no more."""
 
 
 def _is_broken(found: _Found) -> bool:
@@ -159,7 +161,7 @@ def _lines(file: Beginning) -> _Found:
 def _documents(file: Beginning) -> _Found:
     """Take document after document, however they are printed; the last one may be cut off."""
     values: list[Any] = []
-    text, at = "", 0
+    text, at, cut = "", 0, False
     try:
         text = _text(file)
         at = _past_space(text, 0)
@@ -169,7 +171,8 @@ def _documents(file: Beginning) -> _Found:
             except ValueError:
                 if file.whole:
                     raise
-                value, at = parse(_closed(text[at:])), len(text)
+                value, at = _cut_off(text[at:]), len(text)
+                cut = isinstance(value, dict)
             values += value if isinstance(value, list) else [value]
             at = _past_space(text, at)
     except UnicodeDecodeError as wrong:
@@ -181,7 +184,9 @@ def _documents(file: Beginning) -> _Found:
     if len(good) < len(values):
         other = next(value for value in values if not isinstance(value, dict))
         return _Found(good, f"one of its records is {_kind(other)}, not an object")
-    return _Found(good, None if good else "there is no record in it")
+    if good or file.whole:
+        return _Found(good, None if good else "there is no record in it", cut=cut)
+    return _Found((), "no record ends within what was read of it; --sample reads more")
 
 
 def _not_utf8(wrong: UnicodeDecodeError) -> str:
@@ -215,8 +220,26 @@ def _past_space(text: str, at: int) -> int:
     return at if found is None else found.end()
 
 
-def _closed(text: str) -> str:
-    """Close a document that is cut off behind its last whole value; a ValueError if it has none."""
+def _cut_off(text: str) -> Any:  # noqa: ANN401 - any JSON value
+    """Return what is whole in a document that is cut off: some records, or an envelope with some.
+
+    Of a record that is cut off nothing is taken: what it lacks would pass for missing.
+    """
+    closed = _closed(text)
+    if closed is None:
+        return []
+    value = parse(closed)
+    is_record = isinstance(value, dict) and envelope_of([[value]], all_whole=False) is None
+    return [] if is_record else value
+
+
+def _closed(text: str) -> str | None:
+    """Close a document that is cut off behind its last whole value; None where it has none.
+
+    A value of an object that is inside of an array is not one of these: that may be a record.
+    """
+    if not text.startswith(("[", "{")):
+        raise ValueError("no value is whole")
     open_ones: list[str] = []
     end: tuple[int, str] | None = None
     for token in _TOKEN.finditer(text):
@@ -225,11 +248,14 @@ def _closed(text: str) -> str:
                 open_ones.append(_CLOSING[token[0]])
             case "]" | "}":
                 open_ones.pop()
-            case ",":
+            case "," if "]" not in open_ones[:-1]:
                 end = token.start(), "".join(reversed(open_ones))
-    if end is None:
-        raise ValueError("no value is whole")
-    return text[: end[0]] + end[1]
+    return None if end is None else text[: end[0]] + end[1]
+
+
+def _rows(found: _Found, path: Sequence[str]) -> Iterator[Record]:
+    """Yield the records at a path; without one, an envelope that is cut off is none."""
+    return _inside(found.values[:-1] if found.cut and not path else found.values, path)
 
 
 def _inside(values: Sequence[Record], path: Sequence[str]) -> Iterator[Record]:

@@ -161,6 +161,7 @@ def read_content(
         emit,
         lambda seen: columns.within(work) if columns.grow(seen) else None,
     )
+    settled.require_room()
     failed = tuple(_failed(record) for record in settled.sources if not _may_come_in(record))
     # What shares files with lines that must not come in waits for the next time.
     spoilt = {

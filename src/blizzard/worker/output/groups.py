@@ -35,6 +35,7 @@ from lakebed.columns.column_mapping import ColumnMapping
 from lakebed.documents.data_file import FinishedFile, Run
 from lakebed.documents.quarantine_file import BadLines, QuarantineFile
 from lakebed.documents.source_record import SourceRecord, Stage
+from lakebed.errors import StoreFull
 from lakebed.partition import PartitionValues
 from lakebed.types import Provenance
 
@@ -91,6 +92,8 @@ class Settled:
     files: tuple[FinishedFile, ...]
     quarantine: tuple[QuarantineFile, ...]
     write_seconds: Mapping[str, float]
+    sink_full: str | None = None
+    """What the sink's store said where it had no room for a file."""
 
 
 class OutputGroups:
@@ -169,11 +172,15 @@ class OutputGroups:
         files: list[FinishedFile] = []
         quarantine: list[QuarantineFile] = []
         seconds: dict[str, float] = {}
+        full: str | None = None
         for group in self._groups:
             uploaded = _uploaded(group, group.uploads)
             aside = _uploaded(group, group.set_aside)
             if group.broken is not None:
                 lost += self._failed(group, group.broken)
+                # Only a store raises it: a full disk of the worker itself is an OSError here.
+                if isinstance(group.broken, StoreFull):
+                    full = full or str(group.broken)
                 continue
             read += group.records
             files += uploaded
@@ -185,6 +192,7 @@ class OutputGroups:
             files=tuple(files),
             quarantine=tuple(quarantine),
             write_seconds=seconds,
+            sink_full=full,
         )
 
     def _failed(self, group: Group, error: Exception) -> list[SourceRecord]:

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from blizzard.model.event_time import ANY, CODES
+from lakebed.config.models import TEMPLATE_CODES
 from lakebed.partition import Template
 from tests.support.blizzard_config import faults_of, minimal, settings_of, sink
 
@@ -110,8 +112,8 @@ def test_a_timestamp_field_tells_time(tmp_path: Path, field: str, kind: str) -> 
 @pytest.mark.parametrize(
     ("template", "field", "fault"),
     [
-        ("d=%Y-%b", "event_time", "d has %b, which cannot be filled from timestamp_field; use %s"),
-        ("d=%", "event_time", "d has %, which"),
+        ("d=%Y-%b", "event_time", "part 1 of it has an unknown % code; the codes are %s, %Y"),
+        ("d=%", "event_time", "part 1 of it has an unknown % code"),
         ("r=%s-%Y", "event_time", "r has %s, which"),
         ("v=1", "event_time", "v has neither %s nor a time code, which"),
         ("h=%H", "day", "h needs a time of day, but day is a date"),
@@ -184,3 +186,23 @@ def test_two_fields_with_one_id_are_refused_by_name(tmp_path: Path) -> None:
     (fault,) = faults_of(tmp_path, minimal(schema__fields=fields))
 
     assert fault.startswith("schema.fields: f20501 and f80032 happen to have the same Parquet")
+
+
+@pytest.mark.parametrize("section", ["sink", "tables.events"])
+def test_an_unknown_code_is_refused_also_where_paths_give_the_partitions(
+    tmp_path: Path, section: str
+) -> None:
+    by = {"prefix_template": "region=%s/date=%Q"}
+    table = {"table_uri": "/other", "partition_by": by}
+    given = {"sink__partition_by": by} if section == "sink" else {"tables__events": table}
+
+    (fault,) = faults_of(tmp_path, minimal(**given))
+
+    assert fault.startswith(
+        f"{section}.partition_by.prefix_template: part 2 of it has an unknown % code; "
+        "the codes are %s, %Y, %y,"
+    )
+
+
+def test_the_codes_of_a_template_are_those_that_rows_can_fill() -> None:
+    assert set(TEMPLATE_CODES) == {ANY, *CODES}

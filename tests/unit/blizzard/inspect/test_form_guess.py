@@ -73,6 +73,29 @@ def test_a_file_that_is_read_in_part_has_the_same_form(lines: bool) -> None:
     assert max(seen) >= 19
 
 
+@pytest.mark.parametrize(
+    "text",
+    ['{"id": 1, "s": "xxx', '{"id": 1, "tags": ["a", "b", ', '[{"id": 1, "s": "xxx', '{"id": 1'],
+)
+def test_nothing_is_taken_from_a_record_that_is_cut_off(text: str) -> None:
+    found = records_of(begin(text, whole=False))
+    assert found.records == ()
+    assert found.strange == ("f0: no line ends within what was read of it; --sample reads more",)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": "x", "b": "y"}{"a": 2, "b"',
+        '[\n{"a": "x", "b": "y"},\n{"a": 2, "b',
+        '{"Records": [{"a": "x", "b": "y"}, {"a": 2, "c": 3, "b',
+        '{"a": "x", "b": "y"}\n{"a": 2, "Records": [{"a": 3}, {"a": 4}, ',
+    ],
+)
+def test_the_records_before_one_that_is_cut_off_are_taken(text: str) -> None:
+    assert records_of(begin(text, whole=False)).records == ({"a": "x", "b": "y"},)
+
+
 def test_a_file_of_something_else_is_named_and_the_others_count() -> None:
     found = records_of(begin('{"a": 1}\n', "hello\n", '{"a": 1}\n{"a": \n', ""))
     assert [each.partition(":")[0] for each in found.strange] == ["f1", "f2"]

@@ -139,17 +139,18 @@ def test_plain_values_stay_what_they_say(folder: Path) -> None:
         """
         tables:
           2024-01-01:
-            table_uri: 0123
-            table_properties: {a: 1.10, b: no, c: true, d: 2024-01-01, e: "", f: 1:30, on: x}
+            table_uri: /t/0123
+            table_properties: {0: 0123, a: 1.10, b: no, c: true, d: 2024-1-1, e: "", f: 1:30, on: x}
         """,
     )
 
-    assert document.tables["2024-01-01"].table_uri == "0123"
+    assert document.tables["2024-01-01"].table_uri == "/t/0123"
     assert document.tables["2024-01-01"].table_properties == {
+        "0": "0123",
         "a": "1.10",
         "b": "no",
         "c": "true",
-        "d": "2024-01-01",
+        "d": "2024-1-1",
         "e": "",
         "f": "1:30",
         "on": "x",
@@ -178,7 +179,10 @@ def test_sections_can_share_their_keys_by_anchor(folder: Path) -> None:
         ("sink:\n  x: 1\n  x: 2", "a.yaml:3:3: the key x is given twice, first on line 2"),
         ("? [a]\n: 1", "a.yaml:1:3: a key must be text"),
         ("a: &a [*a]", "a.yaml:1:4: found unconstructable recursive node"),
-        ("a: 1\n---\nb: 1", "a.yaml:2:1: but found another document"),
+        (
+            "a: 1\n---\nb: 1",
+            "a.yaml:2:1: a second document begins here; a configuration file holds one document",
+        ),
         ("- a", "a.yaml: must be a mapping of sections, is a list"),
         ("text", "a.yaml: must be a mapping of sections, is text"),
         ("", "a.yaml: is empty"),

@@ -1,8 +1,10 @@
 """Locations as people write them: every usual form is understood, a wrong one is corrected."""
 
+from collections.abc import Callable
+
 import pytest
 
-from lakebed.config.places import location, prefix, source_location
+from lakebed.config.places import local, location, prefix, source_location
 from lakebed.locations import openable, place_of
 
 AZURE = "abfss://c@lake.dfs.core.windows.net/in"
@@ -91,6 +93,19 @@ def test_a_wrong_form_is_answered_with_the_right_one(check, written: str, says: 
         check(written)
     assert says in str(refused.value)
     assert "canary" not in str(refused.value)
+
+
+@pytest.mark.parametrize("check", [location, source_location, local])
+@pytest.mark.parametrize("written", ["5", "-1", "1.5", "1e3", "2024", "true", "False"])
+def test_a_number_is_no_path(check: Callable[[str], str], written: str) -> None:
+    with pytest.raises(ValueError, match="must be a path or a URI, is a number or a flag"):
+        check(written)
+    assert check(f"./{written}") == f"./{written}"
+
+
+@pytest.mark.parametrize("written", [".", "..", "2024-01-01", "5/in", "events5"])
+def test_a_name_that_is_no_number_may_be_a_path(written: str) -> None:
+    assert location(written) == written
 
 
 def test_a_pattern_may_stand_in_an_address() -> None:
