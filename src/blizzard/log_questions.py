@@ -4,7 +4,7 @@ Delta is loaded with the first question, and Spark not at all.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 from typing import TYPE_CHECKING
@@ -13,6 +13,8 @@ from blizzard.config.columns import columns_from
 from blizzard.handoff.held_rows import CameBack, Fates
 from blizzard.handoff.publish import IsCommitted
 from blizzard.handoff.switch import LastCommitted
+from blizzard.inspect.audit.log_books import REPAIR
+from blizzard.inspect.files.repairs import StillOut
 from blizzard.inspect.refusal import refusal_of
 from blizzard.inspect.why.asked import Asked, KnownFiles
 from blizzard.inspect.why.table_log import LogEntry, LogFile, LogVersion, TableLog
@@ -63,6 +65,25 @@ def asks_fates(settings: PipelineSettings) -> Fates:
     """Return a function that asks the log what has become of held files."""
     sink = settings.sink
     return lambda names: inline.fates(sink.table_uri, sink.storage_options, names)
+
+
+def asks_still_out(settings: PipelineSettings) -> StillOut:
+    """Return a function that asks the log which files a repair took out and nothing put back.
+
+    A file that another version has removed since was in the table again before.
+    """
+    sink = settings.sink
+
+    def ask(paths: Iterable[str]) -> frozenset[str]:
+        found = inline.log_search(sink.table_uri, sink.storage_options).files(paths)
+        return frozenset(
+            path
+            for path, told in found.items()
+            if told.standing != "in_table"
+            and (told.removed is None or told.removed.operation == REPAIR)
+        )
+
+    return ask
 
 
 def asks_came_back(settings: PipelineSettings) -> CameBack:

@@ -14,6 +14,8 @@ OURS = "_blizzard"
 PROTOCOL = f"{OURS}/protocol"
 ACCEPTED = f"{OURS}/_accepted"
 """Losses that an operator has accepted. No pipeline has such a name."""
+REPAIRED = f"{OURS}/_repaired"
+"""What `penguin fsck --repair` took out of the table."""
 STAGING = "_staging"
 PENDING = f"{STAGING}/pending"
 HELD = f"{STAGING}/held"
@@ -270,7 +272,14 @@ def writer(pipeline: str) -> TablePath:
 
 def belongs_to(pipeline: str, path: str) -> bool:
     """Whether an object would be one of a pipeline, or of the table that all pipelines share."""
-    shared = (f"{PROTOCOL}/", f"{ACCEPTED}/", f"{PENDING}/", f"{HELD}/", f"{DELTA_LOG}/")
+    shared = (
+        f"{PROTOCOL}/",
+        f"{ACCEPTED}/",
+        f"{REPAIRED}/",
+        f"{PENDING}/",
+        f"{HELD}/",
+        f"{DELTA_LOG}/",
+    )
     return file_id(path) is not None or path.startswith((f"{OURS}/{pipeline}/", *shared))
 
 
@@ -283,6 +292,11 @@ def pipelines(folders: list[str]) -> list[str]:
 def accepted(version: int) -> TablePath:
     """Name the document that accepts what a version of the Delta log has removed."""
     return TablePath(f"{ACCEPTED}/{version:020d}.json")
+
+
+def repaired(version: int) -> TablePath:
+    """Name the document that says what a version of the Delta log took out as missing."""
+    return TablePath(f"{REPAIRED}/{version:020d}.json")
 
 
 def log_version(version: int) -> TablePath:

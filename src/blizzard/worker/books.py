@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from blizzard.worker.ndjson.plain_text import BYTE_ORDER_MARK
 from lakebed.errors import LakeError, Whose
 
 if TYPE_CHECKING:
@@ -37,18 +38,31 @@ class LineCount:
         self._size = 0
         self._newlines = 0
         self._in_line = False
+        self._is_mark = False
+        """Whether a byte order mark at the start of the file is all that has gone by."""
         self._ahead: deque[tuple[int, bytes, int]] = deque()
         """Bytes with newlines that are not taken yet: where they begin, and how many newlines."""
 
     @property
     def lines(self) -> int:
         """Return how many lines have begun; the last one needs no newline at its end."""
-        return self._newlines + self._in_line
+        return self._newlines + self._is_in_line
 
-    def of(self, pieces: Iterator[bytes], *, keep: bool = False) -> Iterator[bytes]:
-        """Pass bytes on, and count their lines."""
+    @property
+    def _is_in_line(self) -> bool:
+        """Whether a line has begun and not ended; a byte order mark begins none."""
+        return self._in_line and not self._is_mark
+
+    def of(
+        self, pieces: Iterator[bytes], *, keep: bool = False, from_start: bool = True
+    ) -> Iterator[bytes]:
+        """Pass bytes on, and count their lines; further on in a file a mark is no mark."""
+        head = b""
         for piece in pieces:
             if piece:
+                if from_start and self._size <= len(BYTE_ORDER_MARK):
+                    head += piece[: len(BYTE_ORDER_MARK) + 1 - len(head)]
+                    self._is_mark = head == BYTE_ORDER_MARK
                 newlines = _newlines(piece)
                 if newlines and keep:
                     self._ahead.append((self._size, piece, newlines))
@@ -70,7 +84,7 @@ class LineCount:
             for start, piece, newlines in self._ahead
         )
         is_all = self.ended and size == self._size
-        return self._newlines - after + (is_all and self._in_line)
+        return self._newlines - after + (is_all and self._is_in_line)
 
 
 def require_all(

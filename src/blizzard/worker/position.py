@@ -95,7 +95,8 @@ class ReadPosition:
 
     def counted(self, pieces: Iterator[bytes], file: SourceFile) -> Iterator[bytes]:
         """Pass the lines of a file on as they leave the decompressor, and count them."""
-        return self.count.of(pieces, keep=self._goes_by_bytes(file))
+        from_start = file.part is None or not file.part.start
+        return self.count.of(pieces, keep=self._goes_by_bytes(file), from_start=from_start)
 
     def require_all_counted(self, file: SourceFile, lines: int) -> None:
         """Raise where other lines were read of a file, up to its end, than were counted."""

@@ -12,8 +12,9 @@ from datetime import datetime
 
 from lakebed.clock import Clock
 from lakebed.documents.accepted import Accepted, encode_accepted
+from lakebed.documents.repaired import Repair, TakenOut, encode_repair
 from lakebed.errors import LakeError, Whose
-from lakebed.layout import accepted, file_name, held_transaction
+from lakebed.layout import accepted, file_name, held_transaction, repaired
 from lakebed.storage.store import Store
 from penguin.delta.log.file_actions import FileAction
 from penguin.delta.table import Log
@@ -108,6 +109,7 @@ class RepairOrder:
             if table.version != planned.checked.version:
                 continue
             at = self.clock.now()
+            _write_down(store, planned, table.version + 1, at)
             try:
                 table.repair(
                     tuple(removal(one, at) for one in planned.files),
@@ -179,6 +181,24 @@ class RepairOrder:
                 "to a version before that",
                 table=store.uri,
             )
+
+
+def _write_down(store: Store, planned: Repaired, version: int, at: datetime) -> None:
+    """Write down whose files are taken out: `blizzard files` does not count them as in the table.
+
+    It comes before the version, so that no crash leaves a version without it.
+    """
+    origins = [one for one in planned.checked.missing if one.origin is not None]
+    files = {
+        path: TakenOut(path=path, pipeline=one.origin.pipeline, entry=one.origin.entry)
+        for one in origins
+        if one.origin is not None
+        for path in (one.path, *_others(one))
+    }
+    taken = tuple(files[one.path] for one in planned.files if one.path in files)
+    if taken:
+        document = Repair(version=version, files=taken, created=at.isoformat())
+        store.replace(repaired(version), encode_repair(document))
 
 
 def is_read_again(one: Damaged) -> bool:

@@ -12,6 +12,7 @@ from blizzard.inspect.files.report import Question, Reconciler, Reconciliation
 from blizzard.inspect.files.standing import FileState
 from blizzard.journal.compaction import SnapshotWriter
 from blizzard.journal.state import read_history
+from blizzard.log_questions import asks_still_out
 from blizzard.service import open_reader
 from lakebed.clock import Clock
 from tests.support.builders import entries
@@ -37,7 +38,11 @@ def dated(desk: Desk, name: str, day: str) -> Path:
 
 def asks(desk: Desk, **question: object) -> Reconciliation:
     reconciler = Reconciler(
-        desk.settings, open_reader, Clock(seconds=NOON.timestamp), fates=desk.fates
+        desk.settings,
+        open_reader,
+        Clock(seconds=NOON.timestamp),
+        fates=desk.fates,
+        still_out=asks_still_out(desk.settings),
     )
     return reconciler.reconcile(Question(**question))  # type: ignore[arg-type]
 

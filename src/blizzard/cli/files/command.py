@@ -14,7 +14,7 @@ from blizzard.cli.output import One, chosen, load, looked_with, open_reader
 from blizzard.cli.surroundings import Surroundings
 from blizzard.inspect.files.report import DAYS, Question, Reconciler, Reconciliation
 from blizzard.inspect.files.standing import FileStanding, FileState
-from blizzard.log_questions import asks_fates
+from blizzard.log_questions import asks_fates, asks_still_out
 from blizzard.model.locations import source_location
 from blizzard.model.settings import PipelineSettings
 from lakebed.arguments import FAILED, Files, Folders, Outcome, Output, Shape
@@ -65,7 +65,11 @@ def files_command(
     ] = None,
     states: Annotated[
         list[FileState] | None,
-        typer.Option("--state", help="List the files in this state; repeatable."),
+        typer.Option(
+            "--state",
+            metavar="STATE",
+            help=f"List the files in this state: {', '.join(FileState)}; repeatable.",
+        ),
     ] = None,
     limit: Annotated[
         int, typer.Option(min=1, metavar="COUNT", help="How many files are listed at most.")
@@ -138,7 +142,13 @@ class _Asked:
         for question in self._questions(settings):
             self.met = True
             with looked_with(settings.name, output) as opens:
-                reconciler = Reconciler(settings, opens, self.clock, fates=asks_fates(settings))
+                reconciler = Reconciler(
+                    settings,
+                    opens,
+                    self.clock,
+                    fates=asks_fates(settings),
+                    still_out=asks_still_out(settings),
+                )
                 found, files = reconciler.reconcile_and_list(question, self._lists)
             told.append(found)
             if output is Output.JSON:

@@ -23,7 +23,8 @@ from lakebed.units import in_words
 SENTENCES = 7
 """How many days that are not complete are told in words."""
 SELDOM = (
-    "waiting", "failed", "journaled", "held", "changed", "discarded", "retracted", "deleted",
+    "waiting", "failed", "journaled", "held", "changed", "removed", "discarded", "retracted",
+    "deleted",
 )  # fmt: skip
 """Columns that are shown only where one of them has something to say."""
 

@@ -49,6 +49,7 @@ class Group:
     waiting: int = 0
     changed: int = 0
     retracted: int = 0
+    removed: int = 0
     deleted: int = 0
     """Of those that landed: no longer in their source."""
     bytes: int = 0
@@ -126,6 +127,7 @@ class DayBooks:
             waiting=states[FileState.WAITING],
             changed=states[FileState.CHANGED],
             retracted=states[FileState.RETRACTED],
+            removed=states[FileState.REMOVED],
         )
         return with_verdict(bare, listed=listed, so_far=name == today)
 
@@ -149,6 +151,7 @@ _MISSING = (
     (FileState.JOURNALED, "{count} {are} waiting for penguin"),
     (FileState.HELD, "penguin holds rows of {count}"),
     (FileState.CHANGED, "{count} changed after being read, and the new content is not read"),
+    (FileState.REMOVED, "penguin fsck took rows of {count} out, and nobody has read them again"),
 )
 _ASIDE = (
     (FileState.RETRACTED, "{count} {were} retracted"),

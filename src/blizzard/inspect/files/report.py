@@ -15,6 +15,7 @@ from blizzard.handoff.held_rows import GONE, Fates, read_aside
 from blizzard.inspect.books import Books
 from blizzard.inspect.files.entry_rows import EntryRows
 from blizzard.inspect.files.reconcile import By, DayBooks, Group, RowCount
+from blizzard.inspect.files.repairs import StillOut, taken_out
 from blizzard.inspect.files.standing import FileStanding, FileState, Progress
 from blizzard.inspect.files.survey import Collected, DayOf, Survey
 from blizzard.inspect.status import committed_entry
@@ -128,6 +129,7 @@ class Reconciler:
     open_reader: OpenReader
     clock: Clock
     fates: Fates = lambda _names: {}
+    still_out: StillOut = frozenset
     books: Books = field(default_factory=Books)
     _rows: EntryRows | None = None
 
@@ -227,7 +229,8 @@ class Reconciler:
             return Progress(committed=None), ()
         aside = read_aside(store, self.settings.name, self.fates)
         retracted, error = self._retracted(store, committed)
-        errors = [aside.error, error]
+        removed, unknown = self._removed(store)
+        errors = [aside.error, error, unknown]
         if not fits:
             errors.append(
                 f"entry {committed} is committed, but the journal does not have it as it was"
@@ -238,6 +241,7 @@ class Reconciler:
             held=keys.of(aside.held),
             discarded=keys.of(aside.discarded),
             retracted=retracted,
+            removed=removed,
         )
         return progress, tuple(one for one in errors if one is not None)
 
@@ -262,6 +266,13 @@ class Reconciler:
                 if record.retracted and entry is not None and not entry.has_read(record.key):
                     found[record.key] = number
         return found, None
+
+    def _removed(self, store: Reader) -> tuple[dict[str, int], str | None]:
+        """Return the files whose rows a repair took out, by the last entries that had them."""
+        try:
+            return taken_out(store, self.settings.name, self.still_out), None
+        except LakeError as trouble:
+            return {}, str(trouble)
 
     def _written(self, days: Sequence[str]) -> DayOf:
         """Return the way to ask on which of some days an entry was written."""

@@ -30,6 +30,8 @@ class FileState(StrEnum):
     """It was read, and is another object now, which `on_change` says not to read."""
     RETRACTED = "retracted"
     """Its rows were taken out of the table by `blizzard retract`."""
+    REMOVED = "removed"
+    """`penguin fsck --repair` took rows of it out of the table, and it was not read again."""
 
 
 DONE = (FileState.IN_TABLE, FileState.RETRACTED, FileState.DISCARDED)
@@ -77,6 +79,8 @@ class Progress:
     discarded: frozenset[str] = frozenset()
     retracted: Mapping[str, int] = field(default_factory=dict)
     """The entries that took the rows of files out of the table, by key."""
+    removed: Mapping[str, int] = field(default_factory=dict)
+    """The last entries whose rows of files a repair took out of the table, by key."""
 
     def of(self, done: IngestedFile) -> FileState:
         """Return how a file stands that was read to its end."""
@@ -88,7 +92,11 @@ class Progress:
             return FileState.DISCARDED
         taken_out = self.retracted.get(done.key)
         is_out = taken_out is not None and taken_out == done.entry
-        return FileState.RETRACTED if is_out else FileState.IN_TABLE
+        if is_out:
+            return FileState.RETRACTED
+        lost = self.removed.get(done.key)
+        is_lost = lost is not None and (done.entry is None or done.entry <= lost)
+        return FileState.REMOVED if is_lost else FileState.IN_TABLE
 
 
 def state_of(

@@ -91,6 +91,7 @@ def standing(state: FileState, **given: object) -> FileStanding:
         ([FileState.JOURNALED] * 2, False, "of 2 files, 2 are waiting for penguin"),
         ([FileState.HELD, FileState.FAILED], False, "1 failed, penguin holds rows of 1"),
         ([FileState.CHANGED], False, "1 changed after being read"),
+        ([FileState.REMOVED], False, "penguin fsck took rows of 1 out, and nobody has read"),
     ],
 )
 def test_a_verdict_says_what_is_missing(states, complete, words):

@@ -30,6 +30,7 @@ from tests.support.units import Place
 
 SMALL_BLOCKS = Sizing(decoded_budget=1, decoding=DecodeLimits(block_bytes=64, short_bytes=16))
 """Every file is a large one of many blocks."""
+MARK = b"\xef\xbb\xbf"
 
 Fault = Callable[[Iterator[Decoded]], Iterator[Decoded]]
 
@@ -238,6 +239,61 @@ def test_the_count_tells_how_many_lines_the_first_bytes_are() -> None:
     assert [count.lines_in(size) for size in (2, 5, 7, 8)] == [1, 2, 3, 4]
     count.take(5)
     assert [count.lines_in(size) for size in (5, 7, 8)] == [2, 3, 4]
+
+
+@pytest.mark.parametrize("sizing", [Sizing(), SMALL_BLOCKS], ids=["small", "large"])
+@pytest.mark.parametrize(
+    ("name", "body", "lines"),
+    [
+        ("a.ndjson", MARK, 0),
+        ("a.ndjson", MARK + b"\n", 1),
+        ("a.ndjson", MARK + b"\r\n", 1),
+        ("a.ndjson.gz", gz(MARK), 0),
+        ("a.ndjson.gz", gz(MARK) + gz(b""), 0),
+        ("a.ndjson.gz", gz(MARK) + gz(b"\n"), 1),
+    ],
+)
+def test_a_file_of_only_a_byte_order_mark_is_an_empty_file(
+    place: Place, name: str, body: bytes, lines: int, sizing: Sizing
+) -> None:
+    put(place.source, name, body)
+    outcome = place.run(sizing=sizing)
+    (record,) = outcome.sources
+    assert (record.failure, record.lines, record.rows, outcome.files) == (None, lines, 0, ())
+
+
+def test_a_byte_order_mark_that_is_a_member_of_its_own_is_still_at_the_beginning(
+    place: Place,
+) -> None:
+    put(place.source, "a.ndjson.gz", gz(MARK) + gz(ndjson(rows(2))))
+    (record,) = place.run().sources
+    assert (record.failure, record.lines, record.rows) == (None, 2, 2)
+
+
+@pytest.mark.parametrize("form", [SourceFormat.JSON, SourceFormat.NDJSON])
+def test_a_mark_alone_holds_no_record_in_either_format(place: Place, form: SourceFormat) -> None:
+    put(place.source, "a.json", MARK)
+    (file,) = listed(place.source)
+    shared = builders.work(place.source, place.table)
+    units = unit([replace(file, form=Form(format=form))])
+    (record,) = run_unit(units, shared, OpenedStores(shared)).sources
+    assert (record.failure, record.lines, record.rows) == (None, 0, 0)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 9])
+def test_a_mark_begins_no_line_and_is_none_further_on(size: int) -> None:
+    def count_of(text: bytes, *, from_start: bool = True) -> tuple[int, int]:
+        count = LineCount()
+        pieces = [text[start : start + size] for start in range(0, len(text), size)]
+        list(count.of(iter(pieces), keep=True, from_start=from_start))
+        return count.lines, count.lines_in(len(text))
+
+    assert count_of(MARK) == (0, 0)
+    assert count_of(MARK, from_start=False) == (1, 1)
+    assert count_of(MARK + b"\n") == (1, 1)
+    assert count_of(MARK + b"{}") == (1, 1)
+    assert count_of(MARK + MARK) == (1, 1)
+    assert count_of(b"\n" + MARK) == (2, 2)
 
 
 def test_a_count_that_is_not_that_of_the_framer_does_not_pass() -> None:

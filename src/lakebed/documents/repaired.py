@@ -1,0 +1,40 @@
+"""What a repair of a table took out of its log: one document for a version of the Delta log."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from lakebed.documents.reading import adapter_of, validated
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakenOut:
+    """A data file that was missing, or of the same work unit as one that was."""
+
+    path: str
+    """Below the table."""
+    pipeline: str
+    entry: int
+    """The entry of the pipeline's journal that names it, and the source files with rows in it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repair:
+    """The files of pipelines that one version took out.
+
+    It is written before the version: whether the files are out is the log's to say.
+    """
+
+    format: Literal[1] = 1
+    version: int
+    files: tuple[TakenOut, ...]
+    created: str
+
+
+def encode_repair(document: Repair) -> bytes:
+    """Write a document, a line of JSON that ends in a newline."""
+    return adapter_of(Repair).dump_json(document) + b"\n"
+
+
+def decode_repair(body: bytes, path: str) -> Repair:
+    """Read a document; one that cannot be read is an error, never a repair of nothing."""
+    return validated(Repair, body, path, what="document", remedy="; restore it from a backup")

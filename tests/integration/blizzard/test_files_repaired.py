@@ -1,0 +1,81 @@
+"""Rows that `penguin fsck --repair` took out are not in the table until they are read again."""
+
+import re
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from tests.support.compactions import crowded
+from tests.support.desk import Desk
+
+
+def checked(desk: Desk) -> tuple[int, str]:
+    done = desk.cli("files", "--check")
+    return done.exit_code, " ".join(done.stdout.split())
+
+
+def test_rows_that_were_given_up_are_not_in_the_table_until_they_are_read_again(
+    tmp_path: Path,
+) -> None:
+    desk = crowded(tmp_path, files=3)
+    desk.tidy()
+    assert checked(desk)[0] == 0
+    (lost,) = desk.active
+    (desk.table / lost).unlink()
+    done = desk.order("fsck", "--repair", "--rows-lost", "--yes")
+    assert done.exit_code == 0, done.output
+
+    code, told = checked(desk)
+    assert code == 1, told
+    assert "not everything of" in told
+    assert "of 3 files, penguin fsck took rows of 3 out, and nobody has read them again" in told
+    assert "0.ndjson" in desk.cli("files", "--state", "removed").stdout
+
+    for words in re.findall(r"blizzard (retract .*)", done.stdout):
+        assert desk.cli(*words.split()).exit_code == 0
+    desk.penguin()
+    code, told = checked(desk)
+    assert (code, "everything of" in told) == (0, True), told
+
+
+def test_rows_that_wait_for_a_redo_are_not_in_the_table(tmp_path: Path) -> None:
+    desk = Desk(tmp_path / "both")
+    for name in ("a.ndjson", "b.ndjson"):
+        desk.landing.land(name, 5)
+        desk.blizzard()
+        desk.penguin()
+    lost = DeltaTable(str(desk.table)).file_uris()[0]
+    Path(lost).unlink()
+    done = desk.order("fsck", "--repair", "--yes")
+    assert done.exit_code == 0, done.output
+
+    code, told = checked(desk)
+    assert code == 1, told
+    assert "of 2 files, penguin fsck took rows of 1 out" in told
+
+    words = re.findall(r"blizzard (redo --held .*)", done.stdout)[-1]
+    assert desk.cli(*words.split()).exit_code == 0
+    assert "1 is waiting to be read" in checked(desk)[1]
+    desk.blizzard()
+    assert "1 is waiting for penguin" in checked(desk)[1]
+    desk.penguin()
+    assert checked(desk)[0] == 0
+
+
+@pytest.mark.unbalanced("file_given_up_active")
+def test_a_file_that_a_restore_has_put_back_counts_again(tmp_path: Path) -> None:
+    desk = Desk(tmp_path / "both")
+    for name in ("a.ndjson", "b.ndjson"):
+        desk.landing.land(name, 5)
+        desk.blizzard()
+        desk.penguin()
+    lost = Path(DeltaTable(str(desk.table)).file_uris()[0])
+    kept = lost.read_bytes()
+    lost.unlink()
+    before = DeltaTable(str(desk.table)).version()
+    assert desk.order("fsck", "--repair", "--yes").exit_code == 0
+    assert checked(desk)[0] == 1
+    lost.write_bytes(kept)
+    DeltaTable(str(desk.table)).restore(before)
+    assert checked(desk)[0] == 0
