@@ -19,7 +19,9 @@ def verdict_of(day: str, found: Reconciliation | None) -> DayVerdict:
         return DayVerdict(
             day=day, complete=None, sentence=f"whether everything of {day} is in is not known yet"
         )
-    return DayVerdict(day=day, complete=group.complete, sentence=group.sentence)
+    # A pipeline need not have files every day: a day without any is neither complete nor not.
+    complete = group.complete if group.landed else None
+    return DayVerdict(day=day, complete=complete, sentence=group.sentence)
 
 
 def days_of(found: Reconciliation, yesterday: str) -> Days:
