@@ -37,6 +37,7 @@ from liveview.views.summary import (
     backlog_of,
     journaled,
     pipeline_summary,
+    stuck_of,
     table_summary,
 )
 from liveview.views.versions import committed_entries
@@ -237,8 +238,17 @@ class Observer:
         day = yesterday_of(self.clock.now())
         self.slow.begin(
             ("yesterday", name, day),
-            lambda: self.reconciled(name, Question(days=(day,), rows=False)),
+            # What the journal said before is not newer than what is found now.
+            lambda: (
+                stuck_of(self.quick.last(("journal", name))),
+                self.reconciled(name, Question(days=(day,), rows=False)),
+            ),
             max_age=self._age(DAY_AGE_SECS),
+            mark=(
+                None if part is None else (part.changes, part.waiting_files),
+                None if table is None else table.changes,
+                stuck_of(self.quick.last(("journal", name))),
+            ),
             slow_share=2 * SLOW_SHARE,
         )
 
@@ -294,6 +304,8 @@ class Observer:
                 backlog, files=part.waiting_files, bytes=None, oldest_at=_oldest(part)
             )
         day = yesterday_of(self.clock.now())
+        before, day_found = self.slow.last(("yesterday", name, day)) or (None, None)
+        stuck = stuck_of(found)
         return pipeline_summary(
             self.lake.pipelines[name],
             table=self.lake.table_of.get(name),
@@ -301,7 +313,7 @@ class Observer:
             trouble=trouble,
             backlog=backlog,
             part=part,
-            yesterday=verdict_of(day, self.slow.last(("yesterday", name, day))),
+            yesterday=verdict_of(day, day_found, outdated=any(stuck) and stuck != before),
             now=self.clock.seconds(),
         )
 

@@ -1,6 +1,7 @@
 """What the live page says where a store fails, an entry is damaged, or the program has a fault."""
 
 import json
+import time
 from dataclasses import dataclass, field
 
 import pytest
@@ -146,6 +147,26 @@ def test_a_second_look_reads_what_is_new(lake, asking):
     asking.reads = 0
     view(since=0.0)
     assert asking.reads <= idle + 3
+
+
+def test_a_day_is_not_complete_beside_a_failure_that_is_newer_than_the_verdict(lake):
+    ahead = [86_400.0]
+    asking = Asking(lake, clock=Clock(seconds=lambda: time.time() + ahead[0]))
+
+    def looks():
+        ahead[0] += 20
+        (pipeline,) = asking.observer.overview().pipelines
+        asking.observer.settle(10)
+        return pipeline.failed_files, pipeline.yesterday.complete
+
+    assert [looks() for _ in range(3)][-1] == (0, True)
+    broken = lake.root / "orders-in" / "broken.ndjson.gz"
+    broken.write_bytes(b"\x1f\x8b nothing of gzip")
+    lake.ingest("orders")
+    told = [looks() for _ in range(4)]
+    asking.api.close()
+    assert (1, True) not in told
+    assert told[-1] == (1, False)
 
 
 def test_a_table_that_no_entry_of_the_configuration_names_is_known_by_its_pipeline(lake):

@@ -138,6 +138,7 @@ def test_a_day_that_was_not_looked_at_is_not_complete():
     assert [one.day for one in days.days] == ["2024-01-01"]
     assert (days.yesterday.complete, days.yesterday.sentence) == (True, "all in")
     assert days.note == "3 files of earlier days are not shown"
+    assert verdict_of("2024-01-01", found, outdated=True).complete is None
     nothing = replace(found, groups=(Group(name="2024-01-01", complete=False, sentence="none"),))
     assert verdict_of("2024-01-01", nothing).complete is None
 
