@@ -17,6 +17,7 @@ from lakebed.journal import JournalReader
 from liveview.looks.bad_lines import BadLines
 from liveview.looks.files import Search
 from liveview.looks.pipelines import PipelineView
+from liveview.looks.tables import TableView
 from liveview.model import (
     BadLineGroup,
     Batch,
@@ -153,8 +154,8 @@ class Answers:
 
     def table(self, name: str) -> TableDetail:
         """Return one table in full."""
-        summary = self._on.table_summary(name)
         notes: list[str] = []
+        view: TableView | None = None
         commits: list[Commit] = []
         columns: list[Column] = []
         apart: list[str] = []
@@ -176,7 +177,7 @@ class Answers:
                 oldest = commits[-1].version if commits else None
                 notes.append(f"changes of columns are shown from version {oldest} on")
         return TableDetail(
-            summary=summary,
+            summary=self._on.table_summary(name, view),
             columns=columns,
             partition_columns=apart,
             schema_changes=changes_of(commits),

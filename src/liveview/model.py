@@ -10,9 +10,7 @@ from typing import Literal
 
 State = Literal["running", "idle", "waiting", "failing", "stopped", "unknown"]
 """`waiting`: there is work, and it waits for its time or for penguin."""
-
 Health = Literal["ok", "warning", "failing", "unknown"]
-
 FileState = Literal[
     "in_table", "journaled", "waiting", "running", "failed", "held", "retracted", "missing",
     "passed_over",
@@ -146,7 +144,6 @@ class Program:
 
     name: Literal["blizzard", "penguin"]
     version: str | None
-    """None where it does not answer."""
     reachable: bool
     started_at: str | None = None
     address: str | None = None
@@ -319,14 +316,18 @@ class Journey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Day:
-    """One day of a pipeline: what landed, and what has become of it."""
+    """One day of a pipeline: what landed is the sum of what has become of it."""
 
     day: str
     landed: int
     in_table: int
     journaled: int
+    held: int
     failed: int
     waiting: int
+    changed: int
+    retracted: int
+    discarded: int
     rows: int
     bytes: int
     complete: bool | None
@@ -397,4 +398,3 @@ class TableDetail:
     properties: dict[str, str]
     features: list[str]
     note: str | None = None
-    """What is not known, and why."""

@@ -37,6 +37,7 @@ from liveview.views.summary import (
     backlog_of,
     journaled,
     pipeline_summary,
+    stuck_of,
     table_summary,
 )
 from liveview.views.versions import committed_entries
@@ -142,13 +143,13 @@ class Observer:
         self._begin_pipeline(name, processes)
         return self._summary(name, processes, time.monotonic() + self.first_secs)
 
-    def table_summary(self, name: str) -> TableSummary:
-        """Return one table at a glance."""
+    def table_summary(self, name: str, seen: TableView | None = None) -> TableSummary:
+        """Return one table at a glance, as a look at its log has just found it."""
         processes, _programs = self._processes()
         self._begin_table(name, processes)
         for pipeline in self.lake.pipelines_of(name):
             self._begin_pipeline(pipeline, processes)
-        return self._table(name, processes, time.monotonic() + self.first_secs)
+        return self._table(name, processes, time.monotonic() + self.first_secs, seen)
 
     def committed(self, name: str) -> dict[int, Committed]:
         """Return the versions of a pipeline's entries of the last day, as far as they are known."""
@@ -239,8 +240,17 @@ class Observer:
         day = yesterday_of(self.clock.now())
         self.slow.begin(
             ("yesterday", name, day),
-            lambda: self.reconciled(name, Question(days=(day,), rows=False)),
+            # What the journal said before is not newer than what is found now.
+            lambda: (
+                stuck_of(self.quick.last(("journal", name))),
+                self.reconciled(name, Question(days=(day,), rows=False)),
+            ),
             max_age=self._age(DAY_AGE_SECS),
+            mark=(
+                None if part is None else (part.changes, part.waiting_files),
+                None if table is None else table.changes,
+                stuck_of(self.quick.last(("journal", name))),
+            ),
             slow_share=2 * SLOW_SHARE,
         )
 
@@ -254,14 +264,13 @@ class Observer:
             max_age=self._age(KNOWN_SECS if part is not None else UNKNOWN_SECS),
             mark=mark,
         )
-        for what, compute in (("status", look.status), ("size", look.size)):
-            self.slow.begin(
-                (what, name),
-                compute,
-                max_age=self._age(LISTED_SECS),
-                mark=mark,
-                slow_share=SLOW_SHARE,
-            )
+        self.slow.begin(
+            ("status", name),
+            look.status,
+            max_age=self._age(LISTED_SECS),
+            mark=mark,
+            slow_share=SLOW_SHARE,
+        )
 
     def _journaled(self, name: str) -> Journaled:
         """Look at a journal, and at which of its entries the log has."""
@@ -296,6 +305,8 @@ class Observer:
                 backlog, files=part.waiting_files, bytes=None, oldest_at=_oldest(part)
             )
         day = yesterday_of(self.clock.now())
+        before, day_found = self.slow.last(("yesterday", name, day)) or (None, None)
+        stuck = stuck_of(found)
         return pipeline_summary(
             self.lake.pipelines[name],
             table=self.lake.table_of.get(name),
@@ -303,18 +314,20 @@ class Observer:
             trouble=trouble,
             backlog=backlog,
             part=part,
-            yesterday=verdict_of(day, self.slow.last(("yesterday", name, day))),
+            yesterday=verdict_of(day, day_found, outdated=any(stuck) and stuck != before),
             now=self.clock.seconds(),
         )
 
-    def _table(self, name: str, processes: list[Process], end: float) -> TableSummary:
+    def _table(
+        self, name: str, processes: list[Process], end: float, seen: TableView | None = None
+    ) -> TableSummary:
         parts = TableParts()
         try:
-            view: TableView = self.quick.result(
+            view: TableView = seen or self.quick.result(
                 ("log", name), wait=_left(end), stale_wait=self._stale(end)
             )
             newest = None if view.version is None else view.commits.get(view.version)
-            size: TableSize = self.slow.last(("size", name)) or TableSize()
+            size = self._size(name, view.version)
             parts = TableParts(
                 version=view.version,
                 newest=newest,
@@ -342,6 +355,18 @@ class Observer:
             pipelines=self.lake.pipelines_of(name),
             waiting=waiting,
         )
+
+    def _size(self, name: str, version: int | None) -> TableSize:
+        """Return how large a version is; nothing of it until that is known."""
+        self.slow.begin(
+            ("size", name),
+            self.tables[name].size,
+            max_age=self._age(LISTED_SECS),
+            mark=version,
+            slow_share=SLOW_SHARE,
+        )
+        size: TableSize | None = self.slow.last(("size", name))
+        return size if size is not None and size.version == version else TableSize()
 
     def _age(self, seconds: float) -> float:
         """Return how old a look may be: the more there is to look at, the older."""

@@ -37,8 +37,9 @@ class TableView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSize:
-    """How large a table is."""
+    """How large a version of a table is."""
 
+    version: int | None = None
     files: int | None = None
     bytes: int | None = None
     rows: int | None = None
@@ -155,13 +156,13 @@ def _version(store: Reader, number: int) -> VersionFacts | None:
 def _size(store: Reader, known: CachedVersion) -> TableSize:
     many = _files_in_checkpoint(store)
     if many is not None and many > MOST_FILES:
-        return TableSize(files=many)
+        return TableSize(version=known.version, files=many)
     table = Snapshot(known, store)
     try:
         files, size, rows = table.totals()
     finally:
         table.let_go()
-    return TableSize(files=files, bytes=size, rows=rows)
+    return TableSize(version=known.version, files=files, bytes=size, rows=rows)
 
 
 def _files_in_checkpoint(store: Reader) -> int | None:

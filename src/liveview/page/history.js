@@ -14,6 +14,13 @@ const STAGE_WORDS = {
   publish: "Publish",
   commit: "Commit",
 };
+// States of files that a day has a column for only where it is needed.
+const SELDOM = [
+  ["Held", "held"],
+  ["Changed", "changed"],
+  ["Retracted", "retracted"],
+  ["Discarded", "discarded"],
+];
 const UNIT_WORDS = { waiting: "waiting", running: "running", done: "done", failed: "failed" };
 const UNIT_TONES = { waiting: "off", running: "run", done: "ok", failed: "bad" };
 const UNITS_SHOWN = 12;
@@ -367,6 +374,11 @@ export function days(name, summary, ctx) {
           num: true,
           cell: (day) => (day.failed ? h("span.tone-bad", null, w.number(day.failed)) : quiet(0)),
         },
+        ...SELDOM.filter(([, key]) => all.some((day) => day[key])).map(([title, key]) => ({
+          title,
+          num: true,
+          cell: (day) => quiet(day[key]),
+        })),
         { title: "Rows", num: true, cell: (day) => w.number(day.rows) },
         { title: "Size", num: true, cell: (day) => w.size(day.bytes) },
       ],

@@ -12,14 +12,23 @@ def yesterday_of(now: datetime) -> str:
     return f"{now - timedelta(days=1):%Y-%m-%d}"
 
 
-def verdict_of(day: str, found: Reconciliation | None) -> DayVerdict:
-    """Return whether everything of a day is in the table, in words."""
+def verdict_of(day: str, found: Reconciliation | None, *, outdated: bool = False) -> DayVerdict:
+    """Return whether everything of a day is in the table, in words.
+
+    Files that have failed or are held since may be of a day that was complete.
+    """
     group = None if found is None else found.day(day)
     if group is None:
         return DayVerdict(
             day=day, complete=None, sentence=f"whether everything of {day} is in is not known yet"
         )
-    return DayVerdict(day=day, complete=group.complete, sentence=group.sentence)
+    if outdated and group.complete:
+        return DayVerdict(
+            day=day, complete=None, sentence=f"whether everything of {day} is in is being read"
+        )
+    # A pipeline need not have files every day: a day without any is neither complete nor not.
+    complete = group.complete if group.landed else None
+    return DayVerdict(day=day, complete=complete, sentence=group.sentence)
 
 
 def days_of(found: Reconciliation, yesterday: str) -> Days:
@@ -40,8 +49,12 @@ def _day(group: Group) -> Day:
         landed=group.landed,
         in_table=group.in_table,
         journaled=group.journaled,
-        failed=group.failed + group.held,
+        held=group.held,
+        failed=group.failed,
         waiting=group.waiting,
+        changed=group.changed,
+        retracted=group.retracted,
+        discarded=group.discarded,
         rows=group.rows or 0,
         bytes=group.bytes,
         complete=group.complete,

@@ -69,6 +69,13 @@ class Backlog:
     problems: tuple[Problem, ...] = ()
 
 
+def stuck_of(found: Journaled | None) -> tuple[int, ...]:
+    """Count what keeps a day from being complete: failed files and held entries."""
+    if found is None:
+        return ()
+    return sum(one.failed_files for one in found.status.sources), found.held_entries
+
+
 def backlog_of(sources: Sequence[SourceStatus]) -> Backlog:
     """Return what a listing has found."""
     listed = [one for one in sources if one.pending_files is not None]

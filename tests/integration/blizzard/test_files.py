@@ -104,8 +104,8 @@ def test_a_day_without_files_is_told_when_it_is_asked_for(desk):
 
     found = of_day(desk)
 
-    assert (found.landed, found.complete) == (0, True)
-    assert found.sentence == f"no file of {YESTERDAY} has landed"
+    assert (found.landed, found.complete) == (0, False)
+    assert found.sentence == f"no file of {YESTERDAY} has landed yet"
 
 
 def test_a_failed_file_and_one_that_changed_are_missing(desk):
@@ -258,6 +258,29 @@ def test_the_command_answers_for_a_day_in_words_and_by_its_exit_code(desk):
     code, done = said(desk, "--day", YESTERDAY, "--check")
     assert code == 0
     assert f"everything of {YESTERDAY} is in: 1 file, 3 rows" in done
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [("--day", TODAY), ("--day", YESTERDAY, "--day", TODAY), ("nosuch/",), ("--partition", "x")],
+)
+def test_what_no_file_has_landed_of_is_not_in(desk, asked):
+    lands(desk, "a.ndjson", 3)
+    desk.blizzard()
+    desk.penguin()
+
+    code, output = said(desk, *asked, "--check")
+
+    assert code == 1, output
+    assert "has landed yet" in output
+    assert said(desk, *asked)[0] == 0
+    assert said(desk, "a.ndjson", "--day", YESTERDAY, "--check")[0] == 0
+
+
+def test_files_of_other_days_are_not_said_to_be_earlier(desk):
+    lands(desk, "a.ndjson", day=TODAY)
+    output = said(desk, "--day", BEFORE)[1]
+    assert "1 file landed on other days and not counted here" in output
 
 
 def test_the_command_lists_files_by_path_and_by_state(desk):

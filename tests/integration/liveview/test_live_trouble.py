@@ -1,6 +1,7 @@
 """What the live page says where a store fails, an entry is damaged, or the program has a fault."""
 
 import json
+import time
 from dataclasses import dataclass, field
 
 import pytest
@@ -10,6 +11,7 @@ from lakebed.errors import StoreUnavailable
 from lakebed.layout import journal_entry, log_version
 from lakebed.storage.store import Reader
 from lakebed.telemetry.http import Request
+from liveview.answers import Answers
 from liveview.api.api import Api, ViewFailed
 from liveview.lake import joined
 from liveview.live import Live
@@ -146,6 +148,45 @@ def test_a_second_look_reads_what_is_new(lake, asking):
     asking.reads = 0
     view(since=0.0)
     assert asking.reads <= idle + 3
+
+
+def test_a_day_is_not_complete_beside_a_failure_that_is_newer_than_the_verdict(lake):
+    ahead = [86_400.0]
+    asking = Asking(lake, clock=Clock(seconds=lambda: time.time() + ahead[0]))
+
+    def looks():
+        ahead[0] += 20
+        (pipeline,) = asking.observer.overview().pipelines
+        asking.observer.settle(10)
+        return pipeline.failed_files, pipeline.yesterday.complete
+
+    assert [looks() for _ in range(3)][-1] == (0, True)
+    broken = lake.root / "orders-in" / "broken.ndjson.gz"
+    broken.write_bytes(b"\x1f\x8b nothing of gzip")
+    lake.ingest("orders")
+    told = [looks() for _ in range(4)]
+    asking.api.close()
+    assert (1, True) not in told
+    assert told[-1] == (1, False)
+
+
+def test_a_document_has_one_version_of_a_table(lake, asking):
+    def looks():
+        (table,) = asking.observer.overview().tables
+        asking.observer.settle(10)
+        return table.version, table.rows
+
+    assert looks()[0] == 3
+    assert looks() == (3, 6)
+    lake.land("orders", "new.ndjson", 1)
+    lake.ingest("orders")
+    lake.commit("orders")
+    detail = Answers(asking.observer).table("orders-t")
+    assert detail.summary.version == detail.recent_versions[0].version == 4
+    assert detail.summary.rows is None
+    asking.observer.settle(10)
+    # The log of the overview may be older; the size is that of its version, or not told.
+    assert looks() in ((3, 6), (3, None), (4, None), (4, 7))
 
 
 def test_a_table_that_no_entry_of_the_configuration_names_is_known_by_its_pipeline(lake):

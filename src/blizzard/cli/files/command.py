@@ -95,12 +95,17 @@ def files_command(
         limit=limit,
     )
     outcome = Outcome()
+    everywhere: list[Reconciliation] = []
     for settings in pipelines:
         with outcome.of(settings.name):
             found = asked.tell(settings, output)
+            everywhere += found
             troubled = any(one.errors for one in found)
-            missing = check and not all(group.complete for one in found for group in one.groups)
+            # A path may be one of another pipeline's sources.
+            missing = check and (asked.misses(found) or (path is None and asked.lacks(found)))
             outcome.at_least(FAILED if troubled or missing else outcome.code)
+    if check and path is not None and asked.lacks(everywhere):
+        outcome.at_least(FAILED)
     if path is not None and not asked.met:
         raise typer.BadParameter(f"no source of the configuration has a path such as {path}")
     raise typer.Exit(outcome.code)
@@ -158,6 +163,19 @@ class _Asked:
                 rows = list(_rows(files[: self.limit], settings))
                 show_files(rows, more=len(files) - self.limit)
         return told
+
+    def misses(self, found: Sequence[Reconciliation]) -> bool:
+        """Whether something is still to come of files that landed."""
+        groups = (group for one in found for group in one.groups)
+        return any(group.landed and not group.complete for group in groups)
+
+    def lacks(self, found: Sequence[Reconciliation]) -> bool:
+        """Whether no file landed of a day, or of all that was asked about."""
+        landed = {group.name for one in found for group in one.groups if group.landed}
+        if self.by is By.DAY and self.days:
+            return not landed.issuperset(self.days)
+        is_narrowed = self.days or self.path is not None or self.partition is not None
+        return bool(is_narrowed) and not landed
 
     def _lists(self, one: FileStanding) -> bool:
         """Whether a file is listed."""

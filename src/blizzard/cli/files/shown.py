@@ -51,10 +51,11 @@ def show_days(found: Reconciliation) -> None:
             add(shown, *_cells(group, seldom))
         print_table(to, shown)
     else:
-        say(to, "  no file has landed" if not found.left_out else "  no file has landed lately")
+        when = "lately" if found.left_out else "yet"
+        say(to, f"  no file that is asked about has landed {when}")
     if found.left_out:
-        older = "landed earlier" if found.by == "day" else "of other partitions"
-        say(to, f"  {plural(found.left_out, 'file')} {older} and not counted here")
+        others = "on other days" if found.by == "day" else "on other days or in other partitions"
+        say(to, f"  {plural(found.left_out, 'file')} landed {others} and not counted here")
     open_ones = [group for group in found.groups if not group.complete]
     for group in [*open_ones, *([] if open_ones else found.groups[:1])][:SENTENCES]:
         say(to, f"  {group.sentence}")

@@ -59,7 +59,7 @@ class Group:
     uncounted: int = 0
     """Files whose rows the journal does not say."""
     complete: bool | None = None
-    """Whether nothing more is to come; None where the sources could not be listed."""
+    """Whether files landed and nothing more is to come; None where sources could not be listed."""
     sentence: str = ""
     """The same in words."""
 
@@ -141,7 +141,7 @@ def with_verdict(group: Group, *, listed: bool, so_far: bool) -> Group:
             sentence=f"whether everything of {group.name} is in is not known: not every source "
             "can be listed",
         )
-    complete = not group.missing
+    complete = bool(group.landed) and not group.missing
     return replace(group, complete=complete, sentence=_sentence(group, so_far=so_far))
 
 
@@ -162,7 +162,7 @@ _ASIDE = (
 def _sentence(group: Group, *, so_far: bool) -> str:
     what = f"{group.name} so far" if so_far else group.name
     if not group.landed:
-        return f"no file of {what} has landed"
+        return f"no file of {group.name} has landed yet"
     files = plural(group.landed, "file")
     if group.missing:
         return f"not everything of {what} is in: of {files}, {_counts(group, _MISSING)}"

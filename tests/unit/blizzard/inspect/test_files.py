@@ -84,7 +84,7 @@ def standing(state: FileState, **given: object) -> FileStanding:
 @pytest.mark.parametrize(
     ("states", "complete", "words"),
     [
-        ([], True, "no file of"),
+        ([], False, "no file of"),
         ([FileState.IN_TABLE], True, "is in: 1 file, 7 rows, 5 B"),
         ([FileState.RETRACTED, FileState.DISCARDED], True, "; 1 was retracted, 1 was discarded by"),
         ([FileState.WAITING], False, "of 1 file, 1 is waiting to be read"),
