@@ -328,6 +328,8 @@ class Day:
     changed: int
     retracted: int
     discarded: int
+    removed: int
+    """Whose rows a repair of the table took out, and nobody has read again."""
     rows: int
     bytes: int
     complete: bool | None

@@ -65,7 +65,7 @@ KEYS = {
     """,
     "blizzard files": """
         pipeline table_uri by groups[name landed in_table journaled held discarded failed waiting
-        changed retracted deleted bytes rows bad_lines uncounted complete sentence] left_out
+        changed retracted removed deleted bytes rows bad_lines uncounted complete sentence] left_out
         passed_over errors
     """,
     "blizzard files a.ndjson": """

@@ -52,9 +52,7 @@ def test_every_decimal_is_exact_or_refused(
     )
     quote = '"' if as_text else ""
     data = "".join(f'{{"v":{quote}{each}{quote}}}\n' for each in written).encode()
-    decoder = Decoder(
-        Schema((field,)), unknown=UnknownFields.RESCUE, on_mismatch=OnMismatch.RESCUE
-    )
+    decoder = Decoder(Schema((field,)), unknown=UnknownFields.RESCUE, on_mismatch=OnMismatch.RESCUE)
     found = [
         value
         for decoded in decoder.decode([data])

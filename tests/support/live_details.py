@@ -173,6 +173,7 @@ def days(clock: Clock, count: int = 31) -> list[Day]:
                 changed=0,
                 retracted=0,
                 discarded=0,
+                removed=0,
                 rows=12_406_118,
                 bytes=41_204_118_301,
                 complete=complete,

@@ -37,6 +37,7 @@ OPEN_SETS = {"penguin_pipeline_stopped"}
 OF_THE_PROGRAM = {"blizzard_build_info", "penguin_build_info"}
 """What is so for a whole process, from its start."""
 NEVER_A_STEPS = {
+    "batch_failed",  # at the end of a run
     "catalog_conflict",  # beside the steps
     "cluster_by_invalid",  # a command, or beside the steps
     "columns_unknown",  # likewise

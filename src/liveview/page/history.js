@@ -20,6 +20,7 @@ const SELDOM = [
   ["Changed", "changed"],
   ["Retracted", "retracted"],
   ["Discarded", "discarded"],
+  ["Removed", "removed"],
 ];
 const UNIT_WORDS = { waiting: "waiting", running: "running", done: "done", failed: "failed" };
 const UNIT_TONES = { waiting: "off", running: "run", done: "ok", failed: "bad" };

@@ -55,6 +55,7 @@ def _day(group: Group) -> Day:
         changed=group.changed,
         retracted=group.retracted,
         discarded=group.discarded,
+        removed=group.removed,
         rows=group.rows or 0,
         bytes=group.bytes,
         complete=group.complete,

@@ -140,13 +140,13 @@ def test_a_day_that_was_not_looked_at_is_not_complete():
     assert days.note == "3 files of earlier days are not shown"
     assert verdict_of("2024-01-01", found, outdated=True).complete is None
     mixed = Group(
-        name="2024-01-01", landed=28, in_table=1, journaled=2, held=3, failed=4, waiting=5,
-        changed=6, retracted=3, discarded=4,
+        name="2024-01-01", landed=30, in_table=1, journaled=2, held=3, failed=4, waiting=5,
+        changed=6, retracted=3, discarded=4, removed=2,
     )  # fmt: skip
     (day,) = days_of(replace(found, groups=(mixed,)), "2024-01-01").days
     states = (day.in_table, day.journaled, day.held, day.failed, day.waiting, day.changed)
     assert states == (1, 2, 3, 4, 5, 6)
-    assert day.landed == sum(states) + day.retracted + day.discarded
+    assert day.landed == sum(states) + day.retracted + day.discarded + day.removed
     nothing = replace(found, groups=(Group(name="2024-01-01", complete=False, sentence="none"),))
     assert verdict_of("2024-01-01", nothing).complete is None
 
