@@ -41,7 +41,8 @@ IN_WORDS = {
     Place.UNKNOWN: "removed or rewritten by versions that are no longer in the log",
     Place.WAITING: "waiting for penguin",
     Place.HELD: "held by penguin",
-    Place.GIVEN_UP: "discarded, or read again",
+    Place.GIVEN_UP: "given up: discarded, lost, or read again",
+    Place.AWAITING_REDO: "taken out by penguin fsck, waiting for blizzard redo",
     Place.FORGOTTEN: "left out by penguin forget",
     Place.NOWHERE: "nowhere",
 }
@@ -166,6 +167,7 @@ class AmountsRow:
     waiting: Amount
     held: Amount
     given_up: Amount
+    awaiting_redo: Amount
     forgotten: Amount
     nowhere: Amount
 

@@ -72,10 +72,14 @@ def _restore(store: Reader, restored_by: int, told: dict[str, Any], back: set[st
     for version in range(int(wanted) + 1, restored_by):
         actions = _read(store, version)
         info = _commit_info(actions)
+        if version == int(wanted) + 1 and info.get("operation") == "RESTORE":
+            continue  # This RESTORE is undone by the one that is compensated for.
         if any(_changes_rows(action) for action in actions):
             raise NothingToReplay(
                 f"version {version} ({info.get('operation')}) changed rows that were in the "
-                "table: what the RESTORE removed cannot be put back as it was",
+                "table: what the RESTORE removed cannot be put back as it was; if the RESTORE is "
+                f"to be undone, restore the table to version {restored_by - 1}, the one before "
+                "it, and run penguin replay for what was committed since",
                 table=store.uri,
             )
         if _is_ours(info):

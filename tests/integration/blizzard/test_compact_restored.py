@@ -1,5 +1,7 @@
 """A table that somebody restored to a version before a compaction: no row twice, none unnoticed."""
 
+import re
+
 import pytest
 from deltalake import DeltaTable
 
@@ -89,6 +91,31 @@ def test_rows_that_came_back_and_were_taken_out_again_are_not_reported(desk, how
     else:
         desk.take_back("0.ndjson")
     assert desk.ids() == list(range(2, 6))
+    assert desk.audited().is_balanced, desk.audited().differences
+
+
+@pytest.mark.parametrize("how", ["retract", "erase"])
+@pytest.mark.parametrize("arrived", [True, False], ids=["and a batch since", "nothing since"])
+def test_a_replay_that_is_refused_names_a_way_out_that_works(desk, how, arrived):
+    """Rows that were taken out before the RESTORE are out again, and no other row is missing."""
+    before = desk.version
+    desk.tidy()
+    if how == "erase":
+        desk.forget("id <= 1")
+    else:
+        desk.take_back("0.ndjson")
+    arrives(desk, 3)
+    restore(desk, before)
+    if arrived:
+        arrives(desk, 4)
+    refused = desk.order("replay", "--yes")
+    assert refused.exit_code == 1
+    (version,) = re.findall(r"restore the table to version (\d+)", " ".join(refused.output.split()))
+    restore(desk, int(version))
+    assert desk.ids() == list(range(2, 8))
+    for _ in range(2):
+        assert desk.order("replay", "--yes").exit_code == 0
+        assert desk.ids() == list(range(2, 10 if arrived else 8))
     assert desk.audited().is_balanced, desk.audited().differences
 
 

@@ -54,9 +54,15 @@ def test_rows_that_wait_for_a_redo_are_not_in_the_table(tmp_path: Path) -> None:
     assert code == 1, told
     assert "of 2 files, penguin fsck took rows of 1 out" in told
 
+    audit = desk.cli("audit")
+    waits = r"waiting for blizzard redo +1 +5"
+    assert (audit.exit_code, bool(re.search(waits, audit.stdout))) == (0, True), audit.stdout
+    assert "discarded" not in audit.stdout
+
     words = re.findall(r"blizzard (redo --held .*)", done.stdout)[-1]
     assert desk.cli(*words.split()).exit_code == 0
     assert "1 is waiting to be read" in checked(desk)[1]
+    assert "waiting for blizzard redo" not in desk.cli("audit").stdout
     desk.blizzard()
     assert "1 is waiting for penguin" in checked(desk)[1]
     desk.penguin()

@@ -57,6 +57,7 @@ class FileBooks:
             yield from self._look_up(file, entry, journal)
         if entry.replaced:
             yield from self._replaced(entry, journal)
+        self.places.read_again(entry.redone)
         if entry.merged:
             yield from self._merged(entry, journal)
         for path in entry.deleted:
@@ -71,6 +72,7 @@ class FileBooks:
 
     def finish(self) -> Iterator[Difference]:
         """Yield what no single entry tells: files that nothing names, rows that nobody removed."""
+        self.places.settle()
         accepted_losses = self._accepted_losses()
         for path, (pipeline, sequence, rows) in self._taken_out.items():
             version = self.log.removed[path]
@@ -242,7 +244,8 @@ class FileBooks:
     ) -> Iterator[Difference]:
         """Count a file that the log says is held, or given up."""
         path, removed = file.filename, self.log.removed.get(file.filename, BEFORE)
-        self.places.put(Place.HELD if is_held else Place.GIVEN_UP, file.record_count)
+        name, repaired = file_name(path), removed in self.log.repairs
+        self.places.set_aside(name, file.record_count, is_held=is_held, is_repaired=repaired)
         if removed != BEFORE and removed not in self.log.ours:
             self.to_delete += file.record_count
         if path in self.log.active:

@@ -199,7 +199,9 @@ class Place(StrEnum):
     WAITING = "waiting"
     HELD = "held"
     GIVEN_UP = "given_up"
-    """Discarded, or read again by a redo."""
+    """Discarded, read again by a redo, or lost, which was accepted."""
+    AWAITING_REDO = "awaiting_redo"
+    """Taken out by a repair; nobody has ordered a redo yet."""
     FORGOTTEN = "forgotten"
     """Lost with a log, and left out since an operator ordered it."""
     REPLACED = "replaced"
@@ -218,10 +220,31 @@ class Places:
     """How much of what entries name is where."""
 
     amounts: dict[Place, Amount] = field(default_factory=lambda: dict.fromkeys(Place, Amount()))
+    repaired: dict[str, int] = field(default_factory=dict)
+    """Rows of files that a repair took out and no entry so far has read again, by name."""
 
     def put(self, place: Place, rows: int | None) -> None:
         """Count one more file."""
         self.amounts[place] = self.amounts[place].plus(rows)
+
+    def set_aside(self, name: str, rows: int, *, is_held: bool, is_repaired: bool) -> None:
+        """Count a file that is held or given up; the entries that follow tell of a repaired one."""
+        if is_repaired and not is_held:
+            self.repaired[name] = rows
+        else:
+            self.put(Place.HELD if is_held else Place.GIVEN_UP, rows)
+
+    def read_again(self, names: Iterable[str]) -> None:
+        """Count files whose sources are read again, of those that a repair took out."""
+        for name in names:
+            if name in self.repaired:
+                self.put(Place.GIVEN_UP, self.repaired.pop(name))
+
+    def settle(self) -> None:
+        """Count what a repair took out and no entry has read again."""
+        for rows in self.repaired.values():
+            self.put(Place.AWAITING_REDO, rows)
+        self.repaired.clear()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
