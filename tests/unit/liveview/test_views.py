@@ -20,7 +20,7 @@ from liveview.views.entries import Committed, EntryFacts, batch_of, facts_of
 from liveview.views.journey import journey_of
 from liveview.views.problems import health_of, of_error, sorted_problems
 from liveview.views.series import freshness_of, series_of
-from liveview.views.versions import changes_of, committed_entries, since_versions
+from liveview.views.versions import changes_of, committed_entries, since_versions, version_of
 from penguin.delta.log.versions import Commit, Settled, read_commit
 
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
@@ -123,6 +123,13 @@ def test_a_version_says_its_columns_and_bytes_and_what_it_settles():
     commit = read_commit(1, body)
     assert (commit.columns, commit.bytes_added) == ({"a": "long"}, 7)
     assert set(committed_entries([commit], "p")) == {2, 3}
+    both = Commit(
+        version=1,
+        entries=(Settled(pipeline="p", first=2, last=3), Settled(pipeline="q", first=7, last=7)),
+    )
+    assert (version_of(both).pipeline, version_of(both).entry) == ("p, q", None)
+    assert (version_of(commit).pipeline, version_of(commit).entry) == ("p", 3)
+    assert version_of(Commit(version=1)).pipeline is None
     absurd = Commit(version=1, entries=(Settled(pipeline="p", first=0, last=10**12),))
     assert committed_entries([absurd], "p") == {}
     assert read_commit(1, b'{"metaData": {"schemaString": "["}}').columns is None
