@@ -94,6 +94,8 @@ def test_freshness_counts_only_what_is_in_the_table():
     fresh = freshness_of(entries, {1: Committed(1, 10_000)}, since=0.0)
     assert (fresh.median_secs, fresh.worst_secs, fresh.measured_files) == (8.0, 9.0, 3)
     assert freshness_of(entries, {}, since=0.0).median_secs is None
+    held = freshness_of(entries, {1: Committed(1, 10_000)}, since=0.0, held={1})
+    assert held.measured_files == 0
 
 
 def test_changes_of_columns_are_told_version_by_version():
