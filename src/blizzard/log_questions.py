@@ -244,7 +244,12 @@ def _log_file(found: "FileInLog") -> LogFile:
         removed_by=_version(found.removed),
         removed_at=_moment(found.removed_at_ms),
         rows_moved=found.rows_moved,
+        rewritten=found.may_have_moved and _is_rewrite(found.removed),
     )
+
+
+def _is_rewrite(commit: "LogCommit | None") -> bool:
+    return commit is not None and not commit.is_penguins and bool(commit.files_added)
 
 
 def _moment(at_ms: int | None) -> datetime | None:

@@ -283,7 +283,7 @@ class Observer:
             now=now,
             since=view.since,
             unreadable=view.unreadable,
-            held_entries=view.held_entries,
+            held=view.held,
         )
 
     def _summary(self, name: str, processes: list[Process], end: float) -> PipelineSummary:

@@ -306,6 +306,8 @@ class TableRun:
     def _settled(self, plan: CommitPlan) -> tuple[Settled, ...]:
         """Return the entries of a commit that was made now."""
         now = self.clock.seconds()
+        # Names of source files are those of one pipeline: another may have the same.
+        held = {(hold.entry.pipeline, key) for hold in plan.holds for key in hold.file.source_files}
         return tuple(
             Settled(
                 pipeline=ready.entry.pipeline,
@@ -315,7 +317,10 @@ class TableRun:
                 delays=tuple(
                     max(0.0, now - record.modified / 1000)
                     for record in ready.entry.readings
-                    if record.modified is not None and record.rows and record.complete
+                    if record.modified is not None
+                    and record.rows
+                    and record.complete
+                    and (ready.entry.pipeline, record.key) not in held
                 ),
             )
             for advance in plan.advances

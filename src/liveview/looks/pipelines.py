@@ -33,7 +33,7 @@ class PipelineView:
     """From when on all entries are known; None where that is the whole span."""
     unreadable: tuple[int, ...] = ()
     """Entries of the span that could not be read."""
-    held_entries: int = 0
+    held: frozenset[int | None] = frozenset()
     """Entries with files that penguin holds."""
 
 
@@ -74,7 +74,7 @@ class PipelineLook:
                 entries=entries,
                 since=None if covered else first,
                 unreadable=tuple(sorted(self._window.missing)),
-                held_entries=self._held(store) if status.held_files else 0,
+                held=self._held(store) if status.held_files else frozenset(),
             )
 
     def sources(self) -> tuple[SourceStatus, ...]:
@@ -98,11 +98,11 @@ class PipelineLook:
         except ObjectMissing:
             return None
 
-    def _held(self, store: Reader | None) -> int:
+    def _held(self, store: Reader | None) -> frozenset[int | None]:
         if store is None:
-            return 0
+            return frozenset()
         aside = read_aside(store, self.settings.name, asks_fates(self.settings))
-        return len({meta.entry for meta in aside.held})
+        return frozenset(meta.entry for meta in aside.held)
 
     def _fast(self) -> PipelineStatus:
         books, self._books = self._books, Books()

@@ -170,7 +170,7 @@ function by(version) {
     return h(
       "span",
       null,
-      w.pipelineLink(version.pipeline),
+      version.entry === null ? w.name(version.pipeline) : w.pipelineLink(version.pipeline),
       version.entry !== null && h("span.dim", null, ` entry ${format.exact(version.entry)}`),
     );
   return version.by ? h("bdi", null, version.by) : h("span.dim", null, format.NONE);

@@ -1,6 +1,6 @@
 """Rows, bytes and files over time, and how fresh the table is. Pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from statistics import median
 
 from liveview.model import Freshness, Series
@@ -34,12 +34,16 @@ def freshness_of(
     committed: Mapping[int, Committed],
     *,
     since: float | None,
+    held: Container[int | None] = (),
 ) -> Freshness:
-    """Return how long source files took into the table, of those that are in it."""
+    """Return how long source files took into the table, of those that are in it.
+
+    Not all files of an entry with held rows are: none of them is measured.
+    """
     secs: list[float] = []
     for entry in sorted(entries, key=lambda one: -one.sequence):
         version = committed.get(entry.sequence)
-        if version is None or version.at_ms is None:
+        if version is None or version.at_ms is None or entry.sequence in held:
             continue
         left = MOST_MEASURED - len(secs)
         secs += (max(0.0, (version.at_ms - one) / 1000) for one in entry.written[:left])

@@ -40,7 +40,7 @@ def journaled(
     now: float,
     since: float | None,
     unreadable: Sequence[int] = (),
-    held_entries: int = 0,
+    held: frozenset[int | None] = frozenset(),
 ) -> Journaled:
     """Return what a look at the journal makes of a summary."""
     day = [one for one in entries if one.at >= now - DAY_SECS]
@@ -50,12 +50,12 @@ def journaled(
     return Journaled(
         status=status,
         problems=tuple(found_problems.of_pipeline(status, unreadable)),
-        freshness=freshness_of(day, committed, since=measured_since),
+        freshness=freshness_of(day, committed, since=measured_since, held=held),
         rows=sum(one.rows for one in read),
         files=sum(one.files for one in read),
         bytes=sum(one.bytes_read for one in read),
         spark=tuple(spark.rows),
-        held_entries=held_entries,
+        held_entries=len(held),
     )
 
 

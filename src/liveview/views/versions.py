@@ -24,8 +24,8 @@ class VersionFacts:
 
 
 def version_of(commit: Commit) -> Version:
-    """Return one version; with entries of several pipelines, the first is named."""
-    first = commit.entries[0] if commit.entries else None
+    """Return one version; with entries of several pipelines, all are named and no entry is."""
+    names = list(dict.fromkeys(one.pipeline for one in commit.entries))
     return Version(
         version=commit.version,
         at=of_ms(commit.at_ms),
@@ -35,8 +35,8 @@ def version_of(commit: Commit) -> Version:
         files_removed=commit.files_removed,
         rows_added=commit.rows_added,
         bytes_added=commit.bytes_added,
-        entry=None if first is None else first.last,
-        pipeline=None if first is None else first.pipeline,
+        entry=commit.entries[0].last if len(names) == 1 else None,
+        pipeline=", ".join(names) or None,
     )
 
 

@@ -50,6 +50,19 @@ def test_compacted_rows_that_another_writer_deleted_are_not_in_the_table(desk):
 
 
 @pytest.mark.unbalanced("rows_removed")
+def test_rows_beside_others_that_another_writer_deleted_are_not_said_to_be_removed(desk):
+    desk.tidy()
+    DeltaTable(str(desk.table)).delete("id = 0")
+    told, file = asked(desk, "1.ndjson")
+    assert (told["state"], file["state"]) == ("altered", "altered")
+    assert (file["replaced_by"], file["removed_version"]) == (None, desk.version)
+    assert "its data file was rewritten since: DELETE" in told["answer"]
+    assert "may have been removed" in told["answer"]
+    (new,) = entries(desk.table)[-1].merged[0].new
+    assert desk.said("why", str(desk.table / new.filename))["state"] == "altered"
+
+
+@pytest.mark.unbalanced("rows_removed")
 def test_a_restore_to_before_a_compaction_removes_what_was_read_since(desk):
     before = desk.version - 1
     desk.tidy()

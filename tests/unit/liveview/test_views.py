@@ -20,7 +20,7 @@ from liveview.views.entries import Committed, EntryFacts, batch_of, facts_of
 from liveview.views.journey import journey_of
 from liveview.views.problems import health_of, of_error, sorted_problems
 from liveview.views.series import freshness_of, series_of
-from liveview.views.versions import changes_of, committed_entries, since_versions
+from liveview.views.versions import changes_of, committed_entries, since_versions, version_of
 from penguin.delta.log.versions import Commit, Settled, read_commit
 
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
@@ -94,6 +94,8 @@ def test_freshness_counts_only_what_is_in_the_table():
     fresh = freshness_of(entries, {1: Committed(1, 10_000)}, since=0.0)
     assert (fresh.median_secs, fresh.worst_secs, fresh.measured_files) == (8.0, 9.0, 3)
     assert freshness_of(entries, {}, since=0.0).median_secs is None
+    held = freshness_of(entries, {1: Committed(1, 10_000)}, since=0.0, held={1})
+    assert held.measured_files == 0
 
 
 def test_changes_of_columns_are_told_version_by_version():
@@ -123,6 +125,13 @@ def test_a_version_says_its_columns_and_bytes_and_what_it_settles():
     commit = read_commit(1, body)
     assert (commit.columns, commit.bytes_added) == ({"a": "long"}, 7)
     assert set(committed_entries([commit], "p")) == {2, 3}
+    both = Commit(
+        version=1,
+        entries=(Settled(pipeline="p", first=2, last=3), Settled(pipeline="q", first=7, last=7)),
+    )
+    assert (version_of(both).pipeline, version_of(both).entry) == ("p, q", None)
+    assert (version_of(commit).pipeline, version_of(commit).entry) == ("p", 3)
+    assert version_of(Commit(version=1)).pipeline is None
     absurd = Commit(version=1, entries=(Settled(pipeline="p", first=0, last=10**12),))
     assert committed_entries([absurd], "p") == {}
     assert read_commit(1, b'{"metaData": {"schemaString": "["}}').columns is None

@@ -140,6 +140,16 @@ def test_the_time_from_the_arrival_of_a_file_to_its_commit_is_shown(watched):
     watched.drain()
     assert watched.value("penguin_visible_delay_seconds_count") == 1
     assert watched.value("penguin_visible_delay_seconds_sum") == 90
+    # Rows that are held are not visible.
+    gone = journal.file(rows_of(2))
+    held = replace(source, path="c")
+    journal.write(
+        journal.entry(files=(replace(gone, source_files=("in:c",)),), sources=(held, failed))
+    )
+    (watched.table.root / gone.filename).unlink()
+    watched.drain()
+    assert watched.value("penguin_held_files", code="file_missing") == 1
+    assert watched.value("penguin_visible_delay_seconds_count") == 1
 
 
 def _ms(seconds: float) -> int:

@@ -42,6 +42,8 @@ class State(StrEnum):
     """Its rows were taken out of the table by blizzard retract; it is not read again by itself."""
     REMOVED = "removed"
     """Somebody has removed it, or all of its rows, from the table."""
+    ALTERED = "altered"
+    """Another writer has rewritten its data files, as by DELETE: rows may have been removed."""
     REWRITTEN = "rewritten"
     """Of a data file: its rows are in other files now."""
     ORPHAN = "orphan"

@@ -212,4 +212,10 @@ def _told(one: DataFile, entry: Entry, sink: SinkSettings) -> tuple[str, tuple[s
             heir = f" {one.replaced_by} has them." if one.replaced_by else ""
             return f"Its {rows} {are} in other files now: {removed}.{heir}", ()
         case _:
-            return f"It was in the table with {rows} and has been removed: {removed}.", ()
+            told = f"has been removed: {removed}."
+            if one.state is State.ALTERED:
+                told = (
+                    f"has been rewritten: {removed}. Some of them may have been removed by that, "
+                    "and the log does not say which."
+                )
+            return f"It was in the table with {rows} and {told}", ()

@@ -41,6 +41,28 @@ def removals(files: list[DataFile]) -> str:
     return "; ".join(sorted(told))
 
 
+def taken_out(answer: Answer) -> tuple[str, str]:
+    """Return what other writers have done to the rows of a file, and how to learn more."""
+    files = in_state(answer)
+    if answer.state is State.ALTERED:
+        word = "its data file was" if len(files) == 1 else "its data files were"
+        since = (
+            f"{word} rewritten since: {removals(files)}. Some of its rows may have been removed "
+            "by that, and the log does not say which"
+        )
+        return since, "blizzard trace says where a row of the table came from"
+    return (
+        f"its rows have been removed from the table since: {removals(files)}",
+        "time travel to an earlier version shows them, until VACUUM",
+    )
+
+
+def some_lost(files: list[DataFile]) -> str:
+    """Say of which files rows were removed, or perhaps were."""
+    have = "may have" if any(one.state is State.ALTERED for one in files) else "have"
+    return f" Some of its rows {have} been removed since: {removals(files)}."
+
+
 def holders(files: list[DataFile]) -> str:
     """Name the files that have the rows of others now, in a sentence; empty where it is unknown."""
     now = sorted({one.replaced_by for one in files if one.replaced_by is not None})

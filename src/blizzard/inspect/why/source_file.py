@@ -379,7 +379,9 @@ def _state_of(answer: Answer) -> State:
         return State.NO_ROWS
     if states == {State.UNCOMMITTED}:
         return State.UNCOMMITTED  # All of its rows are of bad lines that were replayed.
-    return State.REMOVED if states == {State.REMOVED} else State.COMMITTED
+    if states == {State.REMOVED}:
+        return State.REMOVED
+    return State.ALTERED if states <= {State.REMOVED, State.ALTERED} else State.COMMITTED
 
 
 def _held_for(answer: Answer) -> str | None:

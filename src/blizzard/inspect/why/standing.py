@@ -79,9 +79,10 @@ class Table:
             now = self._now(one.path, named)
             own = replace(one, version=_number(first), replaced_by=" or ".join(now.files) or None)
             told_by = named if now.files or now.moved else now.ends
+            lost = State.ALTERED if told_by.rewritten else State.REMOVED
             return replace(
                 own,
-                state=State.REWRITTEN if now.files or now.moved else State.REMOVED,
+                state=State.REWRITTEN if now.files or now.moved else lost,
                 removed_version=_number(told_by.removed_by),
                 removed_at=told_by.removed_at,
                 removed_by=None if told_by.removed_by is None else told_by.removed_by.who,

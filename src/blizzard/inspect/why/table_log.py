@@ -50,6 +50,8 @@ class LogFile:
     removed_at: datetime | None = None
     rows_moved: bool = False
     """Whether its rows are in other files since."""
+    rewritten: bool = False
+    """Whether another writer has put others in its place, with some of its rows or all of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -308,11 +308,11 @@ def _discarded(case: Case) -> Told:
 
 def _removed(case: Case) -> Told:
     answer = case.answer
+    since, way = phrases.taken_out(answer)
     return Told(
         f"It was read with {phrases.entries(answer)} ({phrases.rows_from_lines(answer)}) and "
-        "committed, and its rows have been removed from the table since: "
-        f"{phrases.removals(phrases.in_state(answer))}.",
-        ("time travel to an earlier version shows them, until VACUUM",),
+        f"committed, and {since}.",
+        (way,),
     )
 
 
@@ -350,13 +350,13 @@ def _committed(case: Case) -> Told:
         f"read with {phrases.entries(answer)}, in {where}."
     )
     moved = [one for one in answer.data_files if one.state is State.REWRITTEN]
-    lost = [one for one in answer.data_files if one.state is State.REMOVED]
+    lost = [one for one in answer.data_files if one.state in (State.REMOVED, State.ALTERED)]
     if moved:
         files = plural(len(moved), "data file has", "data files have")
         sentence += f" {files} been rewritten since: {phrases.removals(moved)}."
         sentence += phrases.holders(moved)
     if lost:
-        sentence += f" Some of its rows have been removed since: {phrases.removals(lost)}."
+        sentence += phrases.some_lost(lost)
     taken = answer.retraction
     if taken is None:
         return Told(sentence)
@@ -398,6 +398,7 @@ SAYS: Mapping[State, Callable[[Case], Told]] = {
     State.DISCARDED: _discarded,
     State.GIVEN_UP: _discarded,
     State.REMOVED: _removed,
+    State.ALTERED: _removed,
     State.RETRACTED: _retracted,
 }
 """The states that a source file can be in."""
