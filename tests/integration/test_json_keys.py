@@ -170,7 +170,8 @@ KEYS = {
         lines blank filtered quarantined bad_lines_waiting replayed passed_over discarded rows
         named(in_table(files rows) replaced(files rows) retracted(files rows)
         removed_by_others(files rows) unknown(files rows) waiting(files rows) held(files rows)
-        given_up(files rows) forgotten(files rows) nowhere(files rows)) active(files rows)
+        given_up(files rows) awaiting_redo(files rows) forgotten(files rows) nowhere(files rows))
+        active(files rows)
         by_others(files rows) adopted(files rows) unknown(files rows) others[version operation
         writer files_added files_removed rows_added rows_removed changes_data] accepted
         differences[kind message pipeline entry version file source]

@@ -30,6 +30,7 @@ def test_no_command_breaks_a_name_or_says_1_files(desk):
             # A part of the name at the end of a line would be a name that is broken.
             assert plain.count("a-very-long-folder-name") == plain.count(LONG), command
             named += LONG in plain
-            assert "\u2026" not in plain, command
+            # A dry run leaves out the folders of long paths, and shows their names whole.
+            assert "\u2026" not in plain.replace("\u2026/", ""), command
     assert named > 6
     assert narrow["blizzard journal 1"] == ANSI.sub("", coloured["blizzard journal 1"])
