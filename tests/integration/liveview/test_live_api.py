@@ -259,13 +259,18 @@ def test_data_needs_the_token_and_the_page_does_not(lake):
         assert pages.get("/api/v1/overview")[0] == 200
 
 
+def _lookers():
+    """Threads that look at journals and tables; those that answer a request may end at any time."""
+    return {each for each in threading.enumerate() if each.name == "live look"}
+
+
 def test_nothing_is_looked_at_while_nobody_asks(lake):
     with lake.served() as (pages, site, emit):
-        before = threading.active_count()
+        before = _lookers()
         emit(StepFinished(who="orders", found=False))
         pages.get("/metrics")
         assert site.looks == 0
-        assert threading.active_count() <= before
+        assert _lookers() <= before
         pages.get("/api/v1/overview")
         assert site.looks == 1
 
