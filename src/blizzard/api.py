@@ -1,6 +1,7 @@
 """blizzard from Python: `blizzard.run(config)`, in a notebook, a job of Airflow, a script.
 
-It does what the command does. What it logs goes to the logger `blizzard`.
+It does what the command does, traces and lineage included; metrics and the live page are the
+command's alone. What it logs goes to the logger `blizzard`.
 """
 
 import logging
@@ -15,6 +16,7 @@ from rich.console import Console
 from blizzard.cli.output import tables_of
 from blizzard.cli.rows.compact import compacts
 from blizzard.cli.rows.rewriting import renews
+from blizzard.cli.run.exports import exporting
 from blizzard.cli.run.progress_bar import Display
 from blizzard.config import load as config_file
 from blizzard.execute.spark.cds_archive import require_java
@@ -86,18 +88,21 @@ def run(
     given = _given(config)
     settings = _chosen(config_file.load(given, [], os.environ), pipeline)
     make_runner = _runner(spark)
-    service = Service(
-        settings=settings,
-        emit=_emitter(progress=progress),
-        stop=stop or Stop(),
-        once=once,
-        table_of=tables_of(settings, given, None),
-        clock=Clock(),
-        make_runner=make_runner,
-        renew_of=renews(Clock()),
-        compact_of=compacts(Clock()),
-    )
-    results = [_result(each) for each in finished(service.run, service.stop)]
+    stop = stop or Stop()
+    with exporting(settings, _emitter(progress=progress), os.environ) as told:
+        service = Service(
+            settings=settings,
+            emit=told.emit,
+            also_heard=told.heard,
+            stop=stop,
+            once=once,
+            table_of=tables_of(settings, given, None),
+            clock=Clock(),
+            make_runner=make_runner,
+            renew_of=renews(Clock()),
+            compact_of=compacts(Clock()),
+        )
+        results = [_result(each) for each in finished(service.run, stop)]
     if any(each.error is not None for each in results):
         raise PipelinesFailed(results)
     return results

@@ -1,5 +1,6 @@
 """penguin from Python: `penguin.commit(table_uri)`. It does what `penguin --once` does.
 
+Traces are sent as the command sends them; metrics and the live page are the command's alone.
 What it logs goes to the logger `penguin`.
 """
 
@@ -13,6 +14,7 @@ from lakebed.clock import Clock
 from lakebed.errors import LakeError
 from lakebed.polling import Stop, finished
 from lakebed.telemetry.logs import log_to
+from penguin.cli.listeners import tracing
 from penguin.config import load as config_file
 from penguin.delta.table import refused_properties
 from penguin.service import TableOutcome, commit_tables
@@ -51,19 +53,25 @@ def commit(
     table_uri: str,
     *,
     storage_options: Mapping[str, str] | None = None,
+    telemetry: Mapping[str, Any] | None = None,
     stop: Stop | None = None,
     **settings: Any,  # noqa: ANN401 - the keys of `tables` in a configuration
 ) -> CommitResult:
     """Commit everything that waits for a table, exactly once, and return what was done.
 
     `settings` are further keys of an entry of `tables`: `schema_evolution="strict"`, say.
+    `telemetry` is the section of that name: where traces go, unless OpenTelemetry's variables say.
     ConfigInvalid has every fault of them; CommitFailed says what kept the table from being
     committed to. Files that do not fit the table are held, and no error.
     """
     table = {"table_uri": table_uri, "storage_options": dict(storage_options or {}), **settings}
-    loaded = config_file.load([{"tables": {NAME: table}}], [], os.environ, refused_properties)
-    emit, stop = log_to(logging.getLogger("penguin")), stop or Stop()
-    (done,) = finished(lambda: commit_tables(loaded, emit, stop, once=True, clock=Clock()), stop)
+    given = {"tables": {NAME: table}, "telemetry": dict(telemetry or {})}
+    loaded = config_file.load([given], [], os.environ, refused_properties)
+    stop = stop or Stop()
+    with tracing(loaded, log_to(logging.getLogger("penguin"))) as emit:
+        (done,) = finished(
+            lambda: commit_tables(loaded, emit, stop, once=True, clock=Clock()), stop
+        )
     result = _result(done)
     if done.error is not None:
         raise CommitFailed(result, done.error) from done.error

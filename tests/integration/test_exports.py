@@ -9,6 +9,7 @@ import yaml
 from typer.testing import CliRunner, Result
 
 import blizzard.cli.app as blizzard_cli
+import penguin as penguin_package
 import penguin.cli.app as penguin_cli
 from blizzard.cli.run.exports import exporting
 from blizzard.cli.surroundings import Surroundings as BlizzardSurroundings
@@ -87,6 +88,31 @@ def test_an_inline_commit_is_in_the_trace_too(tmp_path: Path, receiver: Receiver
     (found,) = names(receiver).values()
     assert {"batch", "publish", "penguin", "commit"} <= found
     assert len({span["traceId"] for span in receiver.spans}) == 1
+
+
+def test_a_commit_from_python_is_in_the_trace_of_its_batch(tmp_path: Path, receiver: Receiver):
+    telemetry = {"otlp_endpoint": receiver.url, "otlp_headers": HEADERS}
+    blizzard(config(tmp_path, telemetry))
+    penguin_package.commit(str(tmp_path / "table"), telemetry=telemetry)
+    assert names(receiver)["penguin"] == {"penguin", "poll", "read", "commit"}
+    assert len({span["traceId"] for span in receiver.spans}) == 1
+    assert {each.headers["Authorization"] for each in receiver.received} == set(HEADERS.values())
+
+
+def test_a_commit_from_python_goes_by_the_standard_variable(
+    tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+):
+    blizzard(config(tmp_path, {}))
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", receiver.url)
+    penguin_package.commit(str(tmp_path / "table"))
+    assert "commit" in names(receiver)["penguin"]
+
+
+def test_telemetry_given_in_python_is_checked_as_a_section(tmp_path: Path):
+    with pytest.raises(
+        penguin_package.ConfigInvalid, match=r"telemetry\.otlp_endpiont: unknown key"
+    ):
+        penguin_package.commit(str(tmp_path), telemetry={"otlp_endpiont": "http://host"})
 
 
 def test_the_standard_variable_is_enough(

@@ -15,7 +15,6 @@ from lakebed.telemetry.health import Part, PartKind
 from penguin.model.settings import PenguinSettings
 
 if TYPE_CHECKING:
-    from lakebed.telemetry.export.targets import Target
     from lakebed.telemetry.measures import Measure
 
 
@@ -27,13 +26,23 @@ def telling(
     folders: Sequence[Path] | None,
 ) -> Iterator[Emit]:
     """Yield the emitter that feeds the log and everybody else who wants to know."""
-    with _watched(settings, log, files, folders) as watched:
-        target = settings.export.traces(os.environ)
-        if target is None:
-            yield watched
-            return
-        with _traced(watched, target) as told:
-            yield told
+    with _watched(settings, log, files, folders) as watched, tracing(settings, watched) as told:
+        yield told
+
+
+@contextmanager
+def tracing(settings: PenguinSettings, emit: Emit) -> Iterator[Emit]:
+    """Send traces where they are asked for; yield the emitter that feeds them too."""
+    target = settings.export.traces(os.environ)
+    if target is None:
+        yield emit
+        return
+    from lakebed.telemetry.export.exported import traced  # noqa: PLC0415
+    from penguin.tracing import CommitTracer  # noqa: PLC0415
+
+    service = os.environ.get("OTEL_SERVICE_NAME", "penguin")
+    with traced(emit, target, service, lambda put: CommitTracer(put, time.time)) as told:
+        yield told
 
 
 @contextmanager
@@ -63,16 +72,6 @@ def _watched(
         page=live_page("penguin", settings, files, folders, tuple(parts)),
     ) as watched:
         yield watched
-
-
-@contextmanager
-def _traced(emit: Emit, target: "Target") -> Iterator[Emit]:
-    from lakebed.telemetry.export.exported import traced  # noqa: PLC0415
-    from penguin.tracing import CommitTracer  # noqa: PLC0415
-
-    service = os.environ.get("OTEL_SERVICE_NAME", "penguin")
-    with traced(emit, target, service, lambda put: CommitTracer(put, time.time)) as told:
-        yield told
 
 
 def _known(settings: PenguinSettings) -> "Iterator[Measure]":

@@ -13,6 +13,7 @@ import blizzard
 import penguin
 from blizzard.execute.spark.lent import checked
 from lakebed.config.files import IN_CODE
+from tests.support.receiver import receiving
 
 PAGE = Path(__file__).parents[3] / "docs" / "python.md"
 
@@ -69,18 +70,14 @@ def test_a_session_of_spark_connect_is_refused_in_words() -> None:
 
 @pytest.mark.spark
 def test_the_page_runs_on_a_session_that_stays_open(tmp_path: Path) -> None:
-    """Every block of the page in its order, in one Python that has a plain session."""
+    """Every block of the page in its order, in one Python that has a plain session.
+
+    What the page's configuration sends is received: its batches are traces and lineage.
+    """
     landing = tmp_path / "landing"
     landing.mkdir()
     (landing / "a.ndjson").write_text("".join(f'{{"id": {n}}}\n' for n in range(7)))
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    script = "\n".join(blocks).replace("/data/", f"{tmp_path}/")
-    config = {
-        "source": {"path": str(landing)},
-        "sink": {"path": f"{tmp_path}/tables/events"},
-        "tables": {"events": {"table_uri": f"{tmp_path}/tables/events"}},
-    }
-    (tmp_path / "pipeline.yaml").write_text(json.dumps(config))
     bad = f"""
 open({str(landing / "bad.ndjson")!r}, "w").write("{{nope\\n")
 for attempt in ("first", "retry"):
@@ -90,21 +87,33 @@ for attempt in ("first", "retry"):
         print(attempt, error)
 print('rows', spark.range(5).count())
 """
-    told = subprocess.run(
-        [sys.executable, "-c", script + bad],
-        cwd=tmp_path,
-        env={**os.environ, "PYSPARK_PYTHON": sys.executable},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    with receiving() as collector, receiving() as lineage:
+        script = "\n".join(blocks).replace("/data/", f"{tmp_path}/")
+        config = {
+            "source": {"path": str(landing)},
+            "sink": {"path": f"{tmp_path}/tables/events"},
+            "tables": {"events": {"table_uri": f"{tmp_path}/tables/events"}},
+            "telemetry": {"otlp_endpoint": collector.url, "openlineage_url": lineage.url},
+        }
+        (tmp_path / "pipeline.yaml").write_text(json.dumps(config))
+        told = subprocess.run(
+            [sys.executable, "-c", script.replace("http://collector:4318", collector.url) + bad],
+            cwd=tmp_path,
+            env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
     assert told.returncode == 0, told.stderr
     assert "rows 5" in told.stdout
     assert "7 rows from 1 files" in told.stdout
     assert "version 1: 7 rows" in told.stdout
     assert "first 1 files of default cannot be read" in told.stdout
     assert "retry 1 files of default cannot be read" in told.stdout
+    spans = {span["name"] for span in collector.spans}
+    assert spans >= {"batch", "discover", "plan", "run", "unit", "journal", "publish"}
+    assert [each["eventType"] for each in lineage.documents][:2] == ["START", "COMPLETE"]
 
 
 def test_a_commit_to_a_path_at_which_nothing_is_makes_no_version(tmp_path: Path) -> None:
