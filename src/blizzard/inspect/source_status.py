@@ -1,6 +1,6 @@
 """How one source of a pipeline stands: what waits in it, and what failed. It looks only."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -154,17 +154,18 @@ def failed_files(
     settings: PipelineSettings, source: SourceSettings, history: History
 ) -> list[FailedFile]:
     """Return the files of a source that failed when they were last tried, the newest first."""
-    failed = sorted(_failed(source, history, bases_of(settings, source)), key=lambda one: one.path)
-    return sorted(failed, key=lambda one: one.failed_at, reverse=True)
-
-
-def _failed(
-    source: SourceSettings, history: History, bases: Mapping[Stage, str]
-) -> Iterator[FailedFile]:
-    for known in history.unfinished.values():
-        record = known.record
-        if record.source == source.name and record.failure is not None and not record.gone:
-            yield _failed_file(known, bases)
+    failed = [
+        known
+        for known in history.unfinished.values()
+        if known.record.source == source.name
+        and known.record.failure is not None
+        and not known.record.gone
+    ]
+    if not failed:
+        return []  # A look that finds nothing amiss does not work out which settings matter.
+    bases = bases_of(settings, source)
+    told = sorted((_failed_file(known, bases) for known in failed), key=lambda one: one.path)
+    return sorted(told, key=lambda one: one.failed_at, reverse=True)
 
 
 def _failed_file(known: UnfinishedFile, bases: Mapping[Stage, str]) -> FailedFile:
