@@ -8,24 +8,23 @@ import re
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from blizzard.config.queue_options import is_installed, joined, named, own_options
+from blizzard.config.queue_options import QueueOptions, as_stores_spell, package_faults
 from blizzard.model.settings import QueueService, QueueSettings
 from lakebed.config.faults import Fault
 from lakebed.config.models import KeyPath, Source, place_in
-from lakebed.storage.options import StorageOptions, bare
-from lakebed.storage.settings import SPELLINGS
 
 CREDENTIALS = ("account_key", "sas_key", "token", "client_id", "client_secret", "tenant_id")
-OTHERS = ("allow_http",)
 OF_THE_ACCOUNT = ("account_key", "sas_key")
 """Credentials that are good in one account alone."""
 EXAMPLE = "https://ACCOUNT.queue.core.windows.net/new-files"
 _HOST = re.compile(r"([a-z0-9]{3,24})\.(?:z\d+\.)?queue\.(?:core\.[a-z.]+|storage\.azure\.net)")
-_NAMES = {
-    bare(name.lower()): bare(canonical)
-    for canonical, names in SPELLINGS["az"].items()
-    for name in names
-}
+OPTIONS = QueueOptions(
+    credentials=CREDENTIALS,
+    others=("allow_http",),
+    name_of=as_stores_spell("az"),
+    written=(*(f"AZURE_STORAGE_{each.upper()}" for each in CREDENTIALS), "AZURE_ALLOW_HTTP"),
+    allow_http="AZURE_ALLOW_HTTP",
+)
 
 
 def names_azure(url: str) -> bool:
@@ -45,23 +44,9 @@ def faults(here: KeyPath, source: Source, queue: str) -> Iterator[Fault]:
             "is a storage queue of Azure, which tells of blobs in Azure, but the path of the "
             "source is not in Azure",
         )
-    if not is_installed("azure.storage.queue"):
-        package = "azure-storage-queue: pip install 'blizzard-penguin[azure]'"
-        yield Fault(here, f"needs the package {package}", near=())
-    known = (*CREDENTIALS, *OTHERS)
-    for name in own_options(source):
-        if _bare(name) not in known:
-            names = ", ".join(f"AZURE_STORAGE_{each.upper()}" for each in CREDENTIALS)
-            fault = f"unknown option of a queue; there are {names}, AZURE_ALLOW_HTTP"
-            yield Fault((*here, "storage_options", name), fault)
-    options = _options(source)
-    if urlsplit(queue).scheme == "http" and options.get("allow_http", "").lower() != "true":
-        yield Fault(
-            (*here, "queue"),
-            "is http://, which is not encrypted; to allow it set AZURE_ALLOW_HTTP: true in "
-            "storage_options",
-        )
-    own = named(own_options(source), _bare)
+    yield from package_faults(here, "azure.storage.queue", "azure-storage-queue", "azure")
+    yield from OPTIONS.faults(here, source, queue)
+    options, own = OPTIONS.of(source), OPTIONS.own(source)
     inherited = [each for each in OF_THE_ACCOUNT if each in options and each not in own]
     if inherited and place.account not in ("", _parts(queue)[1]):
         yield Fault(
@@ -74,13 +59,12 @@ def faults(here: KeyPath, source: Source, queue: str) -> Iterator[Fault]:
 def queue_at(url: str, source: Source) -> QueueSettings:
     """Return the queue at a URL that has no fault."""
     endpoint, account = _parts(url)
-    options = _options(source)
     return QueueSettings(
         url=url,
         endpoint=endpoint,
         service=QueueService.AZURE,
         account=account,
-        options=StorageOptions({key: options[key] for key in CREDENTIALS if key in options}),
+        options=OPTIONS.credentials_of(source),
     )
 
 
@@ -101,12 +85,3 @@ def _url_fault(text: str) -> str | None:
     if parts.username or parts.password or parts.query or parts.fragment:
         return "must not hold credentials, ? or #; put keys and signatures into storage_options"
     return None
-
-
-def _options(source: Source) -> dict[str, str]:
-    return joined(source, _bare, credentials=CREDENTIALS, others=OTHERS)
-
-
-def _bare(name: str) -> str:
-    plain_name = bare(name.lower())
-    return _NAMES.get(plain_name, plain_name)

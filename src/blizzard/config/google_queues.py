@@ -9,16 +9,20 @@ import re
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from blizzard.config.queue_options import is_installed, joined, own_options
+from blizzard.config.queue_options import QueueOptions, as_stores_spell, package_faults
 from blizzard.model.settings import QueueService, QueueSettings
 from lakebed.config.faults import Fault
 from lakebed.config.models import KeyPath, Source
 from lakebed.locations import place_of
-from lakebed.storage.options import StorageOptions, bare
-from lakebed.storage.settings import SPELLINGS
 
 CREDENTIALS = ("service_account", "service_account_key", "application_credentials")
-OTHERS = ("allow_http",)
+OPTIONS = QueueOptions(
+    credentials=CREDENTIALS,
+    others=("allow_http",),
+    name_of=as_stores_spell("gs"),
+    written=tuple(f"GOOGLE_{each.upper()}" for each in (*CREDENTIALS, "allow_http")),
+    allow_http="GOOGLE_ALLOW_HTTP",
+)
 EXAMPLE = "projects/my-project/subscriptions/new-files"
 ENDPOINT = "https://pubsub.googleapis.com"
 
@@ -27,11 +31,6 @@ _NAME = re.compile(
     r"(?P<name>projects/[a-z0-9][a-z0-9.:-]*/subscriptions/[A-Za-z][\w.~+%-]*)"
 )
 _HOST = re.compile(r"(?:[a-z0-9-]+-)?pubsub(?:\.[a-z0-9-]+\.rep)?\.googleapis\.com")
-_NAMES = {
-    bare(name.lower()): bare(canonical)
-    for canonical, names in SPELLINGS["gs"].items()
-    for name in names
-}
 
 
 def names_google(text: str) -> bool:
@@ -59,33 +58,18 @@ def faults(here: KeyPath, source: Source, queue: str) -> Iterator[Fault]:
             "is a subscription of Pub/Sub, which tells of objects in Google Cloud Storage, but the "
             "path of the source is not there",
         )
-    if not is_installed("google.pubsub_v1"):
-        package = "google-cloud-pubsub: pip install 'blizzard-penguin[google]'"
-        yield Fault(here, f"needs the package {package}", near=())
-    known = (*CREDENTIALS, *OTHERS)
-    for name in own_options(source):
-        if _bare(name) not in known:
-            names = ", ".join(f"GOOGLE_{each.upper()}" for each in known)
-            fault = f"unknown option of a queue; there are {names}"
-            yield Fault((*here, "storage_options", name), fault)
-    options = _options(source)
-    if urlsplit(queue).scheme == "http" and options.get("allow_http", "").lower() != "true":
-        yield Fault(
-            (*here, "queue"),
-            "is http://, which is not encrypted; to allow it set GOOGLE_ALLOW_HTTP: true in "
-            "storage_options",
-        )
+    yield from package_faults(here, "google.pubsub_v1", "google-cloud-pubsub", "google")
+    yield from OPTIONS.faults(here, source, queue)
 
 
 def queue_at(text: str, source: Source) -> QueueSettings:
     """Return the subscription of a name that has no fault."""
     found = _NAME.fullmatch(text)
-    options = _options(source)
     return QueueSettings(
         url=text,
         endpoint=(found and found["endpoint"]) or ENDPOINT,
         service=QueueService.PUBSUB,
-        options=StorageOptions({key: options[key] for key in CREDENTIALS if key in options}),
+        options=OPTIONS.credentials_of(source),
     )
 
 
@@ -98,12 +82,3 @@ def _fault(text: str) -> str | None:
     if _NAME.fullmatch(text.rstrip("/")) is None:
         return f"must be a subscription of Pub/Sub, as in {EXAMPLE}"
     return None
-
-
-def _options(source: Source) -> dict[str, str]:
-    return joined(source, _bare, credentials=CREDENTIALS, others=OTHERS)
-
-
-def _bare(name: str) -> str:
-    plain_name = bare(name.lower())
-    return _NAMES.get(plain_name, plain_name)

@@ -27,7 +27,7 @@ def faults(path: KeyPath, source: Source) -> Iterator[Fault]:
         case QueueService.PUBSUB:
             yield from google_queues.faults(here, source, given.queue)
         case QueueService.SQS:
-            yield from sqs_queues.faults(here, source, given)
+            yield from sqs_queues.faults(here, source, given.queue)
 
 
 def shared_faults(document: Document) -> Iterator[Fault]:

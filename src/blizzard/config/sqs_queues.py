@@ -5,21 +5,32 @@ unless the queue has its own.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from pydantic import SecretStr
-
-from blizzard.config.queue_options import is_installed, joined, named, own_options
+from blizzard.config.queue_options import QueueOptions, package_faults
 from blizzard.model.settings import QueueSettings
 from lakebed.config.faults import Fault
-from lakebed.config.models import KeyPath, Notifications, Source
+from lakebed.config.models import KeyPath, Source
 from lakebed.locations import place_of
-from lakebed.storage.options import StorageOptions
 
 CREDENTIALS = ("access_key_id", "secret_access_key", "session_token", "profile")
 OTHERS = ("region", "default_region", "allow_http")
 SAME = {"token": "session_token"}
+
+
+def _bare(name: str) -> str:
+    bare = name.lower().removeprefix("aws_")
+    return SAME.get(bare, bare)
+
+
+OPTIONS = QueueOptions(
+    credentials=CREDENTIALS,
+    others=OTHERS,
+    name_of=_bare,
+    written=tuple(f"AWS_{each.upper()}" for each in (*CREDENTIALS, *OTHERS)),
+    allow_http="AWS_ALLOW_HTTP",
+)
 
 _ARN = re.compile(r"arn:(aws[\w-]*):sqs:([\w-]+):(\d+):([\w.-]+)")
 _AWS = re.compile(
@@ -34,9 +45,9 @@ def names_aws(url: str) -> bool:
     return region_of(url) is not None or _ARN.fullmatch(url) is not None
 
 
-def faults(here: KeyPath, source: Source, given: Notifications) -> Iterator[Fault]:
+def faults(here: KeyPath, source: Source, queue: str) -> Iterator[Fault]:
     """Yield what is wrong with the queue of a source."""
-    if (wrong := _url_fault(given.queue)) is not None:
+    if (wrong := _url_fault(queue)) is not None:
         yield Fault((*here, "queue"), wrong)
         return
     if place_of(source.path).scheme != "s3":
@@ -45,20 +56,15 @@ def faults(here: KeyPath, source: Source, given: Notifications) -> Iterator[Faul
             "is a queue of SQS, which tells of objects in S3, but the path of the source is not "
             "in S3",
         )
-    if not is_installed("botocore"):
+    yield from package_faults(here, "botocore", "botocore", "aws")
+    yield from OPTIONS.faults(here, source, queue)
+    own = OPTIONS.own(source)
+    if ("access_key_id" in own) != ("secret_access_key" in own):
         yield Fault(
-            here, "needs the package botocore: pip install 'blizzard-penguin[aws]'", near=()
+            (*here, "storage_options"),
+            "has only one of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
         )
-    yield from _option_faults((*here, "storage_options"), given.storage_options)
-    own = named(own_options(source), _bare)
-    options = _options(source)
-    if urlsplit(given.queue).scheme == "http" and options.get("allow_http", "").lower() != "true":
-        yield Fault(
-            (*here, "queue"),
-            "is http://, which is not encrypted; to allow it set AWS_ALLOW_HTTP: true in "
-            "storage_options",
-        )
-    region = region_of(given.queue)
+    region = region_of(queue)
     for key in ("region", "default_region"):
         if region is not None and own.get(key, region) != region:
             yield Fault(
@@ -69,14 +75,14 @@ def faults(here: KeyPath, source: Source, given: Notifications) -> Iterator[Faul
 
 def queue_at(url: str, source: Source) -> QueueSettings:
     """Return the queue at a URL that has no fault."""
-    options = _options(source)
+    options = OPTIONS.of(source)
     parts = urlsplit(url)
     chosen = options.get("region") or options.get("default_region")
     return QueueSettings(
         url=url,
         endpoint=f"{parts.scheme}://{parts.netloc}",
         region=region_of(url) or chosen,
-        options=StorageOptions({key: options[key] for key in CREDENTIALS if key in options}),
+        options=OPTIONS.credentials_of(source),
     )
 
 
@@ -99,23 +105,3 @@ def _url_fault(text: str) -> str | None:
     if parts.username or parts.password or parts.query or parts.fragment:
         return "must not hold credentials, ? or #; put keys into storage_options"
     return None
-
-
-def _option_faults(here: KeyPath, given: Mapping[str, SecretStr]) -> Iterator[Fault]:
-    known = (*CREDENTIALS, *OTHERS)
-    for name in given:
-        if _bare(name) not in known:
-            names = ", ".join(f"AWS_{each.upper()}" for each in known)
-            yield Fault((*here, name), f"unknown option of a queue; there are {names}")
-    own = named(given, _bare)
-    if ("access_key_id" in own) != ("secret_access_key" in own):
-        yield Fault(here, "has only one of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
-
-
-def _options(source: Source) -> dict[str, str]:
-    return joined(source, _bare, credentials=CREDENTIALS, others=OTHERS)
-
-
-def _bare(name: str) -> str:
-    bare = name.lower().removeprefix("aws_")
-    return SAME.get(bare, bare)
