@@ -9,23 +9,20 @@ Each measure runs in a process of its own. Run it from the root of the checkout:
 `--write` puts the table into docs/performance.md.
 """
 
-import argparse
-import json
 import os
 import resource
-import subprocess
-import sys
-import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
+from bench.by_size import Alone, BySize, Figures
+from bench.section import Section
 from lakebed.clock import Clock
 from lakebed.layout import log_checkpoint, log_version
 from lakebed.storage.options import StorageOptions
@@ -38,8 +35,6 @@ from penguin.foreign.trial import TRIAL
 from penguin.model.adoption import FileRecord, Wanted
 from penguin.model.settings import TableSettings
 
-PAGE = Path(__file__).parent.parent / "docs" / "performance.md"
-BEGIN, END = "<!-- adopt: begin -->", "<!-- adopt: end -->"
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 FOLDERS = 100
 KNOWN_FROM = 1_000_000
@@ -47,8 +42,6 @@ KNOWN_FROM = 1_000_000
 LINKS = 50_000
 """Links to one file; file systems have a limit to them."""
 COLUMNS = 10
-
-Figures = dict[str, Any]
 
 
 def make(folder: Path, files: int) -> None:
@@ -148,43 +141,26 @@ def _cpu() -> float:
     return sum(used.ru_utime + used.ru_stime for used in map(resource.getrusage, whose))
 
 
-def _alone(what: str, folder: Path) -> Figures:
-    command = [sys.executable, "-m", "bench.adoption", "--alone", what, str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    found: Figures = json.loads(done.stdout)
-    return found
+def rows(place: Path, files: int, alone: Alone) -> Iterator[Figures]:
+    """Yield what it costs to adopt a folder of so many files."""
+    make(place, files)
+    table = place / "table"
+    if files >= KNOWN_FROM:
+        know(table)
+    yield alone("adopt", table) | alone("opened", table)
 
 
-def main() -> None:
-    """Measure, and print or write the figures."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--most", type=int, default=SIZES[-1])
-    parser.add_argument("--write", action="store_true")
-    parser.add_argument("--alone", nargs=2)
-    given = parser.parse_args()
-    if given.alone:
-        what, folder = given.alone
-        print(json.dumps({"adopt": adopt, "opened": opened}[what](Path(folder))))
-        return
-    measured = []
-    for files in SIZES:
-        if files > given.most:
-            break
-        with tempfile.TemporaryDirectory() as place:
-            make(Path(place), files)
-            table = Path(place) / "table"
-            if files >= KNOWN_FROM:
-                know(table)
-            measured.append(_alone("adopt", table) | _alone("opened", table))
-            print(json.dumps(measured[-1]), file=sys.stderr)
-    text = "\n".join(lines(measured))
-    print(text)
-    if given.write:
-        page = PAGE.read_text()
-        before, _, rest = page.partition(BEGIN)
-        _, _, after = rest.partition(END)
-        PAGE.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")
+def measure(what: str, folder: Path) -> Figures:
+    """Do one of the two."""
+    return {"adopt": adopt, "opened": opened}[what](folder)
 
 
 if __name__ == "__main__":
-    main()
+    BySize(
+        module="bench.adoption",
+        section=Section("performance.md", "adopt"),
+        sizes=SIZES,
+        measure=measure,
+        rows=rows,
+        lines=lines,
+    ).main()

@@ -24,9 +24,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+from bench.section import Section
 from tests.support.tables import Penguin, TableDirectory, rows_of
 
-PAGE = Path(__file__).parent.parent / "docs" / "performance.md"
 PR_SET_CHILD_SUBREAPER = 36
 BARE_SESSION = """
 from pyspark.sql import SparkSession
@@ -194,9 +194,7 @@ def main() -> None:
             texts["start"] = spark_table(in_rounds(with_spark(folder), given.spark))
             print(texts["start"])
     for mark, text in texts.items() if given.write else ():
-        begin, end = f"<!-- {mark}: begin -->", f"<!-- {mark}: end -->"
-        head, _, rest = PAGE.read_text().partition(begin)
-        PAGE.write_text(f"{head}{begin}\n{text}{end}{rest.partition(end)[2]}")
+        Section("performance.md", mark).write(text)
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
 from deltalake.transaction import AddAction, RemoveAction
 
+from bench.section import Section
 from lakebed.clock import Clock
 from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT, TablePath
 from lakebed.storage.options import StorageOptions
@@ -38,8 +39,7 @@ from penguin.delta.table import Log
 from penguin.model.commit import Add
 from tests.support.tables import Penguin, TableDirectory, opened, rows_of
 
-PAGE = Path(__file__).parent.parent / "docs" / "performance.md"
-BEGIN, END = "<!-- commits: begin -->", "<!-- commits: end -->"
+SECTION = Section("performance.md", "commits")
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 AT_A_TIME = 50_000
 FILES = 10
@@ -251,8 +251,7 @@ def main() -> None:
     text = table_of({size: measure(size, names) for size in SIZES if size <= given.most})
     print(text)
     if given.write:
-        head, _, rest = PAGE.read_text().partition(BEGIN)
-        PAGE.write_text(f"{head}{BEGIN}\n{text}{END}{rest.partition(END)[2]}")
+        SECTION.write(text)
 
 
 if __name__ == "__main__":

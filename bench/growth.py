@@ -26,6 +26,7 @@ from pathlib import Path
 from bench import journals, plots
 from bench.figures import Figures
 from bench.measuring import measured, peak_of
+from bench.section import DOCS, Section
 from blizzard.discover.lister import SourceLister
 from blizzard.journal import ingested
 from blizzard.journal.state import History
@@ -40,10 +41,9 @@ from tests.support.bucket import LONG_AGO, Bucket
 from tests.support.builders import NOON, source_settings
 from tests.support.tables import Penguin, TableDirectory, rows_of
 
-PAGE = Path(__file__).parent.parent / "docs" / "performance.md"
-PLOT = PAGE.parent / "images" / "growth.svg"
+PLOT = DOCS / "images" / "growth.svg"
 FIGURES = Path(__file__).parent / "growth.json"
-BEGIN, END = "<!-- growth: begin -->", "<!-- growth: end -->"
+SECTION = Section("performance.md", "growth")
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 FILES_PER_ENTRY = 100
 LEAST_SECONDS = 0.001
@@ -240,8 +240,7 @@ def main() -> None:
 
 def show(found: list[Figures]) -> None:
     """Put the figures into the documentation, as a table and as a plot."""
-    head, rest = PAGE.read_text().split(BEGIN)
-    PAGE.write_text(f"{head}{BEGIN}\n{table_of(found)}\n{END}{rest.split(END)[1]}")
+    SECTION.write(table_of(found))
     with plots.style():
         panels = panels_of(found)
         figure = plots.log_log(panels, columns=3, across="n")

@@ -21,6 +21,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from bench.section import Section
 from blizzard.config import load as blizzard_config
 from blizzard.events import BatchProgress, BatchStarted, UnitReported
 from blizzard.journal.compaction import SnapshotWriter
@@ -41,9 +42,8 @@ from penguin.config import load as penguin_config
 from tests.support.builders import ID_AND_NAME
 from tests.support.live_lake import LiveLake
 
-PAGE = Path(__file__).parent.parent / "docs" / "live.md"
 FIGURES = Path(__file__).parent / "live.json"
-BEGIN, END = "<!-- live: begin -->", "<!-- live: end -->"
+SECTION = Section("live.md", "live")
 DAY = 288
 """Entries of a day, one every five minutes."""
 YEAR = 100_000
@@ -318,9 +318,7 @@ def main() -> None:
         print(key, json.dumps(found[key]), flush=True)
     if given.write:
         FIGURES.write_text(json.dumps(found, indent=2) + "\n")
-        text = PAGE.read_text()
-        head, tail = text.partition(BEGIN)[0], text.partition(END)[2]
-        PAGE.write_text(f"{head}{BEGIN}\n{table(found)}\n{END}{tail}")
+        SECTION.write(table(found))
 
 
 WHAT = (

@@ -31,6 +31,7 @@ from typing import Any, Literal
 from bench import tree
 from bench.ours import CORES, declared
 from bench.race import DATA
+from bench.section import Section
 from bench.workloads import WORKLOADS, generated
 from blizzard.cli.app import app
 from blizzard.cli.surroundings import Surroundings
@@ -38,9 +39,8 @@ from blizzard.events import BatchStarted
 from lakebed.telemetry.events import Event, LastStepTaken
 from tests.support.ports import reserved_port
 
-PAGE = Path(__file__).parent.parent / "docs" / "live.md"
 FIGURES = Path(__file__).parent / "open_page.json"
-BEGIN, END = "<!-- open page: begin -->", "<!-- open page: end -->"
+SECTION = Section("live.md", "open page")
 WORKLOAD = WORKLOADS["b"]
 SCALE = 1
 BATCHES = 5
@@ -262,9 +262,7 @@ def table(found: Mapping[str, Any]) -> Iterator[str]:
 def write(found: Mapping[str, Any]) -> None:
     """Put the table into the page, and the figures beside the others."""
     FIGURES.write_text(json.dumps(found, indent=1) + "\n")
-    before, _, rest = PAGE.read_text().partition(BEGIN)
-    after = rest.partition(END)[2]
-    PAGE.write_text(f"{before}{BEGIN}\n" + "\n".join(table(found)) + f"\n{END}{after}")
+    SECTION.write("\n".join(table(found)))
 
 
 def main() -> None:

@@ -2,16 +2,15 @@
 
 import statistics
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
 
 from bench import hard, plots
+from bench.section import DOCS, Section
 
-PAGE = Path(__file__).parent.parent / "docs" / "performance.md"
-IMAGE = PAGE.parent / "images" / "race.svg"
-BEGIN, END = "<!-- race: begin -->", "<!-- race: end -->"
+IMAGE = DOCS / "images" / "race.svg"
+SECTION = Section("performance.md", "race")
 OURS = "blizzard"
 COLD = {"blizzard, cold": "blizzard, cold", "Spark, cold": "blizzard, cold"}
 """Against whom each of them is measured, where it is not the warm blizzard."""
@@ -99,9 +98,7 @@ def write(figures: Figures) -> None:
         "",
         *hard.table(figures.get("hard", {})),
     ]
-    before, _, rest = PAGE.read_text().partition(BEGIN)
-    after = rest.partition(END)[2]
-    PAGE.write_text(f"{before}{BEGIN}\n" + "\n".join(lines) + f"\n{END}{after}")
+    SECTION.write("\n".join(lines))
 
 
 def draw(figures: Figures) -> Figure:

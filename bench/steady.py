@@ -21,6 +21,7 @@ from statistics import median
 from isal import igzip
 
 from bench.ours import declared
+from bench.section import Section
 from bench.workloads import EVENTS, SHOP, Lines, events, shop
 from blizzard.config import load
 from blizzard.model.settings import PipelineSettings, Sizing
@@ -29,9 +30,8 @@ from lakebed.units import mebibytes
 from tests.support.builders import Bench
 from tests.support.runner import InProcessRunner
 
-PAGE = Path(__file__).parent.parent / "docs" / "performance.md"
 FIGURES = Path(__file__).parent / "steady.json"
-BEGIN, END = "<!-- steady: begin -->", "<!-- steady: end -->"
+SECTION = Section("performance.md", "steady")
 SHRUNK = 32
 FILE_SIZE = mebibytes(128) // SHRUNK
 POLL = 10.0
@@ -171,9 +171,7 @@ def table(figures: Mapping[str, Figures]) -> Iterator[str]:
 def write(figures: Mapping[str, Figures]) -> None:
     """Put the table into the page, and the figures beside the others."""
     FIGURES.write_text(json.dumps(figures, indent=1) + "\n")
-    before, _, rest = PAGE.read_text().partition(BEGIN)
-    after = rest.partition(END)[2]
-    PAGE.write_text(f"{before}{BEGIN}\n" + "\n".join(table(figures)) + f"\n{END}{after}")
+    SECTION.write("\n".join(table(figures)))
 
 
 def main() -> None:

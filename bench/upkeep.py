@@ -9,23 +9,21 @@ runs in a process of its own. Run it from the root of the checkout:
 `--write` puts the table into docs/performance.md.
 """
 
-import argparse
 import json
 import math
 import os
 import resource
-import subprocess
-import sys
-import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from deltalake import DeltaTable
 
 from bench.adoption import FOLDERS, make
+from bench.by_size import Alone, BySize, Figures
+from bench.section import Section
 from lakebed.layout import log_version
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
@@ -34,8 +32,6 @@ from penguin.model.settings import TableSettings
 from penguin.upkeep.fsck import check
 from penguin.upkeep.order import VacuumOrder
 
-PAGE = Path(__file__).parent.parent / "docs" / "performance.md"
-BEGIN, END = "<!-- upkeep: begin -->", "<!-- upkeep: end -->"
 SIZES = (10_000, 100_000, 1_000_000)
 REMOVED = 100
 """Of so many files one was removed."""
@@ -44,8 +40,6 @@ PAGE_SIZE = 1_000
 """Names in one answer of a bucket that is listed."""
 READS = ("get", "fetch", "head", "get_range", "part")
 WRITES = ("create", "replace", "delete")
-
-Figures = dict[str, Any]
 
 
 def make_table(folder: Path, files: int) -> Path:
@@ -170,42 +164,20 @@ def _cpu() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def _alone(what: str, folder: Path) -> Figures:
-    command = [sys.executable, "-m", "bench.upkeep", "--alone", what, str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    found: Figures = json.loads(done.stdout)
-    return found
-
-
-def main() -> None:
-    """Measure, and print or write the figures."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--most", type=int, default=SIZES[-1])
-    parser.add_argument("--write", action="store_true")
-    parser.add_argument("--alone", nargs=2)
-    given = parser.parse_args()
-    if given.alone:
-        what, folder = given.alone
-        print(json.dumps(measure(what, Path(folder))))
-        return
-    measured = []
-    for files in SIZES:
-        if files > given.most:
-            break
-        with tempfile.TemporaryDirectory() as place:
-            table = make_table(Path(place), files)
-            for what, looks in (("fsck", 1), ("vacuum", 1), ("vacuum --yes", 2)):
-                pages = looks * (math.ceil(files / PAGE_SIZE) + 1)
-                measured.append(_alone(what, table) | {"files": files, "pages": pages})
-                print(json.dumps(measured[-1]), file=sys.stderr)
-    text = "\n".join(lines(measured))
-    print(text)
-    if given.write:
-        page = PAGE.read_text()
-        before, _, rest = page.partition(BEGIN)
-        _, _, after = rest.partition(END)
-        PAGE.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")
+def rows(place: Path, files: int, alone: Alone) -> Iterator[Figures]:
+    """Yield what each costs on a table of so many files."""
+    table = make_table(place, files)
+    for what, looks in (("fsck", 1), ("vacuum", 1), ("vacuum --yes", 2)):
+        pages = looks * (math.ceil(files / PAGE_SIZE) + 1)
+        yield alone(what, table) | {"files": files, "pages": pages}
 
 
 if __name__ == "__main__":
-    main()
+    BySize(
+        module="bench.upkeep",
+        section=Section("performance.md", "upkeep"),
+        sizes=SIZES,
+        measure=measure,
+        rows=rows,
+        lines=lines,
+    ).main()

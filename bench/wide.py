@@ -19,6 +19,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from bench.section import Section
 from blizzard.execute.spark.runner import SparkRunner
 from blizzard.model.settings import SparkSettings
 from lakebed.columns.schema import Field, Schema
@@ -27,9 +28,8 @@ from tests.support.builders import pipeline_settings
 from tests.support.cluster import ARCHIVE, Cluster, running_cluster
 from tests.support.pipelines import pipeline_of
 
-PAGE = Path(__file__).parent.parent / "docs/performance.md"
 FIGURES = Path(__file__).with_suffix(".json")
-BEGIN, END = "<!-- wide: begin -->", "<!-- wide: end -->"
+SECTION = Section("performance.md", "wide")
 FILE_BYTES = 16 * 1024 * 1024
 """The planner makes six units of them all, with one core and with two: the work is the same."""
 WANTED = 1.5
@@ -168,9 +168,7 @@ def main() -> None:
             "cores": os.cpu_count(),
         }
         FIGURES.write_text(json.dumps({"where": where, **found}, indent=1) + "\n")
-        text = PAGE.read_text()
-        head, rest = text.split(BEGIN)
-        PAGE.write_text(f"{head}{BEGIN}\n{table_of(found)}\n{END}{rest.split(END)[1]}")
+        SECTION.write(table_of(found))
 
 
 if __name__ == "__main__":

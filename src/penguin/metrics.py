@@ -34,6 +34,10 @@ def _gauge(name: str, text: str, *more: str, series: tuple[tuple[str, ...], ...]
     return Spec(name=name, kind=Kind.GAUGE, help=text, labels=TABLE + more, series=series)
 
 
+def _seconds(name: str, text: str, *, buckets: tuple[float, ...]) -> Spec:
+    return Spec(name=name, kind=Kind.HISTOGRAM, help=text, labels=TABLE, buckets=buckets)
+
+
 METRICS = (
     Spec(
         name="penguin_build_info",
@@ -50,25 +54,19 @@ METRICS = (
     _gauge("penguin_disk_free_bytes", "Free space where a local table lies.", series=()),
     _gauge("penguin_disk_size_bytes", "Size of the disk where a local table lies.", series=()),
     _counter("penguin_commits_total", "Delta commits made."),
-    Spec(
-        name="penguin_commit_duration_seconds",
-        kind=Kind.HISTOGRAM,
-        help="Time a Delta commit took, including failed attempts.",
-        labels=TABLE,
+    _seconds(
+        "penguin_commit_duration_seconds",
+        "Time a Delta commit took, including failed attempts.",
         buckets=QUICK,
     ),
-    Spec(
-        name="penguin_commit_delay_seconds",
-        kind=Kind.HISTOGRAM,
-        help="Time from a journal entry to the Delta commit that has it.",
-        labels=TABLE,
+    _seconds(
+        "penguin_commit_delay_seconds",
+        "Time from a journal entry to the Delta commit that has it.",
         buckets=DELAY,
     ),
-    Spec(
-        name="penguin_visible_delay_seconds",
-        kind=Kind.HISTOGRAM,
-        help="Time from the arrival of a source file to the Delta commit that has its rows.",
-        labels=TABLE,
+    _seconds(
+        "penguin_visible_delay_seconds",
+        "Time from the arrival of a source file to the Delta commit that has its rows.",
         buckets=DELAY,
     ),
     _counter("penguin_entries_committed_total", "Journal entries committed."),

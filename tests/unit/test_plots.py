@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 from bench import growth, plots
+from bench.section import DOCS
 
 PANEL = plots.Panel(title="growing", lines={"seconds": [(1, 2.0), (10, 20.0)]})
 
@@ -39,9 +40,9 @@ def test_other_figures_have_another_mark() -> None:
 def test_the_growth_page_shows_the_figures_that_are_kept() -> None:
     found = json.loads(growth.FIGURES.read_text())["figures"]
     again = "run python -m bench.growth --draw"
-    assert growth.table_of(found) in growth.PAGE.read_text(), again
+    assert growth.SECTION.read() == growth.table_of(found), again
     assert plots.mark_of(growth.panels_of(found)) in growth.PLOT.read_text(), again
-    assert f"images/{growth.PLOT.name}" in growth.PAGE.read_text()
+    assert f"images/{growth.PLOT.name}" in (DOCS / growth.SECTION.page).read_text()
 
 
 def test_every_measure_has_a_panel_with_all_its_sizes() -> None:

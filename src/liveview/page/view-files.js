@@ -166,15 +166,7 @@ export function journeyView(ctx) {
     h(
       "header.lead",
       { key: "lead" },
-      h(
-        "nav.crumbs",
-        { "aria-label": "Breadcrumbs" },
-        h("a", { href: routes.overview() }, "Overview"),
-        h("span", { "aria-hidden": "true" }, "/"),
-        w.pipelineLink(name),
-        h("span", { "aria-hidden": "true" }, "/"),
-        h("a", { href: routes.files({ pipeline: name }) }, "Files"),
-      ),
+      w.crumbs(w.pipelineLink(name), h("a", { href: routes.files({ pipeline: name }) }, "Files")),
       h("h1.file-name", null, w.name(path)),
     ),
     !journey

@@ -24,12 +24,7 @@ export function view(ctx) {
   const detail = entry.data;
   return [
     lead(summary),
-    summary.problems.length > 0 &&
-      h(
-        "ul.problems.standing",
-        { key: "problems", "aria-label": "Problems" },
-        summary.problems.map((item) => w.problem(item, ctx.now)),
-      ),
+    w.problems(summary.problems, ctx.now),
     w.verdictLine(summary.yesterday),
     figures(summary, ctx),
     summary.current_batch && currentBatch(summary.current_batch, ctx),
@@ -55,40 +50,23 @@ function stampOf(summary) {
 }
 
 function lead(summary) {
-  return h(
-    "header.lead",
-    { key: "lead" },
+  return w.lead(
+    "Pipeline",
+    summary,
+    h("a.button", { href: routes.files({ pipeline: summary.name }) }, "Find a file"),
     h(
-      "nav.crumbs",
-      { "aria-label": "Breadcrumbs" },
-      h("a", { href: routes.overview() }, "Overview"),
-      h("span", { "aria-hidden": "true" }, "/"),
-      "Pipeline",
-    ),
-    h(
-      "div.title-row",
+      "div",
       null,
-      h("h1", null, w.name(summary.name)),
-      w.stateBadge(summary.state, logic.healthOf(summary)),
-      h("a.button", { href: routes.files({ pipeline: summary.name }) }, "Find a file"),
+      h("dt", null, summary.sources.length === 1 ? "Source" : "Sources"),
+      summary.sources.map((source) => h("dd", null, w.path(source))),
     ),
     h(
-      "dl.where",
+      "div",
       null,
-      h(
-        "div",
-        null,
-        h("dt", null, summary.sources.length === 1 ? "Source" : "Sources"),
-        summary.sources.map((source) => h("dd", null, w.path(source))),
-      ),
-      h(
-        "div",
-        null,
-        h("dt", null, "Table"),
-        h("dd", null, summary.table ? w.tableLink(summary.table) : w.path(summary.table_uri)),
-      ),
-      h("div", null, h("dt", null, "Hand-off"), h("dd", null, h("bdi", null, summary.hand_off))),
+      h("dt", null, "Table"),
+      h("dd", null, summary.table ? w.tableLink(summary.table) : w.path(summary.table_uri)),
     ),
+    h("div", null, h("dt", null, "Hand-off"), h("dd", null, h("bdi", null, summary.hand_off))),
   );
 }
 

@@ -2,7 +2,6 @@
 
 import { h } from "./dom.js";
 import * as format from "./format.js";
-import * as logic from "./logic.js";
 import * as routes from "./routes.js";
 import { columns } from "./view-pipeline.js";
 import * as w from "./widgets.js";
@@ -20,12 +19,7 @@ export function view(ctx) {
   const detail = entry.data;
   return [
     lead(summary),
-    summary.problems.length > 0 &&
-      h(
-        "ul.problems.standing",
-        { key: "problems", "aria-label": "Problems" },
-        summary.problems.map((item) => w.problem(item, ctx.now)),
-      ),
+    w.problems(summary.problems, ctx.now),
     figures(summary, ctx),
     detail?.note && h("p.caption", { key: "note" }, w.words(format.sentence(detail.note))),
     !detail && w.pending(entry, "The table"),
@@ -43,34 +37,18 @@ export function view(ctx) {
 }
 
 function lead(summary) {
-  return h(
-    "header.lead",
-    { key: "lead" },
-    h(
-      "nav.crumbs",
-      { "aria-label": "Breadcrumbs" },
-      h("a", { href: routes.overview() }, "Overview"),
-      h("span", { "aria-hidden": "true" }, "/"),
-      "Table",
-    ),
-    h(
-      "div.title-row",
-      null,
-      h("h1", null, w.name(summary.name)),
-      w.stateBadge(summary.state, logic.healthOf(summary)),
-    ),
-    h(
-      "dl.where",
-      null,
-      h("div", null, h("dt", null, "Place"), h("dd", null, w.path(summary.uri))),
-      summary.pipelines.length > 0 &&
-        h(
-          "div",
-          null,
-          h("dt", null, summary.pipelines.length === 1 ? "Pipeline" : "Pipelines"),
-          summary.pipelines.map((name) => h("dd", null, w.pipelineLink(name))),
-        ),
-    ),
+  return w.lead(
+    "Table",
+    summary,
+    null,
+    h("div", null, h("dt", null, "Place"), h("dd", null, w.path(summary.uri))),
+    summary.pipelines.length > 0 &&
+      h(
+        "div",
+        null,
+        h("dt", null, summary.pipelines.length === 1 ? "Pipeline" : "Pipelines"),
+        summary.pipelines.map((name) => h("dd", null, w.pipelineLink(name))),
+      ),
   );
 }
 

@@ -2,7 +2,7 @@
 
 import { h } from "./dom.js";
 import * as format from "./format.js";
-import { pathParts } from "./logic.js";
+import { healthOf, pathParts } from "./logic.js";
 import * as routes from "./routes.js";
 
 const STATE_WORDS = {
@@ -180,6 +180,46 @@ export function problem(item, now, subject) {
         item.since && [" · since ", clock(item.since, now), " (", ago(item.since, now), ")"],
       ),
     ),
+  );
+}
+
+/** What is wrong with one pipeline or table; nothing where all is well. */
+export function problems(items, now) {
+  return (
+    items.length > 0 &&
+    h(
+      "ul.problems.standing",
+      { key: "problems", "aria-label": "Problems" },
+      items.map((item) => problem(item, now)),
+    )
+  );
+}
+
+/** The way from the overview to what is shown. */
+export function crumbs(...steps) {
+  const between = () => h("span", { "aria-hidden": "true" }, "/");
+  return h(
+    "nav.crumbs",
+    { "aria-label": "Breadcrumbs" },
+    h("a", { href: routes.overview() }, "Overview"),
+    steps.flatMap((step) => [between(), step]),
+  );
+}
+
+/** The head of a view of one pipeline or table: its name and state, and where it is. */
+export function lead(what, summary, action, ...where) {
+  return h(
+    "header.lead",
+    { key: "lead" },
+    crumbs(what),
+    h(
+      "div.title-row",
+      null,
+      h("h1", null, name(summary.name)),
+      stateBadge(summary.state, healthOf(summary)),
+      action,
+    ),
+    h("dl.where", null, where),
   );
 }
 

@@ -1,6 +1,6 @@
 """Rows under the names and ids that a table with column mapping has in files, and back. Pure."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
 import pyarrow as pa
@@ -10,6 +10,9 @@ from lakebed.columns.field_ids import FIELD_ID, field_id
 from lakebed.columns.field_path import FieldPath, format_path
 from lakebed.columns.schema import ELEMENT, KEY, VALUE
 from lakebed.errors import LakeError, Whose
+
+Renamed = Callable[["pa.Field[Any]", FieldPath], "pa.Field[Any]"]
+"""Returns a field under another name, from where it is."""
 
 
 class ColumnsUnknown(LakeError):
@@ -30,19 +33,20 @@ def physical_schema(schema: pa.Schema, columns: ColumnMapping) -> pa.Schema:
 def _physical(field: "pa.Field[Any]", path: FieldPath, columns: ColumnMapping) -> "pa.Field[Any]":
     found = columns.get(path) or InFiles(field.name, field_id(path))
     ids = {FIELD_ID: str(found.id).encode()}
-    return pa.field(
-        found.name, _physical_type(field.type, path, columns), field.nullable, metadata=ids
-    )
+    kind = _retyped(field.type, path, lambda one, below: _physical(one, below, columns))
+    return pa.field(found.name, kind, field.nullable, metadata=ids)
 
 
-def _physical_type(kind: Any, path: FieldPath, columns: ColumnMapping) -> pa.DataType:  # noqa: ANN401 - pyarrow's stubs know one type at a time
+def _retyped(kind: Any, path: FieldPath, renamed: Renamed) -> pa.DataType:  # noqa: ANN401 - pyarrow's stubs know one type at a time
+    """Return a type whose fields are renamed, at every depth."""
+
     def inner(field: "pa.Field[Any]", step: str) -> "pa.Field[Any]":
         # Elements, keys and values have neither names nor ids of their own.
-        return field.with_type(_physical_type(field.type, (*path, step), columns))
+        return field.with_type(_retyped(field.type, (*path, step), renamed))
 
     if pa.types.is_struct(kind):
         fields = [kind.field(place) for place in range(kind.num_fields)]
-        return pa.struct([_physical(one, (*path, one.name), columns) for one in fields])
+        return pa.struct([renamed(one, (*path, one.name)) for one in fields])
     if pa.types.is_map(kind):
         key: Any = inner(kind.key_field, KEY)
         item: Any = inner(kind.item_field, VALUE)
@@ -105,23 +109,8 @@ def _logical(
             "with the engine that dropped it",
             column=format_path(path),
         )
-    return pa.field(names[path], _logical_type(field.type, path, names), field.nullable)
-
-
-def _logical_type(kind: Any, path: FieldPath, names: Mapping[FieldPath, str]) -> pa.DataType:  # noqa: ANN401 - as above
-    def inner(field: "pa.Field[Any]", step: str) -> "pa.Field[Any]":
-        return field.with_type(_logical_type(field.type, (*path, step), names))
-
-    if pa.types.is_struct(kind):
-        fields = [kind.field(place) for place in range(kind.num_fields)]
-        return pa.struct([_logical(one, (*path, one.name), names) for one in fields])
-    if pa.types.is_map(kind):
-        key: Any = inner(kind.key_field, KEY)
-        item: Any = inner(kind.item_field, VALUE)
-        return cast("pa.DataType", pa.map_(key, item))
-    if pa.types.is_list(kind):
-        return pa.list_(inner(kind.value_field, ELEMENT))
-    return cast("pa.DataType", kind)
+    kind = _retyped(field.type, path, lambda one, below: _logical(one, below, names))
+    return pa.field(names[path], kind, field.nullable)
 
 
 def as_people_see(table: pa.Table, columns: ColumnMapping) -> pa.Table:
