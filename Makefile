@@ -16,8 +16,8 @@ MKDOCS := .tools/docs/.ready
 ARCHIVE := dist/blizzard-env.tar.gz
 
 .PHONY: help setup java demo check test test-quick test-spark test-stores test-ops browser live-images archive wheel \
-  test-wheel test-helm test-spark-versions test-cluster interop bench bench-all bench-growth bench-wide bench-commits \
-  bench-cold bench-adopt bench-live bench-upkeep completion features config-schema openapi dashboards commands-page \
+  test-wheel test-helm helm-renderings test-spark-versions test-cluster interop bench bench-all bench-growth \
+  bench-wide bench-commits bench-cold bench-adopt bench-live bench-open-page bench-upkeep completion features config-schema openapi dashboards commands-page \
   tutorial docs docs-serve scaling format lock audit-deps sbom clean
 
 help: ## list the targets
@@ -49,7 +49,7 @@ check: setup ## ruff (with its security rules), mypy --strict, import-linter
 test: test-quick test-spark ## the whole test suite
 
 test-quick: setup ## the tests that need no Spark, on all cores
-	$(BIN)/pytest -q -m "not spark and not interop and not stores and not browser and not ops" -n $(WORKERS) --dist loadfile
+	$(BIN)/pytest -q -m "not spark and not interop and not stores and not browser and not ops and not helm" -n $(WORKERS) --dist loadfile
 
 test-spark: setup java ## the tests on a real local Spark
 	$(BIN)/blizzard warm
@@ -100,13 +100,17 @@ test-wheel: wheel java ## install the wheel into empty environments, and use it 
 test-spark-versions: setup java ## the end-to-end tests on every version of Spark that is allowed; downloads them
 	@scripts/try-spark-versions $(UV) $(BIN)/python $(VERSIONS)
 
-# helm comes as source from Go's proxy: some minutes and 200 MB, once.
+# helm comes as source from Go's proxy: some minutes and 200 MB, once, so it
+# is no part of .ci/run. What helm renders is kept in tests/data/helm, which `make test` checks against the chart.
 .tools/bin/helm: | $(READY)
 	GOBIN=$(abspath .tools/bin) go install helm.sh/helm/v3/cmd/helm@v3.22.0
 
-test-helm: setup .tools/bin/helm ## lint and render the Helm chart; fetches helm, needs Go
+test-helm: setup .tools/bin/helm ## lint the Helm chart, render it and compare with what is kept; fetches helm, needs Go
 	.tools/bin/helm lint --strict deploy/helm
-	PATH=$(abspath .tools/bin):$$PATH $(BIN)/pytest -q tests/unit/test_helm.py
+	$(BIN)/pytest -q -m helm tests/unit/test_helm.py
+
+helm-renderings: setup .tools/bin/helm ## render the Helm chart anew into tests/data/helm, after a change of it
+	$(BIN)/python -m tests.support.charts
 
 test-cluster: setup java archive ## the tests on a standalone cluster: a master and two workers
 	$(BIN)/blizzard warm
@@ -147,6 +151,10 @@ bench-adopt: setup ## measure the adoption of folders of up to a million files; 
 
 bench-live: setup ## measure what the live page costs; writes docs/live.md
 	$(BIN)/python -m bench.live --write
+
+bench-open-page: setup java ## measure what the live page costs a real run; writes docs/live.md
+	$(BIN)/blizzard warm
+	$(BIN)/python -m bench.open_page --write
 
 bench-upkeep: setup ## measure fsck and vacuum of tables of up to a million files; writes docs/performance.md
 	$(BIN)/python -m bench.upkeep --most 1000000 --write

@@ -31,6 +31,13 @@ def minimal(**changes: Any) -> dict[str, Any]:
     return document
 
 
+def noticed(queue: Any, path: str, **more: Any) -> dict[str, Any]:
+    """Build a document whose source has a queue, with options of its `own`."""
+    own = more.pop("own", {})
+    notifications = {"queue": queue, **({"storage_options": own} if own else {})}
+    return minimal(source__path=path, source__notifications=notifications, **more)
+
+
 def changed(key: str, value: Any) -> dict[str, Any]:
     """Change one key of the smallest document."""
     document = minimal()

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 from liveview.model import (
     BadLineGroup,
@@ -64,24 +65,20 @@ def batches(clock: Clock, first: int = 4_812, count: int = 20) -> list[Batch]:
     return made
 
 
+def column(name: str, kind: str, *, since: int = 0) -> Column:
+    return Column(name=name, type=kind, nullable=True, since_version=since, partition=False)
+
+
 def columns(count: int = 8) -> list[Column]:
     known = [
-        Column(name="order_id", type="long", nullable=False, since_version=0, partition=False),
-        Column(name="customer", type="string", nullable=True, since_version=0, partition=False),
-        Column(
-            name="amount", type="decimal(18,2)", nullable=True, since_version=0, partition=False
-        ),
-        Column(
-            name="items",
-            type="array<struct<sku: string, quantity: int, price: decimal(18,2)>>",
-            nullable=True,
-            since_version=0,
-            partition=False,
-        ),
-        Column(name="placed_at", type="timestamp", nullable=True, since_version=0, partition=False),
-        Column(name="channel", type="string", nullable=True, since_version=1_204, partition=False),
-        Column(name="voucher", type="string", nullable=True, since_version=3_911, partition=False),
-        Column(name="day", type="date", nullable=True, since_version=0, partition=True),
+        replace(column("order_id", "long"), nullable=False),
+        column("customer", "string"),
+        column("amount", "decimal(18,2)"),
+        column("items", "array<struct<sku: string, quantity: int, price: decimal(18,2)>>"),
+        column("placed_at", "timestamp"),
+        column("channel", "string", since=1_204),
+        column("voucher", "string", since=3_911),
+        replace(column("day", "date"), partition=True),
     ]
     more = [replace(known[1], name=f"field_{at:03}") for at in range(count - len(known))]
     return [*known[:count], *more]
@@ -210,6 +207,10 @@ def files(clock: Clock, name: str, search: str, count: int = 12) -> list[FileRow
     ]
 
 
+def step(state: Any, what: str, detail: str | None, at: str | None) -> Step:
+    return Step(at=at, what=what, detail=detail, state=state)
+
+
 def journey(clock: Clock, path: str) -> Journey:
     if "failed" in path or "00017" in path:
         return Journey(
@@ -219,20 +220,10 @@ def journey(clock: Clock, path: str) -> Journey:
             state="failed",
             way_out="Upload it again under the same name, then run `blizzard redo`.",
             steps=[
-                Step(
-                    at=clock.ago(hours=3),
-                    what="Landed in the source",
-                    detail="112.8 MiB",
-                    state="done",
-                ),
-                Step(
-                    at=clock.ago(hours=2),
-                    what="Read",
-                    detail="corrupt_gzip, 3 attempts",
-                    state="bad",
-                ),
-                Step(at=None, what="Written to Parquet", detail=None, state="next"),
-                Step(at=None, what="Committed to the table", detail=None, state="next"),
+                step("done", "Landed in the source", "112.8 MiB", clock.ago(hours=3)),
+                step("bad", "Read", "corrupt_gzip, 3 attempts", clock.ago(hours=2)),
+                step("next", "Written to Parquet", None, None),
+                step("next", "Committed to the table", None, None),
             ],
             rows=None,
             bad_lines=None,
@@ -244,29 +235,14 @@ def journey(clock: Clock, path: str) -> Journey:
         state="in_table",
         way_out=None,
         steps=[
-            Step(
-                at=clock.ago(minutes=4),
-                what="Landed in the source",
-                detail="112.8 MiB, gzip",
-                state="done",
-            ),
-            Step(
-                at=clock.ago(minutes=3),
-                what="Read in batch 4812",
-                detail="unit u0022, 9.4 s",
-                state="done",
-            ),
-            Step(
-                at=clock.ago(minutes=2.8),
-                what="Journaled",
-                detail="entry 4812, 2 data files",
-                state="done",
-            ),
-            Step(
-                at=clock.ago(minutes=2.7),
-                what="Committed to the table",
-                detail="version 4806, 41 s after it landed",
-                state="done",
+            step("done", "Landed in the source", "112.8 MiB, gzip", clock.ago(minutes=4)),
+            step("done", "Read in batch 4812", "unit u0022, 9.4 s", clock.ago(minutes=3)),
+            step("done", "Journaled", "entry 4812, 2 data files", clock.ago(minutes=2.8)),
+            step(
+                "done",
+                "Committed to the table",
+                "version 4806, 41 s after it landed",
+                clock.ago(minutes=2.7),
             ),
         ],
         rows=431_204,

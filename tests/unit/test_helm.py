@@ -1,9 +1,6 @@
 """The Helm chart starts the programs as they are, without rights, and lets them end in order."""
 
 import re
-import shutil
-import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +10,8 @@ import yaml
 import blizzard
 import blizzard.config.load
 import penguin.config.load
+from tests.support.charts import CHART, SETTINGS, digest, documents, kept, rendered
 from tests.unit.test_deploy import takes
-
-CHART = Path(__file__).parents[2] / "deploy" / "helm"
-KUBERNETES = "1.33.0"
 
 
 def values() -> dict[str, Any]:
@@ -24,18 +19,16 @@ def values() -> dict[str, Any]:
     return found
 
 
-def rendered(*settings: str) -> Iterator[dict[str, Any]]:
-    helm = shutil.which("helm")
-    if helm is None:
-        pytest.skip("only where there is helm")
-    words = [word for each in settings for word in ("--set", each)]
-    done = subprocess.run(
-        [helm, "template", "lake", str(CHART), "--kube-version", KUBERNETES, *words],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return (document for document in yaml.safe_load_all(done.stdout) if document)
+@pytest.mark.parametrize("name", SETTINGS)
+def test_the_renderings_that_are_kept_are_of_this_chart(name: str):
+    """Where this fails, the chart was changed: render it anew with `make helm-renderings`."""
+    assert kept(name).splitlines()[0] == f"# chart {digest()}"
+
+
+@pytest.mark.helm
+@pytest.mark.parametrize("name", SETTINGS)
+def test_helm_renders_what_is_kept(name: str):
+    assert rendered(name) == kept(name)
 
 
 def test_the_configuration_of_the_values_is_one_that_both_programs_take(tmp_path: Path):
@@ -71,7 +64,7 @@ def test_the_driver_of_the_operator_is_python_that_calls_what_there_is():
 
 
 def test_a_chart_as_it_is_rendered_has_both_programs_without_rights():
-    deployments = [one for one in rendered() if one["kind"] == "Deployment"]
+    deployments = [one for one in documents("local") if one["kind"] == "Deployment"]
     assert len(deployments) == 2
     for one in deployments:
         pod = one["spec"]["template"]["spec"]
@@ -87,7 +80,7 @@ def test_a_chart_as_it_is_rendered_has_both_programs_without_rights():
 
 
 def test_with_the_operator_blizzard_is_a_spark_application():
-    found = list(rendered("blizzard.mode=sparkApplication", "data.existingClaim=disk"))
+    found = documents("spark-application")
     kinds = sorted(one["kind"] for one in found)
     assert kinds == [
         "ConfigMap",

@@ -12,13 +12,12 @@ from typing import Any
 
 from blizzard.config.columns import columns_from, schema_of
 from blizzard.execute.runner import Rewriter
-from blizzard.journal.checks import refuse_closed, refuse_half_begun
-from blizzard.journal.state import read_history
 from blizzard.maintain.replacing import (
     Overtaken,
     TableLog,
     append_replacement,
     entries_of_table,
+    journal_and_table,
     refuse_collected_since,
     refuse_contested,
     refuse_renamed,
@@ -48,8 +47,7 @@ from lakebed.config.schema import DeclaredSchema
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
 from lakebed.documents.replacement import Replacement
-from lakebed.errors import LakeError, ObjectMissing, Whose
-from lakebed.journal import JournalReader
+from lakebed.errors import LakeError, Whose
 from lakebed.storage.store import Reader, Store
 from lakebed.types import RESCUED, UnknownFields
 
@@ -102,14 +100,8 @@ class Promoted:
 def look(store: Reader, settings: PipelineSettings, wanted: Wanted, log: TableLog) -> Found:
     """Find the data files of the table that may hold values of a field in `_rescued`."""
     pipeline = settings.name
-    history = read_history(store, pipeline)
-    tail = JournalReader(store, pipeline).entries(history.sequence - 1)
-    last = next(tail, None) if history.sequence >= 0 else None
-    table = log.now()
-    if last is None or table is None:
-        raise ObjectMissing("there is no table yet: nothing was committed", path=store.uri)
-    refuse_closed(store, pipeline, heir=history.heir)
-    refuse_half_begun(store, pipeline, sequence=history.sequence, awaits=history.awaits)
+    standing = journal_and_table(store, pipeline, log)
+    history, last, table = standing.history, standing.last, standing.table
     known = with_found(settings.schema, history.columns)
     target = target_of(settings, known, columns_from(table.schema), wanted)
     if find_target(known, wanted.field) is None:

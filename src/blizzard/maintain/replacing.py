@@ -165,7 +165,14 @@ def drop(store: Store, paths: Iterable[str]) -> None:
 
 def standing_of(store: Reader, settings: PipelineSettings, log: TableLog) -> Standing:
     """Return where things stand; raise while no file may be replaced."""
-    pipeline = settings.name
+    found = journal_and_table(store, settings.name, log)
+    committed = log.committed(settings.name, found.last.journal) or 0
+    refuse_waiting(store, settings, committed)
+    return found
+
+
+def journal_and_table(store: Reader, pipeline: str, log: TableLog) -> Standing:
+    """Return where both stand; raise where there is no table, or the journal takes no entry."""
     history = read_history(store, pipeline)
     tail = JournalReader(store, pipeline).entries(history.sequence - 1)
     last = next(tail, None) if history.sequence >= 0 else None
@@ -174,7 +181,6 @@ def standing_of(store: Reader, settings: PipelineSettings, log: TableLog) -> Sta
         raise ObjectMissing("there is no table yet: nothing was committed", path=store.uri)
     refuse_closed(store, pipeline, heir=history.heir)
     refuse_half_begun(store, pipeline, sequence=history.sequence, awaits=history.awaits)
-    refuse_waiting(store, settings, log.committed(pipeline, last.journal) or 0)
     return Standing(last=last, history=history, table=table)
 
 

@@ -13,10 +13,9 @@ from functools import cache
 
 from blizzard.execute.runner import Rewriter
 from blizzard.handoff.held_rows import GONE, HELD
-from blizzard.journal.checks import refuse_closed, refuse_half_begun
 from blizzard.journal.quarantine import WaitingFile, may_have
 from blizzard.journal.shared_sources import uris_of
-from blizzard.journal.state import History, read_history
+from blizzard.journal.state import History
 from blizzard.maintain.bad_lines import without_meant
 from blizzard.maintain.new_content.content import Content
 from blizzard.maintain.replacing import (
@@ -26,6 +25,7 @@ from blizzard.maintain.replacing import (
     TableNow,
     append_replacement,
     entries_of_table,
+    journal_and_table,
     refuse_collected_since,
     refuse_contested,
     refuse_waiting,
@@ -44,8 +44,7 @@ from lakebed.clock import Clock
 from lakebed.documents.entry import Entry
 from lakebed.documents.replacement import Replacement
 from lakebed.documents.source_record import SourceRecord
-from lakebed.errors import JournalConflict, LakeError, ObjectMissing, Whose
-from lakebed.journal import JournalReader
+from lakebed.errors import JournalConflict, LakeError, Whose
 from lakebed.layout import file_name
 from lakebed.storage.store import Reader, Store
 
@@ -108,14 +107,8 @@ def look(
 ) -> Found:
     """Find the rows of source files in the table; raise where they cannot be taken out of it."""
     pipeline = settings.name
-    history = read_history(store, pipeline)
-    tail = JournalReader(store, pipeline).entries(history.sequence - 1)
-    last = next(tail, None) if history.sequence >= 0 else None
-    table = log.now()
-    if last is None or table is None:
-        raise ObjectMissing("there is no table yet: nothing was committed", path=store.uri)
-    refuse_closed(store, pipeline, heir=history.heir)
-    refuse_half_begun(store, pipeline, sequence=history.sequence, awaits=history.awaits)
+    standing = journal_and_table(store, pipeline, log)
+    history, last, table = standing.history, standing.last, standing.table
     sources = _named(store, settings, history, names)
     meant = Meant(
         journal=last.journal,

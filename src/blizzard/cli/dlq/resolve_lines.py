@@ -8,13 +8,12 @@ import typer
 
 from blizzard.cli.dlq.bad_lines import word_for
 from blizzard.cli.output import One, load, tables_of, the_one
+from blizzard.cli.rows.rewriting import rewriter
 from blizzard.cli.surroundings import Surroundings
-from blizzard.events import SparkStarting
 from blizzard.log_questions import asks_columns
 from blizzard.maintain.bad_lines import Done, discard, look, meant_lines, replay
 from blizzard.model.locations import sink_location
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
-from blizzard.service import SPARK_SAID
 from lakebed.arguments import (
     DONE,
     FAILED,
@@ -140,31 +139,19 @@ def _replay(
     store = _store(settings)
     if store is None:
         return Done()
-    emit = log_events(LogLevel.INFO, LogFormat.TEXT)
-    runner = around.make_runner(
-        loaded.spark,
-        starting=lambda: emit(SparkStarting(master=loaded.spark.master)),
-        stop_requested=lambda: around.stop.requested,
-        heard=lambda _report: None,
-        unreached=lambda _host, _port: None,
-        said=lambda line, severity: emit(SPARK_SAID[severity](line=line)),
-    )
-    try:
-        columns = asks_columns(settings)
+    with rewriter(loaded, around) as runner:
         return replay(
             store,
             settings,
             names,
-            columns,
+            asks_columns(settings),
             runner,
             clock=around.clock,
-            emit=emit,
+            emit=log_events(LogLevel.INFO, LogFormat.TEXT),
             mapping_of_table=inline.column_mapping(
                 settings.sink.table_uri, settings.sink.storage_options
             ),
         )
-    finally:
-        runner.stop()
 
 
 def _commit(

@@ -1,15 +1,13 @@
 """Storage queues of Azure in YAML: what they become, and what is refused, in words."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from blizzard.model.settings import QueueService
-from tests.support.blizzard_config import faults_of, minimal, settings_of, source
+from tests.support.blizzard_config import faults_of, noticed, settings_of, source
 
 URL = "https://lake.queue.core.windows.net/new-files"
 EMULATOR = "http://127.0.0.1:10001/devstoreaccount1/new-files"
@@ -17,9 +15,7 @@ PATH = "abfss://in@lake.dfs.core.windows.net/events"
 
 
 def document(queue: str = URL, path: str = PATH, **more: Any) -> dict[str, Any]:
-    own = more.pop("own", {})
-    notifications = {"queue": queue, **({"storage_options": own} if own else {})}
-    return minimal(source__path=path, source__notifications=notifications, **more)
+    return noticed(queue, path, **more)
 
 
 def queue_in(tmp_path: Path, given: dict[str, Any]) -> Any:
@@ -112,23 +108,3 @@ def test_what_cannot_work_is_refused_in_words(tmp_path: Path, changes: Any, faul
     (found,) = faults_of(tmp_path, document(**changes))
     assert found.startswith(f"source.notifications.{fault}")
     assert "canary" not in found
-
-
-def test_without_its_package_a_queue_is_refused_with_the_way_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setitem(sys.modules, "azure.storage.queue", None)
-    (found,) = faults_of(tmp_path, document())
-    assert found == (
-        "source.notifications: needs the package azure-storage-queue: "
-        "pip install 'blizzard-penguin[azure]'"
-    )
-
-
-def test_the_programs_run_without_that_package():
-    """It is imported when a queue is opened, and not before."""
-    code = (
-        "import sys; sys.modules['azure'] = None\n"
-        "import blizzard.cli.run.command, penguin.cli.app, penguin.pipeline"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)

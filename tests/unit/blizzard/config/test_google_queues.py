@@ -1,24 +1,20 @@
 """Subscriptions of Pub/Sub in YAML: what they become, and what is refused, in words."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from blizzard.model.settings import QueueService
-from tests.support.blizzard_config import faults_of, minimal, settings_of, source
+from tests.support.blizzard_config import faults_of, noticed, settings_of, source
 
 NAME = "projects/my-project/subscriptions/new-files"
 GOOGLE = "https://pubsub.googleapis.com"
 
 
 def document(queue: str = NAME, path: str = "gs://lake/in", **more: Any) -> dict[str, Any]:
-    own = more.pop("own", {})
-    notifications = {"queue": queue, **({"storage_options": own} if own else {})}
-    return minimal(source__path=path, source__notifications=notifications, **more)
+    return noticed(queue, path, **more)
 
 
 def queue_in(tmp_path: Path, given: dict[str, Any]) -> Any:
@@ -92,23 +88,3 @@ def test_two_pipelines_do_not_share_a_subscription_however_it_is_written(tmp_pat
     both = {"a": pipeline("a", NAME), "b": pipeline("b", f"{GOOGLE}/v1/{NAME}")}
     (found,) = faults_of(tmp_path, {"pipelines": both})
     assert found.startswith("pipelines.b.source.notifications.queue: is the queue of pipeline a")
-
-
-def test_without_its_package_a_queue_is_refused_with_the_way_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setitem(sys.modules, "google.pubsub_v1", None)
-    (found,) = faults_of(tmp_path, document())
-    assert found == (
-        "source.notifications: needs the package google-cloud-pubsub: "
-        "pip install 'blizzard-penguin[google]'"
-    )
-
-
-def test_the_programs_run_without_that_package():
-    """It is imported when a queue is opened, and not before."""
-    code = (
-        "import sys; sys.modules['google'] = sys.modules['grpc'] = None\n"
-        "import blizzard.cli.run.command, penguin.cli.app, penguin.pipeline"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)

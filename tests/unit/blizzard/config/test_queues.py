@@ -8,16 +8,14 @@ from typing import Any
 
 import pytest
 
-from tests.support.blizzard_config import faults_of, minimal, settings_of, source
+from tests.support.blizzard_config import faults_of, minimal, noticed, settings_of, source
 
 URL = "https://sqs.eu-west-1.amazonaws.com/123456789012/new-files"
 KEYS = {"AWS_ACCESS_KEY_ID": "canary-id", "AWS_SECRET_ACCESS_KEY": "canary-secret"}
 
 
 def document(queue: Any = URL, path: str = "s3://lake/in", **more: Any) -> dict[str, Any]:
-    own = more.pop("own", {})
-    notifications = {"queue": queue, **({"storage_options": own} if own else {})}
-    return minimal(source__path=path, source__notifications=notifications, **more)
+    return noticed(queue, path, **more)
 
 
 def test_without_the_key_there_is_no_queue(tmp_path: Path):
@@ -128,21 +126,43 @@ def test_two_sources_of_one_pipeline_may(tmp_path: Path):
     assert {each.notifications.url for each in settings.pipelines[0].sources} == {URL}
 
 
+@pytest.mark.parametrize(
+    ("queue", "path", "module", "package"),
+    [
+        (URL, "s3://lake/in", "botocore", "botocore: pip install 'blizzard-penguin[aws]'"),
+        (
+            "https://lake.queue.core.windows.net/new-files",
+            "abfss://in@lake.dfs.core.windows.net/events",
+            "azure.storage.queue",
+            "azure-storage-queue: pip install 'blizzard-penguin[azure]'",
+        ),
+        (
+            "projects/my-project/subscriptions/new-files",
+            "gs://lake/in",
+            "google.pubsub_v1",
+            "google-cloud-pubsub: pip install 'blizzard-penguin[google]'",
+        ),
+    ],
+)
 def test_without_its_package_a_queue_is_refused_with_the_way_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    queue: str,
+    path: str,
+    module: str,
+    package: str,
 ):
-    monkeypatch.setitem(sys.modules, "botocore", None)
-    (found,) = faults_of(tmp_path, document())
-    assert found == (
-        "source.notifications: needs the package botocore: pip install 'blizzard-penguin[aws]'"
-    )
+    monkeypatch.setitem(sys.modules, module, None)
+    (found,) = faults_of(tmp_path, noticed(queue, path))
+    assert found == f"source.notifications: needs the package {package}"
     assert source(settings_of(tmp_path, minimal())).notifications is None
 
 
-def test_the_programs_run_without_that_package():
-    """It is imported when a queue is opened, and not before."""
+def test_the_programs_run_without_these_packages():
+    """They are imported when a queue is opened, and not before."""
     code = (
-        "import sys; sys.modules['botocore'] = None\n"
+        "import sys\n"
+        "for name in ('botocore', 'azure', 'google', 'grpc'): sys.modules[name] = None\n"
         "import blizzard.cli.run.command, penguin.cli.app, penguin.pipeline"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
