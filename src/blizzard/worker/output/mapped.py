@@ -1,10 +1,11 @@
 """Rows under the names and ids that a table with column mapping has in files, and back. Pure."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 import pyarrow as pa
 
+from blizzard.worker.output.dropped import fields_of, without_dropped
 from lakebed.columns.column_mapping import ColumnMapping, InFiles, path_in_files
 from lakebed.columns.field_ids import FIELD_ID, field_id
 from lakebed.columns.field_path import FieldPath, format_path
@@ -74,21 +75,30 @@ def _under(column: "pa.ChunkedArray[Any]", field: "pa.Field[Any]") -> "pa.Chunke
 def logical_schema(schema: pa.Schema, columns: ColumnMapping) -> pa.Schema:
     """Return the columns of a file that its table has, under the names that people see.
 
-    A column that was dropped since is left out. Raise where a file holds a column of the table, but
-    not under its name: it would be taken for one that was dropped.
+    A column that was dropped since is left out, and so is a field inside of one. Raise where a file
+    holds one that the table has, but not under its name: it would be taken for one that was
+    dropped.
     """
-    names = {path_in_files(path, columns): path[-1] for path in columns}
-    ids = {one.id for path, one in columns.items() if len(path) == 1}
-    found = []
-    for field in schema:
-        if (field.name,) in names:
-            found.append(_logical(field, (field.name,), names))
-        elif _id_in_file(field) in ids:
+    return pa.schema(_logical_fields(schema, (), _InTable(columns)))
+
+
+class _InTable:
+    """The fields of a table by their names in files."""
+
+    def __init__(self, columns: ColumnMapping) -> None:
+        self.names = {path_in_files(path, columns): path[-1] for path in columns}
+        self._ids = {(len(path) == 1, one.id) for path, one in columns.items()}
+
+    def has(self, field: "pa.Field[Any]", path: FieldPath) -> bool:
+        """Whether the table has a field of a file, under the name that the file has for it."""
+        if path in self.names:
+            return True
+        if (len(path) == 1, _id_in_file(field)) in self._ids:
             raise ColumnsUnknown(
                 "a data file holds a column of the table under another name than the table says",
-                column=field.name,
+                column=format_path(path),
             )
-    return pa.schema(found)
+        return False
 
 
 def _id_in_file(field: "pa.Field[Any]") -> int | None:
@@ -96,25 +106,30 @@ def _id_in_file(field: "pa.Field[Any]") -> int | None:
     return None if said is None else int(said)
 
 
-def _logical(
-    field: "pa.Field[Any]", path: FieldPath, names: Mapping[FieldPath, str]
-) -> "pa.Field[Any]":
-    if path not in names:
-        raise ColumnsUnknown(
-            "a data file holds a nested field that was dropped from the table since; rewrite it "
-            "with the engine that dropped it",
-            column=format_path(path),
-        )
-    return pa.field(names[path], _logical_type(field.type, path, names), field.nullable)
+def _logical_fields(
+    fields: "Iterable[pa.Field[Any]]", above: FieldPath, table: _InTable
+) -> "list[pa.Field[Any]]":
+    return [
+        pa.field(table.names[path], _logical_type(one.type, path, table), one.nullable)
+        for one in fields
+        if table.has(one, path := (*above, one.name))
+    ]
 
 
-def _logical_type(kind: Any, path: FieldPath, names: Mapping[FieldPath, str]) -> pa.DataType:  # noqa: ANN401 - as above
+def _logical_type(kind: Any, path: FieldPath, table: _InTable) -> pa.DataType:  # noqa: ANN401 - as above
     def inner(field: "pa.Field[Any]", step: str) -> "pa.Field[Any]":
-        return field.with_type(_logical_type(field.type, (*path, step), names))
+        return field.with_type(_logical_type(field.type, (*path, step), table))
 
     if pa.types.is_struct(kind):
-        fields = [kind.field(place) for place in range(kind.num_fields)]
-        return pa.struct([_logical(one, (*path, one.name), names) for one in fields])
+        found = _logical_fields(fields_of(kind), path, table)
+        if not found:
+            raise ColumnsUnknown(
+                "every field of a struct in a data file was dropped from the table since: which of "
+                "its structs are null could not be kept; rewrite it with the engine that dropped "
+                "them",
+                column=format_path(path),
+            )
+        return pa.struct(found)
     if pa.types.is_map(kind):
         key: Any = inner(kind.key_field, KEY)
         item: Any = inner(kind.item_field, VALUE)
@@ -126,8 +141,11 @@ def _logical_type(kind: Any, path: FieldPath, names: Mapping[FieldPath, str]) ->
 
 def as_people_see(table: pa.Table, columns: ColumnMapping) -> pa.Table:
     """Return the same rows under the names that people see, at every depth."""
-    schema = logical_schema(table.schema, columns)
-    found = [_under(table[path_in_files((one.name,), columns)[0]], one) for one in schema]
+    schema, there = logical_schema(table.schema, columns), _InTable(columns).names
+    found = []
+    for one in schema:
+        path = path_in_files((one.name,), columns)
+        found.append(_under(without_dropped(table[path[0]], path, there), one))
     return pa.Table.from_arrays(found, schema=schema)
 
 
