@@ -100,6 +100,7 @@ FEATURES = (
     TableFeature(
         name="catalogManaged",
         appends=False,
+        reads=False,
         note="A catalog makes its commits. Write to it with an engine that knows the catalog.",
     ),
     TableFeature(
@@ -128,8 +129,10 @@ FEATURES = (
     TableFeature(
         name="variantType",
         appends=False,
-        reads=False,
-        note=f"No file of blizzard's holds such a type. {APPENDS_ELSEWHERE}",
+        note=(
+            "No file of blizzard's holds such a type, and its values are shown as bytes. "
+            f"{APPENDS_ELSEWHERE}"
+        ),
     ),
     TableFeature(
         name="materializePartitionColumns",

@@ -59,6 +59,7 @@ def test_after_a_snapshot_of_an_earlier_program_it_is_counted_from_there(desk):
     desk.tidy()
     desk.writes_a_snapshot()
     found = snapshot.read_latest(desk.store, desk.pipeline)
+    assert found is not None
     old = replace(found.books, sums=replace(found.books.sums, compactions=None))
     snapshot.write(desk.store, desk.pipeline, replace(found, books=old))
     assert desk.said("status")["compactions"] is None

@@ -78,14 +78,14 @@ def test_two_penguins_and_deltalake_at_the_same_time(tmp_path, feature):
     make(race, feature, of)
     before = DeltaTable(str(race.table.root)).protocol()
     for number in range(ROUNDS):
-        rows = pa.table(
-            {
-                "id": pa.array([number], pa.int64()),
-                "name": [f"n{number}"],
-                "date": pa.nulls(1, pa.date32()),
-            }
-            | ({"at": pa.nulls(1, pa.timestamp("us"))} if of.get("fields") is LOCAL else {})
-        )
+        values: dict[str, Any] = {
+            "id": pa.array([number], pa.int64()),
+            "name": [f"n{number}"],
+            "date": pa.nulls(1, pa.date32()),
+        }
+        if of.get("fields") is LOCAL:
+            values["at"] = pa.nulls(1, pa.timestamp("us"))
+        rows = pa.table(values)
         race.against(partial(write_deltalake, str(race.table.root), rows, mode="append"))
     race.drain()
     table = DeltaTable(str(race.table.root))

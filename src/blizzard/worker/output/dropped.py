@@ -63,6 +63,7 @@ def _array(values: Array, path: FieldPath, there: Container[FieldPath]) -> Array
     if pa.types.is_map(kind):
         keys = _array(values.keys, (*path, KEY), there)
         items = _array(values.items, (*path, VALUE), there)
-        return pa.MapArray.from_arrays(values.offsets, keys, items, kind, mask=values.is_null())
+        of_map: Any = pa.MapArray.from_arrays
+        return of_map(values.offsets, keys, items, kind, mask=values.is_null())
     inside = _array(values.values, (*path, ELEMENT), there)
-    return pa.ListArray.from_arrays(values.offsets, inside, kind, mask=values.is_null())
+    return pa.ListArray.from_arrays(values.offsets, inside, type=kind, mask=values.is_null())
