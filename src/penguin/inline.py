@@ -14,6 +14,7 @@ from penguin.model.settings import TableSettings
 
 if TYPE_CHECKING:
     from lakebed.columns.column_mapping import ColumnMapping
+    from lakebed.columns.row_tracking import RowColumns
     from lakebed.documents.log_version import LogHistory
     from penguin.catalog.registrar import OpenCatalog
     from penguin.delta.log.search import LogSearch
@@ -278,7 +279,6 @@ def table_files(uri: str, options: StorageOptions) -> "TableFiles | None":
 
     Raise where penguin would not commit the replacement of any file.
     """
-    from lakebed.columns.column_mapping import mapping_of  # noqa: PLC0415
     from penguin.delta.snapshot import look_at  # noqa: PLC0415
     from penguin.model.errors import TableUnsupported  # noqa: PLC0415
 
@@ -289,9 +289,29 @@ def table_files(uri: str, options: StorageOptions) -> "TableFiles | None":
     why = table.why_no_removal()
     if why is not None:
         raise TableUnsupported(f"no file of this table can be replaced: {why}", table=uri)
-    schema = dict(table.facts.schema)
-    mapping = mapping_of(schema, table.facts.configuration)
-    return TableFiles(schema=schema, files=table.file_facts(), mapping=mapping)
+    found = _files_of(table)
+    unknown = [path for path, file in found.files.items() if file.first_row is None]
+    if found.row_columns is not None and unknown:
+        raise TableUnsupported(
+            f"no file of this table can be replaced: it tracks its rows, but {min(unknown)} has no "
+            "ids for them yet; set delta.enableRowTracking with Spark once more",
+            table=uri,
+        )
+    return found
+
+
+def _files_of(table: "Snapshot") -> "TableFiles":
+    from lakebed.columns.column_mapping import mapping_of  # noqa: PLC0415
+    from lakebed.columns.row_tracking import row_columns  # noqa: PLC0415
+    from penguin.model.table_features import ROW_TRACKING  # noqa: PLC0415
+
+    facts = table.facts
+    return TableFiles(
+        schema=dict(facts.schema),
+        files=table.file_facts(),
+        mapping=mapping_of(facts.schema, facts.configuration),
+        row_columns=row_columns(facts.configuration) if ROW_TRACKING in facts.features else None,
+    )
 
 
 def files_to_read(uri: str, options: StorageOptions) -> "TableFiles | None":
@@ -299,7 +319,6 @@ def files_to_read(uri: str, options: StorageOptions) -> "TableFiles | None":
 
     Raise where the rows of a file are not those of the table.
     """
-    from lakebed.columns.column_mapping import mapping_of  # noqa: PLC0415
     from lakebed.storage.store import Reader, local_path  # noqa: PLC0415
     from penguin.delta.snapshot import LogReader  # noqa: PLC0415
     from penguin.model.errors import TableUnsupported  # noqa: PLC0415
@@ -314,9 +333,7 @@ def files_to_read(uri: str, options: StorageOptions) -> "TableFiles | None":
         raise TableUnsupported(
             "the table has deletion vectors, so rows of its files may be deleted", table=uri
         )
-    schema = dict(table.facts.schema)
-    mapping = mapping_of(schema, table.facts.configuration)
-    return TableFiles(schema=schema, files=table.file_facts(), mapping=mapping)
+    return _files_of(table)
 
 
 def versions_of(uri: str, options: StorageOptions, names: Collection[str]) -> dict[str, int]:
@@ -338,3 +355,5 @@ class TableFiles:
     files: "Mapping[str, FileFacts]"
     mapping: "ColumnMapping | None" = None
     """How files hold its columns; None where it maps none."""
+    row_columns: "RowColumns | None" = None
+    """The columns of files in which rows keep their ids; None where it tracks no rows."""

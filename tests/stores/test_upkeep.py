@@ -12,7 +12,8 @@ from blizzard.maintain.redo import Wanted, redo
 from lakebed.clock import Clock
 from lakebed.layout import file_name
 from lakebed.storage.remote import for_delta
-from penguin.upkeep.fsck import Trouble, active_files, check
+from penguin.delta.log.file_actions import active_files
+from penguin.upkeep.fsck import Trouble, check
 from penguin.upkeep.log_needs import whole_tail
 from penguin.upkeep.order import VacuumOrder
 from penguin.upkeep.repair import RepairOrder

@@ -158,6 +158,12 @@ def _print_error(settings: PipelineSettings, trouble: LakeError, output: Output)
         say(console(), f"pipeline {settings.name}: {trouble} [{code_of(trouble)}]")
 
 
+COMPACTED = {
+    "committed": "committed",
+    "waiting": "waiting to be committed",
+    "passed_over": "without effect, since other writers came first",
+    "unknown": "with what effect cannot be told, since the Delta log cannot be read",
+}
 SHOWN = 3
 """How many folders of a source are shown to a person."""
 
@@ -218,7 +224,22 @@ def _standing(found: PipelineStatus, clock: Clock) -> list[str]:
         f"{plural(all_in.rows, 'row')}, {filtered}{plural(found.parquet_files, 'Parquet file')} "
         f"({in_words(found.parquet_bytes)})"
     )
-    return lines + _found(found)
+    return lines + _compacted(found, clock) + _found(found)
+
+
+def _compacted(found: PipelineStatus, clock: Clock) -> list[str]:
+    """Return how many small files were put together, and what has become of the last of them."""
+    one = found.compactions
+    if one is None:
+        return []
+    ago = duration(max(0.0, (clock.now() - one.last_at).total_seconds()))
+    since = f" since entry {one.since}" if one.since else ""
+    last = (
+        f"the last {ago} ago (entry {one.last_entry}): {one.last_files:,} into "
+        f"{one.last_into:,}, {COMPACTED[one.last_state]}"
+    )
+    all_in = f"{plural(one.files, 'file')} put into {one.into:,}"
+    return [f"{plural(one.entries, 'compaction')}{since}: {all_in}; {last}"]
 
 
 def _found(found: PipelineStatus) -> list[str]:

@@ -90,7 +90,8 @@ def traced(settings: PipelineSettings, where: str, most: int, *, raw: bool) -> I
         raise ObjectMissing("there is no table yet: nothing was committed", path=store.uri)
     check_columns(predicate, schema)
     partitions = {path: facts.partition_values for path, facts in table.files.items()}
-    found = matching_rows(store, partitions, predicate, schema, table.mapping)
+    hidden = () if table.row_columns is None else table.row_columns.names
+    found = matching_rows(store, partitions, predicate, schema, table.mapping, hidden)
     rows = list(islice(found, most))
     names = {match.file for match in rows}
     named = named_by(store, names)

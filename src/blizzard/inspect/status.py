@@ -6,12 +6,14 @@ Nothing here needs a running blizzard, and none is disturbed by it.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
 
 from blizzard.handoff.held_rows import GONE, Aside, Fates, Files, by_reason, read_aside
 from blizzard.inspect.books import Books
 from blizzard.inspect.source_status import SourceStatus, source_status
 from blizzard.journal.books.ledger import Ledger, Retraction
-from blizzard.journal.books.totals import Batch, Quarantine, Totals
+from blizzard.journal.books.totals import Batch, Compactions, Quarantine, Totals
 from blizzard.journal.checks import has
 from blizzard.journal.ingested import SegmentBroken
 from blizzard.journal.lease_record import Machine, WriterStatus, this_machine, writer_status
@@ -25,6 +27,24 @@ from lakebed.columns.schema import walk
 from lakebed.errors import LakeError, ObjectMissing
 from lakebed.storage.store import Reader
 from lakebed.types import Handoff
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionStatus:
+    """The compactions of a journal, and what has become of the last one."""
+
+    since: int
+    """The first entry that was counted."""
+    entries: int
+    files: int
+    into: int
+    last_entry: int
+    last_at: datetime
+    last_files: int
+    last_into: int
+    last_rows: int
+    last_state: Literal["committed", "waiting", "passed_over", "unknown"]
+    """`passed_over`: other writers came first, and the files stay as they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +87,8 @@ class PipelineStatus:
     """Rows that blizzard erase has taken out of the table."""
     aside_error: str | None = None
     """Why it is not known what is held."""
+    compactions: CompactionStatus | None = None
+    """None where the journal has none, as far as its books count them."""
 
     @property
     def lag_secs(self) -> float:
@@ -142,6 +164,34 @@ def pipeline_status(
         retracted_rows=sum(one.rows for one in done if not one.erased),
         erased_rows=sum(one.rows for one in done if one.erased),
         aside_error=aside.error or error,
+        compactions=_compactions(sums.compactions, committed, fates),
+    )
+
+
+def _compactions(
+    counted: Compactions | None, committed: int | None, fates: Fates
+) -> CompactionStatus | None:
+    """Return the compactions of a journal; None where it has none that was counted."""
+    last = None if counted is None else counted.last
+    if counted is None or last is None:
+        return None
+    state: Literal["committed", "waiting", "passed_over", "unknown"] = "waiting"
+    if last.entry <= (committed or 0):
+        try:
+            state = "passed_over" if fates([last.mark]).get(last.mark) == GONE else "committed"
+        except LakeError:
+            state = "unknown"
+    return CompactionStatus(
+        since=counted.since,
+        entries=counted.entries,
+        files=counted.files,
+        into=counted.into,
+        last_entry=last.entry,
+        last_at=last.at,
+        last_files=last.files,
+        last_into=last.into,
+        last_rows=last.rows,
+        last_state=state,
     )
 
 

@@ -42,6 +42,7 @@ from blizzard.worker.ndjson.decoder import OTHER_FIELDS
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.columns.column_mapping import ColumnMapping
+from lakebed.columns.row_tracking import RowColumns
 from lakebed.columns.schema import Field, Schema
 from lakebed.config.schema import DeclaredSchema
 from lakebed.documents.data_file import FinishedFile
@@ -84,6 +85,7 @@ class Found:
     table_schema: dict[str, Any]
     """The table's columns with that of the field."""
     mapping: ColumnMapping | None = None
+    row_columns: RowColumns | None = None
     """How files of the table hold its columns; None where it maps none."""
 
 
@@ -129,6 +131,7 @@ def look(store: Reader, settings: PipelineSettings, wanted: Wanted, log: TableLo
         columns=known if adds else history.columns,
         table_schema=table_schema,
         mapping=table.mapping,
+        row_columns=table.row_columns,
     )
 
 
@@ -154,6 +157,7 @@ def promote(
         marks={"pipeline": settings.name, "journal": found.last.journal},
         clock=clock,
         mapping=found.mapping,
+        row_columns=found.row_columns,
     )
     rewritten = rewritten_all(rewriter, found.files, work)
     replaced = tuple(

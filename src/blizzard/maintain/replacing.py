@@ -24,6 +24,7 @@ from blizzard.model.settings import PipelineSettings
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.columns.column_mapping import ColumnMapping
+from lakebed.columns.row_tracking import RowColumns
 from lakebed.columns.schema import Schema
 from lakebed.documents.entry import Entry
 from lakebed.documents.replacement import Replacement
@@ -77,6 +78,8 @@ class TableNow:
     """Its data files by their names."""
     mapping: ColumnMapping | None = None
     """How files hold its columns; None where it maps none."""
+    row_columns: RowColumns | None = None
+    """The columns of files in which rows keep their ids; None where it tracks no rows."""
 
     @property
     def columns(self) -> Schema:

@@ -174,6 +174,7 @@ def retract(
         clock=clock,
         columns=found.table.columns,
         mapping=found.table.mapping,
+        row_columns=found.table.row_columns,
     )
     rewritten = rewritten_all(rewriter, (*found.rows.mixed, *found.rows.unnamed), work)
     replaced = replacements(found.rows, rewritten)

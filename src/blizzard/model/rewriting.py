@@ -16,6 +16,7 @@ from blizzard.model.predicate import Predicate
 from blizzard.model.settings import UploadSettings
 from lakebed.clock import Clock
 from lakebed.columns.column_mapping import ColumnMapping
+from lakebed.columns.row_tracking import FirstRow, RowColumns
 from lakebed.columns.schema import Field, Schema
 from lakebed.documents.data_file import FinishedFile, Run
 from lakebed.layout import TablePath
@@ -142,6 +143,8 @@ class ActiveFile:
     size: int
     rows: int | None
     partition_values: Mapping[str, str | None]
+    first_row: FirstRow | None = None
+    """What its rows are numbered from, where the table tracks its rows."""
     without: Rows | None = None
     """The rows that a removal leaves out of it."""
     source_files: tuple[str, ...] = ()
@@ -161,6 +164,8 @@ class Rewriting:
     clock: Clock
     mapping: ColumnMapping | None = None
     """How files of the table hold its columns; None where it maps none."""
+    row_columns: RowColumns | None = None
+    """The columns in which rows keep the ids that they have; None where none are tracked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,8 +30,12 @@ Array = Any
 class Filling:
     """Fills one field of the rows of one file, and counts."""
 
-    def __init__(self, target: Target, *, most_rows: int = MOST_ROWS) -> None:
+    def __init__(
+        self, target: Target, *, most_rows: int = MOST_ROWS, versions: str | None = None
+    ) -> None:
         self._target = target
+        self._versions = versions
+        """The column that says which version wrote a row; None where there is none."""
         self._most_rows = most_rows
         # An integer that was kept as it is written is not rounded now, declared or not.
         policy = OnMismatch.RESCUE
@@ -81,6 +85,11 @@ class Filling:
         if column.name in table.column_names:
             new = _merged(table[column.name].combine_chunks(), new, self._target.names[1:])
         table = _with_column(table, column.name, new)
+        if self._versions is not None:
+            # A row that changes is of the version that changes it, which the log will say.
+            same = pa.array([place is None for place in filled])
+            told: Array = table[self._versions].combine_chunks()
+            table = _with_column(table, self._versions, pc.if_else(same, told, None))
         return _with_column(table, RESCUED, pa.array(texts, pa.string()))
 
     def _free(self, table: pa.Table) -> Sequence[bool]:

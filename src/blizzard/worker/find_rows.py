@@ -6,7 +6,7 @@ that the condition asks for.
 
 import io
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -103,15 +103,17 @@ def matching_rows(
     predicate: Predicate,
     schema: Schema,
     mapping: ColumnMapping | None = None,
+    hidden: Collection[str] = (),
 ) -> Iterator[Match]:
     """Yield the rows of data files for which a condition holds, in the order of the files.
 
-    `files` has the partition values of each file.
+    `files` has the partition values of each file, and `hidden` names columns that only files have.
     """
     for path in sorted(files):
         for found in matching_groups(store, path, files[path], predicate, schema, mapping):
-            whole = found.file.read(found.group).take(list(found.places)).to_pylist()
-            for place, values in zip(found.places, whole, strict=True):
+            table = found.file.read(found.group).take(list(found.places))
+            whole = table.drop_columns([one for one in hidden if one in table.column_names])
+            for place, values in zip(found.places, whole.to_pylist(), strict=True):
                 yield Match(file=path, row=found.start + place, values={**files[path], **values})
 
 

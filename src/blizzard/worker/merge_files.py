@@ -9,6 +9,7 @@ import math
 import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from blizzard.model.rewriting import (
     MergeOutcome,
     Merging,
 )
+from blizzard.worker.output.row_ids import row_ids_of
 from blizzard.worker.output.upload import Uploads
 from blizzard.worker.plain_types import TableFile, plain_schema
 from blizzard.worker.record import failure_of
@@ -34,6 +36,8 @@ from lakebed.columns.field_ids import with_field_ids
 from lakebed.documents.data_file import FinishedFile
 from lakebed.storage.store import Store
 
+Fetched = tuple[ActiveFile, Path]
+"""A data file of the table, and where it is on the local disk."""
 CONCURRENT = 16
 """Files that are fetched at a time: small ones cost the way, not the bytes."""
 SORTED_GROUPS = 8
@@ -59,11 +63,12 @@ def _merged(
     with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="fetch") as pool:
         list(pool.map(lambda old, path: downloaded(old, store, path), group.files, paths))
     counts = [_rows(old, path) for old, path in zip(group.files, paths, strict=True)]
-    schema = common_schema([_schema(path, work) for path in paths], work)
+    files = [*zip(group.files, paths, strict=True)]
+    schema = common_schema([_schema(old, path, work) for old, path in files], work)
     if group.sorted_by:
-        parts = _sorted(paths, schema, group, work)
+        parts = _sorted(files, schema, group, work)
     else:
-        parts = iter([(sum(counts), _in_order(paths, schema, work))])
+        parts = iter([(sum(counts), _in_order(files, schema, work))])
     found: list[FinishedFile] = []
     values = group.files[0].partition_values
     with Uploads(store, work.upload, pause=work.clock.sleep) as uploads:
@@ -71,11 +76,11 @@ def _merged(
             name = work.clock.fresh_id()
             path = folder / f"{name}.parquet"
             names = write_groups(path, tables, work)
-            closed = closed_file(name, path, rows, names)
+            closed = closed_file(name, path, rows, names, work.row_columns)
             handed_in = uploads.hand_in(
                 closed, partition_values=values, unit="compact", source_file=None
             )
-            found.append(handed_in.result())
+            found.append(replace(handed_in.result(), row_columns=work.row_columns))
     if sum(file.record_count for file in found) != sum(counts):
         raise AssertionError("files were merged into ones with another number of rows")
     return tuple(found)
@@ -89,9 +94,9 @@ def _rows(old: ActiveFile, path: Path) -> int:
     return rows
 
 
-def _schema(path: Path, work: Merging) -> pa.Schema:
+def _schema(old: ActiveFile, path: Path, work: Merging) -> pa.Schema:
     with pq.ParquetFile(path) as file:
-        return TableFile(file, work.mapping).schema
+        return TableFile(file, work.mapping, row_ids_of(old, work)).schema
 
 
 def common_schema(schemas: Sequence[pa.Schema], work: Merging) -> pa.Schema:
@@ -127,11 +132,11 @@ def _fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _in_order(paths: Sequence[Path], schema: pa.Schema, work: Merging) -> Iterator[pa.Table]:
+def _in_order(files: Sequence[Fetched], schema: pa.Schema, work: Merging) -> Iterator[pa.Table]:
     """Yield the rows of files one after the other, as row groups of a usual size."""
     waiting: list[pa.Table] = []
     size = 0
-    for _first, table in _tables(paths, schema, work):
+    for _first, table in _tables(files, schema, work):
         waiting.append(table)
         size += table.nbytes
         if size >= work.row_group_size:
@@ -142,13 +147,13 @@ def _in_order(paths: Sequence[Path], schema: pa.Schema, work: Merging) -> Iterat
 
 
 def _tables(
-    paths: Sequence[Path], schema: pa.Schema, work: Merging
+    files: Sequence[Fetched], schema: pa.Schema, work: Merging
 ) -> Iterator[tuple[int, pa.Table]]:
     """Yield row group after row group of all files, each with the place of its first row."""
     first = 0
-    for path in paths:
+    for old, path in files:
         with pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
-            opened = TableFile(file, work.mapping)
+            opened = TableFile(file, work.mapping, row_ids_of(old, work))
             there = opened.names
             here = [name for name in schema.names if name in there]
             for index in range(file.num_row_groups):
@@ -161,7 +166,7 @@ def _tables(
 
 
 def _sorted(
-    paths: Sequence[Path], schema: pa.Schema, group: FileGroup, work: Merging
+    files: Sequence[Fetched], schema: pa.Schema, group: FileGroup, work: Merging
 ) -> Iterator[tuple[int, Iterator[pa.Table]]]:
     """Yield how many rows each new file gets, and these; nulls come last."""
     absent = [name for name in group.sorted_by if name not in schema.names]
@@ -170,14 +175,14 @@ def _sorted(
     rows = sum(old.rows or 0 for old in group.files)
     order = np.arange(rows)
     if names:
-        whole = pa.concat_tables([table for _first, table in _tables(paths, keys, work)])
+        whole = pa.concat_tables([table for _first, table in _tables(files, keys, work)])
         by: Any = [(name, "ascending") for name in names]
         order = np.asarray(pc.sort_indices(whole, sort_keys=by).to_numpy())
     each = math.ceil(rows / group.outputs)
     limit = max(1, work.row_group_size // SORTED_GROUPS)
     for start in range(0, rows, each):
         chosen = order[start : start + each]
-        yield len(chosen), _picked(_tables(paths, schema, work), chosen, limit)
+        yield len(chosen), _picked(_tables(files, schema, work), chosen, limit)
 
 
 def _picked(

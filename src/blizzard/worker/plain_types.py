@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from blizzard.worker.output.mapped import as_people_see, logical_schema
+from blizzard.worker.output.row_ids import RowIds
 from lakebed.columns.column_mapping import ColumnMapping, path_in_files
 
 
@@ -32,12 +33,18 @@ class TableFile:
     file: pq.ParquetFile
     mapping: ColumnMapping | None = None
     """How files of the table hold its columns; None where it maps none."""
+    row_ids: RowIds | None = None
+    """The ids of its rows, to be read with them; None where nobody asks for them."""
 
     @property
     def schema(self) -> pa.Schema:
         """Return its columns, those left out that were dropped from the table."""
         found = plain_schema(self.file.schema_arrow)
-        return found if self.mapping is None else logical_schema(found, self.mapping)
+        shown = found if self.mapping is None else logical_schema(found, self.mapping)
+        if self.row_ids is None:
+            return shown
+        kept = self.row_ids.columns.names
+        return pa.schema([*(one for one in shown if one.name not in kept), *self.row_ids.fields])
 
     @property
     def names(self) -> list[str]:
@@ -50,9 +57,29 @@ class TableFile:
 
     def read(self, group: int, columns: Collection[str] | None = None) -> pa.Table:
         """Return the rows of one row group, or some columns of them."""
+        if self.row_ids is None:
+            return self._read(group, columns)
+        kept = self.row_ids.columns.names
+        ids = self.row_ids.read(self.file, group)
+        if columns is None:
+            table = self._read(group, None)
+            table = table.drop_columns([one for one in kept if one in table.column_names])
+        else:
+            others = [one for one in columns if one not in kept]
+            ids = ids.select([one for one in kept if one in columns])
+            if not others:
+                return ids
+            table = self._read(group, others)
+        for field, column in zip(ids.schema, ids.columns, strict=True):
+            table = table.append_column(field, column)
+        return table
+
+    def _read(self, group: int, columns: Collection[str] | None) -> pa.Table:
         if self.mapping is None:
             return read_group(self.file, group, columns)
-        wanted = self.names if columns is None else columns
+        wanted = columns
+        if wanted is None:
+            wanted = logical_schema(plain_schema(self.file.schema_arrow), self.mapping).names
         table = read_group(self.file, group, [*map(self.in_file, wanted)])
         return as_people_see(table, self.mapping)
 

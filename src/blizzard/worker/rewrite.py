@@ -28,9 +28,11 @@ from blizzard.worker.fill import Filling
 from blizzard.worker.leave_out import LeavingOut
 from blizzard.worker.output.mapped import as_in_files, logical_paths
 from blizzard.worker.output.parquet import PARQUET_CODEC, repeating_columns
+from blizzard.worker.output.row_ids import row_ids_of
 from blizzard.worker.output.upload import Uploads
 from blizzard.worker.plain_types import TableFile
 from blizzard.worker.record import failure_of
+from lakebed.columns.row_tracking import RowColumns
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.parquet_footer import statistics
 from lakebed.errors import ObjectMissing, StoreUnavailable
@@ -72,7 +74,7 @@ def _rewritten(old: ActiveFile, work: Rewriting, store: Store, folder: Path) -> 
     name = work.clock.fresh_id()
     path = folder / f"{name}.parquet"
     with pq.ParquetFile(local, coerce_int96_timestamp_unit="us") as opened:
-        file = TableFile(opened, work.mapping)
+        file = TableFile(opened, work.mapping, row_ids_of(old, work))
         if not change.may_change(file):
             return change.outcome(None)
         groups = map(file.read, range(opened.num_row_groups))
@@ -80,18 +82,18 @@ def _rewritten(old: ActiveFile, work: Rewriting, store: Store, folder: Path) -> 
         rows = change.rows_left(opened.metadata.num_rows)
     if not rows:
         return change.outcome(None)
-    closed = closed_file(name, path, rows, names)
+    closed = closed_file(name, path, rows, names, work.row_columns)
     with Uploads(store, work.upload, pause=work.clock.sleep) as uploads:
         new = uploads.hand_in(
             closed, partition_values=old.partition_values, unit="rewrite", source_file=None
         ).result()
-    return change.outcome(new)
+    return change.outcome(replace(new, row_columns=work.row_columns))
 
 
 def _change_of(old: ActiveFile, work: Rewriting) -> _Change:
     match work:
-        case Promotion(target=target):
-            return _Filled(old, Filling(target))
+        case Promotion(target=target, row_columns=kept):
+            return _Filled(old, Filling(target, versions=None if kept is None else kept.versions))
         case Removal(columns=columns):
             return _Without(old, LeavingOut(old, columns))
         case _:
@@ -148,11 +150,14 @@ class _Without:
         return rows - self.leaving.removed if self.leaving.removed else 0
 
 
-def closed_file(name: UUID, path: Path, rows: int, names: Mapping[str, str]) -> ClosedFile:
+def closed_file(
+    name: UUID, path: Path, rows: int, names: Mapping[str, str], kept: RowColumns | None
+) -> ClosedFile:
     """Return a file that was written, as it is on the disk; raise if it has other rows.
 
     `names` has what people call its columns, by what the file calls them, where that differs.
     """
+    no_columns = () if kept is None else kept.names
     # The footer is read back from the disk: what counts is what is there, not what was meant.
     metadata = pq.read_metadata(path)
     if metadata.num_rows != rows:
@@ -164,7 +169,9 @@ def closed_file(name: UUID, path: Path, rows: int, names: Mapping[str, str]) -> 
         rows=rows,
         sources=(),
         statistics={
-            names.get(column, column): known for column, known in statistics(metadata).items()
+            names.get(column, column): known
+            for column, known in statistics(metadata).items()
+            if column not in no_columns
         },
     )
 

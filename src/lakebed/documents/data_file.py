@@ -6,6 +6,7 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import PlainSerializer
 
+from lakebed.columns.row_tracking import RowColumns
 from lakebed.layout import TablePath
 
 Bound = str | int | None
@@ -86,3 +87,5 @@ class FinishedFile:
     """By column or, inside structs, by path: `user.id`. A name with a dot in it is in backticks."""
     modification_time: int
     """Milliseconds since the epoch, as Delta writes it."""
+    row_columns: RowColumns | None = None
+    """The columns in which rows that were in other files keep their ids; None where none do."""

@@ -11,6 +11,7 @@ from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+from lakebed.columns.row_tracking import ROW_IDS, ROW_VERSIONS, FirstRow, row_columns
 from lakebed.errors import StoreDenied
 from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT, journal_transaction, pipeline_transaction
 from lakebed.storage.options import StorageOptions
@@ -46,6 +47,8 @@ class FileFacts:
     size: int
     rows: int | None
     partition_values: Mapping[str, str | None]
+    first_row: FirstRow | None = None
+    """What its rows are numbered from, where the table tracks its rows."""
 
 
 class Snapshot:
@@ -125,7 +128,7 @@ class Snapshot:
         """
         import pyarrow as pa  # noqa: PLC0415 - only whoever asks for rows or files needs it
 
-        named = naming(self._store)
+        named, numbered = naming(self._store), self._first_rows()
         with translated(self._store):
             rows = pa.table(self._handle.get_add_actions(flatten=True)).to_pylist()
         return {
@@ -136,10 +139,19 @@ class Snapshot:
                     name: _as_written(row[f"partition.{name}"])
                     for name in self.facts.partition_columns
                 },
+                first_row=numbered.get(name),
             )
             for row in rows
             if not ELSEWHERE.match(name := named(unquote(row["path"])))
         }
+
+    def _first_rows(self) -> Mapping[str, FirstRow | None]:
+        """Return what the rows of files are numbered from; nothing where no rows are tracked."""
+        if ROW_TRACKING not in self.facts.features:
+            return {}
+        from penguin.delta.log.row_ids import first_rows  # noqa: PLC0415 - it loads Arrow
+
+        return first_rows(self._store, self.version)
 
     def _written(self) -> dict[str, str]:
         """Return the files that are in the table as the log writes them, by their names."""
@@ -156,10 +168,11 @@ class Snapshot:
             return "the table has deletion vectors, so some of its rows may be deleted in place"
         if is_on(self.facts.configuration, APPEND_ONLY):
             return f"{APPEND_ONLY} is set: nothing may be removed from the table"
-        if ROW_TRACKING in self.facts.features:
+        if ROW_TRACKING in self.facts.features and row_columns(self.facts.configuration) is None:
             return (
-                "the table tracks its rows, and rows that stay must keep the ids that they have: "
-                "use Spark's DELETE or OPTIMIZE on this table"
+                "the table tracks its rows, but does not say in which columns of a file rows keep "
+                f"the ids that they have ({ROW_IDS}, {ROW_VERSIONS}): set delta.enableRowTracking "
+                "with Spark, or use its DELETE or OPTIMIZE on this table"
             )
         return None
 

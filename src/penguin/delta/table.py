@@ -35,7 +35,6 @@ from penguin.model.table_features import (
     COLUMN_MAPPING_MODE,
     INVARIANTS,
     OTHER_CHECKPOINTS,
-    ROW_TRACKING,
     is_on,
     maps_columns,
 )
@@ -145,21 +144,16 @@ class Table(Snapshot):
         gone = [file.filename for file in files if file.filename not in written]
         if gone:
             raise CommitFailed("it is not in the table", file=gone[0], table=self._store.uri)
-        names = names_in_log(self.facts)
-        removes: list[Action] = [
-            {
-                "remove": {
-                    "path": written[file.filename],
-                    "deletionTimestamp": version.milliseconds(at),
-                    "dataChange": not rearranges,
-                    "extendedFileMetadata": True,
-                    "partitionValues": {
-                        names.get(key, key): value or None
-                        for key, value in file.partition_values.items()
-                    },
-                    "size": file.size,
-                }
-            }
+        names, numbered = names_in_log(self.facts), self._first_rows()
+        removes = [
+            version.removed(
+                written[file.filename],
+                file,
+                names,
+                at,
+                data_change=not rearranges,
+                first_row=numbered.get(file.filename),
+            )
             for file in files
         ]
         write = version.rearrangement if rearranges else version.replacement
@@ -170,17 +164,12 @@ class Table(Snapshot):
     ) -> None:
         """Take files out that are gone, in the very next version, or not at all.
 
-        A removal repeats the deletion vector of its file, so that tables that have them are
-        repaired, too.
+        A removal repeats the deletion vector of its file, and the ids of its rows, so that tables
+        that have them are repaired, too.
         """
         if is_on(self.facts.configuration, APPEND_ONLY):
             raise TableUnsupported(
                 f"{APPEND_ONLY} is set: nothing may be removed from the table",
-                table=self._store.uri,
-            )
-        if ROW_TRACKING in self.facts.features:
-            raise TableUnsupported(
-                "the table tracks its rows; repair it with the engine that made it",
                 table=self._store.uri,
             )
         self._write_next(version.repair(self.known, removes, transactions, metadata, at))

@@ -5,12 +5,14 @@ row ids that follow those given out, and a timestamp that is later than the last
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from importlib.metadata import version as version_of
 from typing import Any
 from urllib.parse import quote
 
+from lakebed.columns.row_tracking import FIRST_ROW_ID, ROW_VERSION, FirstRow
+from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.reading import parse_json
 from penguin.delta.log.cache import CachedVersion
 from penguin.model.commit import Add
@@ -20,6 +22,8 @@ from penguin.model.table_features import IN_COMMIT_TIMESTAMP, ROW_TRACKING, is_o
 
 ROWS_DOMAIN = "delta.rowTracking"
 LAST_ROW_ID = "rowIdHighWaterMark"
+TRACKED = "delta.enableRowTracking"
+KEPT = "delta.rowTracking.preserved"
 HAS_TIMESTAMPS = "delta.enableInCommitTimestamps"
 
 REPAIR = "FSCK"
@@ -133,6 +137,40 @@ def added(add: Add, *, data_change: bool = True) -> Action:
     }
 
 
+def removed(
+    path: str,
+    file: FinishedFile,
+    names: Mapping[str, str],
+    at: datetime,
+    *,
+    data_change: bool,
+    first_row: FirstRow | None = None,
+) -> Action:
+    """Return the action that takes a file out; it repeats what its rows were numbered from.
+
+    `path` is as the log writes it, and `names` what the log calls the partition columns.
+    """
+    values = file.partition_values.items()
+    return {
+        "remove": {
+            "path": path,
+            "deletionTimestamp": milliseconds(at),
+            "dataChange": data_change,
+            "extendedFileMetadata": True,
+            "partitionValues": {names.get(key, key): value or None for key, value in values},
+            "size": file.size,
+            **numbered(first_row),
+        }
+    }
+
+
+def numbered(first_row: FirstRow | None) -> dict[str, int]:
+    """Return what the action of a file says of the ids of its rows; nothing where none are told."""
+    if first_row is None:
+        return {}
+    return {FIRST_ROW_ID: first_row.id, ROW_VERSION: first_row.version}
+
+
 def conversion(
     created: Iterable[Action], transactions: Pairs, metadata: object, at: datetime, files: int
 ) -> list[Action]:
@@ -182,9 +220,16 @@ def _commit_info(
             "readVersion": known.version,
             "isBlindAppend": blind,
             "engineInfo": WRITER,
+            **_row_ids_kept(known, blind=blind),
             **custom_metadata(metadata),
         },
     }
+
+
+def _row_ids_kept(known: CachedVersion, *, blind: bool) -> dict[str, Any]:
+    """Say that rows which are moved to other files keep their ids, if the table tracks rows."""
+    tracked = ROW_TRACKING in known.protocol.features and is_on(known.facts.configuration, TRACKED)
+    return {"tags": {KEPT: "true"}} if tracked and not blind else {}
 
 
 def _in_commit_timestamp(known: CachedVersion, at: datetime) -> dict[str, int]:
@@ -210,7 +255,7 @@ def _added(
     for add in adds:
         action = added(add, data_change=data_change)
         if tracked:
-            action["add"] |= {"baseRowId": last + 1, "defaultRowCommitVersion": known.version + 1}
+            action["add"] |= numbered(FirstRow(id=last + 1, version=known.version + 1))
             last += add.rows
         yield action
     if tracked and adds:

@@ -70,8 +70,11 @@ FEATURES = (
     ),
     TableFeature(
         name=ROW_TRACKING,
-        note="Every row gets an id that no row had before. Rows are deleted with Spark.",
-        replaces=False,
+        note=(
+            "Every row gets an id that no row had before. One that is moved to another file keeps "
+            "its id, and the version that wrote it, as long as the table names the columns for "
+            "both: Spark does so where `delta.enableRowTracking` is set."
+        ),
     ),
     TableFeature(
         name=IN_COMMIT_TIMESTAMP, note="Every commit is later than the one before, by what it says."
@@ -97,6 +100,7 @@ FEATURES = (
     TableFeature(
         name="catalogManaged",
         appends=False,
+        reads=False,
         note="A catalog makes its commits. Write to it with an engine that knows the catalog.",
     ),
     TableFeature(
@@ -125,8 +129,10 @@ FEATURES = (
     TableFeature(
         name="variantType",
         appends=False,
-        reads=False,
-        note=f"No file of blizzard's holds such a type. {APPENDS_ELSEWHERE}",
+        note=(
+            "No file of blizzard's holds such a type, and its values are shown as bytes. "
+            f"{APPENDS_ELSEWHERE}"
+        ),
     ),
     TableFeature(
         name="materializePartitionColumns",

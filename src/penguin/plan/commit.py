@@ -253,7 +253,7 @@ class _Draft:
         """Return why the files of an entry cannot go, or be replaced."""
         if isinstance(decision, Refused):
             return decision.reasons
-        if named := tuple(reasons_against_rewritten(after, entry.table_schema)):
+        if named := tuple(reasons_against_rewritten(after, entry)):
             return named
         lacking = [file for file in entry.data_files if file.filename in self.lacking]
         if lacking:

@@ -8,11 +8,14 @@ from collections.abc import Iterator
 
 from lakebed.columns.column_mapping import COLUMN_ID, mapping_of, mode_of
 from lakebed.columns.field_path import format_path
+from lakebed.columns.row_tracking import row_columns
+from lakebed.documents.entry import Entry
 from penguin.model.delta_types import DeltaType, by_name, kind_of, name_in_files
 from penguin.model.table import Changes, DeltaField, DeltaSchema, TableFacts
 from penguin.model.table_features import (
     CLUSTERING,
     COLUMN_MAPPING_MODE,
+    ROW_TRACKING,
     TYPE_WIDENING,
     TYPE_WIDENING_PREVIEW,
     is_on,
@@ -46,15 +49,20 @@ def reasons_against_names(table: TableFacts, entry: DeltaSchema) -> Iterator[str
         )
 
 
-def reasons_against_rewritten(table: TableFacts, entry: DeltaSchema) -> Iterator[str]:
+def reasons_against_rewritten(table: TableFacts, entry: Entry) -> Iterator[str]:
     """Yield why files do not take the place of others: columns have other names since.
 
-    Their statistics go by the names that people saw when they were written.
+    Their statistics go by the names that people saw when they were written, and their rows have the
+    ids that they had in other files in the columns that the table named for that.
     """
+    kept = row_columns(table.configuration) if ROW_TRACKING in table.features else None
+    new = entry.data_files[len(entry.files) :]
+    if kept is not None and any(file.row_columns != kept for file in new):
+        yield "the table tracks its rows, and did not when the files were written; run it again"
     now = mapping_of(table.schema, table.configuration)
     if now is None:
         return
-    then = mapping_of(entry, table.configuration) or {}
+    then = mapping_of(entry.table_schema, table.configuration) or {}
     others = sorted(format_path(path) for path, one in then.items() if now.get(path) != one)
     if others:
         yield (

@@ -14,7 +14,7 @@ from lakebed.documents.entry import Entry, Kind
 from lakebed.journal import JournalReader
 from lakebed.storage.ahead import ahead
 from lakebed.storage.store import Reader
-from penguin.delta.log.file_actions import FileAction, Key, read_checkpoint, read_versions
+from penguin.delta.log.file_actions import FileAction, Key, active_files, read_versions
 from penguin.delta.log.latest import Tail
 from penguin.upkeep.listed import Listed, list_all
 from penguin.upkeep.log_needs import whole_tail
@@ -111,17 +111,6 @@ def check(store: Reader) -> Checked:
         elsewhere=elsewhere,
         damaged=tuple(sorted(damaged, key=lambda one: one.path)),
     )
-
-
-def active_files(store: Reader, tail: Tail) -> Iterator[FileAction]:
-    """Yield every file of the newest version; what the checkpoint says is not held in memory."""
-    state: dict[Key, FileAction] = {}
-    for told in read_versions(store, range(tail.first, tail.version + 1)):
-        for action in sorted(told.files, key=lambda one: one.added):
-            state[action.key] = action
-    for batch in read_checkpoint(store, tail):
-        yield from (one for one in batch.files if one.added and one.key not in state)
-    yield from (one for one in state.values() if one.added)
 
 
 def is_elsewhere(path: str) -> bool:

@@ -16,12 +16,12 @@ from lakebed.documents.repaired import Repair, TakenOut, encode_repair
 from lakebed.errors import LakeError, Whose
 from lakebed.layout import accepted, file_name, held_transaction, repaired
 from lakebed.storage.store import Store
-from penguin.delta.log.file_actions import FileAction
+from penguin.delta.log.file_actions import FileAction, active_files
 from penguin.delta.table import Log
-from penguin.delta.version import REPAIR, WRITER, Action, milliseconds
+from penguin.delta.version import REPAIR, WRITER, Action, milliseconds, numbered
 from penguin.model.commit import HeldState
 from penguin.model.errors import CommitFailed, TableUnreadable
-from penguin.upkeep.fsck import Checked, Damaged, Origin, active_files, check
+from penguin.upkeep.fsck import Checked, Damaged, Origin, check
 from penguin.upkeep.log_needs import whole_tail
 
 TRIES = 5
@@ -269,6 +269,7 @@ def removal(file: FileAction, at: datetime) -> Action:
             "extendedFileMetadata": True,
             "partitionValues": dict(file.partition_values),
             "size": file.size or 0,
+            **numbered(file.first_row),
         }
     }
     if file.deletion_vector is not None:

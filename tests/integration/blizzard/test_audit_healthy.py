@@ -154,6 +154,23 @@ def test_a_restore_and_its_replay(desk):
     assert_balanced(desk.table)
 
 
+@pytest.mark.unbalanced("rows_removed")
+def test_a_restore_that_takes_rows_and_brings_others_back_says_both(desk):
+    """The sum alone could be that of a few rows which somebody deleted."""
+    damage = Damage(desk.table)
+    (file,) = damage.added(1)
+    damage.commit({"remove": {"path": file["path"], "dataChange": True}}, operation="DELETE")
+    desk.landing.land("c.ndjson", 9)
+    desk.blizzard()
+    desk.penguin()
+    DeltaTable(str(desk.table)).restore(2)
+    deleted, restored = told(audited(desk.table))
+    assert deleted.startswith("rows_removed: version 3 (DELETE of ")
+    assert deleted.endswith("removed 5 rows")
+    assert restored.startswith("rows_removed: version 5 (RESTORE of ")
+    assert restored.endswith("removed 4 rows: it took out 9 rows and brought back 5")
+
+
 def test_a_delete_that_is_restored(desk):
     DeltaTable(str(desk.table)).delete()
     assert [one.kind for one in audited(desk.table).differences] == ["rows_removed"]

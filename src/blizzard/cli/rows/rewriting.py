@@ -128,10 +128,13 @@ def table_log(settings: PipelineSettings, table: TableSettings | None = None) ->
                 size=facts.size,
                 rows=facts.rows,
                 partition_values=facts.partition_values,
+                first_row=facts.first_row,
             )
             for path, facts in found.files.items()
         }
-        return TableNow(schema=found.schema, files=files, mapping=found.mapping)
+        return TableNow(
+            schema=found.schema, files=files, mapping=found.mapping, row_columns=found.row_columns
+        )
 
     def check(schema: dict[str, object], partition_columns: tuple[str, ...]) -> None:
         inline.check_schema(rules, schema, partition_columns, mode_is_known=mode_is_known)

@@ -142,10 +142,12 @@ class LogBooks:
         for version, rows in self._lost.items():
             if rows <= 0:
                 continue
+            commit = commits[version]
             loss = Loss(
                 version=version,
-                operation=commits[version].operation,
-                writer=commits[version].writer,
+                operation=commit.operation,
+                writer=commit.writer,
+                both_sides=_both_sides(commit),
                 rows=rows,
                 files=self._lost_files[version],
             )
@@ -333,6 +335,14 @@ class LogBooks:
                 file=file,
             )
         )
+
+
+def _both_sides(commit: OtherCommit) -> tuple[int, int] | None:
+    """Return the rows that a RESTORE took out and brought back; of others the sum says enough."""
+    out, back = commit.rows_removed, commit.rows_added
+    if commit.operation != RESTORE or out is None or back is None:
+        return None
+    return out, back
 
 
 def _other(found: LogVersion, gone: dict[str, Active]) -> OtherCommit:

@@ -12,7 +12,14 @@ from typing import assert_never
 from pydantic import TypeAdapter
 
 from blizzard.journal.books.shelf import Kept, Shelf
-from blizzard.journal.books.totals import Batch, Quarantine, Totals, Watermark
+from blizzard.journal.books.totals import (
+    Batch,
+    Compactions,
+    Quarantine,
+    Totals,
+    Watermark,
+    with_compaction,
+)
 from blizzard.journal.quarantine import WaitingFile, with_entry
 from lakebed.documents.entry import Entry, format_of
 from lakebed.documents.formats import FORMAT
@@ -42,6 +49,8 @@ class Sums:
     """The sources with files that are done."""
     last_batch: Batch | None = None
     last_written: Batch | None = None
+    compactions: Compactions | None = None
+    """None in books of a program that did not count them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,6 +159,7 @@ class Ledger:
             finished=_with_finished(sums.finished, entry.sources),
             last_batch=written if entry.kind == "batch" else sums.last_batch,
             last_written=written,
+            compactions=with_compaction(sums.compactions, entry),
         )
         with_entry(self.waiting, entry)
         for record in entry.sources:

@@ -143,6 +143,60 @@ class Batch:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compaction:
+    """An entry that puts the rows of some data files into fewer."""
+
+    entry: int
+    at: datetime
+    mark: str
+    """By this the log says that it has no effect."""
+    files: int
+    into: int
+    rows: int
+
+    @classmethod
+    def of(cls, entry: Entry) -> "Compaction":
+        """Sum up an entry. Pure."""
+        return cls(
+            entry=entry.sequence,
+            at=datetime.fromisoformat(entry.created),
+            mark=entry.replacement_mark,
+            files=sum(len(one.old) for one in entry.merged),
+            into=sum(len(one.new) for one in entry.merged),
+            rows=sum(one.rows for one in entry.merged),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compactions:
+    """The compactions of a journal, from an entry on."""
+
+    since: int = 0
+    """The first entry that was counted: books of an earlier program did not count them."""
+    entries: int = 0
+    files: int = 0
+    """The data files that were put together."""
+    into: int = 0
+    """Those that took their place."""
+    last: Compaction | None = None
+
+
+def with_compaction(before: Compactions | None, entry: Entry) -> Compactions:
+    """Add what an entry says. Pure."""
+    known = Compactions(since=entry.sequence) if before is None else before
+    if entry.kind != "compact":
+        return known
+    new = Compaction.of(entry)
+    return Compactions(
+        since=known.since,
+        entries=known.entries + 1,
+        files=known.files + new.files,
+        into=known.into + new.into,
+        last=new,
+    )
+
+
 def replayed_rows(entry: Entry) -> int:
     """Return how many lines in quarantine an entry has made rows of. Pure."""
     return sum(one.rows for one in entry.resolved) if entry.kind == "replay" else 0

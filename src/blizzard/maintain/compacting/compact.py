@@ -162,6 +162,7 @@ def compact(
         clock=clock,
         columns=found.columns,
         mapping=standing.table.mapping,
+        row_columns=standing.table.row_columns,
         row_group_size=settings.sink.rolling.row_group_size,
     )
     groups = [_group(one, standing.table.files) for one in found.groups]

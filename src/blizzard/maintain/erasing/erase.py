@@ -178,6 +178,7 @@ def erase(
         clock=clock,
         columns=found.columns,
         mapping=found.table.mapping,
+        row_columns=found.table.row_columns,
     )
     replaced = _replacements(found.files, rewriter, work)
 

@@ -1,18 +1,19 @@
 """Rows under the names and ids that a table with column mapping has in files, and back. Pure."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, cast
 
 import pyarrow as pa
 
+from blizzard.worker.output.dropped import fields_of, without_dropped
 from lakebed.columns.column_mapping import ColumnMapping, InFiles, path_in_files
 from lakebed.columns.field_ids import FIELD_ID, field_id
 from lakebed.columns.field_path import FieldPath, format_path
 from lakebed.columns.schema import ELEMENT, KEY, VALUE
 from lakebed.errors import LakeError, Whose
 
-Renamed = Callable[["pa.Field[Any]", FieldPath], "pa.Field[Any]"]
-"""Returns a field under another name, from where it is."""
+Renamed = Callable[["Iterable[pa.Field[Any]]", FieldPath], "list[pa.Field[Any]]"]
+"""Returns the fields of a struct under other names, from where it is."""
 
 
 class ColumnsUnknown(LakeError):
@@ -27,14 +28,20 @@ def physical_schema(schema: pa.Schema, columns: ColumnMapping) -> pa.Schema:
 
     A field that the table does not have keeps its name, and the id that it has anywhere else.
     """
-    return pa.schema([_physical(field, (field.name,), columns) for field in schema])
+    return pa.schema(_physical(schema, (), columns))
 
 
-def _physical(field: "pa.Field[Any]", path: FieldPath, columns: ColumnMapping) -> "pa.Field[Any]":
-    found = columns.get(path) or InFiles(field.name, field_id(path))
-    ids = {FIELD_ID: str(found.id).encode()}
-    kind = _retyped(field.type, path, lambda one, below: _physical(one, below, columns))
-    return pa.field(found.name, kind, field.nullable, metadata=ids)
+def _physical(
+    fields: "Iterable[pa.Field[Any]]", above: FieldPath, columns: ColumnMapping
+) -> "list[pa.Field[Any]]":
+    renamed: list[pa.Field[Any]] = []
+    for field in fields:
+        path = (*above, field.name)
+        found = columns.get(path) or InFiles(field.name, field_id(path))
+        ids = {FIELD_ID: str(found.id).encode()}
+        kind = _retyped(field.type, path, lambda inside, at: _physical(inside, at, columns))
+        renamed.append(pa.field(found.name, kind, field.nullable, metadata=ids))
+    return renamed
 
 
 def _retyped(kind: Any, path: FieldPath, renamed: Renamed) -> pa.DataType:  # noqa: ANN401 - pyarrow's stubs know one type at a time
@@ -45,8 +52,7 @@ def _retyped(kind: Any, path: FieldPath, renamed: Renamed) -> pa.DataType:  # no
         return field.with_type(_retyped(field.type, (*path, step), renamed))
 
     if pa.types.is_struct(kind):
-        fields = [kind.field(place) for place in range(kind.num_fields)]
-        return pa.struct([renamed(one, (*path, one.name)) for one in fields])
+        return pa.struct(renamed(fields_of(kind), path))
     if pa.types.is_map(kind):
         key: Any = inner(kind.key_field, KEY)
         item: Any = inner(kind.item_field, VALUE)
@@ -78,21 +84,30 @@ def _under(column: "pa.ChunkedArray[Any]", field: "pa.Field[Any]") -> "pa.Chunke
 def logical_schema(schema: pa.Schema, columns: ColumnMapping) -> pa.Schema:
     """Return the columns of a file that its table has, under the names that people see.
 
-    A column that was dropped since is left out. Raise where a file holds a column of the table, but
-    not under its name: it would be taken for one that was dropped.
+    A column that was dropped since is left out, and so is a field inside of one. Raise where a file
+    holds one that the table has, but not under its name: it would be taken for one that was
+    dropped.
     """
-    names = {path_in_files(path, columns): path[-1] for path in columns}
-    ids = {one.id for path, one in columns.items() if len(path) == 1}
-    found = []
-    for field in schema:
-        if (field.name,) in names:
-            found.append(_logical(field, (field.name,), names))
-        elif _id_in_file(field) in ids:
+    return pa.schema(_logical(schema, (), _InTable(columns)))
+
+
+class _InTable:
+    """The fields of a table by their names in files."""
+
+    def __init__(self, columns: ColumnMapping) -> None:
+        self.names = {path_in_files(path, columns): path[-1] for path in columns}
+        self._ids = {(len(path) == 1, one.id) for path, one in columns.items()}
+
+    def has(self, field: "pa.Field[Any]", path: FieldPath) -> bool:
+        """Whether the table has a field of a file, under the name that the file has for it."""
+        if path in self.names:
+            return True
+        if (len(path) == 1, _id_in_file(field)) in self._ids:
             raise ColumnsUnknown(
                 "a data file holds a column of the table under another name than the table says",
-                column=field.name,
+                column=format_path(path),
             )
-    return pa.schema(found)
+        return False
 
 
 def _id_in_file(field: "pa.Field[Any]") -> int | None:
@@ -101,22 +116,33 @@ def _id_in_file(field: "pa.Field[Any]") -> int | None:
 
 
 def _logical(
-    field: "pa.Field[Any]", path: FieldPath, names: Mapping[FieldPath, str]
-) -> "pa.Field[Any]":
-    if path not in names:
-        raise ColumnsUnknown(
-            "a data file holds a nested field that was dropped from the table since; rewrite it "
-            "with the engine that dropped it",
-            column=format_path(path),
-        )
-    kind = _retyped(field.type, path, lambda one, below: _logical(one, below, names))
-    return pa.field(names[path], kind, field.nullable)
+    fields: "Iterable[pa.Field[Any]]", above: FieldPath, table: _InTable
+) -> "list[pa.Field[Any]]":
+    def inside(below: "Iterable[pa.Field[Any]]", at: FieldPath) -> "list[pa.Field[Any]]":
+        found = _logical(below, at, table)
+        if not found:
+            raise ColumnsUnknown(
+                "every field of a struct in a data file was dropped from the table since: which of "
+                "its structs are null could not be kept; rewrite it with the engine that dropped "
+                "them",
+                column=format_path(at),
+            )
+        return found
+
+    return [
+        pa.field(table.names[path], _retyped(one.type, path, inside), one.nullable)
+        for one in fields
+        if table.has(one, path := (*above, one.name))
+    ]
 
 
 def as_people_see(table: pa.Table, columns: ColumnMapping) -> pa.Table:
     """Return the same rows under the names that people see, at every depth."""
-    schema = logical_schema(table.schema, columns)
-    found = [_under(table[path_in_files((one.name,), columns)[0]], one) for one in schema]
+    schema, there = logical_schema(table.schema, columns), _InTable(columns).names
+    found = []
+    for one in schema:
+        path = path_in_files((one.name,), columns)
+        found.append(_under(without_dropped(table[path[0]], path, there), one))
     return pa.Table.from_arrays(found, schema=schema)
 
 

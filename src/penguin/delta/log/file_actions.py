@@ -12,6 +12,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
+from lakebed.columns.row_tracking import FIRST_ROW_ID, ROW_VERSION, FirstRow
 from lakebed.documents.reading import parse_json
 from lakebed.errors import StoreUnavailable
 from lakebed.layout import log_version
@@ -26,6 +27,7 @@ from penguin.model.errors import TableUnreadable
 
 COLUMNS = (
     *(f"add.{name}" for name in ("path", "deletionVector", "size", "partitionValues")),
+    *(f"add.{name}" for name in (FIRST_ROW_ID, ROW_VERSION)),
     *(f"remove.{name}" for name in ("path", "deletionVector", "deletionTimestamp")),
     *("txn.appId", "txn.version", "sidecar.path"),
 )
@@ -50,6 +52,8 @@ class FileAction:
     """The vector as the log writes it."""
     size: int | None = None
     partition_values: tuple[tuple[str, str | None], ...] = ()
+    first_row: FirstRow | None = None
+    """What an added file's rows are numbered from, where the table tracks its rows."""
     removed_at_ms: int | None = None
     version: int | None = None
     """The version that says so; None where a checkpoint does."""
@@ -111,6 +115,21 @@ def parse(number: int, body: bytes, path: str, named: Naming = str) -> VersionAc
     )
 
 
+def active_files(store: Reader, tail: Tail, last: int | None = None) -> Iterator[FileAction]:
+    """Yield every file of the newest version; what the checkpoint says is not held in memory.
+
+    With `last` it is those of an earlier version, of one that the checkpoint is not after.
+    """
+    state: dict[Key, FileAction] = {}
+    end = tail.version if last is None else last
+    for told in read_versions(store, range(tail.first, end + 1)):
+        for action in sorted(told.files, key=lambda one: one.added):
+            state[action.key] = action
+    for batch in read_checkpoint(store, tail):
+        yield from (one for one in batch.files if one.added and one.key not in state)
+    yield from (one for one in state.values() if one.added)
+
+
 def read_checkpoint(store: Reader, tail: Tail) -> Iterator[Batch]:
     """Read the checkpoint that a log is read from, with what it refers to, a batch at a time."""
     named = naming(store)
@@ -167,6 +186,10 @@ def _action(
     values = told.get("partitionValues") if added else None
     pairs = values.items() if isinstance(values, Mapping) else (values or ())
     at = told.get("deletionTimestamp")
+    first, since = told.get(FIRST_ROW_ID), told.get(ROW_VERSION)
+    numbered = None
+    if added and first is not None and since is not None:
+        numbered = FirstRow(id=int(first), version=int(since))
     return FileAction(
         added=added,
         path=path,
@@ -177,6 +200,7 @@ def _action(
         size=told.get("size") if added else None,
         # Delta takes an empty string for null.
         partition_values=tuple((name, value or None) for name, value in pairs),
+        first_row=numbered,
         removed_at_ms=at if isinstance(at, int) else None,
         version=version,
     )

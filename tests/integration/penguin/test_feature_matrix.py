@@ -1,0 +1,89 @@
+"""Every cell of docs/table-features.md, on a table that has the feature and a file."""
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from lakebed.errors import LakeError
+from lakebed.layout import log_version
+from penguin.delta.snapshot import LogReader, Snapshot
+from penguin.delta.table import Log
+from penguin.model.errors import TableUnsupported
+from penguin.model.table_features import FEATURES, TableFeature
+from tests.support.row_tracking import NAMED
+from tests.support.tables import TableDirectory
+
+READERS = {
+    "columnMapping", "deletionVectors", "timestampNtz", "v2Checkpoint", "typeWidening",
+    "typeWidening-preview", "vacuumProtocolCheck", "variantType", "catalogManaged",
+}  # fmt: skip
+"""The features that readers must know, too."""
+WITH_DOMAINS = {"clustering", "rowTracking"}
+PROPERTIES = {
+    "rowTracking": NAMED,
+    "columnMapping": {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "1"},
+    "inCommitTimestamp": {"delta.enableInCommitTimestamps": "true"},
+    "deletionVectors": {"delta.enableDeletionVectors": "true"},
+}
+
+
+def make(table: TableDirectory, feature: str) -> None:
+    """Write a table of one file with one row, as an engine that knows the feature would."""
+    reader = {"minReaderVersion": 3, "readerFeatures": [feature]} if feature in READERS else {}
+    versions = {"minReaderVersion": 1, "minWriterVersion": 7}
+    names = [feature, *(["domainMetadata"] if feature in WITH_DOMAINS else [])]
+    column: dict[str, Any] = {"name": "id", "type": "long", "nullable": True, "metadata": {}}
+    if feature == "columnMapping":
+        column["metadata"] = {
+            "delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "id",
+        }  # fmt: skip
+    pq.write_table(pa.table({"id": pa.array([7], pa.int64())}), table.root / "a.parquet")
+    actions: list[dict[str, Any]] = [
+        {"commitInfo": {"operation": "WRITE", "inCommitTimestamp": 1}},
+        {"protocol": {**versions, **reader, "writerFeatures": names}},
+        {
+            "metaData": {
+                "id": "table",
+                "format": {"provider": "parquet", "options": {}},
+                "schemaString": json.dumps({"type": "struct", "fields": [column]}),
+                "partitionColumns": [],
+                "configuration": PROPERTIES.get(feature, {}),
+                "createdTime": 1,
+            }
+        },
+        {
+            "add": {
+                "path": "a.parquet", "partitionValues": {}, "dataChange": True,
+                "size": (table.root / "a.parquet").stat().st_size, "modificationTime": 1,
+                "stats": '{"numRecords":1}',
+            }
+        },
+    ]  # fmt: skip
+    table.store.create(log_version(0), "\n".join(map(json.dumps, actions)).encode())
+
+
+@pytest.mark.parametrize("feature", FEATURES, ids=lambda one: one.name)
+def test_a_feature_is_as_its_row_says(tmp_path, feature: TableFeature):
+    table = TableDirectory(tmp_path / "table")
+    make(table, feature.name)
+    if feature.appends:
+        found = Log(table.store).open()
+        assert found is not None
+        assert (found.why_no_removal() is None) is feature.replaces
+    else:
+        with pytest.raises(TableUnsupported, match=f"table feature {feature.name}"):
+            Log(table.store).open()
+    assert can_be_shown(LogReader(table.store)) is feature.reads
+
+
+def can_be_shown(log: LogReader) -> bool:
+    """Whether the rows of a table are read by the library, as commands that show some do."""
+    try:
+        found = log.look()
+        assert isinstance(found, Snapshot)
+        return found.first_rows(("id",), 1) == ((7,),)
+    except LakeError:
+        return False
