@@ -17,7 +17,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
-from lakebed.completion import stand_in, table_of
+from lakebed.completion import mend_zsh, stand_in, table_of
 from lakebed.errors import ConfigInvalid, LakeError, ProtocolConflict, StoreMisconfigured
 from lakebed.help_pages import plain_record, plain_usage
 from lakebed.telemetry.events import FaultFound
@@ -178,10 +178,13 @@ class Program(typer.Typer):
 
 def program(commands: type[ForwardingGroup] = ForwardingGroup) -> Program:
     """Return a command line that looks like the other program's."""
+    # Only of whole programs: a group inside of one completes as a part of it.
+    is_whole = commands is not ForwardingGroup
+    if is_whole:
+        mend_zsh()
     return Program(
         cls=commands,
-        # Only of whole programs: a group inside of one completes as a part of it.
-        add_completion=commands is not ForwardingGroup,
+        add_completion=is_whole,
         context_settings={"help_option_names": ["-h", "--help"]},
         pretty_exceptions_enable=False,
         # Help and usage errors as plain text, like everything else that is printed.
