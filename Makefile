@@ -82,6 +82,9 @@ $(ARCHIVE): requirements.lock pyproject.toml $(shell find src -name '*.py') | $(
 	  --require-hashes --compile-bytecode --requirements dist/executor.lock
 	$(UV) pip install --quiet --python $(BIN)/python --target dist/env --no-deps \
 	  --no-build-isolation --compile-bytecode --reinstall-package blizzard-penguin .
+	@# Of the services that botocore describes, those that give keys.
+	find dist/env/botocore/data -mindepth 1 -maxdepth 1 -type d \
+	  -not -name sts -not -name sso -not -name sso-oidc -not -name signin -exec rm -r {} +
 	PYTHONPATH=dist/env $(BIN)/python -c "import blizzard.worker.ndjson.compiled.fast, blizzard.worker.ndjson.forms.framer, blizzard.worker.ndjson.forms.skip, blizzard.worker.ndjson.newlines"
 	set -o pipefail; tar -C dist/env --format=posix --exclude='*/tests' --exclude=./pyarrow/include \
 	  --exclude=./bin --exclude='*/direct_url.json' --exclude='*/uv_*.json' -cf - . \
