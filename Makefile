@@ -209,7 +209,9 @@ lock: ## resolve the dependencies anew into requirements.lock
 # pip-audit is fetched for the occasion. With --strict a package that it knows nothing of is a failure:
 # where the service cannot be reached, that is said, and nothing passes for audited.
 audit-deps: setup ## look for known vulnerabilities in what requirements.lock pins; asks a service
-	$(UV) tool run pip-audit --strict --require-hashes --disable-pip --requirement requirements.lock
+	@$(UV) tool run pip-audit --strict --require-hashes --disable-pip --requirement requirements.lock || { \
+	  echo "audit-deps: not passed. 'could not be audited' is no finding: the service that pip-audit" \
+	    "asks cannot be reached from here, or does not know the package." >&2; exit 1; }
 
 sbom: setup ## write what the programs are made of, as CycloneDX: dist/sbom.json
 	@mkdir -p dist
