@@ -17,7 +17,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
-from lakebed.completion import stand_in, table_of
+from lakebed.completion import mend_zsh, stand_in, table_of
 from lakebed.errors import ConfigInvalid, LakeError, ProtocolConflict, StoreMisconfigured
 from lakebed.help_pages import plain_record, plain_usage
 from lakebed.telemetry.events import FaultFound
@@ -91,12 +91,27 @@ def _write_options(command: Any, context: Any, formatter: Any) -> None:  # noqa:
                 formatter.write_dl(rows)
 
 
+@contextmanager
+def _plain_faults() -> Iterator[None]:
+    """Take from a fault what the library that checks values puts before it."""
+    try:
+        yield
+    except typer.BadParameter as fault:
+        fault.message = fault.message.removeprefix("Value error, ")
+        raise
+
+
 class PlainCommand(TyperCommand):
     """A command whose help names what is typed, and no types of Python's."""
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:  # noqa: ANN401 - typer's own types
         """Return the words of the usage line."""
         return plain_usage(super().collect_usage_pieces(ctx))
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401
+        """Read the arguments; what is wrong with one is told in words of our own."""
+        with _plain_faults():
+            return super().parse_args(ctx, args)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401
         """Write arguments and options."""
@@ -120,6 +135,11 @@ class ForwardingGroup(TyperGroup):
         super().__init__(*given, **named)
         listed = {name: PlainCommand(name, help=one.help) for name, one in self.deferred.items()}
         self.commands = {**listed, **self.commands}
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401
+        """Read the arguments; what is wrong with one is told in words of our own."""
+        with _plain_faults():
+            return super().parse_args(ctx, args)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401
         """Write options, and each command with the whole first sentence of its help."""
@@ -178,10 +198,13 @@ class Program(typer.Typer):
 
 def program(commands: type[ForwardingGroup] = ForwardingGroup) -> Program:
     """Return a command line that looks like the other program's."""
+    # Only of whole programs: a group inside of one completes as a part of it.
+    is_whole = commands is not ForwardingGroup
+    if is_whole:
+        mend_zsh()
     return Program(
         cls=commands,
-        # Only of whole programs: a group inside of one completes as a part of it.
-        add_completion=commands is not ForwardingGroup,
+        add_completion=is_whole,
         context_settings={"help_option_names": ["-h", "--help"]},
         pretty_exceptions_enable=False,
         # Help and usage errors as plain text, like everything else that is printed.

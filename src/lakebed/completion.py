@@ -7,6 +7,7 @@ takes a table that is made from the commands beforehand (`make completion`). A t
 import inspect
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from enum import StrEnum
 from importlib.resources import files
 from pathlib import Path
@@ -15,6 +16,32 @@ from typing import Annotated, Any
 import typer
 
 TABLE = "completion.json"
+ZSH = """
+#compdef %(prog_name)s
+
+%(complete_func)s() {
+  eval $(env _TYPER_COMPLETE_ARGS="${words[1,$CURRENT]}" %(autocomplete_var)s=complete_zsh \\
+    %(prog_name)s)
+}
+
+if [[ ${funcstack[1]} == _%(prog_name)s ]]; then
+  %(complete_func)s "$@"
+else
+  compdef %(complete_func)s %(prog_name)s
+fi
+"""
+"""What zsh loads at the first Tab, and has to answer it: typer's own script answers the second."""
+
+
+def mend_zsh() -> None:
+    """Have the script for zsh answer the first Tab.
+
+    Where a typer keeps it elsewhere, its own script is used: it answers from the second on.
+    """
+    with suppress(ImportError, AttributeError):
+        from typer import _completion_shared as shared  # noqa: PLC0415 - it may not be there
+
+        shared._completion_scripts["zsh"] = ZSH  # noqa: SLF001 - there is no other way in
 
 
 def names_in(section: str) -> Callable[[typer.Context], list[str]]:

@@ -1,6 +1,7 @@
 """What both programs print: lines, tables that fit 80 columns, durations, JSON."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 INLINED = {"inlined": True}
 """The metadata of a field of a row whose own fields are printed as the row's."""
+_BLANK_END = re.compile(r"(?:\x1b\[[\d;]*m| )+$")
+"""Blanks at the end of a line, and what begins and ends colours between them."""
 
 
 def console() -> "Console":
@@ -79,7 +82,8 @@ def add(table: "Table", *cells: object) -> None:
 def print_table(to: "Console", table: "Table") -> None:
     """Print a table; it is as wide as the console unless a name in it is wider.
 
-    A name that is broken in the middle cannot be copied, and a number that is cut off is wrong.
+    A name that is broken in the middle cannot be copied, and a number that is cut off is wrong. No
+    line ends in blanks, which a terminal that is narrower than the table would show as empty lines.
     """
     from rich.cells import cell_len  # noqa: PLC0415
 
@@ -95,9 +99,12 @@ def print_table(to: "Console", table: "Table") -> None:
     width = to.width
     to.width = max(width, needed)
     try:
-        to.print(table, crop=False)
+        with to.capture() as rendered:
+            to.print(table, crop=False)
     finally:
         to.width = width
+    for line in rendered.get().splitlines():
+        to.out(_BLANK_END.sub(lambda end: end[0].replace(" ", ""), line), highlight=False)
 
 
 def _shown(cell: object) -> str:

@@ -3,21 +3,25 @@
 Tests that share a session stand together: on a cluster a new one costs half a minute.
 """
 
+import json
 import os
 import signal
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from queue import Empty
 
 import pytest
+import yaml
 
 from blizzard.execute.runner import ExecutorsUnfit, RunFailed
 from tests.cluster.conftest import Sessions
 from tests.support.cluster import Cluster, executor_of, process_at, worker_of
 from tests.support.faulty import Gate, Request
 from tests.support.processes import run
+from tests.support.s3 import KEY, SECRET
 from tests.support.wide import Wide, is_look_at_upload, is_read_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.cluster, pytest.mark.timeout(1200)]
@@ -59,10 +63,53 @@ def test_the_workers_python_has_none_of_our_dependencies(cluster: Cluster) -> No
         assert f"No module named '{module}'" in tried.stderr
 
 
-def test_a_run_by_the_command_line_with_the_archive(cluster: Cluster, wide: Wide) -> None:
-    """The dependencies come by spark.archives; each row is in the table once."""
+def profiles(folder: Path) -> Path:
+    """Have a profile whose keys a program gives, and one that leads to a role by them."""
+    keys = {"Version": 1, "AccessKeyId": KEY, "SecretAccessKey": SECRET}
+    (folder / "keys.json").write_text(json.dumps(keys))
+    role = "role_arn = arn:aws:iam::123456789012:role/r\nsource_profile = program"
+    file = folder / "profiles"
+    file.write_text(
+        f"[profile program]\ncredential_process = cat {folder}/keys.json\n"
+        f"[profile role]\n{role}\nregion = us-east-1\n"
+    )
+    return file
+
+
+@pytest.mark.parametrize("profile", ["program", "role"])
+def test_the_archive_follows_a_profile_to_its_keys(
+    sessions: Sessions, wide: Wide, tmp_path: Path, profile: str
+) -> None:
+    """Of the services that botocore knows, it holds those that give keys."""
+    wide.profile = profile
+    options = yaml.safe_load(wide.config().read_text())["source"]["storage_options"]
+    code = (
+        "from lakebed.storage.options import StorageOptions\n"
+        "from lakebed.storage.store import Store\n"
+        f"Store('s3://{wide.bucket}/in', StorageOptions({options!r})).create('a', b'b')\n"
+    )
+    environment = {
+        "PYTHONPATH": str(sessions.image),
+        "AWS_CONFIG_FILE": str(profiles(tmp_path)),
+        "AWS_ENDPOINT_URL_STS": wide.behind,
+        "HOME": str(tmp_path),
+    }
+    subprocess.run([str(sessions.cluster.python), "-c", code], check=True, env=environment)
+    assert wide.proxy.record[-1].kind == "put"
+    assert bool(wide.proxy.record[-1].session) == (profile == "role")
+
+
+def test_a_run_by_the_command_line_with_the_archive(
+    cluster: Cluster, wide: Wide, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The dependencies come by spark.archives, keys by a profile; each row is in the table once."""
+    file = str(profiles(tmp_path))
+    monkeypatch.setenv("AWS_CONFIG_FILE", file)
+    wide.profile = "program"
     wide.land("a", "b", "c", "d")
-    config = wide.config(cluster.master, cluster.conf())
+    config = wide.config(
+        cluster.master, cluster.conf(**{"spark.executorEnv.AWS_CONFIG_FILE": file})
+    )
     ended = run("blizzard", "-c", config, "--once", "--output", "json")
 
     assert ended.code == 0, ended.err

@@ -8,6 +8,7 @@ from tests.support.desk import Desk
 from tests.support.screens import LONG, lake, screens
 from tests.unit.test_plurals import ONE_OF_MANY
 
+BLANK_END = re.compile(r"[ \t]$|\n\n\Z", re.MULTILINE)
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -32,5 +33,7 @@ def test_no_command_breaks_a_name_or_says_1_files(desk):
             named += LONG in plain
             # A dry run leaves out the folders of long paths, and shows their names whole.
             assert "\u2026" not in plain.replace("\u2026/", ""), command
+            assert not BLANK_END.search(plain), (command, plain)
+        assert ("\x1b" in "".join(shown.values())) is (shown is coloured)
     assert named > 6
     assert narrow["blizzard journal 1"] == ANSI.sub("", coloured["blizzard journal 1"])

@@ -35,6 +35,8 @@ class Wide:
     proxy: Proxy
     folder: Path
     landed: dict[str, list[int]] = field(default_factory=dict)
+    profile: str = ""
+    """The profile of AWS by which the programs find their keys; without one they are told them."""
 
     def land(self, *partitions: str, count: int = 500) -> None:
         """Let a file land in each of these partitions."""
@@ -46,6 +48,9 @@ class Wide:
     def config(self, master: str = "local[2,4]", conf: Mapping[str, str] | None = None) -> Path:
         """Write one configuration for both programs."""
         access = options(self.proxy.address)
+        if self.profile:
+            access = {key: value for key, value in access.items() if "ACCESS_KEY" not in key}
+            access["AWS_PROFILE"] = self.profile
         table = f"s3://{self.bucket}/table"
         by = {"prefix_template": "p=%s"}
         fields = [

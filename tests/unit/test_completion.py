@@ -1,6 +1,5 @@
 """The shell completes commands, options, choices and names, and quickly."""
 
-import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -82,33 +81,8 @@ def test_a_configuration_that_cannot_be_read_completes_nothing(tmp_path: Path, t
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_every_shell_has_a_script_and_an_answer(shell: str):
-    script = CliRunner().invoke(
-        PROGRAMS["blizzard"].app, ["--show-completion", shell], prog_name="blizzard"
-    )
-    assert script.exit_code == 0
-    assert "_BLIZZARD_COMPLETE" in script.output
+def test_there_is_an_answer_for_every_shell(shell: str):
     assert "replay" in "\n".join(completed("blizzard dlq rep", shell))
-
-
-def test_bash_itself_completes(tmp_path: Path):
-    bash = shutil.which("bash")
-    assert bash is not None
-    script = (
-        CliRunner()
-        .invoke(PROGRAMS["blizzard"].app, ["--show-completion", "bash"], prog_name="blizzard")
-        .output
-    )
-    (tmp_path / "blizzard").write_text(f'#!/bin/sh\nexec {sys.executable} -m blizzard "$@"\n')
-    (tmp_path / "blizzard").chmod(0o755)
-    asked = (
-        f"{script}\nCOMP_WORDS=(blizzard sta) COMP_CWORD=1\n"
-        f'_blizzard_completion {tmp_path}/blizzard\necho "${{COMPREPLY[@]}}"\n'
-    )
-    done = subprocess.run(
-        [bash, "--norc", "-c", asked], capture_output=True, text=True, check=True, timeout=60
-    )
-    assert done.stdout.split() == ["status"]
 
 
 @pytest.mark.parametrize("line", ["blizzard st", "blizzard status --", "blizzard dlq replay --"])

@@ -72,3 +72,14 @@ def test_a_least_number_is_told_in_words():
     assert plain_record(("--limit COUNT", "Most.  [default: 20; x>=1]"))[1] == (
         "Most.  [default: 20; at least 1]"
     )
+
+
+@pytest.mark.parametrize(
+    ("program", "words"), [("blizzard", ()), ("blizzard", ("files",)), ("penguin", ("status",))]
+)
+def test_a_wrong_value_of_an_option_is_told_without_the_words_of_a_library(
+    program: str, words: tuple[str, ...]
+):
+    done = CliRunner().invoke(PROGRAMS[program].app, [*words, "--output", "yaml"])
+    assert done.exit_code == 2
+    assert "Invalid value for '--output': 'yaml' is not one of 'text', 'json'." in done.stderr

@@ -59,6 +59,22 @@ def test_whatever_the_project_needs_is_in_the_lock():
     assert names <= locked_names()
 
 
+def test_an_audit_that_cannot_ask_its_service_says_so_and_does_not_pass(tmp_path: Path):
+    asked = tmp_path / "uv"
+    asked.write_text("#!/bin/sh\necho 'x: could not be audited' >&2\nexit 1\n")
+    asked.chmod(0o755)
+    done = subprocess.run(
+        ["make", "-s", "-o", ".venv/.ready", "audit-deps", f"UV={asked}"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode != 0
+    assert "not passed. 'could not be audited' is no finding" in done.stderr
+
+
 def test_what_is_installed_by_make_is_checked_against_the_hashes():
     makefile = (ROOT / "Makefile").read_text()
     assert "pip sync" in makefile

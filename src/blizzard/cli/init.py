@@ -66,6 +66,9 @@ def init(
         typer.Option("--output", metavar="FILE", help="What to write; - is standard output."),
     ] = "pipeline.yaml",
     most: Looked = sample.BYTES,
+    inline: Annotated[
+        bool, typer.Option("--inline", help="Have blizzard make the commits; penguin is not run.")
+    ] = False,
     force: Annotated[
         bool, typer.Option("--force", help="Replace the file if it is there already.")
     ] = False,
@@ -91,6 +94,7 @@ def init(
         looked_at=_looked_at(found),
         partition=sample.partition_template(found.names),
         renamed=renamed(found.names),
+        inline=inline,
     )
     text = "".join(f"{line}\n" for line in lines)
     if file is None:
@@ -99,6 +103,7 @@ def init(
         _write(file, EDITOR_LINE + text, force=force)
         _write(file.with_name(SCHEMA), schema_text(), force=True)
     _tell(found, read, columns, file)
+    _tell_next(file, inline=inline)
     raise typer.Exit(DONE)
 
 
@@ -213,10 +218,15 @@ def _tell(
     )
     if untyped:
         to.write(f"{plural(untyped, 'field has', 'fields have')} no column yet: see the comments\n")
+
+
+def _tell_next(file: Path | None, *, inline: bool) -> None:
     name = file or "FILE"
+    to = sys.stderr if file is None else sys.stdout
     to.write(
         f"next{', once it is in a file' if file is None else ''}:\n"
         f"  blizzard -c {name} --dry-run    # what a run would do\n"
-        f"  blizzard -c {name} --once       # read the files\n"
-        f"  penguin -c {name} --once        # commit what was read\n"
+        f"  blizzard -c {name} --once       # read the files{' and commit' if inline else ''}\n"
     )
+    if not inline:
+        to.write(f"  penguin -c {name} --once        # commit what was read\n")

@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Annotated
 
 import typer
@@ -85,7 +86,9 @@ class Look:
     def print(self, output: Output) -> int:
         """Print the state of each pipeline; one that cannot be read hides no other."""
         code = DONE
-        for settings in self.pipelines:
+        for number, settings in enumerate(self.pipelines):
+            if number and output is Output.TEXT:
+                say(console(), "")
             try:
                 with looked_with(settings.name, output) as opens:
                     found = self._look(settings, opens)
@@ -202,7 +205,6 @@ def show(found: PipelineStatus, clock: Clock) -> None:
             say(to, f"  {one.source}: {one.notifications.sentence()}")
         _show_values(to, one)
         _show_trouble(to, one, clock)
-    to.print()
 
 
 def _standing(found: PipelineStatus, clock: Clock) -> list[str]:
@@ -270,8 +272,16 @@ def _writer(found: PipelineStatus) -> list[str]:
     if one is None:
         return []
     elsewhere = "; whether it is alive is not known here" if one.state is Life.UNKNOWN else ""
-    who = f"run {one.run} on {one.host}, process {one.process}, since {one.since}"
+    who = f"run {one.run} on {one.host}, process {one.process}, since {_moment(one.since)}"
     return [f"{IN_WORDS[one.state]} {who}{elsewhere}"]
+
+
+def _moment(told: str) -> str:
+    """Return a time as the other lines tell theirs; what is none, as it was told."""
+    try:
+        return f"{second(datetime.fromisoformat(told))} UTC"
+    except ValueError:
+        return told
 
 
 def _last_batch(found: PipelineStatus, clock: Clock) -> str:

@@ -71,9 +71,11 @@ def pipeline_lines(
     looked_at: str,
     partition: str | None = None,
     renamed: Sequence[str] = (),
+    inline: bool = False,
 ) -> Iterator[str]:
-    """Yield the lines of a configuration for both programs."""
-    yield f"# One file for both programs, written after a look at {looked_at}."
+    """Yield the lines of a configuration: for both programs, or for one that does everything."""
+    programs = "For blizzard alone" if inline else "One file for both programs"
+    yield f"# {programs}, written after a look at {looked_at}."
     yield ""
     yield "source:"
     yield f"  path: {_quoted(source)}"
@@ -87,6 +89,8 @@ def pipeline_lines(
     yield ""
     yield "sink:"
     yield f"  path: {_quoted(table)}"
+    if inline:
+        yield "  commit: inline"
     if partition is not None:
         yield "  # The folders of the files look like partitions. To have the same ones:"
         yield "  # partition_by:"

@@ -7,6 +7,7 @@ from typing import Any
 
 import yaml
 from yaml.composer import ComposerError
+from yaml.parser import ParserError
 
 from lakebed.config.faults import Fault, dotted, kind_of
 from lakebed.config.models import KeyPath
@@ -119,10 +120,7 @@ def _read(path: Path) -> dict[str, Any]:
     except yaml.MarkedYAMLError as cause:
         mark = cause.problem_mark or cause.context_mark
         where = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
-        what = cause.problem or cause.context
-        if isinstance(cause, ComposerError) and cause.context == _TWO_DOCUMENTS:
-            what = "a second document begins here; a configuration file holds one document"
-        raise ValueError(f"{path}{where}: {what}") from None
+        raise ValueError(f"{path}{where}: {_wrong_yaml(cause)}") from None
     except yaml.YAMLError:
         raise ValueError(f"{path}: contains a character that YAML does not allow") from None
     if content is None:
@@ -130,6 +128,16 @@ def _read(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise ValueError(f"{path}: must be a mapping of sections, is {kind_of(content)}")  # noqa: TRY004
     return content
+
+
+def _wrong_yaml(cause: yaml.MarkedYAMLError) -> str:
+    """Return what is wrong with a file, in the parser's words where there are none of ours."""
+    what = str(cause.problem or cause.context)
+    if isinstance(cause, ComposerError) and cause.context == _TWO_DOCUMENTS:
+        return "a second document begins here; a configuration file holds one document"
+    if isinstance(cause, ParserError) and "<block" in what:
+        return f"{what}; is this line indented like those that it belongs to?"
+    return what
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,7 +91,7 @@ def test_what_is_not_waiting_is_told(desk: OpenTable) -> None:
     found = desk.cli("dlq", "show", "c.ndjson", "b.ndjson")
 
     assert found.exit_code == 1
-    assert "error: no bad lines are waiting of c.ndjson" in found.stderr
+    assert "error: no bad lines of c.ndjson are waiting" in found.stderr
 
 
 def test_bytes_that_are_no_text_are_printed_all_the_same(desk: OpenTable) -> None:

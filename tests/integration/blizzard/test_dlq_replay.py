@@ -109,7 +109,7 @@ def test_a_group_can_be_discarded_and_never_comes_back(desk: OpenTable) -> None:
     assert waiting(desk) == ['{"id":', '{"id": 3, "name": 4}']
     gone = desk.cli("dlq", "discard", group, "--yes")
     assert gone.exit_code == 1
-    assert f"no bad lines are waiting of {group}" in gone.stderr
+    assert f"no bad lines of {group} are waiting" in gone.stderr
 
     does(desk, "replay", "--all", "--yes")
     desk.ingest()

@@ -280,7 +280,7 @@ def test_what_no_file_has_landed_of_is_not_in(desk, asked):
 def test_files_of_other_days_are_not_said_to_be_earlier(desk):
     lands(desk, "a.ndjson", day=TODAY)
     output = said(desk, "--day", BEFORE)[1]
-    assert "1 file landed on other days and not counted here" in output
+    assert "1 file landed on other days, not counted here" in output
 
 
 def test_the_command_lists_files_by_path_and_by_state(desk):

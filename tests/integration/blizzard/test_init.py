@@ -14,6 +14,7 @@ from typer.testing import CliRunner, Result
 
 from blizzard.cli import init
 from blizzard.cli.app import app
+from blizzard.cli.surroundings import Surroundings
 from blizzard.config import load as blizzard_config
 from blizzard.inspect import sample
 from lakebed.clock import Clock
@@ -22,7 +23,7 @@ from lakebed.storage.store import Store
 from penguin.config import load as penguin_config
 from tests.support.commands import WIDTH
 from tests.support.pipelines import pipeline_of
-from tests.support.runner import InProcessRunner
+from tests.support.runner import InProcessRunner, inside
 from tests.support.tables import commit_table
 
 
@@ -84,6 +85,19 @@ def test_what_is_written_runs_without_any_editing(there: Path, tmp_path: Path) -
     assert [first["took"], second["took"], second["t"]] == [0.5, None, None]
     assert second["user"] == {"a_b": "x", "tags": [1]}
     assert [third["Name"], third["name_2"], third["day"]] == ["x", "y", date(2024, 1, 31)]
+
+
+def test_inline_needs_one_program_and_one_command(there: Path, tmp_path: Path) -> None:
+    put(there, "a.ndjson", {"id": 1})
+    file = tmp_path / "pipeline.yaml"
+    done = run(there, "--output", file, "--inline")
+    assert "penguin" not in done.output
+    assert "--once       # read the files and commit\n" in done.output
+    here = Surroundings(make_runner=inside)
+    ran = CliRunner().invoke(app, ["-c", str(file), "--once"], obj=here)
+    assert ran.exit_code == 0, ran.output
+    rows = DeltaTable(yaml.safe_load(file.read_text())["sink"]["path"]).to_pyarrow_table()
+    assert rows.to_pylist() == [{"id": 1}]
 
 
 def test_what_the_look_has_not_seen_gets_columns_or_is_rescued(there: Path, tmp_path: Path) -> None:

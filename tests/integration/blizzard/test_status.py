@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import time
 from datetime import timedelta
@@ -107,7 +108,9 @@ def test_it_says_who_writes_or_has_written_last(desk):
 
     turn.give_back(keep=True)
     assert told(desk.run("status", "--output", "json"))[0]["writer"]["state"] == "ended"
-    assert "  not written now; the last was run run-7 on " in desk.run("status").stdout
+    shown = desk.run("status").stdout
+    assert "  not written now; the last was run run-7 on " in shown
+    assert re.search(r", since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\n", shown)
 
 
 def test_of_a_writer_elsewhere_it_says_only_who_it_is(desk):

@@ -67,6 +67,7 @@ def test_a_folder_before_the_lookback_is_skipped(desk):
     put(desk.landing.folder, "date=2001-01-01/a.ndjson", b"{}")
     answer = desk.why("date=2001-01-01/a.ndjson")
     assert (answer["state"], answer["reason"]) == ("skipped", "too_old")
+    assert "unless another program has loaded it already" in answer["next"][0]
 
 
 def test_a_folder_beyond_the_horizon_is_skipped_unless_its_file_was_read(desk):
@@ -74,7 +75,9 @@ def test_a_folder_beyond_the_horizon_is_skipped_unless_its_file_was_read(desk):
     desk.configure(source="sweep_horizon: 2", partitioned=True)
     put(desk.landing.folder, "date=2001-01-01/a.ndjson", b"{}")
     put(desk.landing.folder, today, b"{}")
-    assert desk.why("date=2001-01-01/a.ndjson")["reason"] == "beyond_horizon"
+    answer = desk.why("date=2001-01-01/a.ndjson")
+    assert answer["reason"] == "beyond_horizon"
+    assert "unless another program has loaded it already" in answer["next"][0]
     assert desk.state(today) == "waiting"
 
 

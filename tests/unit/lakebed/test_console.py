@@ -1,5 +1,6 @@
 """Rows become JSON with the keys of their fields."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -102,6 +103,22 @@ def test_a_name_in_a_table_is_never_broken_and_no_number_is_cut_off():
     lines = to.export_text().splitlines()
     assert any(name in line and "123,456" in line for line in lines)
     assert to.width == 40
+
+
+@pytest.mark.parametrize("colour", ["truecolor", None])
+def test_no_line_of_a_table_ends_in_blanks(colour):
+    to = Console(width=40, file=StringIO(), color_system=colour, force_terminal=colour is not None)
+    table = columns("path", "state", "")
+    add(table, "a.ndjson", "in the table", "held")
+    add(table, "b.ndjson", "failed", "")
+
+    print_table(to, table)
+
+    assert isinstance(to.file, StringIO)
+    shown = to.file.getvalue()
+    assert ("\x1b" in shown) is (colour is not None)
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", shown).split("\n")
+    assert [lines[0], lines[3], lines[4]] == ["path      state", "b.ndjson  failed", ""]
 
 
 def test_sentences_in_a_table_that_fits_are_wrapped_between_words():

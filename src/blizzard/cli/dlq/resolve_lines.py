@@ -233,6 +233,6 @@ def _complain_of(unknown: frozenset[str]) -> None:
     if unknown:
         listed = ", ".join(sorted(unknown))
         typer.echo(
-            f"error: no bad lines are waiting of {listed}; blizzard dlq list shows what is",
+            f"error: no bad lines of {listed} are waiting; blizzard dlq list shows what is",
             err=True,
         )

@@ -55,7 +55,7 @@ def show_days(found: Reconciliation) -> None:
         say(to, f"  no file that is asked about has landed {when}")
     if found.left_out:
         others = "on other days" if found.by == "day" else "on other days or in other partitions"
-        say(to, f"  {plural(found.left_out, 'file')} landed {others} and not counted here")
+        say(to, f"  {plural(found.left_out, 'file')} landed {others}, not counted here")
     open_ones = [group for group in found.groups if not group.complete]
     for group in [*open_ones, *([] if open_ones else found.groups[:1])][:SENTENCES]:
         say(to, f"  {group.sentence}")

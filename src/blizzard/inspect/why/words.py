@@ -13,17 +13,23 @@ from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed.types import Commit, OnChange
 from lakebed.units import is_are, plural
 
+LOADED_ELSEWHERE = (
+    "unless another program has loaded it already, in which case this is right and reading it "
+    "would double its rows"
+)
 WAYS = {
     Reason.NOT_MATCHED: "change the pattern in source.path, or move the file",
     Reason.HIDDEN: "rename the file or the folder so that it does not begin with _ or .",
     Reason.TEMPORARY: "let its writer finish and rename it",
     Reason.NOT_NDJSON: "rename the file, or let source.path end as its name does, such as *.log",
     Reason.TOO_OLD: (
-        "unless another program has loaded it already, in which case this is right and reading it "
-        "would double its rows: move the file, or raise partition_filter.lookback, which takes "
+        f"{LOADED_ELSEWHERE}: move the file, or raise partition_filter.lookback, which takes "
         "everything in the older folders that it then reaches"
     ),
-    Reason.BEYOND_HORIZON: "raise or remove sweep_horizon; the next sweep takes it",
+    Reason.BEYOND_HORIZON: (
+        f"{LOADED_ELSEWHERE}: raise or remove sweep_horizon; the next sweep then takes every "
+        "unknown file in the folders that it reaches"
+    ),
     Reason.MISPLACED: "move it into the folders of its partition, where it is taken",
     Reason.LINK: "put the file itself there in place of the link",
     Reason.UNREADABLE: "let blizzard's user read the file and its folders",

@@ -171,6 +171,9 @@ def test_sections_can_share_their_keys_by_anchor(folder: Path) -> None:
     assert document.tables["b"].poll_interval_secs == 5
 
 
+INDENTED = "is this line indented like those that it belongs to?"
+
+
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
@@ -179,6 +182,10 @@ def test_sections_can_share_their_keys_by_anchor(folder: Path) -> None:
         ("sink:\n  x: 1\n  x: 2", "a.yaml:3:3: the key x is given twice, first on line 2"),
         ("? [a]\n: 1", "a.yaml:1:3: a key must be text"),
         ("a: &a [*a]", "a.yaml:1:4: found unconstructable recursive node"),
+        (
+            "sink:\n  path: x\n source: 1",
+            f"a.yaml:3:2: expected <block end>, but found '<block mapping start>'; {INDENTED}",
+        ),
         (
             "a: 1\n---\nb: 1",
             "a.yaml:2:1: a second document begins here; a configuration file holds one document",
