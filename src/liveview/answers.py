@@ -23,17 +23,16 @@ from liveview.model import (
     Batch,
     Batches,
     Column,
-    Days,
     FailedFile,
     Files,
     HeldEntry,
     Journey,
     PipelineDetail,
-    Series,
     TableDetail,
     Versions,
 )
 from liveview.observer import Observer
+from liveview.over_time import Days, Series
 from liveview.times import of_text, rfc3339
 from liveview.views.days import days_of, yesterday_of
 from liveview.views.entries import Committed, batch_of, committed_in, timed

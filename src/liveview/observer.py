@@ -284,6 +284,7 @@ class Observer:
             since=view.since,
             unreadable=view.unreadable,
             held=view.held,
+            refusal=view.refusal,
         )
 
     def _summary(self, name: str, processes: list[Process], end: float) -> PipelineSummary:

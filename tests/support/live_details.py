@@ -8,7 +8,6 @@ from liveview.model import (
     Batch,
     BookLine,
     Column,
-    Day,
     FailedFile,
     FileRow,
     HeldEntry,
@@ -16,12 +15,12 @@ from liveview.model import (
     PipelineDetail,
     PipelineSummary,
     SchemaChange,
-    Series,
     Step,
     TableDetail,
     TableSummary,
     Version,
 )
+from liveview.over_time import Day, Series
 from tests.support.live_samples import Clock, stamp, waves
 
 
@@ -174,6 +173,9 @@ def days(clock: Clock, count: int = 31) -> list[Day]:
                 retracted=0,
                 discarded=0,
                 removed=0,
+                lost=1 if back == 9 else 0,
+                deleted=1 if back == 9 else 0,
+                overwritten=1 if back == 3 else 0,
                 rows=12_406_118,
                 bytes=41_204_118_301,
                 complete=complete,

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from liveview.model import Batches, Days, Files, Overview, Versions
+from liveview.model import Batches, Files, Overview, Versions
+from liveview.over_time import Days
 from tests.support import live_details as details
 from tests.support import live_samples as samples
 

@@ -5,7 +5,8 @@ import { h } from "./dom.js";
 import * as format from "./format.js";
 import * as logic from "./logic.js";
 import * as routes from "./routes.js";
-import { batches, currentBatch, days } from "./history.js";
+import { days } from "./days.js";
+import { batches, currentBatch } from "./history.js";
 import * as w from "./widgets.js";
 
 const HOUR_MS = 3_600_000;
@@ -132,6 +133,7 @@ function figures(summary, ctx) {
       "bad lines, ",
       w.number(summary.failed_files),
       " failed, ",
+      summary.changed_files > 0 && [w.number(summary.changed_files), " changed, "],
       w.number(summary.held_entries),
       " held",
     ),

@@ -3,7 +3,8 @@
 from collections.abc import Container, Iterable, Mapping
 from statistics import median
 
-from liveview.model import Freshness, Series
+from liveview.model import Freshness
+from liveview.over_time import Series
 from liveview.times import of_seconds
 from liveview.views.entries import Committed, EntryFacts
 
