@@ -20,6 +20,7 @@ from lakebed.clock import Clock
 from lakebed.documents.entry import Entry
 from lakebed.documents.source_record import SourceRecord
 from lakebed.journal import JournalReader
+from lakebed.shown import printable
 from lakebed.storage.store import Reader, Store
 
 
@@ -88,9 +89,13 @@ def look(
 
 
 def names_of(record: SourceRecord, source_uris: Mapping[str, str]) -> frozenset[str]:
-    """Return what an operator can call a source file: its path, `source:path` or its URI."""
+    """Return what an operator can call a source file: its path, `source:path` or its URI.
+
+    Each also as it is printed, where a name has characters that are written out.
+    """
     uri = f"{source_uris.get(record.source, '').rstrip('/')}/{record.path}"
-    return frozenset((record.path, record.key, uri))
+    names = (record.path, record.key, uri)
+    return frozenset((*names, *map(printable, names)))
 
 
 def _as_is(record: SourceRecord) -> SourceRecord | str:

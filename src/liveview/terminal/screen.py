@@ -7,7 +7,7 @@ from datetime import datetime
 from rich.cells import cell_len
 from rich.text import Text
 
-from lakebed.errors import printable
+from lakebed.shown import printable
 from lakebed.units import plural
 from liveview.model import (
     CurrentBatch,

@@ -88,7 +88,7 @@ def test_files_that_changed_are_those_of_the_last_whole_listing_of_each_source(l
         live.emit(
             SourcesListed(pipeline="events", pending=0, oldest=None, resting=0, changed=changed)
         )
-        return of(live).changed_files
+        return dict(of(live).changed_files)
 
     assert listed(web=2, app=0) == {"web": 2, "app": 0}
     assert listed() == {"web": 2, "app": 0}
