@@ -131,6 +131,12 @@ class TableSummary:
     files: int | None
     bytes: int | None
     rows: int | None
+    size_version: int | None
+    """The version that files, bytes and rows are of: an earlier one than `version` where commits
+    come faster than they are added up, or where the table is so large that this is done at
+    checkpoints."""
+    size_at: str | None
+    """When that version was committed, as far as it is known."""
     waiting_entries: int
     pipelines: list[str]
 

@@ -57,3 +57,18 @@ class Series:
     rows: list[float]
     bytes: list[float]
     files: list[float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FreshnessSeries:
+    """How long files took from their arrival to the Delta commit, by when they were committed.
+
+    One value per step, the oldest first; null where no file was committed in a step.
+    """
+
+    start: str
+    step_secs: float
+    median_secs: list[float | None]
+    worst_secs: list[float | None]
+    files: list[int]
+    """How many files were measured."""

@@ -81,8 +81,11 @@ def test_a_pipeline_shows_charts_batches_and_days(visitor: Visitor):
     expect(chart).to_have_attribute("aria-label", re.compile(r"M rows in 24 h, at most"))
     visit.section("Throughput, last 24 h").get_by_role("button", name="bytes").click()
     expect(chart).to_have_attribute("aria-label", re.compile(r"GiB in 24 h"))
-    expect(visit.section("Freshness").get_by_role("img")).to_have_attribute(
-        "aria-label", "Freshness: median 41 s, worst 3 min 8 s"
+    scale, trend = visit.section("Freshness").get_by_role("img").all()
+    expect(scale).to_have_attribute("aria-label", "Freshness: median 41 s, worst 3 min 8 s")
+    expect(trend).to_have_attribute(
+        "aria-label",
+        re.compile(r"reached the table in 84 of 96 steps of 15 min; the slowest took 3"),
     )
     for gone in ("Failed files", "Held entries", "Bad lines"):
         expect(visit.section(gone)).to_have_count(0)

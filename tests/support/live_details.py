@@ -20,7 +20,7 @@ from liveview.model import (
     TableSummary,
     Version,
 )
-from liveview.over_time import Day, Series
+from liveview.over_time import Day, FreshnessSeries, Series
 from tests.support.live_samples import Clock, stamp, waves
 
 
@@ -192,6 +192,17 @@ def series(clock: Clock, points: int = 96) -> Series:
         rows=rows,
         bytes=[each * 410 for each in rows],
         files=[round(each / 40_000) for each in rows],
+    )
+
+
+def freshness(clock: Clock, points: int = 96) -> FreshnessSeries:
+    median: list[float | None] = [None if at % 8 == 7 else 30.0 + at % 5 for at in range(points)]
+    return FreshnessSeries(
+        start=clock.ago(days=1),
+        step_secs=86_400 / points,
+        median_secs=median,
+        worst_secs=[None if each is None else 188.0 - at for at, each in enumerate(median)],
+        files=[0 if each is None else 3 for each in median],
     )
 
 

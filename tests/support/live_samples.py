@@ -193,6 +193,8 @@ def table(clock: Clock, name: str = "orders", **changes: object) -> TableSummary
         files=1_204,
         bytes=161_204_118_301,
         rows=2_904_118_301,
+        size_version=None,
+        size_at=None,
         waiting_entries=0,
         pipelines=[name],
     )

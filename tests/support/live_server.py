@@ -98,6 +98,8 @@ def of_pipeline(  # noqa: PLR0911 - one for each document
         case ["days"]:
             whole = details.days(clock, min(int(asked["limit"]), scene.year))
             return Days(days=whole, yesterday=summary.yesterday, note=None)
+        case ["freshness"]:
+            return details.freshness(clock, int(asked["points"]))
         case ["throughput"]:
             return details.series(clock, int(asked["points"]))
         case _:

@@ -119,6 +119,8 @@ def a_table(name: str = "lake_orders", *pipelines: str) -> TableSummary:
         files=3201,
         bytes=12_400_000_000,
         rows=99_000_000,
+        size_version=None,
+        size_at=None,
         waiting_entries=1,
         pipelines=list(pipelines),
     )

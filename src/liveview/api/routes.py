@@ -162,6 +162,19 @@ ROUTES: tuple[Route, ...] = (
         max_age=5.0,
     ),
     Route(
+        path="/api/v1/pipelines/{name}/freshness",
+        what="How long files took from their arrival to the Delta commit, over time",
+        kind=over_time.FreshnessSeries,
+        parameters=(
+            Parameter(name="hours", what="how far back", default=24, least=1, most=168),
+            Parameter(name="points", what="how many steps", default=96, least=1, most=1000),
+        ),
+        answer=lambda on, name, values: on.answers.freshness(
+            name, hours=_number(values, "hours"), points=_number(values, "points")
+        ),
+        max_age=5.0,
+    ),
+    Route(
         path="/api/v1/tables/{name}",
         what="One table in full",
         kind=model.TableDetail,

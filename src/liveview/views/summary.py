@@ -179,6 +179,9 @@ class TableParts:
     files: int | None = None
     bytes: int | None = None
     rows: int | None = None
+    size_version: int | None = None
+    """The version that files, bytes and rows are of."""
+    size_at_ms: int | None = None
     status: TableStatus | None = None
     trouble: Problem | None = None
     known: bool = False
@@ -220,6 +223,8 @@ def table_summary(
         files=found.files,
         bytes=found.bytes,
         rows=found.rows,
+        size_version=found.size_version,
+        size_at=of_ms(found.size_at_ms),
         waiting_entries=waiting,
         pipelines=list(pipelines),
     )

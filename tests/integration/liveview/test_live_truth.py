@@ -2,13 +2,17 @@
 
 import os
 import re
+import threading
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 from blizzard.journal.lease_record import LeaseRecord, encode_lease, this_machine
+from lakebed.clock import Clock
 from lakebed.layout import writer
+from liveview.looks.tables import TableLook
 from tests.integration.liveview.test_live_trouble import Asking
 from tests.support.live_lake import LiveLake, asked
 
@@ -92,3 +96,51 @@ def test_how_long_a_batch_took_is_known_after_its_process_has_ended(lake):
     batch, opening = found["batches"]
     assert batch["seconds"] >= 0
     assert opening["seconds"] is None
+
+
+def test_freshness_over_time_adds_up_to_that_of_the_day(lake):
+    asking = Asking(lake)
+    _status, series = asking.get("/api/v1/pipelines/orders/freshness", "hours=2&points=4")
+    _status, whole = asking.get("/api/v1/pipelines/orders")
+    asking.api.close()
+
+    day = whole["summary"]["freshness"]
+    assert (sum(series["files"]), day["measured_files"]) == (1, 1)
+    assert [one for one in series["worst_secs"] if one is not None] == [day["worst_secs"]]
+    assert series["median_secs"].count(None) == 3
+
+
+def test_a_large_table_is_as_large_as_at_its_last_checkpoint(lake):
+    DeltaTable(str(lake.root / "orders-table")).create_checkpoint()
+    at = DeltaTable(str(lake.root / "orders-table")).version()
+    lake.land("orders", "b.ndjson", 5)
+    lake.ingest("orders")
+    lake.commit("orders")
+    (settings,) = lake.penguin.tables
+
+    large = TableLook(settings, clock=Clock(), most_files=0).size()
+    small = TableLook(settings, clock=Clock()).size()
+
+    assert (large.version, large.files, large.rows) == (at, 1, 2)
+    assert (small.version, small.files, small.rows) == (at + 1, 2, 7)
+    assert large.bytes is not None
+    assert small.bytes is not None
+    assert 0 < large.bytes < small.bytes
+
+
+def test_a_table_that_changes_faster_than_it_is_added_up_keeps_its_last_size(lake):
+    asking, busy = Asking(lake), threading.Event()
+    try:
+        asking.get("/api/v1/overview")
+        asking.observer.settle(30)
+        asking.observer.slow.begin("something long", busy.wait, max_age=0)
+        lake.land("orders", "b.ndjson", 5)
+        lake.ingest("orders")
+        lake.commit("orders")
+        _status, found = asking.get("/api/v1/tables/orders-t")
+    finally:
+        busy.set()
+        asking.api.close()
+    table = found["summary"]
+    assert (table["files"], table["rows"], table["size_version"]) == (1, 2, table["version"] - 1)
+    assert f"those of version {table['size_version']}, committed at 20" in found["note"]
