@@ -370,7 +370,9 @@ class Observer:
             slow_share=SLOW_SHARE,
         )
         size: TableSize | None = self.slow.last(("size", name))
-        return TableSize() if size is None or version is None else size
+        # One of a later version is of another table, which was in this place before.
+        is_of_it = size is not None and (size.version or 0) <= (-1 if version is None else version)
+        return size if size is not None and is_of_it else TableSize()
 
     def _age(self, seconds: float) -> float:
         """Return how old a look may be: the more there is to look at, the older."""

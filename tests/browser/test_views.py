@@ -112,11 +112,26 @@ def test_a_year_of_days_is_shown_with_its_gaps(visitor: Visitor):
     expect(days.get_by_role("img")).to_have_attribute(
         "aria-label", "31 days: 28 complete, 2 incomplete, 1 not known."
     )
+    for shown in ("Lost", "Deleted", "Overwritten"):  # Only where a day has something to say.
+        expect(days.get_by_role("columnheader", name=shown)).to_be_visible()
+    for left_out in ("Held", "Changed", "Removed"):
+        expect(days.get_by_role("columnheader", name=left_out)).to_have_count(0)
     days.get_by_role("button", name="year").click()
     expect(days.get_by_role("img")).to_have_attribute("aria-label", re.compile("366 days"))
     expect(days.get_by_role("row")).to_have_count(1 + 7 + 3)  # a week, and the gaps before it
     days.get_by_role("button", name="Show all 366 days").click()
     expect(days.get_by_role("row")).to_have_count(367)
+
+
+def test_a_file_whose_rows_others_rewrote_says_so_and_a_name_cannot_turn_around(visitor: Visitor):
+    now = clock()
+    visit = visitor.open(
+        samples.overview(now, samples.pipeline(now)),
+        "#/pipelines/orders/file?path=altered%E2%80%AEnosjdn.gpj",
+    )
+    expect(visit.page.get_by_text("Rewritten by others").first).to_be_visible()
+    expect(visit.heading()).to_contain_text(r"altered\u202enosjdn.gpj")
+    expect(visit.page.get_by_text("\u202e")).to_have_count(0)
 
 
 def test_a_failing_pipeline_shows_what_needs_hands(visitor: Visitor):

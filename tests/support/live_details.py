@@ -254,7 +254,7 @@ def journey(clock: Clock, path: str) -> Journey:
         path=path,
         answer="The file is in the table since version 4,806: 431,204 rows, and 3 lines were set "
         "aside as bad.",
-        state="in_table",
+        state="altered" if "altered" in path else "in_table",
         way_out=None,
         steps=[
             Step(
