@@ -27,6 +27,11 @@ def listed(pipeline: str, findings: Mapping[str, Finding], bad_lines: int = 0) -
         resting=sum(finding.resting for finding in findings.values()),
         amiss={reason.value: _amiss(findings, reason) for reason in AMISS},
         bad_lines=bad_lines,
+        changed={
+            source: finding.count(Reason.CHANGED)
+            for source, finding in findings.items()
+            if finding.swept
+        },
     )
 
 

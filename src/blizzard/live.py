@@ -45,6 +45,7 @@ class Running:
                     bytes_read=progress.bytes_read,
                     records=progress.records,
                     bad_lines=report.done.quarantined,
+                    worker=report.worker or None,
                 )
             )
 

@@ -264,7 +264,7 @@ class Pipeline:
         with self._report.timed(events.Step.JOURNAL), self._schedule.journal_lock:
             written = columns.entry(settled.files, rescues=journal.history.rescues)
             entry = journal.append(
-                sources, settled.files, dead_letters, written, settled.quarantine
+                sources, settled.files, dead_letters, written, settled.quarantine, proposal.began
             )
         self._journaled(journal, entry, batch)
         if settled.handed_in and batch.left:

@@ -20,6 +20,7 @@ from typer.main import get_group
 from lakebed.completion import mend_zsh, stand_in, table_of
 from lakebed.errors import ConfigInvalid, LakeError, ProtocolConflict, StoreMisconfigured
 from lakebed.help_pages import plain_record, plain_usage
+from lakebed.shown import printable
 from lakebed.telemetry.events import FaultFound
 from lakebed.telemetry.logs import LogFormat, LogLevel, log_events
 
@@ -305,7 +306,9 @@ def complain(error: LakeError, who: str = "", shape: LogFormat = LogFormat.TEXT)
         if shape is LogFormat.JSON:
             log_events(LogLevel.ERROR, shape)(FaultFound(code=error.code, error=fault))
         else:
-            sys.stderr.write(f"error: {fault}\n")
+            # What is wrong in a file of the configuration may be told in several lines.
+            lines = "\n" if isinstance(error, ConfigInvalid) else ""
+            sys.stderr.write(f"error: {printable(fault, keep=lines)}\n")
 
 
 def exit_code_of(error: BaseException) -> int:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from lakebed.errors import printable
+from lakebed.shown import printable
 from lakebed.units import is_are as is_are  # noqa: PLC0414 - printed here, counted there
 from lakebed.units import plural as plural  # noqa: PLC0414
 
@@ -30,8 +30,11 @@ def console() -> "Console":
 
 
 def say(to: "Console", text: str) -> None:
-    """Print a line of its own; a long one is left whole, so that it can be copied."""
-    to.print(printable(text, keep="\n\t"), soft_wrap=True)
+    """Print a line of its own; a long one is left whole, so that it can be copied.
+
+    Whatever is in the name of a file, it is one line.
+    """
+    to.print(printable(text, keep="\t"), soft_wrap=True)
 
 
 def say_first(to: "Console", lines: Sequence[str], most: int, indent: str = "  ") -> None:
@@ -73,7 +76,7 @@ def columns(
 
 
 def add(table: "Table", *cells: object) -> None:
-    """Add a row of plain text."""
+    """Add a row of plain text; a cell of several texts has a line for each."""
     from rich.text import Text  # noqa: PLC0415
 
     table.add_row(*(Text("-" if cell is None else _shown(cell)) for cell in cells))
@@ -108,7 +111,9 @@ def print_table(to: "Console", table: "Table") -> None:
 
 
 def _shown(cell: object) -> str:
-    return f"{cell:,}" if isinstance(cell, int) else printable(cell, keep="\n")
+    if isinstance(cell, list | tuple):
+        return "\n".join(map(printable, cell))
+    return f"{cell:,}" if isinstance(cell, int) else printable(cell)
 
 
 def path_end(path: str, most: int) -> str:

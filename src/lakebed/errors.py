@@ -6,19 +6,11 @@ search for it. Facts travel as fields and are shown after the message.
 
 import errno
 import os
-import re
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import ClassVar
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-
-
-def printable(text: object, *, keep: str = "") -> str:
-    """Return a text with its control characters written out; a terminal obeys some of them."""
-    return _CONTROL.sub(
-        lambda found: found[0] if found[0] in keep else ascii(found[0])[1:-1], str(text)
-    )
+from lakebed.shown import printable
 
 
 class Whose(StrEnum):

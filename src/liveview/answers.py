@@ -23,23 +23,22 @@ from liveview.model import (
     Batch,
     Batches,
     Column,
-    Days,
     FailedFile,
     Files,
     HeldEntry,
     Journey,
     PipelineDetail,
-    Series,
     TableDetail,
     Versions,
 )
 from liveview.observer import Observer
+from liveview.over_time import Days, FreshnessSeries, Series
 from liveview.times import of_text, rfc3339
 from liveview.views.days import days_of, yesterday_of
 from liveview.views.entries import Committed, batch_of, committed_in, timed
 from liveview.views.journey import journey_of
 from liveview.views.problems import HELD
-from liveview.views.series import DAY_SECS, series_of
+from liveview.views.series import DAY_SECS, freshness_series, series_of
 from liveview.views.versions import (
     changes_of,
     columns_of,
@@ -152,6 +151,19 @@ class Answers:
         view = self._on.pipelines[name].view(since=now - hours * 3600)
         return series_of(view.entries, now=now, hours=hours, points=points)
 
+    def freshness(self, name: str, *, hours: int, points: int) -> FreshnessSeries:
+        """Return how long files took into the table, over the last hours."""
+        now = self._on.clock.seconds()
+        view = self._on.pipelines[name].view(since=now - hours * 3600)
+        return freshness_series(
+            view.entries,
+            self._on.committed(name, span_secs=hours * 3600),
+            now=now,
+            hours=hours,
+            points=points,
+            held=view.held,
+        )
+
     def table(self, name: str) -> TableDetail:
         """Return one table in full."""
         notes: list[str] = []
@@ -176,8 +188,12 @@ class Answers:
             if view.covered_since is not None:
                 oldest = commits[-1].version if commits else None
                 notes.append(f"changes of columns are shown from version {oldest} on")
+        summary = self._on.table_summary(name, view)
+        if summary.size_version not in (None, summary.version):
+            when = "" if summary.size_at is None else f", committed at {summary.size_at}"
+            notes.append(f"files, rows and size are those of version {summary.size_version}{when}")
         return TableDetail(
-            summary=self._on.table_summary(name, view),
+            summary=summary,
             columns=columns,
             partition_columns=apart,
             schema_changes=changes_of(commits),

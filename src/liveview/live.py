@@ -75,6 +75,8 @@ class _Part:
     stepped: bool = False
     waiting: int | None = None
     oldest: float | None = None
+    changed: dict[str, int] = field(default_factory=dict)
+    """Files that changed after they were ingested, by source, as its last whole listing found."""
     changes: int = 0
     timed: dict[str, float] = field(default_factory=dict)
 
@@ -192,6 +194,7 @@ class Live:
     def _listed(self, event: blizzard.SourcesListed) -> None:
         part = self._pipeline(event.pipeline)
         part.waiting, part.oldest = event.pending, event.oldest
+        part.changed = {**part.changed, **event.changed}
 
     def _journaled(self, event: blizzard.BatchJournaled) -> None:
         part = self._pipeline(event.pipeline)
@@ -277,6 +280,7 @@ def _pipeline(part: _Part, now: float) -> PipelinePart:
         next_look_at=None if part.due is None else of_seconds(part.due),
         waiting_files=part.waiting,
         oldest_waiting_at=None if part.oldest is None else of_seconds(part.oldest),
+        changed_files=dict(part.changed),
         changes=part.changes,
         batch_secs=dict(part.timed),
     )
@@ -341,6 +345,7 @@ def _unit(name: str, unit: _Unit, now: float, *, over: bool) -> Unit:
         id=name,
         files=unit.files,
         state="failed" if failed else "done" if done else "running",
+        worker=report.worker,
         read_bytes=report.bytes_read,
         total_bytes=unit.bytes,
         rows=report.records,

@@ -8,6 +8,8 @@ anything of the data: no row, no line, no value of a field.
 from dataclasses import dataclass, field
 from typing import Literal
 
+from liveview.over_time import DayVerdict
+
 State = Literal["running", "idle", "waiting", "failing", "stopped", "unknown"]
 """`waiting`: there is work, and it waits for its time or for penguin."""
 Health = Literal["ok", "warning", "failing", "unknown"]
@@ -57,6 +59,7 @@ class Unit:
     files: int
     state: Literal["waiting", "running", "done", "failed"]
     worker: str | None = None
+    """Where it runs, or ran last: the host and the process; None before its first report."""
     read_bytes: int = 0
     total_bytes: int = 0
     rows: int = 0
@@ -81,15 +84,6 @@ class CurrentBatch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DayVerdict:
-    """Whether everything of a day is in the table; None where that is not known."""
-
-    day: str
-    complete: bool | None
-    sentence: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineSummary:
     """One pipeline at a glance."""
 
@@ -107,6 +101,9 @@ class PipelineSummary:
     waiting_bytes: int | None
     oldest_waiting_secs: float | None
     failed_files: int
+    changed_files: int | None
+    """Files that changed after they were ingested, and are not read as they are now; None where
+    no source was listed yet."""
     held_entries: int
     quarantined_lines: int
     freshness: Freshness
@@ -134,6 +131,12 @@ class TableSummary:
     files: int | None
     bytes: int | None
     rows: int | None
+    size_version: int | None
+    """The version that files, bytes and rows are of: an earlier one than `version` where commits
+    come faster than they are added up, or where the table is so large that this is done at
+    checkpoints."""
+    size_at: str | None
+    """When that version was committed, as far as it is known."""
     waiting_entries: int
     pipelines: list[str]
 
@@ -312,47 +315,6 @@ class Journey:
     steps: list[Step]
     rows: int | None
     bad_lines: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Day:
-    """One day of a pipeline: what landed is the sum of what has become of it."""
-
-    day: str
-    landed: int
-    in_table: int
-    journaled: int
-    held: int
-    failed: int
-    waiting: int
-    changed: int
-    retracted: int
-    discarded: int
-    removed: int
-    """Whose rows a repair of the table took out, and nobody has read again."""
-    rows: int
-    bytes: int
-    complete: bool | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Days:
-    """The last days of a pipeline, the newest first."""
-
-    days: list[Day]
-    yesterday: DayVerdict
-    note: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Series:
-    """Rows, bytes and files over time; one number per step, the oldest first."""
-
-    start: str
-    step_secs: float
-    rows: list[float]
-    bytes: list[float]
-    files: list[float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -151,11 +151,11 @@ class Observer:
             self._begin_pipeline(pipeline, processes)
         return self._table(name, processes, time.monotonic() + self.first_secs, seen)
 
-    def committed(self, name: str) -> dict[int, Committed]:
-        """Return the versions of a pipeline's entries of the last day, as far as they are known."""
+    def committed(self, name: str, span_secs: float = DAY_SECS) -> dict[int, Committed]:
+        """Return the versions of a pipeline's last entries, as far as they are known."""
         table = self.tables[self.lake.table_of[name]]
         try:
-            view = table.view(since=self.clock.seconds() - DAY_SECS)
+            view = table.view(since=self.clock.seconds() - max(span_secs, DAY_SECS))
         except LakeError:
             return {}  # The table says why.
         return committed_entries(view.commits.values(), name)
@@ -284,6 +284,7 @@ class Observer:
             since=view.since,
             unreadable=view.unreadable,
             held=view.held,
+            refusal=view.refusal,
         )
 
     def _summary(self, name: str, processes: list[Process], end: float) -> PipelineSummary:
@@ -328,12 +329,15 @@ class Observer:
             )
             newest = None if view.version is None else view.commits.get(view.version)
             size = self._size(name, view.version)
+            then = None if size.version is None else view.commits.get(size.version)
             parts = TableParts(
                 version=view.version,
                 newest=newest,
                 files=size.files,
                 bytes=size.bytes,
                 rows=size.rows,
+                size_version=size.version,
+                size_at_ms=None if then is None else then.at_ms,
                 status=self.slow.last(("status", name)),
                 known=True,
             )
@@ -357,7 +361,7 @@ class Observer:
         )
 
     def _size(self, name: str, version: int | None) -> TableSize:
-        """Return how large a version is; nothing of it until that is known."""
+        """Return how large a table is, or was at the last version that was added up."""
         self.slow.begin(
             ("size", name),
             self.tables[name].size,
@@ -366,7 +370,9 @@ class Observer:
             slow_share=SLOW_SHARE,
         )
         size: TableSize | None = self.slow.last(("size", name))
-        return size if size is not None and size.version == version else TableSize()
+        # One of a later version is of another table, which was in this place before.
+        is_of_it = size is not None and (size.version or 0) <= (-1 if version is None else version)
+        return size if size is not None and is_of_it else TableSize()
 
     def _age(self, seconds: float) -> float:
         """Return how old a look may be: the more there is to look at, the older."""

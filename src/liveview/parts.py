@@ -32,6 +32,8 @@ class PipelinePart:
     next_look_at: str | None = None
     waiting_files: int | None = None
     oldest_waiting_at: str | None = None
+    changed_files: dict[str, int] = field(default_factory=dict)
+    """Files that changed after they were ingested and are not read, by source."""
     changes: int = 0
     """Rises when something has happened that journal or log tell of."""
     batch_secs: dict[str, float] = field(default_factory=dict)

@@ -81,8 +81,11 @@ def test_a_pipeline_shows_charts_batches_and_days(visitor: Visitor):
     expect(chart).to_have_attribute("aria-label", re.compile(r"M rows in 24 h, at most"))
     visit.section("Throughput, last 24 h").get_by_role("button", name="bytes").click()
     expect(chart).to_have_attribute("aria-label", re.compile(r"GiB in 24 h"))
-    expect(visit.section("Freshness").get_by_role("img")).to_have_attribute(
-        "aria-label", "Freshness: median 41 s, worst 3 min 8 s"
+    scale, trend = visit.section("Freshness").get_by_role("img").all()
+    expect(scale).to_have_attribute("aria-label", "Freshness: median 41 s, worst 3 min 8 s")
+    expect(trend).to_have_attribute(
+        "aria-label",
+        re.compile(r"reached the table in 84 of 96 steps of 15 min; the slowest took 3"),
     )
     for gone in ("Failed files", "Held entries", "Bad lines"):
         expect(visit.section(gone)).to_have_count(0)
@@ -109,11 +112,26 @@ def test_a_year_of_days_is_shown_with_its_gaps(visitor: Visitor):
     expect(days.get_by_role("img")).to_have_attribute(
         "aria-label", "31 days: 28 complete, 2 incomplete, 1 not known."
     )
+    for shown in ("Lost", "Deleted", "Overwritten"):  # Only where a day has something to say.
+        expect(days.get_by_role("columnheader", name=shown)).to_be_visible()
+    for left_out in ("Held", "Changed", "Removed"):
+        expect(days.get_by_role("columnheader", name=left_out)).to_have_count(0)
     days.get_by_role("button", name="year").click()
     expect(days.get_by_role("img")).to_have_attribute("aria-label", re.compile("366 days"))
     expect(days.get_by_role("row")).to_have_count(1 + 7 + 3)  # a week, and the gaps before it
     days.get_by_role("button", name="Show all 366 days").click()
     expect(days.get_by_role("row")).to_have_count(367)
+
+
+def test_a_file_whose_rows_others_rewrote_says_so_and_a_name_cannot_turn_around(visitor: Visitor):
+    now = clock()
+    visit = visitor.open(
+        samples.overview(now, samples.pipeline(now)),
+        "#/pipelines/orders/file?path=altered%E2%80%AEnosjdn.gpj",
+    )
+    expect(visit.page.get_by_text("Rewritten by others").first).to_be_visible()
+    expect(visit.heading()).to_contain_text(r"altered\u202enosjdn.gpj")
+    expect(visit.page.get_by_text("\u202e")).to_have_count(0)
 
 
 def test_a_failing_pipeline_shows_what_needs_hands(visitor: Visitor):

@@ -19,11 +19,12 @@ KEYS = {
         pipeline table_uri handoff journal last_entry committed_entry uncommitted_entries
         receipt_fits last_batch(entry kind at run files failed rows parquet_files parquet_bytes
         gone) last_written(entry kind at run files failed rows parquet_files parquet_bytes gone)
-        writer(run host process since state) sources[source uri pending_files pending_bytes
-        oldest_pending lag_secs failed_files failed_for_good next_try failures[path stage code
-        message line field attempts failed_at next_try lines_in_table] changed_files passed_over
-        watermarks[folder name] folders totals(batches files lines blank filtered quarantined
-        rows source_bytes rescued dropped) rescued dropped error notifications] totals(batches
+        writer(run host process since state seen) sources[source uri pending_files pending_bytes
+        oldest_pending lag_secs failed_files failed_for_good next_try lost_files failures[path stage
+        code message line field attempts failed_at next_try lines_in_table] changed_files
+        passed_over watermarks[folder name] folders totals(batches files lines blank filtered
+        quarantined rows source_bytes rescued dropped) rescued dropped error notifications]
+        totals(batches
         files lines blank filtered quarantined rows source_bytes rescued dropped) parquet_files
         parquet_bytes quarantine(waiting replayed filtered discarded) found_columns
         held_files held_rows
@@ -65,11 +66,12 @@ KEYS = {
     """,
     "blizzard files": """
         pipeline table_uri by groups[name landed in_table journaled held discarded failed waiting
-        changed retracted removed deleted bytes rows bad_lines uncounted complete sentence] left_out
-        passed_over errors
+        changed retracted removed deleted lost overwritten bytes rows bad_lines uncounted complete
+        sentence] left_out passed_over errors
     """,
     "blizzard files a.ndjson": """
-        pipeline uri source path state at size entry partition reason deleted day
+        pipeline uri source path state at size entry partition reason deleted
+        overwritten day
     """,
     "blizzard journal": """
         pipeline entry kind at run files failed rows parquet_files parquet_bytes gone sources
@@ -79,10 +81,10 @@ KEYS = {
         format kind pipeline journal sequence run created previous handoff source_uris
         table_schema partition_columns columns sources[source path size etag lines blank
         filtered quarantined rows skipped complete unread dropped rescued unit failure redo
-        given_up reingested retry gone retracted modified form] files[filename size
+        given_up reingested retry gone discarded retracted modified form] files[filename size
         record_count partition_values source_file source_files runs unit statistics
         modification_time] dlq deleted redone inherits heir moved follows replaced merged
-        erased reason quarantine resolved path digest size committed passed_over is_last
+        erased reason quarantine resolved seconds path digest size committed passed_over is_last
         held_files held_rows discarded_files discarded_rows
     """,
     "blizzard --dry-run": """
@@ -98,10 +100,10 @@ KEYS = {
         pipeline entry files refused
     """,
     "blizzard dlq replay --all": """
-        pipeline table_uri entry lines filtered left
+        pipeline table_uri entry lines filtered left files
     """,
     "blizzard dlq discard --all": """
-        pipeline table_uri entry lines filtered left
+        pipeline table_uri entry lines filtered left files
     """,
     "blizzard gc --older-than 0s": """
         pipeline table_uri deleted entry files bytes pieces young_files young_bytes left_alone

@@ -9,7 +9,6 @@ from liveview.model import (
     Batch,
     BookLine,
     Column,
-    Day,
     FailedFile,
     FileRow,
     HeldEntry,
@@ -17,12 +16,12 @@ from liveview.model import (
     PipelineDetail,
     PipelineSummary,
     SchemaChange,
-    Series,
     Step,
     TableDetail,
     TableSummary,
     Version,
 )
+from liveview.over_time import Day, FreshnessSeries, Series
 from tests.support.live_samples import Clock, stamp, waves
 
 
@@ -171,6 +170,9 @@ def days(clock: Clock, count: int = 31) -> list[Day]:
                 retracted=0,
                 discarded=0,
                 removed=0,
+                lost=1 if back == 9 else 0,
+                deleted=1 if back == 9 else 0,
+                overwritten=1 if back == 3 else 0,
                 rows=12_406_118,
                 bytes=41_204_118_301,
                 complete=complete,
@@ -187,6 +189,17 @@ def series(clock: Clock, points: int = 96) -> Series:
         rows=rows,
         bytes=[each * 410 for each in rows],
         files=[round(each / 40_000) for each in rows],
+    )
+
+
+def freshness(clock: Clock, points: int = 96) -> FreshnessSeries:
+    median: list[float | None] = [None if at % 8 == 7 else 30.0 + at % 5 for at in range(points)]
+    return FreshnessSeries(
+        start=clock.ago(days=1),
+        step_secs=86_400 / points,
+        median_secs=median,
+        worst_secs=[None if each is None else 188.0 - at for at, each in enumerate(median)],
+        files=[0 if each is None else 3 for each in median],
     )
 
 
@@ -232,7 +245,7 @@ def journey(clock: Clock, path: str) -> Journey:
         path=path,
         answer="The file is in the table since version 4,806: 431,204 rows, and 3 lines were set "
         "aside as bad.",
-        state="in_table",
+        state="altered" if "altered" in path else "in_table",
         way_out=None,
         steps=[
             step("done", "Landed in the source", "112.8 MiB, gzip", clock.ago(minutes=4)),

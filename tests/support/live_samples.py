@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 
 from liveview.model import (
     CurrentBatch,
-    DayVerdict,
     Freshness,
     Overview,
     PipelineSummary,
@@ -18,6 +17,7 @@ from liveview.model import (
     TableSummary,
     Unit,
 )
+from liveview.over_time import DayVerdict
 
 HOSTILE = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>'
 LONG = "a-pipeline-whose-name-was-made-by-a-generator-" * 5 + "end"
@@ -79,6 +79,7 @@ def pipeline(clock: Clock, name: str = "orders", **changes: object) -> PipelineS
         waiting_bytes=0,
         oldest_waiting_secs=None,
         failed_files=0,
+        changed_files=0,
         held_entries=0,
         quarantined_lines=0,
         freshness=Freshness(
@@ -192,6 +193,8 @@ def table(clock: Clock, name: str = "orders", **changes: object) -> TableSummary
         files=1_204,
         bytes=161_204_118_301,
         rows=2_904_118_301,
+        size_version=None,
+        size_at=None,
         waiting_entries=0,
         pipelines=[name],
     )

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from liveview.model import Batches, Days, Files, Overview, Versions
+from liveview.model import Batches, Files, Overview, Versions
+from liveview.over_time import Days
 from tests.support import live_details as details
 from tests.support import live_samples as samples
 
@@ -97,6 +98,8 @@ def of_pipeline(  # noqa: PLR0911 - one for each document
         case ["days"]:
             whole = details.days(clock, min(int(asked["limit"]), scene.year))
             return Days(days=whole, yesterday=summary.yesterday, note=None)
+        case ["freshness"]:
+            return details.freshness(clock, int(asked["points"]))
         case ["throughput"]:
             return details.series(clock, int(asked["points"]))
         case _:

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 from liveview.model import (
     CurrentBatch,
-    DayVerdict,
     Freshness,
     Overview,
     PipelineSummary,
@@ -14,6 +13,7 @@ from liveview.model import (
     TableSummary,
     Unit,
 )
+from liveview.over_time import DayVerdict
 
 AT = "2026-03-14T12:00:00Z"
 
@@ -78,6 +78,7 @@ def a_pipeline(name: str = "orders") -> PipelineSummary:
         waiting_bytes=3_400_000,
         oldest_waiting_secs=41.0,
         failed_files=0,
+        changed_files=0,
         held_entries=0,
         quarantined_lines=0,
         freshness=Freshness(median_secs=12.3, worst_secs=48.0, measured_files=880, since=AT),
@@ -118,6 +119,8 @@ def a_table(name: str = "lake_orders", *pipelines: str) -> TableSummary:
         files=3201,
         bytes=12_400_000_000,
         rows=99_000_000,
+        size_version=None,
+        size_at=None,
         waiting_entries=1,
         pipelines=list(pipelines),
     )

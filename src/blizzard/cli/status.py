@@ -365,6 +365,13 @@ def _show_trouble(to: Console, one: SourceStatus, clock: Clock) -> None:
             f"  source {one.source}: {plural(each.files, 'name')} passed over: "
             f"{WHY[each.reason]}; for example {each.some[0]}",
         )
+    if one.lost_files:
+        were = "was" if one.lost_files == 1 else "were"
+        say(
+            to,
+            f"  source {one.source}: {plural(one.lost_files, 'file')} failed and {were} deleted "
+            "since, never loaded; blizzard dlq discard --deleted gives up such files",
+        )
     for failed in one.failures:
         say(to, f"  failed {one.source}:{failed.path}: {_failed(failed, clock)}")
     more = one.failed_files - len(one.failures)

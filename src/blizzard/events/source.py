@@ -25,6 +25,9 @@ class SourcesListed(Event):
     """Names that are passed over and need attention, by the reason."""
     bad_lines: int = 0
     """Lines that wait in quarantine."""
+    changed: Mapping[str, int] = field(default_factory=dict)
+    """Files that were ingested and are other objects now, which are not read, by source; only of
+    sources that were listed whole."""
 
     def sentence(self) -> str:
         """Return how much."""

@@ -51,6 +51,8 @@ class UnitReported(Event):
     bytes_read: int = 0
     records: int = 0
     bad_lines: int = 0
+    worker: str | None = None
+    """Where it runs: the host and the process."""
 
     def sentence(self) -> str:
         """Return how far it is."""

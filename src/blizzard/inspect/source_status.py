@@ -62,6 +62,8 @@ class SourceStatus:
     """Those that are not tried again until they change."""
     next_try: datetime | None = None
     """When the first of the failed files is tried again."""
+    lost_files: int = 0
+    """Failed and then deleted from the source, so never loaded; nobody has given them up."""
     failures: tuple[FailedFile, ...] = ()
     """Some of them, the newest first."""
     changed_files: int = 0
@@ -106,6 +108,7 @@ def source_status(
         failed_files=len(failed),
         failed_for_good=sum(one.next_try is None for one in failed),
         next_try=min((one.next_try for one in failed if one.next_try), default=None),
+        lost_files=lost_files(source, history),
         failures=tuple(failed[:FEW]),
         watermarks=watermarks[:FEW],
         folders=len(watermarks),
@@ -166,6 +169,14 @@ def failed_files(
     bases = bases_of(settings, source)
     told = sorted((_failed_file(known, bases) for known in failed), key=lambda one: one.path)
     return sorted(told, key=lambda one: one.failed_at, reverse=True)
+
+
+def lost_files(source: SourceSettings, history: History) -> int:
+    """Count the files of a source that failed, are deleted since, and were not given up."""
+    records = (known.record for known in history.unfinished.values())
+    return sum(
+        record.source == source.name and record.gone and not record.discarded for record in records
+    )
 
 
 def _failed_file(known: UnfinishedFile, bases: Mapping[Stage, str]) -> FailedFile:

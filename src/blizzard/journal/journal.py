@@ -239,9 +239,12 @@ class Journal:
         dlq: tuple[str, ...] = (),
         columns: EntryColumns | None = None,
         quarantine: tuple[QuarantineFile, ...] = (),
+        began: float | None = None,
     ) -> Entry:
         """Commit a batch: once this returns, it happened; if it raises, `settle` finds out."""
-        return self._append("batch", sources, files, dlq, columns=columns, quarantine=quarantine)
+        return self._append(
+            "batch", sources, files, dlq, columns=columns, quarantine=quarantine, began=began
+        )
 
     def catch_up(self) -> int:
         """Learn what an operator's commands have appended meanwhile; return how many entries.
@@ -292,6 +295,7 @@ class Journal:
         source_uris: Mapping[str, str] | None = None,
         columns: EntryColumns | None = None,
         quarantine: tuple[QuarantineFile, ...] = (),
+        began: float | None = None,
     ) -> Entry:
         identity = self._identity
         columns = columns or columns_after(self._history.last, identity.table_schema)
@@ -313,6 +317,7 @@ class Journal:
             dlq=dlq,
             moved=moved,
             quarantine=quarantine,
+            seconds=None if began is None else round(max(0.0, self._clock.seconds() - began), 3),
         )
         return self._write(entry, encode(entry))
 
@@ -326,8 +331,8 @@ class Journal:
             record = replace(record, given_up=before.record.given_up)
         if record.failure is None or before is None or before.record.failure is None:
             return record
-        if record.gone:
-            return record  # It was not tried again.
+        if record.gone or (before.record.gone and not before.record.redo):
+            return record  # It was not tried again, or has come back and is a new file.
         attempts = before.record.failure.attempts + 1
         return replace(
             record,

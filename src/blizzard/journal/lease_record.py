@@ -9,6 +9,7 @@ never by the clocks of two machines.
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from enum import Enum, StrEnum, auto
 from pathlib import Path
 
@@ -132,6 +133,8 @@ class WriterStatus:
     process: int
     since: str
     state: Life
+    seen: datetime | None = None
+    """When it last renewed its note, by the store's clock, where it neither ended nor is alive."""
 
 
 def writer_status(store: Reader, pipeline: str, machine: Machine) -> WriterStatus | None:
@@ -139,12 +142,16 @@ def writer_status(store: Reader, pipeline: str, machine: Machine) -> WriterStatu
     found = read_lease(store, pipeline)
     if found is None:
         return None
+    state = life_of(found, machine)
+    # Its last beat is the last sign of a run that died.
+    facts = store.head(layout.writer(pipeline)) if state in (Life.GONE, Life.UNKNOWN) else None
     return WriterStatus(
         run=found.run,
         host=found.host,
         process=found.process,
         since=found.since,
-        state=life_of(found, machine),
+        state=state,
+        seen=None if facts is None else facts.modified,
     )
 
 

@@ -130,7 +130,7 @@ class History:
         self.books.learn(entry)
         for record in entry.sources:
             if record.gone:
-                self._forget(record.key, at)
+                self._leave(record, at, entry.sequence)
             elif record.failure is None and record.complete:
                 self._finish(record, entry.sequence)
                 self.unfinished.pop(record.key, None)
@@ -214,21 +214,26 @@ class History:
             entry=entry,
         )
 
-    def _forget(self, key: str, at: datetime) -> None:
+    def _leave(self, record: SourceRecord, at: datetime, entry: int) -> None:
         """Stop waiting for a file that is gone; if it comes back, it is a new one.
 
-        What of it is in the table, or was given up there, stays known: it must come once.
+        What of it is in the table, or was given up there, stays known: it must come once. So does
+        that it failed: it landed and never got into the table, until an operator accepts that.
         """
-        known = self.unfinished.pop(key, None)
-        if known is not None and (known.record.redo or known.record.records_read):
-            left = replace(known.record, gone=True, retry=False)
-            self.unfinished[key] = replace(known, record=left, at=at)
+        known = self.unfinished.pop(record.key, None)
+        if known is None:  # A journal that was taken over has said it.
+            known = UnfinishedFile(record=record, at=at, entry=entry)
+        last = known.record
+        if last.redo or last.records_read or last.failure is not None:
+            left = replace(last, gone=True, retry=False, discarded=record.discarded)
+            self.unfinished[record.key] = replace(known, record=left, at=at)
 
     def has_files(self, source: str) -> bool:
         """Whether a file of a source is known."""
         start = f"{source}:"
         return source in self.books.sums.finished or any(
-            key.startswith(start) for key in self.unfinished
+            key.startswith(start) and (not known.record.gone or known.record.redo)
+            for key, known in self.unfinished.items()
         )
 
     def lookup(self, store: Reader, pipeline: str) -> "Lookup":

@@ -1,9 +1,12 @@
-"""Source files that failed and that an operator asks to have read again at once.
+"""Source files that failed, and that an operator has read again at once, or gives up.
 
 A `retry` entry names them. It changes nothing of what is known of them but that they are due: a
 blizzard that runs hears of it at its next look, any other at its start. Where the operator says
 that a file still begins with the lines that are in the table, it also names the present object,
 so that only the rest of it is read.
+
+A file that failed and is gone from its source since cannot be read. A `discard` entry says that an
+operator accepts that.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,6 +20,7 @@ from lakebed.clock import Clock
 from lakebed.documents.entry import Entry
 from lakebed.documents.source_record import SourceRecord
 from lakebed.journal import JournalReader
+from lakebed.shown import printable
 from lakebed.storage.store import Reader, Store
 
 
@@ -85,9 +89,13 @@ def look(
 
 
 def names_of(record: SourceRecord, source_uris: Mapping[str, str]) -> frozenset[str]:
-    """Return what an operator can call a source file: its path, `source:path` or its URI."""
+    """Return what an operator can call a source file: its path, `source:path` or its URI.
+
+    Each also as it is printed, where a name has characters that are written out.
+    """
     uri = f"{source_uris.get(record.source, '').rstrip('/')}/{record.path}"
-    return frozenset((record.path, record.key, uri))
+    names = (record.path, record.key, uri)
+    return frozenset((*names, *map(printable, names)))
 
 
 def _as_is(record: SourceRecord) -> SourceRecord | str:
@@ -138,6 +146,51 @@ def retry(
             run=str(clock.fresh_id()),
             created=clock.now().isoformat(),
             sources=tuple(replace(record, retry=True) for record in found.records),
+        )
+
+    found, entry = append_what_is_found(store, pipeline, look_again)
+    return found, None if entry is None else entry.sequence
+
+
+def deleted(store: Reader, pipeline: str, wanted: frozenset[str] | None) -> Failed:
+    """Find the files that failed and are gone from their source: all, or those that are named.
+
+    Those that an operator has given up before are none of them.
+    """
+    history = read_history(store, pipeline)
+    if history.sequence < 0:
+        return Failed(unknown=wanted or frozenset())
+    last = JournalReader(store, pipeline).listed(history.sequence).entry
+    refuse_closed(store, pipeline, heir=history.heir)
+    refuse_half_begun(store, pipeline, sequence=history.sequence, awaits=history.awaits)
+    found: list[SourceRecord] = []
+    unknown = set(wanted or ())
+    for key in sorted(history.unfinished):
+        record = history.unfinished[key].record
+        names = names_of(record, last.source_uris)
+        if record.gone and not record.discarded and (wanted is None or names & wanted):
+            unknown -= names
+            found.append(record)
+    return Failed(
+        records=tuple(found), unknown=frozenset(unknown), last=last, digest=history.digest
+    )
+
+
+def give_up(
+    store: Store, pipeline: str, wanted: frozenset[str] | None, *, clock: Clock
+) -> tuple[Failed, int | None]:
+    """Append the entry that gives the files up; return what it names, and its number."""
+
+    def look_again() -> tuple[Failed, Entry | None]:
+        found = deleted(store, pipeline, wanted)
+        if not found.records or found.last is None:
+            return found, None
+        return found, found.last.successor(
+            "discard",
+            previous=found.digest,
+            run=str(clock.fresh_id()),
+            created=clock.now().isoformat(),
+            sources=tuple(replace(record, discarded=True) for record in found.records),
         )
 
     found, entry = append_what_is_found(store, pipeline, look_again)

@@ -78,6 +78,8 @@ class Report:
     job: str = ""
     """The job that the attempt belongs to; one of an earlier job may still be running."""
     attempt: str = ""
+    worker: str = ""
+    """Where the attempt runs: the host and the process."""
     progress: Progress = field(default_factory=Progress)
     done: Done = field(default_factory=Done)
 

@@ -93,6 +93,7 @@ class ProgressClient:
         self._unit = unit
         self._job = job
         self._again = again
+        self._worker = f"{socket.gethostname()}, process {os.getpid()}"
         self._patience = patience
         self.reached = False
         self._instruction = Instruction.GO_ON
@@ -173,6 +174,7 @@ class ProgressClient:
                 unit=self._unit,
                 job=self._job,
                 attempt=self.attempt,
+                worker=self._worker,
                 progress=self.progress,
                 done=self.done,
             )

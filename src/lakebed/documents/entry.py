@@ -96,6 +96,8 @@ class Entry:
     """The files with the bad lines of the sources; one that no entry names is none."""
     resolved: tuple[Resolved, ...] = ()
     """The quarantine files whose lines no longer wait, with those that take their place."""
+    seconds: float | None = None
+    """How long the batch took up to this entry; None of other kinds, or of earlier versions."""
 
     @property
     def data_files(self) -> tuple[FinishedFile, ...]:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, TextIO
 
-from lakebed.errors import printable
+from lakebed.shown import printable
 from lakebed.telemetry.events import Emit, Event, Level
 
 LONGEST_TEXT = 8192

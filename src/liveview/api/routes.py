@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from liveview import model, parts
+from liveview import model, over_time, parts
 from liveview.answers import Answers, NoSuchFile
 from liveview.api.parameters import Parameter, Values, leads_out
 from liveview.observer import Observer
@@ -143,7 +143,7 @@ ROUTES: tuple[Route, ...] = (
     Route(
         path="/api/v1/pipelines/{name}/days",
         what="What landed in its sources on each day, and what of it is in the table",
-        kind=model.Days,
+        kind=over_time.Days,
         parameters=(Parameter(name="limit", what="how many days", default=31, least=1, most=366),),
         answer=lambda on, name, values: on.answers.days(name, limit=_number(values, "limit")),
         max_age=15.0,
@@ -151,12 +151,25 @@ ROUTES: tuple[Route, ...] = (
     Route(
         path="/api/v1/pipelines/{name}/throughput",
         what="Rows, bytes and files over time",
-        kind=model.Series,
+        kind=over_time.Series,
         parameters=(
             Parameter(name="hours", what="how far back", default=24, least=1, most=168),
             Parameter(name="points", what="how many steps", default=96, least=1, most=1000),
         ),
         answer=lambda on, name, values: on.answers.throughput(
+            name, hours=_number(values, "hours"), points=_number(values, "points")
+        ),
+        max_age=5.0,
+    ),
+    Route(
+        path="/api/v1/pipelines/{name}/freshness",
+        what="How long files took from their arrival to the Delta commit, over time",
+        kind=over_time.FreshnessSeries,
+        parameters=(
+            Parameter(name="hours", what="how far back", default=24, least=1, most=168),
+            Parameter(name="points", what="how many steps", default=96, least=1, most=1000),
+        ),
+        answer=lambda on, name, values: on.answers.freshness(
             name, hours=_number(values, "hours"), points=_number(values, "points")
         ),
         max_age=5.0,

@@ -20,6 +20,7 @@ from lakebed.documents.entry import Entry
 from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import LakeError
 from lakebed.journal import JournalReader
+from lakebed.shown import typed
 from lakebed.storage.store import Reader
 from liveview.model import FileRow, Files, FileState
 from liveview.times import rfc3339
@@ -49,7 +50,11 @@ class Search:
     _found: dict[str, FileRow] = field(default_factory=dict)
 
     def find(self, text: str, limit: int) -> Files:
-        """Return files with a text in their names; without one, the newest."""
+        """Return files with a text in their names; without one, the newest.
+
+        The text may be typed as names are shown.
+        """
+        searched, text = text, typed(text) or text
         end = self.seconds() + self.budget_secs
         more = False
         for rows in (self._unfinished(text), self._journaled(text), self._named(text, limit)):
@@ -65,7 +70,7 @@ class Search:
         if not more and text:
             note, more = self._listed(text, limit, end)
         found = list(self._found.values())[:limit]
-        return Files(files=found, searched=text, more=more, note=note)
+        return Files(files=found, searched=searched, more=more, note=note)
 
     def _unfinished(self, text: str) -> Iterator[FileRow | None]:
         known = sorted(self.history.unfinished.items(), key=lambda one: one[1].at, reverse=True)
@@ -79,7 +84,7 @@ class Search:
             return
         journal = JournalReader(self.store, self.settings.name)
         word = text.encode()
-        plain = '"' not in text and "\\" not in text
+        plain = '"' not in text and "\\" not in text and text.isprintable()
         lowest = max(0, self.history.sequence - MOST_ENTRIES)
         for number in range(self.history.sequence, lowest, -1):
             try:

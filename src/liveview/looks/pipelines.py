@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from blizzard.handoff.held_rows import read_aside
 from blizzard.inspect.books import Books
+from blizzard.inspect.refusal import refusal_of
 from blizzard.inspect.source_status import SourceStatus
 from blizzard.inspect.status import PipelineStatus, pipeline_status
 from blizzard.journal.state import History
-from blizzard.log_questions import asks_fates, open_reader
+from blizzard.log_questions import asks_fates, asks_the_log, open_reader
 from blizzard.model.locations import OpenReader, sink_location
 from blizzard.model.settings import PipelineSettings
 from lakebed.clock import Clock
@@ -35,6 +36,8 @@ class PipelineView:
     """Entries of the span that could not be read."""
     held: frozenset[int | None] = frozenset()
     """Entries with files that penguin holds."""
+    refusal: LakeError | None = None
+    """Why a start would be refused, where there is no journal that it could go on with."""
 
 
 class PipelineLook:
@@ -75,6 +78,7 @@ class PipelineLook:
                 since=None if covered else first,
                 unreadable=tuple(sorted(self._window.missing)),
                 held=self._held(store) if status.held_files else frozenset(),
+                refusal=self._refusal(store, status),
             )
 
     def sources(self) -> tuple[SourceStatus, ...]:
@@ -97,6 +101,18 @@ class PipelineLook:
             return self._open(sink_location(self.settings))
         except ObjectMissing:
             return None
+
+    def _refusal(self, store: Reader | None, status: PipelineStatus) -> LakeError | None:
+        """Return why a start would be refused; a journal that can be gone on with is not asked.
+
+        A pipeline whose name was changed has none: that of its old name is still there.
+        """
+        history = self._books.history
+        if store is None or (status.last_entry is not None and history.heir is None):
+            return None
+        return refusal_of(
+            self.settings, store, history, asks_the_log(self.settings), check_schema=lambda: None
+        )
 
     def _held(self, store: Reader | None) -> frozenset[int | None]:
         if store is None:

@@ -12,7 +12,8 @@ from lakebed.storage.store import Reader, is_there
 from liveview.looks.window import Window
 from liveview.views.versions import VersionFacts
 from penguin.delta.log.cache import CachedVersion, LogCache
-from penguin.delta.log.latest import read_latest
+from penguin.delta.log.latest import find_tail, read_latest
+from penguin.delta.log.totals import checkpoint_totals
 from penguin.delta.log.versions import Commit, read_commit
 from penguin.delta.snapshot import LogReader, Snapshot
 from penguin.inspect.status import TableStatus, table_status
@@ -20,7 +21,8 @@ from penguin.model.settings import TableSettings
 from penguin.model.table import TableFacts
 
 MOST_FILES = 200_000
-"""Files of a table whose sizes are added up: the log of a larger one takes too much memory."""
+"""Files of a table whose newest version is added up: the log of a larger one takes too much memory,
+so it is added up as it was at its last checkpoint."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,11 +61,17 @@ class TableLook:
     """Repeated looks at one table."""
 
     def __init__(
-        self, settings: TableSettings, *, clock: Clock, opening: OpenTable = open_table
+        self,
+        settings: TableSettings,
+        *,
+        clock: Clock,
+        opening: OpenTable = open_table,
+        most_files: int = MOST_FILES,
     ) -> None:
         self.settings = settings
         self._clock = clock
         self._open = opening
+        self._most_files = most_files
         self._lock = threading.Lock()
         self._cache = LogCache()
         self._window: Window[VersionFacts] = Window()
@@ -110,10 +118,36 @@ class TableLook:
         if store is None or known is None:
             return TableSize()
         if size is None or size[0] != known.version:
-            size = known.version, _size(store, known)
+            size = known.version, self._added_up(store, known)
             with self._lock:
                 self._size = size
         return size[1]
+
+    def _added_up(self, store: Reader, known: CachedVersion) -> TableSize:
+        many = _files_in_checkpoint(store)
+        if many is not None and many > self._most_files:
+            return self._at_checkpoint(store)
+        table = Snapshot(known, store)
+        try:
+            files, size, rows = table.totals()
+        finally:
+            table.let_go()
+        return TableSize(version=known.version, files=files, bytes=size, rows=rows)
+
+    def _at_checkpoint(self, store: Reader) -> TableSize:
+        """Add up a large table as it was at its last checkpoint, once for each of them."""
+        tail = find_tail(store)
+        if tail is None or tail.checkpoint is None:
+            return TableSize()
+        last = None if self._size is None else self._size[1]
+        if last is not None and last.version == tail.checkpoint.version:
+            return last
+        found = checkpoint_totals(store, tail)
+        if found is None:
+            return TableSize()
+        return TableSize(
+            version=tail.checkpoint.version, files=found.files, bytes=found.bytes, rows=found.rows
+        )
 
     def status(self) -> TableStatus | None:
         """Return what waits, what is held and what is stopped; None where there is no table."""
@@ -151,18 +185,6 @@ def _version(store: Reader, number: int) -> VersionFacts | None:
     except LakeError:
         return None
     return None if body is None else VersionFacts(read_commit(number, body))
-
-
-def _size(store: Reader, known: CachedVersion) -> TableSize:
-    many = _files_in_checkpoint(store)
-    if many is not None and many > MOST_FILES:
-        return TableSize(version=known.version, files=many)
-    table = Snapshot(known, store)
-    try:
-        files, size, rows = table.totals()
-    finally:
-        table.let_go()
-    return TableSize(version=known.version, files=files, bytes=size, rows=rows)
 
 
 def _files_in_checkpoint(store: Reader) -> int | None:

@@ -6,6 +6,7 @@ import { patch } from "./dom.js";
 import * as keys from "./keys.js";
 import { announcements } from "./logic.js";
 import * as routes from "./routes.js";
+import { shown } from "./shown.js";
 import * as shell from "./shell.js";
 import * as overview from "./view-overview.js";
 import * as pipeline from "./view-pipeline.js";
@@ -91,7 +92,7 @@ function draw() {
 function render() {
   const ctx = context();
   const view = VIEWS[state.route.view];
-  document.title = `${state.overview ? view.title(ctx) : "Loading"} · Blizzard and Penguin`;
+  document.title = shown(`${state.overview ? view.title(ctx) : "Loading"} · Blizzard and Penguin`);
   patch(document.getElementById("top"), shell.top(state, actions, ctx.now));
   patch(document.getElementById("banner"), shell.banner(state, actions, ctx.now));
   patch(

@@ -132,6 +132,21 @@ export function throughput(series, kind, { label, now, hover, onHover }) {
   );
 }
 
+/** Draw how fresh the table was over time: the worst of each step behind its median. */
+export function freshnessTrend(series, label) {
+  const [width, height] = [320, 48];
+  const worst = series.worst_secs.map((each) => each ?? 0);
+  const top = Math.max(...worst, 0);
+  const drawn = (values) => area(values.map((each) => each ?? 0), width, height - 2, top);
+  return h(
+    "svg.trend",
+    { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label, preserveAspectRatio: "none" },
+    h("path.spark-base", { d: `M0 ${height - 0.5}H${width}` }),
+    h("path.trend-worst", { d: drawn(worst), transform: "translate(0 2)" }),
+    h("path.spark-area", { d: drawn(series.median_secs), transform: "translate(0 2)" }),
+  );
+}
+
 const MARKS = [
   [1, "1 s"],
   [60, "1 min"],

@@ -3,6 +3,8 @@
 // So focus, selection, scroll and what a reader has opened survive every update, and nothing that comes
 // from data is ever read as HTML: texts become text nodes.
 
+import { shown } from "./shown.js";
+
 const SVG = "http://www.w3.org/2000/svg";
 const SEEN = Symbol("what this node shows");
 
@@ -12,7 +14,8 @@ export function h(name, attrs, ...children) {
   const { key = null, class: more = "", ...rest } = attrs ?? {};
   const all = [...classes, ...String(more || "").split(" ")].filter(Boolean).join(" ");
   if (all) rest.class = all;
-  return { tag, key, attrs: rest, children: flat(children) };
+  for (const read of ["title", "aria-label"]) if (rest[read]) rest[read] = shown(String(rest[read]), "\n");
+  return { tag, key, attrs: rest, children: flat(children, tag === "code" ? "\n" : "") };
 }
 
 /** Make the children of an element what these values say. */
@@ -25,11 +28,11 @@ export function textOf(value) {
   return typeof value === "string" ? value : value.children.map(textOf).join("");
 }
 
-function flat(list) {
+function flat(list, keep = "") {
   return list
     .flat(Infinity)
     .filter((each) => each !== null && each !== undefined && each !== false && each !== "")
-    .map((each) => (typeof each === "object" ? each : String(each)));
+    .map((each) => (typeof each === "object" ? each : shown(String(each), keep)));
 }
 
 function children(parent, next, inSvg) {

@@ -1,8 +1,8 @@
-// The batch that runs, those that have been with their books, and the days: "is everything of yesterday in?"
+// The batch that runs, and those that have been with their books.
 
 import { h } from "./dom.js";
 import * as format from "./format.js";
-import { equation, shortened, standingOf, timeLeft } from "./logic.js";
+import { equation, timeLeft } from "./logic.js";
 import * as routes from "./routes.js";
 import * as w from "./widgets.js";
 
@@ -14,14 +14,6 @@ const STAGE_WORDS = {
   publish: "Publish",
   commit: "Commit",
 };
-// States of files that a day has a column for only where it is needed.
-const SELDOM = [
-  ["Held", "held"],
-  ["Changed", "changed"],
-  ["Retracted", "retracted"],
-  ["Discarded", "discarded"],
-  ["Removed", "removed"],
-];
 const UNIT_WORDS = { waiting: "waiting", running: "running", done: "done", failed: "failed" };
 const UNIT_TONES = { waiting: "off", running: "run", done: "ok", failed: "bad" };
 const UNITS_SHOWN = 12;
@@ -301,101 +293,3 @@ function lag(batch) {
 
 const term = (line) =>
   h("span.term", null, h("b.num", null, format.exact(line.value)), h("span", null, line.label));
-
-const STANDINGS = ["complete", "incomplete", "not known", "not over yet"];
-const MONTH = 31;
-const YEAR = 366;
-
-/** Show the reconciliation of each day: what landed against what is in the table. */
-export function days(name, summary, ctx) {
-  const year = ctx.ui.get("year", false);
-  const entry = ctx.documents.get(
-    `${routes.api("pipelines", name, "days")}?limit=${year ? YEAR : MONTH}`,
-    String(summary.last_entry),
-  );
-  const choice = h(
-    "div.segmented",
-    { role: "group", "aria-label": "Days" },
-    [
-      ["month", false],
-      ["year", true],
-    ].map(([label, value]) =>
-      h(
-        "button",
-        { type: "button", "aria-pressed": String(year === value), onclick: () => ctx.ui.set("year", value) },
-        label,
-      ),
-    ),
-  );
-  if (!entry.data) return w.section("days", "Days", choice, w.pending(entry, "The days"));
-  const all = entry.data.days;
-  const standing = (day) => standingOf(day, ctx.now);
-  const tally = (word) => all.filter((day) => standing(day) === word).length;
-  const words = all.length
-    ? `${format.count(all.length, "day")}: ${STANDINGS.filter(tally)
-        .map((word) => `${tally(word)} ${word}`)
-        .join(", ")}.`
-    : "";
-  const picked = ctx.ui.get("all days", false) ? all : shortened(all);
-  return w.section(
-    "days",
-    "Days",
-    choice,
-    entry.data.note && h("p.caption", null, h("bdi", null, entry.data.note)),
-    all.length > 0 &&
-      h(
-        "div.calendar",
-        { role: "img", "aria-label": words },
-        [...all].reverse().map((day) =>
-          h("span.day", {
-            key: day.day,
-            class: `day-${standing(day).replaceAll(" ", "-")}`,
-            title: `${format.day(day.day, ctx.now)}: ${standing(day)}, ${format.exact(day.in_table)} of ${format.exact(day.landed)} files in the table`,
-          }),
-        ),
-      ),
-    words && h("p.caption", null, words),
-    w.grid({
-      label: "Days",
-      rows: picked,
-      keyOf: (day) => day.day,
-      columns: [
-        {
-          title: "Day",
-          cell: (day) =>
-            h("time", { datetime: day.day, title: `${day.day}, in UTC` }, format.day(day.day, ctx.now)),
-        },
-        { title: "Verdict", cell: (day) => w.dayBadge(standing(day)) },
-        { title: "Landed", num: true, cell: (day) => w.number(day.landed) },
-        { title: "In the table", num: true, cell: (day) => w.number(day.in_table) },
-        { title: "Journaled", num: true, cell: (day) => quiet(day.journaled) },
-        { title: "Waiting", num: true, cell: (day) => quiet(day.waiting) },
-        {
-          title: "Failed",
-          num: true,
-          cell: (day) => (day.failed ? h("span.tone-bad", null, w.number(day.failed)) : quiet(0)),
-        },
-        ...SELDOM.filter(([, key]) => all.some((day) => day[key])).map(([title, key]) => ({
-          title,
-          num: true,
-          cell: (day) => quiet(day[key]),
-        })),
-        { title: "Rows", num: true, cell: (day) => w.number(day.rows) },
-        { title: "Size", num: true, cell: (day) => w.size(day.bytes) },
-      ],
-      empty: w.empty("No day is known yet: the first one is there when the first file is."),
-    }),
-    (picked.length < all.length || ctx.ui.get("all days", false)) &&
-      h(
-        "button.link",
-        {
-          type: "button",
-          "aria-expanded": String(ctx.ui.get("all days", false)),
-          onclick: () => ctx.ui.set("all days", !ctx.ui.get("all days", false)),
-        },
-        ctx.ui.get("all days", false) ? "Show fewer days" : `Show all ${all.length} days`,
-      ),
-  );
-}
-
-const quiet = (value) => (value ? w.number(value) : h("span.dim", null, "0"));

@@ -203,6 +203,19 @@ export function describe(series, kind, now, timeOf) {
   );
 }
 
+/** Return a freshness series in words: how much of it was measured, and its worst step. */
+export function describeFreshness(series, timeOf) {
+  const span = coarse(series.worst_secs.length * series.step_secs);
+  const worst = Math.max(...series.worst_secs.map((each) => each ?? -1), -1);
+  if (worst < 0) return `No file reached the table in the last ${span}.`;
+  const steps = series.worst_secs.filter((each) => each !== null).length;
+  const at = Date.parse(series.start) + series.worst_secs.indexOf(worst) * series.step_secs * 1000;
+  return (
+    `Files reached the table in ${steps} of ${series.worst_secs.length} steps of ${duration(series.step_secs)}; ` +
+    `the slowest took ${duration(worst)}, at ${timeOf(at)}.`
+  );
+}
+
 /** Return the parts of a path: its folder, and its last name, which is what people look for. */
 export function pathParts(path) {
   const cut = path.replace(/\/+$/, "").lastIndexOf("/") + 1;

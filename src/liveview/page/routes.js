@@ -1,5 +1,7 @@
 // Where the reader is: the address after `#`, as a value and back. Pure.
 
+import { shown } from "./shown.js";
+
 /** Return the view that an address names, with its parts: `#/pipelines/orders/file?path=a.ndjson`. */
 export function parse(hash) {
   const [path, query = ""] = hash.replace(/^#/, "").split(/\?(.*)/s);
@@ -20,7 +22,7 @@ export const overview = (asked) => `#/${query(asked)}`;
 export const files = (asked) => `#/files${query(asked)}`;
 export const pipeline = (name) => `#/pipelines/${encodeURIComponent(name)}`;
 export const table = (name) => `#/tables/${encodeURIComponent(name)}`;
-export const journey = (name, path) => `${pipeline(name)}/file${query({ path })}`;
+export const journey = (name, path) => `${pipeline(name)}/file${query({ path: shown(path) })}`;
 
 /** Return `?a=b` of what is asked for, or nothing; what is empty is left out. */
 export function query(asked) {

@@ -1,11 +1,12 @@
 // One pipeline: what it does now, how it keeps up, and whatever needs a person.
 
-import { freshnessScale, throughput } from "./charts.js";
+import { freshnessScale, freshnessTrend, throughput } from "./charts.js";
 import { h } from "./dom.js";
 import * as format from "./format.js";
 import * as logic from "./logic.js";
 import * as routes from "./routes.js";
-import { batches, currentBatch, days } from "./history.js";
+import { days } from "./days.js";
+import { batches, currentBatch } from "./history.js";
 import * as w from "./widgets.js";
 
 const HOUR_MS = 3_600_000;
@@ -28,7 +29,7 @@ export function view(ctx) {
     w.verdictLine(summary.yesterday),
     figures(summary, ctx),
     summary.current_batch && currentBatch(summary.current_batch, ctx),
-    h("div.pair", { key: "charts" }, chart(summary, ctx), freshness(summary)),
+    h("div.pair", { key: "charts" }, chart(summary, ctx), freshness(summary, ctx)),
     detail?.note && h("p.caption", { key: "note" }, w.words(format.sentence(detail.note))),
     detail ? needsHands(detail, ctx) : w.pending(entry, "The pipeline"),
     detail && batches(detail, ctx),
@@ -110,6 +111,7 @@ function figures(summary, ctx) {
       "bad lines, ",
       w.number(summary.failed_files),
       " failed, ",
+      summary.changed_files > 0 && [w.number(summary.changed_files), " changed, "],
       w.number(summary.held_entries),
       " held",
     ),
@@ -157,7 +159,17 @@ function chart(summary, ctx) {
   );
 }
 
-function freshness(summary) {
+function trend(summary, ctx) {
+  const entry = ctx.documents.get(
+    `${routes.api("pipelines", summary.name, "freshness")}?hours=24&points=96`,
+    `${summary.last_entry} ${summary.freshness.measured_files} ${Math.floor(ctx.now / HOUR_MS)}`,
+  );
+  if (!entry.data) return w.pending(entry, "Freshness over time");
+  const words = logic.describeFreshness(entry.data, (at) => format.hourMinute(at));
+  return [freshnessTrend(entry.data, `Freshness over 24 h. ${words}`), h("p.caption", null, words)];
+}
+
+function freshness(summary, ctx) {
   const { median_secs: median, worst_secs: worst, measured_files: files } = summary.freshness;
   if (median === null || worst === null) {
     return w.section(
@@ -178,6 +190,7 @@ function freshness(summary) {
       null,
       `From a file's arrival at the source to its commit; ${format.count(files, "file")} of the last 24 h.`,
     ),
+    trend(summary, ctx),
   );
 }
 

@@ -68,7 +68,13 @@ function figures(summary, ctx) {
       summary.rows === null ? "statistics do not say" : "by the log's statistics",
     ),
     w.figure("Size", w.size(summary.bytes), each !== null && [w.size(Math.round(each)), " per file"]),
-    w.figure("Files", w.number(summary.files), "in the current version"),
+    w.figure(
+      "Files",
+      w.number(summary.files),
+      summary.size_version === null || summary.size_version === summary.version
+        ? "in the current version"
+        : [`as of version ${format.exact(summary.size_version)}, `, w.ago(summary.size_at, ctx.now)],
+    ),
     w.figure(
       "Entries waiting",
       w.number(summary.waiting_entries),

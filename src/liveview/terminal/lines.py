@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from rich.cells import cell_len, chop_cells, set_cell_size
 from rich.text import Text
 
-from lakebed.errors import printable
+from lakebed.shown import printable
 
 GAP = 2
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from rich.cells import cell_len
 from rich.text import Text
 
-from lakebed.errors import printable
+from lakebed.shown import printable
 from lakebed.units import plural
 from liveview.model import (
     CurrentBatch,
@@ -251,7 +251,8 @@ def _opened(
     yield a_line(f"waiting   {_waiting(pipeline)}", width)
     yield a_line(
         f"set aside {words.count(pipeline.failed_files)} files failed, "
-        f"{words.count(pipeline.held_entries)} entries held, "
+        + (f"{words.count(pipeline.changed_files)} changed, " if pipeline.changed_files else "")
+        + f"{words.count(pipeline.held_entries)} entries held, "
         f"{words.count(pipeline.quarantined_lines)} bad lines in quarantine",
         width,
     )

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 from blizzard.inspect.files.reconcile import Group
 from blizzard.inspect.files.report import Reconciliation
-from liveview.model import Day, Days, DayVerdict
+from liveview.over_time import Day, Days, DayVerdict
 
 
 def yesterday_of(now: datetime) -> str:
@@ -56,6 +56,9 @@ def _day(group: Group) -> Day:
         retracted=group.retracted,
         discarded=group.discarded,
         removed=group.removed,
+        lost=group.lost,
+        deleted=group.deleted,
+        overwritten=group.overwritten,
         rows=group.rows or 0,
         bytes=group.bytes,
         complete=group.complete,

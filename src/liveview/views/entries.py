@@ -57,7 +57,7 @@ def batch_of(entry: Entry, committed: Committed | None = None) -> Batch:
         entry=entry.sequence,
         kind=entry.kind,
         at=rfc3339(datetime.fromisoformat(entry.created)),
-        seconds=None,
+        seconds=entry.seconds,
         files=sums.files,
         files_failed=sums.failed,
         rows=sums.rows,
@@ -76,8 +76,8 @@ def batch_of(entry: Entry, committed: Committed | None = None) -> Batch:
 
 
 def timed(batch: Batch, seconds: float | None) -> Batch:
-    """Return an entry with how long its batch took."""
-    return replace(batch, seconds=seconds)
+    """Return an entry with how long its batch took, where the entry itself does not say it."""
+    return replace(batch, seconds=seconds) if batch.seconds is None else batch
 
 
 def committed_in(batch: Batch, committed: Committed | None) -> Batch:

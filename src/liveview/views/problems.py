@@ -1,6 +1,6 @@
 """What a person should know about a pipeline or a table, the worst first. Pure."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from blizzard.inspect.source_status import SourceStatus
 from blizzard.inspect.status import PipelineStatus
@@ -9,7 +9,7 @@ from lakebed.errors import LakeError
 from lakebed.telemetry.events import code_of
 from lakebed.units import plural
 from liveview.model import Health, Problem
-from liveview.times import of_text
+from liveview.times import of_text, rfc3339
 from penguin.inspect.status import TableStatus
 
 HELD = "penguin held shows them; blizzard redo --held ID reads their sources again"
@@ -48,6 +48,15 @@ def of_pipeline(status: PipelineStatus, unreadable: Iterable[int]) -> Iterator[P
             message=f"{plural(failed, 'source file')} failed ({', '.join(codes)})",
             way_out="blizzard dlq list shows them, with the ways out",
         )
+    lost = sum(one.lost_files for one in status.sources)
+    if lost:
+        yield Problem(
+            severity="warning",
+            code="files_lost",
+            message=f"{plural(lost, 'source file')} failed and {'was' if lost == 1 else 'were'} "
+            "deleted from the source since: never loaded",
+            way_out="put them back, or give them up: blizzard dlq discard --deleted",
+        )
     if status.quarantine.waiting:
         yield Problem(
             severity="warning",
@@ -65,9 +74,10 @@ def of_pipeline(status: PipelineStatus, unreadable: Iterable[int]) -> Iterator[P
         yield Problem(
             severity="warning",
             code="writer_died",
-            message="the blizzard that wrote this pipeline last died without an end",
+            message="the blizzard that wrote this pipeline last died without an end; since then "
+            "its note was not renewed",
             way_out="start blizzard; it goes on where the journal ends",
-            since=of_text(status.writer.since),
+            since=None if status.writer.seen is None else rfc3339(status.writer.seen),
         )
     for number in unreadable:
         yield Problem(
@@ -77,6 +87,16 @@ def of_pipeline(status: PipelineStatus, unreadable: Iterable[int]) -> Iterator[P
             way_out=f"blizzard journal show {number} says why",
             subject=f"entry {number}",
         )
+
+
+def of_refusal(refusal: LakeError) -> Problem:
+    """Return that a start of a pipeline would be refused, as one under another name would."""
+    return Problem(
+        severity="error",
+        code=code_of(refusal),
+        message=f"a start of this pipeline would be refused: {refusal}",
+        way_out="blizzard --dry-run says what to do",
+    )
 
 
 def of_sources(sources: Iterable[SourceStatus]) -> Iterator[Problem]:
@@ -89,13 +109,20 @@ def of_sources(sources: Iterable[SourceStatus]) -> Iterator[Problem]:
                 message=f"source {one.source} cannot be listed: {one.error}",
                 subject=one.source,
             )
-        if one.changed_files:
+
+
+def of_changed(changed: Mapping[str, int]) -> Iterator[Problem]:
+    """Yield the sources with files that changed after they were ingested."""
+    for source, files in changed.items():
+        if files:
             yield Problem(
                 severity="warning",
                 code="changed",
-                message=f"source {one.source}: {plural(one.changed_files, 'file')} changed after "
-                "being ingested; the new content is not read",
-                subject=one.source,
+                message=f"source {source}: {plural(files, 'file')} changed after being ingested; "
+                "the new content is not read",
+                way_out="source.on_change says whether new content is read; blizzard files --state "
+                "changed lists them",
+                subject=source,
             )
 
 

@@ -3,7 +3,8 @@
 from collections.abc import Container, Iterable, Mapping
 from statistics import median
 
-from liveview.model import Freshness, Series
+from liveview.model import Freshness
+from liveview.over_time import FreshnessSeries, Series
 from liveview.times import of_seconds
 from liveview.views.entries import Committed, EntryFacts
 
@@ -15,10 +16,7 @@ MOST_MEASURED = 10_000
 
 def series_of(entries: Iterable[EntryFacts], *, now: float, hours: float, points: int) -> Series:
     """Return what came into the journal in each step of the last hours."""
-    step = hours * 3600 / points
-    # Steps begin at whole multiples, so that one that is over does not change any more.
-    end = (now // step + 1) * step
-    start = end - step * points
+    start, step = _steps(now, hours, points)
     rows, size, files = [0.0] * points, [0.0] * points, [0.0] * points
     for entry in entries:
         place = int((entry.at - start) // step)
@@ -27,6 +25,45 @@ def series_of(entries: Iterable[EntryFacts], *, now: float, hours: float, points
             size[place] += entry.batch.bytes_read
             files[place] += entry.batch.files
     return Series(start=of_seconds(start), step_secs=step, rows=rows, bytes=size, files=files)
+
+
+def _steps(now: float, hours: float, points: int) -> tuple[float, float]:
+    """Return when the first step begins, and how long each is.
+
+    Steps begin at whole multiples, so that one that is over does not change any more.
+    """
+    step = hours * 3600 / points
+    return (now // step + 1) * step - step * points, step
+
+
+def freshness_series(
+    entries: Iterable[EntryFacts],
+    committed: Mapping[int, Committed],
+    *,
+    now: float,
+    hours: float,
+    points: int,
+    held: Container[int | None] = (),
+) -> FreshnessSeries:
+    """Return how long source files took into the table, in each step of the last hours."""
+    start, step = _steps(now, hours, points)
+    found: list[list[float]] = [[] for _ in range(points)]
+    for entry in entries:
+        version = committed.get(entry.sequence)
+        if version is None or version.at_ms is None or entry.sequence in held:
+            continue
+        place = int((version.at_ms / 1000 - start) // step)
+        if 0 <= place < points:
+            left = MOST_MEASURED - len(found[place])
+            took = (max(0.0, (version.at_ms - one) / 1000) for one in entry.written[:left])
+            found[place] += took
+    return FreshnessSeries(
+        start=of_seconds(start),
+        step_secs=step,
+        median_secs=[round(median(secs), 3) if secs else None for secs in found],
+        worst_secs=[round(max(secs), 3) if secs else None for secs in found],
+        files=list(map(len, found)),
+    )
 
 
 def freshness_of(

@@ -7,7 +7,9 @@ from blizzard.inspect.source_status import SourceStatus
 from blizzard.inspect.status import PipelineStatus
 from blizzard.journal.lease_record import Life
 from blizzard.model.settings import PipelineSettings
-from liveview.model import DayVerdict, Freshness, PipelineSummary, Problem, State, TableSummary
+from lakebed.errors import LakeError
+from liveview.model import Freshness, PipelineSummary, Problem, State, TableSummary
+from liveview.over_time import DayVerdict
 from liveview.parts import PipelinePart, TablePart
 from liveview.times import of_ms, rfc3339
 from liveview.views import problems as found_problems
@@ -41,6 +43,7 @@ def journaled(
     since: float | None,
     unreadable: Sequence[int] = (),
     held: frozenset[int | None] = frozenset(),
+    refusal: LakeError | None = None,
 ) -> Journaled:
     """Return what a look at the journal makes of a summary."""
     day = [one for one in entries if one.at >= now - DAY_SECS]
@@ -49,7 +52,10 @@ def journaled(
     measured_since = now - DAY_SECS if since is None else since
     return Journaled(
         status=status,
-        problems=tuple(found_problems.of_pipeline(status, unreadable)),
+        problems=(
+            *(() if refusal is None else (found_problems.of_refusal(refusal),)),
+            *found_problems.of_pipeline(status, unreadable),
+        ),
         freshness=freshness_of(day, committed, since=measured_since, held=held),
         rows=sum(one.rows for one in read),
         files=sum(one.files for one in read),
@@ -66,14 +72,21 @@ class Backlog:
     files: int | None = None
     bytes: int | None = None
     oldest_at: float | None = None
+    changed: Mapping[str, int] | None = None
+    """Files that changed after they were ingested, by source."""
     problems: tuple[Problem, ...] = ()
 
 
 def stuck_of(found: Journaled | None) -> tuple[int, ...]:
-    """Count what keeps a day from being complete: failed files and held entries."""
+    """Count what keeps a day from being complete: failed and lost files, and held entries."""
     if found is None:
         return ()
-    return sum(one.failed_files for one in found.status.sources), found.held_entries
+    sources = found.status.sources
+    return (
+        sum(one.failed_files for one in sources),
+        sum(one.lost_files for one in sources),
+        found.held_entries,
+    )
 
 
 def backlog_of(sources: Sequence[SourceStatus]) -> Backlog:
@@ -84,6 +97,7 @@ def backlog_of(sources: Sequence[SourceStatus]) -> Backlog:
         files=sum(one.pending_files or 0 for one in listed) if listed else None,
         bytes=sum(one.pending_bytes or 0 for one in listed) if listed else None,
         oldest_at=min(oldest).timestamp() if oldest else None,
+        changed={one.source: one.changed_files for one in listed} if listed else None,
         problems=tuple(found_problems.of_sources(sources)),
     )
 
@@ -107,6 +121,10 @@ def pipeline_summary(
         *backlog.problems,
         *(() if found is None else found.problems),
     ]
+    changed = backlog.changed
+    if part is not None and part.changed_files:  # The run has looked later than we have.
+        changed = {**(changed or {}), **part.changed_files}
+    problems += found_problems.of_changed(changed or {})
     written = None if status is None else status.last_written
     oldest = backlog.oldest_at
     return PipelineSummary(
@@ -124,6 +142,7 @@ def pipeline_summary(
         waiting_bytes=backlog.bytes,
         oldest_waiting_secs=None if oldest is None else round(max(0.0, now - oldest), 3),
         failed_files=0 if status is None else sum(one.failed_files for one in status.sources),
+        changed_files=None if changed is None else sum(changed.values()),
         held_entries=0 if found is None else found.held_entries,
         quarantined_lines=0 if status is None else status.quarantine.waiting,
         freshness=Freshness() if found is None else found.freshness,
@@ -160,6 +179,9 @@ class TableParts:
     files: int | None = None
     bytes: int | None = None
     rows: int | None = None
+    size_version: int | None = None
+    """The version that files, bytes and rows are of."""
+    size_at_ms: int | None = None
     status: TableStatus | None = None
     trouble: Problem | None = None
     known: bool = False
@@ -201,6 +223,8 @@ def table_summary(
         files=found.files,
         bytes=found.bytes,
         rows=found.rows,
+        size_version=found.size_version,
+        size_at=of_ms(found.size_at_ms),
         waiting_entries=waiting,
         pipelines=list(pipelines),
     )

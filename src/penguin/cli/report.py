@@ -233,7 +233,7 @@ def history(table: str, commits: list[CommitRow], output: Output) -> None:
             str(one.version),
             second(one.at),
             one.operation,
-            "\n".join(_settled(one)) or None,
+            list(_settled(one)) or None,
             _files(one),
             one.rows_added,
         )

@@ -198,7 +198,7 @@ def test_a_mended_file_waits(desk):
     assert answer["failure"]["code"] == "not_json"
 
 
-def test_a_failed_file_that_vanished_is_missing_once_that_is_noticed(desk):
+def test_a_failed_file_that_vanished_is_gone_once_that_is_noticed(desk):
     put(desk.landing.folder, "bad.ndjson", BAD)
     desk.blizzard()
     (desk.landing.folder / "bad.ndjson").unlink()
@@ -206,7 +206,7 @@ def test_a_failed_file_that_vanished_is_missing_once_that_is_noticed(desk):
     assert answer["state"] == "failed"
     assert "It is not in its source at the moment." in answer["answer"]
     desk.blizzard(later=timedelta(hours=3).total_seconds())
-    assert desk.state("default:bad.ndjson") == "missing"
+    assert desk.state("default:bad.ndjson") == "gone"
 
 
 def test_a_file_that_is_read_in_part_says_how_far(tmp_path):

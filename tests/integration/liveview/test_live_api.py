@@ -25,6 +25,7 @@ EVERYTHING = (
     "/api/v1/pipelines/orders/file?path=2024/broken.ndjson.gz",
     "/api/v1/pipelines/orders/days",
     "/api/v1/pipelines/orders/throughput",
+    "/api/v1/pipelines/orders/freshness",
     "/api/v1/tables/orders-t",
     "/api/v1/tables/orders-t/versions",
     "/api/openapi.json",

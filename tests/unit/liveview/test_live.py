@@ -44,11 +44,21 @@ def test_a_batch_goes_through_its_stages_and_is_gone(live):
     assert batch.started_at == "2024-01-01T12:00:00.000Z"
     assert [one.state for one in batch.stages] == ["done", "done", *["running"], *["waiting"] * 3]
     assert batch.stages[0].seconds == 0.5
-    live.emit(UnitReported(pipeline="events", unit="u1", files_read=1, bytes_read=9, records=4))
+    live.emit(
+        UnitReported(
+            pipeline="events",
+            unit="u1",
+            files_read=1,
+            bytes_read=9,
+            records=4,
+            worker="h, process 7",
+        )
+    )
     live.emit(BatchProgress(pipeline="events", bytes_read=9, records=4))
     batch = of(live).current_batch
     assert batch is not None
     assert (batch.read_bytes, batch.rows, batch.units[0].state) == (9, 4, "running")
+    assert [one.worker for one in batch.units] == ["h, process 7"]
     live.emit(UnitReported(pipeline="events", unit="u1", files_read=1, files_failed=1))
     live.emit(BatchProgress(pipeline="events"))
     batch = of(live).current_batch
@@ -71,6 +81,18 @@ def test_units_are_shown_in_part_and_those_that_run_first(live):
     assert len(batch.units) == MOST_UNITS
     assert batch.units_left_out == 500 - MOST_UNITS
     assert batch.units[0].id == "u499"
+
+
+def test_files_that_changed_are_those_of_the_last_whole_listing_of_each_source(live):
+    def listed(**changed: int) -> dict[str, int]:
+        live.emit(
+            SourcesListed(pipeline="events", pending=0, oldest=None, resting=0, changed=changed)
+        )
+        return dict(of(live).changed_files)
+
+    assert listed(web=2, app=0) == {"web": 2, "app": 0}
+    assert listed() == {"web": 2, "app": 0}
+    assert listed(web=0) == {"web": 0, "app": 0}
 
 
 def test_a_step_that_fails_is_a_problem_until_one_is_well(live):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from lakebed.clock import Clock
-from lakebed.errors import printable
+from lakebed.shown import printable
 from liveview.model import Freshness, Overview, Program
 from liveview.terminal import words
 from liveview.terminal.keys import Key, parsed

@@ -33,6 +33,7 @@ from lakebed.arguments import (
 from lakebed.clock import Clock
 from lakebed.console import console, plural, print_line, print_lines, say
 from lakebed.errors import ObjectMissing
+from lakebed.shown import printable
 from lakebed.storage.store import Store
 
 FEW = 10
@@ -78,7 +79,8 @@ def dlq_list(
             queue = dead_letter_queue(settings, open_reader, every=every)
             results.dead_letters(queue, output, every=every)
             for uri in queue.gone:
-                sys.stderr.write(f"warning: {settings.name}: {uri} is not there any more\n")
+                told = f"{settings.name}: {printable(uri)} is not there any more"
+                sys.stderr.write(f"warning: {told}\n")
             quarantine = quarantine_of(settings, open_reader)
             groups = groups_of(quarantine, Meant(everything=True))
             if output is Output.JSON:

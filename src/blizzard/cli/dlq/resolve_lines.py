@@ -1,6 +1,9 @@
-"""`blizzard dlq replay` and `discard`: lines in quarantine are read again, or given up."""
+"""`blizzard dlq replay` and `discard`: lines in quarantine are read again, or given up.
 
-from dataclasses import dataclass
+Source files that failed and were deleted since can be given up, too.
+"""
+
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +15,7 @@ from blizzard.cli.rows.rewriting import rewriter
 from blizzard.cli.surroundings import Surroundings
 from blizzard.log_questions import asks_columns
 from blizzard.maintain.bad_lines import Done, discard, look, meant_lines, replay
+from blizzard.maintain.retry import Failed, deleted, give_up
 from blizzard.model.locations import sink_location
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
 from lakebed.arguments import (
@@ -26,12 +30,14 @@ from lakebed.arguments import (
     complain,
     exit_code_of,
 )
-from lakebed.console import console, plural, print_line, say
+from lakebed.console import console, plural, print_line, say, say_more
 from lakebed.errors import LakeError, ObjectMissing
 from lakebed.storage.store import Store
 from lakebed.telemetry.logs import LogFormat, LogLevel, log_events
 from lakebed.types import Commit
 from penguin import inline
+
+FEW = 10
 
 Names = Annotated[
     list[str] | None,
@@ -53,6 +59,8 @@ class ResolvedRow:
     """Lines that were read again and are passed over by now: they wait no longer."""
     left: int
     """Lines that were read again and still cannot be read."""
+    files: tuple[str, ...] = ()
+    """Source files that failed, are deleted from their source, and are given up."""
 
 
 def dlq_replay(
@@ -87,24 +95,53 @@ def dlq_discard(
     context: typer.Context,
     names: Names = None,
     every: All = False,
+    lost: Annotated[
+        bool,
+        typer.Option("--deleted", help="All files that failed and were deleted from their source."),
+    ] = False,
     files: Files = None,
     folders: Folders = None,
     pipeline: One = None,
     yes: Sure = False,
     output: Shape = Output.TEXT,
 ) -> None:
-    """Give up lines that are set aside: they never become rows."""
-    _loaded, settings, meant = _asked(names, every, files, folders, pipeline)
+    """Give up lines that are set aside, or failed files that were deleted: they never become rows.
+
+    What was deleted before it could be read keeps its day from being complete until then.
+    """
+    _loaded, settings, meant = _asked(names, every, files, folders, pipeline, lost=lost)
     if not yes:
-        _show_plan(settings, meant, "discarded", output)
+        _show_plan(settings, meant, "discarded", output, files=_Files(names, lost=lost))
     try:
         store = _store(settings)
         clock = Surroundings.of(context).clock
-        done = Done() if store is None else discard(store, settings, meant, clock=clock)
+        done, given_up = Done(unknown=frozenset(names or ())), Failed()
+        if store is not None:
+            if not lost:
+                done = discard(store, settings, meant, clock=clock)
+            if lost or names:
+                wanted = frozenset(names) if names else None
+                given_up, entry = give_up(store, settings.name, wanted, clock=clock)
+                unknown = done.unknown & given_up.unknown
+                done = replace(done, entry=done.entry if entry is None else entry, unknown=unknown)
     except LakeError as trouble:
         complain(trouble, who=settings.name)
         raise typer.Exit(exit_code_of(trouble)) from None
-    _tell(settings, done, "discarded", output)
+    _tell(settings, done, "discarded", output, given_up)
+
+
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """Which source files that failed and were deleted are meant."""
+
+    names: list[str] | None = None
+    lost: bool = False
+
+    def find(self, store: Store, pipeline: str) -> Failed:
+        """Return them; nothing is written."""
+        if not (self.lost or self.names):
+            return Failed()
+        return deleted(store, pipeline, frozenset(self.names) if self.names else None)
 
 
 def _asked(
@@ -113,9 +150,11 @@ def _asked(
     files: list[Path] | None,
     folders: list[Path] | None,
     pipeline: str | None,
+    *,
+    lost: bool = False,
 ) -> tuple[BlizzardSettings, PipelineSettings, list[str] | None]:
     """Return what is asked for; no names for all lines."""
-    if bool(names) == every:
+    if bool(names) + every + lost != 1:
         typer.echo("error: name groups or source files, or use --all", err=True)
         raise typer.Exit(USAGE)
     loaded = load(files, folders)
@@ -175,35 +214,63 @@ def _commit(
 
 
 def _show_plan(
-    settings: PipelineSettings, names: list[str] | None, verb: str, output: Output
+    settings: PipelineSettings,
+    names: list[str] | None,
+    verb: str,
+    output: Output,
+    files: _Files | None = None,
 ) -> None:
     """Print what would be done, and end the program."""
+    lost = Failed()
     try:
         store = _store(settings)
-        if store is None:
-            meant, unknown = 0, frozenset(names or ())
-        else:
-            meant, unknown = meant_lines(store, look(store, settings.name, names))
+        meant, unknown = 0, frozenset(names or ())
+        if store is not None:
+            if files is None or not files.lost:
+                meant, unknown = meant_lines(store, look(store, settings.name, names))
+            if files is not None:
+                lost = files.find(store, settings.name)
+                unknown &= lost.unknown
     except LakeError as trouble:
         complain(trouble, who=settings.name)
         raise typer.Exit(exit_code_of(trouble)) from None
     if output is Output.JSON:
-        _print(settings, Done(lines=meant))
+        _print(settings, Done(lines=meant), lost)
     else:
-        lines = plural(meant, word_for(settings))
-        say(console(), f"pipeline {settings.name}: {lines} would be {verb}")
-        if meant:
+        say(console(), f"pipeline {settings.name}: {_both(settings, meant, lost)} would be {verb}")
+        _list(lost)
+        if meant or lost.records:
             say(console(), "add --yes to do it")
     _complain_of(unknown)
-    raise typer.Exit(FAILED if meant or unknown else DONE)
+    raise typer.Exit(FAILED if meant or lost.records or unknown else DONE)
 
 
-def _tell(settings: PipelineSettings, done: Done, verb: str, output: Output) -> None:
+def _both(settings: PipelineSettings, lines: int, lost: Failed) -> str:
+    """Return in words how many lines and how many deleted files are meant."""
+    counted = plural(lines, word_for(settings))
+    if not lost.records:
+        return counted
+    files = f"{plural(len(lost.records), 'source file')} that failed and is not there any more"
+    if len(lost.records) > 1:
+        files = files.replace(" is ", " are ")
+    return f"{counted} and {files}" if lines else files
+
+
+def _list(lost: Failed) -> None:
+    for record in lost.records[:FEW]:
+        say(console(), f"  {record.key}")
+    say_more(console(), len(lost.records) - FEW)
+
+
+def _tell(
+    settings: PipelineSettings, done: Done, verb: str, output: Output, lost: Failed | None = None
+) -> None:
     if output is Output.JSON:
-        _print(settings, done)
+        _print(settings, done, lost or Failed())
     else:
         to, word = console(), word_for(settings)
-        say(to, f"pipeline {settings.name}: {plural(done.lines, word)} {verb}")
+        say(to, f"pipeline {settings.name}: {_both(settings, done.lines, lost or Failed())} {verb}")
+        _list(lost or Failed())
         if done.filtered:
             passed = plural(done.filtered, word)
             say(to, f"  {passed} passed over by source.skip_records, without a row")
@@ -216,7 +283,7 @@ def _tell(settings: PipelineSettings, done: Done, verb: str, output: Output) -> 
     raise typer.Exit(FAILED if done.unknown else DONE)
 
 
-def _print(settings: PipelineSettings, done: Done) -> None:
+def _print(settings: PipelineSettings, done: Done, lost: Failed) -> None:
     print_line(
         ResolvedRow(
             pipeline=settings.name,
@@ -225,6 +292,7 @@ def _print(settings: PipelineSettings, done: Done) -> None:
             lines=done.lines,
             filtered=done.filtered,
             left=done.left,
+            files=tuple(record.key for record in lost.records),
         )
     )
 
@@ -233,6 +301,7 @@ def _complain_of(unknown: frozenset[str]) -> None:
     if unknown:
         listed = ", ".join(sorted(unknown))
         typer.echo(
-            f"error: no bad lines of {listed} are waiting; blizzard dlq list shows what is",
+            f"error: no bad lines of {listed} are waiting; blizzard dlq list shows what is. Of a "
+            "file that failed and was deleted, a run has to notice first that it is gone",
             err=True,
         )

@@ -21,6 +21,7 @@ from lakebed.arguments import FAILED, Files, Folders, Outcome, Output, Shape
 from lakebed.clock import Clock
 from lakebed.console import print_lines
 from lakebed.locations import below
+from lakebed.shown import typed
 
 MOST_LISTED = 20
 
@@ -197,7 +198,11 @@ class _Asked:
 
 
 def _places(path: str, settings: PipelineSettings) -> Iterator[tuple[str | None, str]]:
-    """Yield the sources that a path may be of, and what paths below them begin with."""
+    """Yield the sources that a path may be of, and what paths below them begin with.
+
+    It may be typed as it was printed.
+    """
+    path = typed(path) or path
     is_place = "://" in path or path.startswith(("/", "~"))
     head = path.partition(":")[0]
     named = head if head in {source.name for source in settings.sources} else None

@@ -23,8 +23,8 @@ from lakebed.units import in_words
 SENTENCES = 7
 """How many days that are not complete are told in words."""
 SELDOM = (
-    "waiting", "failed", "journaled", "held", "changed", "removed", "discarded", "retracted",
-    "deleted",
+    "waiting", "failed", "lost", "journaled", "held", "changed", "removed", "discarded",
+    "retracted", "deleted", "overwritten",
 )  # fmt: skip
 """Columns that are shown only where one of them has something to say."""
 
@@ -90,8 +90,8 @@ def show_files(rows: Sequence[FileRow], *, more: int) -> None:
     for row in rows:
         one = row.standing
         reason = "" if one.reason is None else f" ({one.reason})"
-        gone = ", deleted" if one.deleted else ""
-        at = one.day if one.deleted else second(one.at)
+        gone = ", deleted" if one.deleted else ", overwritten" if one.overwritten else ""
+        at = one.day if gone else second(one.at)
         add(
             shown,
             at,

@@ -283,6 +283,8 @@ def _show_sources(to: Console, entry: Entry) -> None:
 def _outcome(record: SourceRecord) -> str:
     if record.retracted:
         return "rows taken out of the table"
+    if record.discarded:
+        return "given up by an operator"
     if record.gone:
         return "gone from its source"
     if record.failure is not None:

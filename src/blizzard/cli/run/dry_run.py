@@ -276,7 +276,7 @@ def _show_passed(to: Console, found: Explanation) -> None:
             why = f"{why} ({one.detail})"
         more = one.files - len(one.some)
         some = [path_end(path, _room(to)) for path in one.some]
-        names = "\n".join([*some, f"... and {more:,} more"] if more else some)
+        names = [*some, f"... and {more:,} more"] if more else some
         add(shown, source, one.files, in_words(one.bytes), why, names)
     print_table(to, shown)
 

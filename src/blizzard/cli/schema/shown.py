@@ -150,11 +150,8 @@ def differences(row: DiffRow) -> None:
     say(to, "penguin would hold the next files:")
     for reason in row.held:
         say(to, f"  {reason}")
-    say(
-        to,
-        "declare the fields as the table has them, change tables.*.schema_evolution,\n"
-        "or write to another table; penguin held shows what is held already",
-    )
+    say(to, "declare the fields as the table has them, change tables.*.schema_evolution,")
+    say(to, "or write to another table; penguin held shows what is held already")
 
 
 def _origin(one: Column) -> str:

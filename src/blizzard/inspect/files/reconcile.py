@@ -52,6 +52,10 @@ class Group:
     removed: int = 0
     deleted: int = 0
     """Of those that landed: no longer in their source."""
+    lost: int = 0
+    """Of those that failed: no longer in their source, so that nothing can be read of them."""
+    overwritten: int = 0
+    """Of those that were read: another object has their name since, which counts by itself."""
     bytes: int = 0
     rows: int | None = None
     """Rows that were read from them; None where that was not counted."""
@@ -82,6 +86,8 @@ class DayBooks:
     files: dict[str, Counter[FileState]] = field(default_factory=dict)
     sizes: Counter[str] = field(default_factory=Counter)
     deleted: Counter[str] = field(default_factory=Counter)
+    lost: Counter[str] = field(default_factory=Counter)
+    overwritten: Counter[str] = field(default_factory=Counter)
 
     def name_of(self, one: FileStanding) -> str:
         """Return under which day or partition a file is counted."""
@@ -93,6 +99,8 @@ class DayBooks:
         self.files.setdefault(name, Counter())[one.state] += 1
         self.sizes[name] += one.size
         self.deleted[name] += one.deleted
+        self.lost[name] += one.lost
+        self.overwritten[name] += one.overwritten
 
     def take(self, other: "DayBooks") -> None:
         """Add what another has counted."""
@@ -100,6 +108,8 @@ class DayBooks:
             self.files.setdefault(name, Counter()).update(states)
         self.sizes.update(other.sizes)
         self.deleted.update(other.deleted)
+        self.lost.update(other.lost)
+        self.overwritten.update(other.overwritten)
 
     def group(
         self,
@@ -115,6 +125,8 @@ class DayBooks:
             name=name,
             landed=states.total(),
             deleted=self.deleted[name],
+            lost=self.lost[name],
+            overwritten=self.overwritten[name],
             bytes=self.sizes[name],
             rows=None if counted is None else counted.rows,
             bad_lines=None if counted is None else counted.bad_lines,
@@ -165,7 +177,13 @@ def _sentence(group: Group, *, so_far: bool) -> str:
         return f"no file of {group.name} has landed yet"
     files = plural(group.landed, "file")
     if group.missing:
-        return f"not everything of {what} is in: of {files}, {_counts(group, _MISSING)}"
+        lost = ""
+        if group.lost:
+            lost = (
+                f"; {group.lost:,} of those that failed {'was' if group.lost == 1 else 'were'} "
+                "deleted from the source and never loaded (blizzard dlq discard accepts that)"
+            )
+        return f"not everything of {what} is in: of {files}, {_counts(group, _MISSING)}{lost}"
     rows = "" if group.rows is None else f", {plural(group.rows, 'row')}"
     aside = _counts(group, _ASIDE)
     but = f"; {aside} by an operator" if aside else ""

@@ -116,7 +116,7 @@ class Counted:
             self.left_out += 1
             return
         self.books.add(one)
-        if question.rows and one.entry is not None and one.state in READ:
+        if question.rows and one.entry is not None and one.reason is None and one.state in READ:
             name = self.books.name_of(one)
             self.read.setdefault(name, {}).setdefault(one.entry, []).append(one.key)
 

@@ -9,7 +9,6 @@ from blizzard.discover.filter import Decision, is_same, same_object
 from blizzard.journal.state import Before
 from blizzard.model.files import IngestedFile, UnfinishedFile
 from lakebed.storage.store import ObjectFacts
-from lakebed.types import OnChange
 
 
 class FileState(StrEnum):
@@ -22,8 +21,10 @@ class FileState(StrEnum):
     HELD = "held"
     """It was read, and penguin holds a data file with its rows."""
     DISCARDED = "discarded"
-    """It was read, and an operator discarded a data file with its rows."""
+    """An operator gave it up: a data file with its rows, or all of it, after it failed and was
+    deleted from its source."""
     FAILED = "failed"
+    """It failed when it was last tried; also where it was deleted from its source since."""
     WAITING = "waiting"
     """It is to be read, or a part of it is."""
     CHANGED = "changed"
@@ -46,7 +47,8 @@ class FileStanding:
     path: str
     state: FileState
     at: datetime | None
-    """When it landed, by the store's clock; of one that was deleted, when it was read."""
+    """When it landed, by the store's clock; of one that was read and is deleted or overwritten,
+    when it was read."""
     size: int
     entry: int | None = None
     """The entry with which it was read; None where it was not, or where that is not known."""
@@ -56,6 +58,13 @@ class FileStanding:
     """The code of its failure."""
     deleted: bool = False
     """Whether it is no longer in its source."""
+    overwritten: bool = False
+    """Whether another object has its name since; that one is a file of its own."""
+
+    @property
+    def lost(self) -> bool:
+        """Whether it failed, and is not there to be read any more."""
+        return self.deleted and self.state is FileState.FAILED
 
     @property
     def key(self) -> str:
@@ -104,18 +113,30 @@ def state_of(
     before: Before,
     decision: Decision,
     progress: Progress,
-    on_change: OnChange,
 ) -> tuple[FileState, int | None, str | None]:
-    """Return how a listed file stands, the entry that says so, and why it failed."""
+    """Return how a listed object stands, the entry that says so, and why it failed.
+
+    What was read under its name before it was overwritten is an object of its own.
+    """
     known, done = before.unfinished, before.finished
+    if done is not None and is_same(done, facts):
+        return progress.of(done), done.entry, None
     if known is not None:
         return _unfinished(facts, known, decision)
-    if done is None:
-        return FileState.WAITING, None, None
-    if is_same(done, facts) or on_change is OnChange.IGNORE:
-        return progress.of(done), done.entry, None
-    is_read = decision is not Decision.DONE
-    return (FileState.WAITING if is_read else FileState.CHANGED), done.entry, None
+    is_read = done is None or decision is not Decision.DONE
+    return (FileState.WAITING if is_read else FileState.CHANGED), None, None
+
+
+def of_deleted(known: UnfinishedFile) -> tuple[FileState, str | None]:
+    """Return how a file stands that is not done and not in its source any more, and why it failed.
+
+    One that failed was never loaded, and nothing is there to be read: only an operator ends that.
+    """
+    record = known.record
+    reason = None if record.failure is None else record.failure.code
+    if record.gone:
+        return (FileState.DISCARDED if record.discarded else FileState.FAILED), reason or "gone"
+    return (FileState.WAITING if reason is None else FileState.FAILED), reason
 
 
 def _unfinished(

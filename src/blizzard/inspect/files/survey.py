@@ -6,19 +6,19 @@ side by side: each file is met once, and neither of the two is held in memory.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from heapq import merge
 from itertools import takewhile
 from typing import Protocol, TypeVar
 
-from blizzard.discover.filter import Decision
+from blizzard.discover.filter import Decision, is_same
 from blizzard.discover.lister import Scan, SourceLister, source_listers
 from blizzard.discover.names import PartitionUnknown, partition_of, why_not_ours
 from blizzard.discover.skip_reason import SkipSummary
-from blizzard.inspect.files.standing import FileStanding, FileState, Progress, state_of
+from blizzard.inspect.files.standing import FileStanding, Progress, of_deleted, state_of
 from blizzard.journal.ingested import merged
 from blizzard.journal.state import Before, History
-from blizzard.model.files import IngestedFile
+from blizzard.model.files import IngestedFile, UnfinishedFile
 from blizzard.model.locations import OpenReader, source_location
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed.clock import Clock
@@ -26,6 +26,7 @@ from lakebed.listing.incremental import ListingPlan
 from lakebed.listing.sort import LAST, Guide, Oddity
 from lakebed.partition import folder
 from lakebed.storage.store import ObjectFacts, Reader
+from lakebed.types import OnChange
 
 
 class Collector(Protocol):
@@ -53,7 +54,7 @@ class Survey:
     progress: Progress
     clock: Clock
     written: DayOf
-    """Files that are no longer there are counted by when they were read."""
+    """Files that are deleted or overwritten since are counted by when they were read."""
 
     def over(
         self, source: SourceSettings, prefix: str, collect: Callable[[], Collected]
@@ -104,6 +105,14 @@ class Survey:
             last = one.key
 
 
+def _landed(known: UnfinishedFile) -> datetime:
+    """Return when a file landed that is not done or, where no entry says it, when it failed."""
+    written = known.record.modified
+    if written is not None:
+        return datetime.fromtimestamp(written / 1000, UTC)
+    return known.since or known.at
+
+
 def _order(each: tuple[IngestedFile, int]) -> tuple[str, int]:
     # What is in memory was learned after the segments were written, so it comes first and counts.
     return each[0].key, each[1]
@@ -126,11 +135,8 @@ class _Walk:
         """Yield how each file stands, those that are no longer there in between."""
         plan = self._plan()
         start = f"{self.lister.source.name}:{self.prefix}"
-        self.sought = {
-            key
-            for key, known in self.survey.history.unfinished.items()
-            if key.startswith(start) and not known.record.gone
-        }
+        unfinished = self.survey.history.unfinished
+        self.sought = {key for key in unfinished if key.startswith(start)}
         known = self.survey.known(start, start + LAST)
         known_next = next(known, None)
         listing = self.lister.lister.files(place, plan, self._guide(), left_out=lambda _facts: None)
@@ -181,8 +187,11 @@ class _Walk:
         decision = self.scan.file_filter.consider(facts, before)
         if decision is Decision.NO_FILE:
             return
-        on_change = self.lister.source.on_change
-        state, entry, reason = state_of(facts, before, decision, self.survey.progress, on_change)
+        if done is not None and not is_same(done, facts):
+            yield self._read(done, overwritten=True)
+            if unfinished is None and self.lister.source.on_change is OnChange.IGNORE:
+                return  # Whatever has its name now is nothing to anybody.
+        state, entry, reason = state_of(facts, before, decision, self.survey.progress)
         yield FileStanding(
             source=self.lister.source.name,
             path=facts.path,
@@ -196,34 +205,44 @@ class _Walk:
 
     def _gone(self, done: IngestedFile, plan: ListingPlan) -> Iterator[FileStanding]:
         """Yield a file that is done and was not listed, unless the listing left it out."""
+        known = self.survey.history.unfinished.get(done.key)
+        if known is not None and known.record.redo:
+            return  # The files with its rows are gone: it was to be read again.
+        if self._would_be_listed(done.key.partition(":")[2], plan):
+            yield self._read(done, deleted=True)
+
+    def _read(
+        self, done: IngestedFile, *, deleted: bool = False, overwritten: bool = False
+    ) -> FileStanding:
+        """Return how a file stands that was read, and is not in its source as it was."""
         path = done.key.partition(":")[2]
-        if done.key not in self.survey.history.unfinished and self._would_be_listed(path, plan):
-            yield FileStanding(
-                source=self.lister.source.name,
-                path=path,
-                state=self.survey.progress.of(done),
-                at=self.survey.written(done.entry),
-                size=done.size,
-                entry=done.entry,
-                partition=self._partition(path),
-                deleted=True,
-            )
+        return FileStanding(
+            source=self.lister.source.name,
+            path=path,
+            state=self.survey.progress.of(done),
+            at=self.survey.written(done.entry),
+            size=done.size,
+            entry=done.entry,
+            partition=self._partition(path),
+            deleted=deleted,
+            overwritten=overwritten,
+        )
 
     def _unfinished(self, plan: ListingPlan) -> Iterator[FileStanding]:
         """Yield the files that are not done and were not listed."""
         for key in sorted(self.sought):
             known = self.survey.history.unfinished[key]
             if self._would_be_listed(known.record.path, plan):
-                failure = known.record.failure
+                state, reason = of_deleted(known)
                 yield FileStanding(
                     source=self.lister.source.name,
                     path=known.record.path,
-                    state=FileState.WAITING if failure is None else FileState.FAILED,
-                    at=known.at,
+                    state=state,
+                    at=_landed(known),
                     size=known.record.size,
                     entry=known.entry,
                     partition=self._partition(known.record.path),
-                    reason=None if failure is None else failure.code,
+                    reason=reason,
                     deleted=True,
                 )
 

@@ -85,8 +85,11 @@ def _decided(
     found: Finding,
 ) -> Answer:
     """Choose the state, by the journal first, then by what the lister makes of the file."""
-    if before.unfinished is not None:
-        return _unfinished(asked, bare, facts, before.unfinished, found)
+    known = before.unfinished
+    # What is in the table counts for more than that other content failed, and is gone.
+    is_over = known is not None and known.record.gone and before.finished is not None
+    if known is not None and not is_over:
+        return _unfinished(asked, bare, facts, known, found)
     if before.finished is not None:
         return _finished(asked, bare, facts, before.finished, found)
     if found.take:
@@ -125,6 +128,8 @@ def _unfinished(
     is_other = facts is not None and not same_object(record, facts)
     if found.take and (record.gone or is_other):
         return replace(answer, state=State.WAITING, reason=Reason.CHANGED.value)
+    if record.discarded:
+        return replace(answer, state=State.GONE, reason="discarded")
     if record.gone:
         return replace(answer, state=State.GONE)
     if record.redo and (record.failure is None or record.failure.attempts == 0):

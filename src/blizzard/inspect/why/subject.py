@@ -11,6 +11,7 @@ from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed import layout
 from lakebed.errors import LakeError, ObjectMissing, Whose
 from lakebed.locations import below, place_of
+from lakebed.shown import printable, typed
 
 FEW = 10
 """How many names are given where a part of a name means several."""
@@ -45,8 +46,17 @@ class Subject:
 def subjects(name: str, pipelines: Sequence[PipelineSettings], ask: Ask) -> list[Subject]:
     """Return the files that a name means; none where it is a place that nobody reads.
 
-    Raise where no file has this name, or several have it in theirs.
+    Raise where no file has this name, or several have it in theirs. A name may be typed as it was
+    printed; a file that is really called so comes first.
     """
+    printed = typed(name)
+    if printed is None:
+        return _meant(name, pipelines, ask)
+    named = (*_by_place(name, pipelines, ask), *_by_path(name, pipelines, ask))
+    return list(filter(_is_known, named)) or _meant(printed, pipelines, ask)
+
+
+def _meant(name: str, pipelines: Sequence[PipelineSettings], ask: Ask) -> list[Subject]:
     found = list(_by_place(name, pipelines, ask))
     if "://" in name or name.startswith(("/", "~")):
         return found
@@ -115,7 +125,7 @@ def _by_part(text: str, pipelines: Sequence[PipelineSettings], ask: Ask) -> Subj
             for source, path in islice(search(asked, text), FEW + 1):
                 found[asked.settings.name, f"{source.name}:{path}"] = Subject(asked, source, path)
         if len(found) > 1:
-            names = ", ".join(sorted(key for _pipeline, key in found)[:FEW])
+            names = ", ".join(sorted(printable(key) for _pipeline, key in found)[:FEW])
             more = ", ..." if len(found) > FEW else ""
             raise FileAmbiguous(f"{text!r} is in the names of several files: {names}{more}")
         if found:

@@ -85,10 +85,22 @@ def _missing(_case: Case) -> Told:
 
 
 def _gone(case: Case) -> Told:
-    how = "it had failed" if case.answer.failure is not None else "a part of it was unread"
+    failure = case.answer.failure
+    how = "a part of it was unread" if failure is None else f"it had failed [{failure.code}]"
+    back = "put it back if its rows are wanted; it is then read like a new file"
+    if case.answer.reason == "discarded":
+        return Told(
+            f"It is not in its source any more, and {how} when it was deleted; an operator has "
+            "given it up.",
+            (back,),
+        )
     return Told(
-        f"It is not in its source any more, and {how} when it vanished: nothing waits for it.",
-        ("put it back if its rows are wanted; it is then read like a new file",),
+        f"It is not in its source any more, and {how} when it was deleted: it was never loaded, "
+        "and its day is not complete.",
+        (
+            back,
+            "blizzard dlq discard PATH gives it up: its day may be complete without it",
+        ),
     )
 
 

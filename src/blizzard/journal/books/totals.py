@@ -139,7 +139,7 @@ class Batch:
             rows=sum(record.rows for record in done if not record.retracted) + replayed_rows(entry),
             parquet_files=len(entry.files),
             parquet_bytes=sum(file.size for file in entry.files),
-            gone=len(entry.sources) - len(there),
+            gone=sum(record.gone and not record.discarded for record in entry.sources),
         )
 
 

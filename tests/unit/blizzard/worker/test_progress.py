@@ -28,6 +28,7 @@ def test_the_driver_hears_progress_and_the_task_hears_the_stop() -> None:
 
     def hear(report: Report) -> None:
         heard[report.unit] = report.progress
+        assert report.worker == f"{socket.gethostname()}, process {os.getpid()}"
         told.set()
 
     server = ProgressServer("127.0.0.1", stop_requested=stop.is_set, heard=hear)

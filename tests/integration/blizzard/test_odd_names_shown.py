@@ -1,0 +1,84 @@
+"""Files whose names would break a line, or turn it around: printed in one line, and found again."""
+
+import json
+from urllib.parse import quote
+
+import pytest
+
+from tests.integration.liveview.test_live_trouble import Asking
+from tests.support.desk import Desk
+from tests.support.live_lake import LiveLake
+
+NAMES = {"a\nb.ndjson": "a\\nb.ndjson", "x\u202egpj.ndjson": "x\\u202egpj.ndjson"}
+
+
+@pytest.fixture
+def desk(tmp_path) -> Desk:
+    desk = Desk(tmp_path / "both")
+    for name in NAMES:
+        desk.landing.land(name, 2)
+    desk.blizzard()
+    desk.penguin()
+    return desk
+
+
+@pytest.mark.parametrize(("name", "printed"), NAMES.items())
+def test_why_prints_a_name_in_one_line_and_takes_it_as_it_was_printed(desk, name, printed):
+    for asked in (printed, f"default:{printed}", str(desk.landing.folder / printed), name):
+        said = desk.cli("why", asked)
+        assert said.exit_code == 0, said.output
+        assert said.output.splitlines()[0].endswith(printed), asked
+        assert "\u202e" not in said.output
+        assert "committed" in said.output
+
+
+@pytest.mark.parametrize(("name", "printed"), NAMES.items())
+def test_files_lists_a_name_in_one_line_and_takes_it_as_it_was_printed(desk, name, printed):
+    said = desk.cli("files", printed)
+    (row,) = (
+        json.loads(line)
+        for line in desk.cli("files", printed, "--output", "json").output.splitlines()
+    )
+
+    assert sum(printed in line for line in said.output.splitlines()) == 1
+    assert "\u202e" not in said.output
+    assert row["path"] == name
+
+
+def test_a_file_that_really_has_a_backslash_comes_first(desk):
+    desk.landing.land("a\\nb.ndjson", 3)
+    desk.blizzard()
+
+    assert (
+        json.loads(desk.cli("why", "a\\nb.ndjson", "--output", "json").output)["path"]
+        == "a\\nb.ndjson"
+    )
+
+
+def test_a_failed_file_is_retried_by_its_printed_name(desk):
+    desk.landing.write("bad\n.ndjson", b"{nope\n")
+    desk.blizzard()
+
+    assert "bad\\n.ndjson" in desk.cli("dlq", "list").output
+    assert desk.cli("dlq", "retry", "--file", "bad\\n.ndjson").exit_code == 0
+
+
+def test_the_search_of_the_page_and_the_journey_take_a_printed_name(tmp_path):
+    lake = LiveLake(tmp_path, names=("orders",))
+    for name in NAMES:
+        lake.land("orders", name, 2)
+    lake.ingest("orders")
+    lake.commit("orders")
+    asking = Asking(lake)
+    try:
+        for name, printed in NAMES.items():
+            _status, found = asking.get(
+                "/api/v1/pipelines/orders/files", f"search={quote(printed)}"
+            )
+            assert [one["path"] for one in found["files"]] == [f"default:{name}"]
+            status, journey = asking.get(
+                "/api/v1/pipelines/orders/file", f"path=default:{quote(printed)}"
+            )
+            assert (status, journey["state"], journey["rows"]) == (200, "committed", 2)
+    finally:
+        asking.api.close()
