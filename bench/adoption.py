@@ -4,15 +4,17 @@ The files are links to one small file on a local disk, so that a million of them
 million the footers are not read: what they hold is put there as if an earlier run had read them.
 Each measure runs in a process of its own. Run it from the root of the checkout:
 
-    .venv/bin/python -m bench.adoption [--most 1000000] [--write]
+    .venv/bin/python -m bench.adoption [--most 1000000] [--footers] [--write]
 
-`--write` puts the table into docs/performance.md.
+`--footers` has those of a million files read, too, by a run that is interrupted half way and one
+that goes on; the figures are those of both. `--write` puts the table into docs/performance.md.
 """
 
 import argparse
 import json
 import os
 import resource
+import signal
 import subprocess
 import sys
 import tempfile
@@ -27,13 +29,13 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from lakebed.clock import Clock
-from lakebed.layout import log_checkpoint, log_version
+from lakebed.layout import ADOPTION, log_checkpoint, log_version
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 from penguin.adopt.adoption import Adopter
 from penguin.adopt.folder import Folder
 from penguin.adopt.reading import read_record
-from penguin.adopt.working_state import SegmentWriter
+from penguin.adopt.working_state import FILES_PER_SEGMENT, SegmentWriter
 from penguin.foreign.trial import TRIAL
 from penguin.model.adoption import FileRecord, Wanted
 from penguin.model.settings import TableSettings
@@ -148,17 +150,40 @@ def _cpu() -> float:
     return sum(used.ru_utime + used.ru_stime for used in map(resource.getrusage, whose))
 
 
+def interrupted(folder: Path, files: int) -> Figures:
+    """Adopt a folder, stop that when half of the footers are kept, and adopt it again."""
+    start, ran, kept = time.perf_counter(), _cpu(), 0
+    with subprocess.Popen(_command("adopt", folder), stderr=subprocess.DEVNULL) as first:
+        while kept * FILES_PER_SEGMENT < files // 2 and first.poll() is None:
+            time.sleep(0.5)
+            kept = sum(one.is_file() for one in (folder / ADOPTION).rglob("*"))
+        # Not a kill: what its other process took would be lost with it.
+        first.send_signal(signal.SIGINT)
+    spent, took = _cpu() - ran, time.perf_counter() - start
+    found = _alone("adopt", folder)
+    return found | {
+        "cpu": found["cpu"] + spent,
+        "seconds": found["seconds"] + took,
+        "kept": 1 - found["reads"],
+    }
+
+
 def _alone(what: str, folder: Path) -> Figures:
-    command = [sys.executable, "-m", "bench.adoption", "--alone", what, str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    done = subprocess.run(_command(what, folder), capture_output=True, text=True, check=True)
     found: Figures = json.loads(done.stdout)
     return found
+
+
+def _command(what: str, folder: Path) -> list[str]:
+    return [sys.executable, "-m", "bench.adoption", "--alone", what, str(folder)]
 
 
 def main() -> None:
     """Measure, and print or write the figures."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--most", type=int, default=SIZES[-1])
+    parser.add_argument("--footers", action="store_true")
+    parser.add_argument("--known-from", type=int, default=KNOWN_FROM)
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--alone", nargs=2)
     given = parser.parse_args()
@@ -173,9 +198,11 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as place:
             make(Path(place), files)
             table = Path(place) / "table"
-            if files >= KNOWN_FROM:
+            if files >= given.known_from and not given.footers:
                 know(table)
-            measured.append(_alone("adopt", table) | _alone("opened", table))
+            goes_on = files >= given.known_from and given.footers
+            adopted = interrupted(table, files) if goes_on else _alone("adopt", table)
+            measured.append(adopted | _alone("opened", table))
             print(json.dumps(measured[-1]), file=sys.stderr)
     text = "\n".join(lines(measured))
     print(text)
