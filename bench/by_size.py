@@ -32,13 +32,13 @@ class BySize:
     """Makes so many files in a folder, and yields the figures of each row of the table."""
     lines: Callable[[list[Figures]], list[str]]
 
-    def main(self) -> None:
+    def main(self, arguments: Sequence[str] | None = None) -> None:
         """Measure, and print or write the figures."""
         parser = argparse.ArgumentParser()
         parser.add_argument("--most", type=int, default=self.sizes[-1])
         parser.add_argument("--write", action="store_true")
         parser.add_argument("--alone", nargs=2)
-        given = parser.parse_args()
+        given = parser.parse_args(arguments)
         if given.alone:
             what, folder = given.alone
             print(json.dumps(self.measure(what, Path(folder))))
