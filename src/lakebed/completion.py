@@ -8,7 +8,6 @@ import inspect
 import json
 from collections.abc import Callable, Mapping
 from enum import StrEnum
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -78,6 +77,8 @@ def _parameter(one: Any) -> dict[str, Any]:  # noqa: ANN401
 
 def table_of(package: str) -> Mapping[str, Any]:
     """Return the table of a program's commands; empty where there is none."""
+    from importlib.resources import files  # noqa: PLC0415 - only where a line is completed
+
     place = files(package) / TABLE
     found: Mapping[str, Any] = json.loads(place.read_bytes()) if place.is_file() else {}
     return found
