@@ -4,10 +4,11 @@ CPU seconds are those of the whole process tree, of the round that took the leas
 the machine adds to them, and takes nothing away. Rounds are interleaved. Run it from the root of
 the checkout:
 
-    .venv/bin/python -m bench.cold [--rounds 7] [--spark 3] [--write]
+    .venv/bin/python -m bench.cold [--rounds 7] [--spark 3] [--write] [--against CHECKOUT]
 
 `--spark` also compares `blizzard --once` on one small file with a bare SparkSession and one trivial
-job, so many times; `--write` puts the tables into docs/performance.md.
+job, so many times; `--write` puts the tables into docs/performance.md. `--against` measures our
+commands as they are in another checkout, too, in turns, and prints the medians of both.
 """
 
 import argparse
@@ -52,12 +53,17 @@ class Measured:
     cpu: float
 
 
-def measured(command: list[str]) -> Measured:
-    """Run a command to the end of every descendant: the JVM outlives the program."""
+def measured(command: list[str], checkout: Path | None = None) -> Measured:
+    """Run a command to the end of every descendant: the JVM outlives the program.
+
+    With a checkout, the programs are those of its `src`.
+    """
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     began = time.monotonic()
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)  # An installed package is compiled.
+    if checkout is not None:
+        environment["PYTHONPATH"] = str(checkout.resolve() / "src")
     process = subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment
     )
@@ -102,6 +108,24 @@ def light(folder: Path) -> list[Contest]:
             )
             for what, commits in (("a table of one commit", 1), ("the table to be made", 0))
         ),
+    ]
+
+
+def questions(folder: Path) -> list[Contest]:
+    """Return commands that ask about a small lake, with a file that waits to be read."""
+    lake = folder / "lake"
+    (lake / "landing").mkdir(parents=True)
+    (lake / "landing" / "a.ndjson").write_text('{"id":1}\n')
+    TableDirectory(lake / "table").journal().batch(rows_of(1))
+    config = lake / "blizzard.yaml"
+    config.write_text(PIPELINE.format(folder=lake))
+    asked = (("status",), ("files",), ("why", "a.ndjson"))
+    return [
+        Contest(
+            name=f"`blizzard {' '.join(words)}`, a small lake",
+            command=_module("blizzard", *words, "-c", str(config)),
+        )
+        for words in asked
     ]
 
 
@@ -154,6 +178,23 @@ def in_rounds(contests: list[Contest], rounds: int) -> dict[str, list[Measured]]
     return found
 
 
+def beside(contests: list[Contest], other: Path, rounds: int) -> str:
+    """Measure each command of ours here and in another checkout, in turns; write the medians."""
+    here = Path(__file__).parent.parent
+    lines = ["| what | CPU s there | CPU s here | ratio |", "|---|---:|---:|---:|"]
+    for one in contests:
+        if one.command[1] != "-m":
+            continue
+        found: dict[Path, list[float]] = {other: [], here: []}
+        for number in range(rounds):
+            for checkout in (other, here) if number % 2 else (here, other):
+                one.before()
+                found[checkout].append(measured(one.command, checkout).cpu)
+        there, ours = median(found[other]), median(found[here])
+        lines.append(f"| {one.name} | {there:.2f} | {ours:.2f} | {ours / there:.2f} |")
+    return "\n".join(lines) + "\n"
+
+
 def light_table(found: dict[str, list[Measured]]) -> str:
     """Write the CPU seconds of each command as a table."""
     least = {name: min(one.cpu for one in rounds) for name, rounds in found.items()}
@@ -180,14 +221,18 @@ def main() -> None:
     options.add_argument("--rounds", type=int, default=7)
     options.add_argument("--spark", type=int, default=0)
     options.add_argument("--write", action="store_true")
+    options.add_argument("--against", type=Path)
     given = options.parse_args()
     # As the heir of a JVM that outlives its program we learn what it used.
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     texts = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        if given.rounds:
-            texts["cold"] = light_table(in_rounds(light(folder), given.rounds))
+        contests = [*light(folder), *questions(folder)]
+        if given.against:
+            print(beside(contests, given.against, given.rounds))
+        elif given.rounds:
+            texts["cold"] = light_table(in_rounds(contests, given.rounds))
             print(texts["cold"], flush=True)
         if given.spark:
             subprocess.run([sys.executable, "-m", "blizzard", "warm"], check=True)

@@ -1,5 +1,6 @@
 """The program: `blizzard`, or `python -m blizzard`."""
 
+import gc
 import sys
 from importlib.util import find_spec
 
@@ -21,6 +22,7 @@ def main() -> None:
             "pip install 'blizzard-penguin[blizzard]' installs the rest\n"
         )
         sys.exit(USAGE)
+    gc.disable()  # Nothing that is imported is garbage; `run_program` enables it again.
     from blizzard.cli.app import main as run  # noqa: PLC0415 - only where it can be imported
 
     run()

@@ -21,13 +21,12 @@ from lakebed.completion import mend_zsh, stand_in, table_of
 from lakebed.errors import ConfigInvalid, LakeError, ProtocolConflict, StoreMisconfigured
 from lakebed.help_pages import plain_record, plain_usage
 from lakebed.shown import printable
-from lakebed.telemetry.events import FaultFound
-from lakebed.telemetry.logs import LogFormat, LogLevel, log_events
+from lakebed.telemetry.levels import LogFormat, LogLevel
 
 DONE, FAILED, USAGE = 0, 1, 2
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-NEW_OBJECTS = 10_000
+NEW_OBJECTS = 100_000
 """New objects after which unused ones are looked for; Python's own number is 700."""
 
 
@@ -246,8 +245,10 @@ def _told_apart() -> Iterator[None]:
 def run_program(app: typer.Typer, name: str) -> None:
     """Run a command line; one that cannot print its results says so in a line and exits with 1."""
     # What a start makes, modules and classes, lives as long as the program: to look through it time
-    # and again took a fifteenth of a short run.
+    # and again took a fifteenth of a short run, and once more at its end a fifth.
     gc.set_threshold(NEW_OBJECTS)
+    gc.enable()
+    atexit.register(gc.freeze)
     sys.stdout = output = cast("TextIO", _Output(sys.stdout))
     end = _End()
     try:
@@ -304,6 +305,9 @@ def complain(error: LakeError, who: str = "", shape: LogFormat = LogFormat.TEXT)
     faults = error.faults if isinstance(error, ConfigInvalid) else [f"{who}: {error}"]
     for fault in faults:
         if shape is LogFormat.JSON:
+            from lakebed.telemetry.events import FaultFound  # noqa: PLC0415 - help logs nothing
+            from lakebed.telemetry.logs import log_events  # noqa: PLC0415
+
             log_events(LogLevel.ERROR, shape)(FaultFound(code=error.code, error=fault))
         else:
             # What is wrong in a file of the configuration may be told in several lines.

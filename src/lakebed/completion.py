@@ -9,7 +9,6 @@ import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from enum import StrEnum
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -105,6 +104,8 @@ def _parameter(one: Any) -> dict[str, Any]:  # noqa: ANN401
 
 def table_of(package: str) -> Mapping[str, Any]:
     """Return the table of a program's commands; empty where there is none."""
+    from importlib.resources import files  # noqa: PLC0415 - only where a line is completed
+
     place = files(package) / TABLE
     found: Mapping[str, Any] = json.loads(place.read_bytes()) if place.is_file() else {}
     return found

@@ -1,5 +1,15 @@
-"""Run penguin as `python -m penguin`."""
+"""The program: `penguin`, or `python -m penguin`."""
 
-from penguin.cli.app import main
+import gc
 
-main()
+
+def main() -> None:
+    """Run the program."""
+    gc.disable()  # Nothing that is imported is garbage; `run_program` enables it again.
+    from penguin.cli.app import main as run  # noqa: PLC0415
+
+    run()
+
+
+if __name__ == "__main__":
+    main()

@@ -27,7 +27,8 @@ from lakebed.layout import LAST_CHECKPOINT, journal_folder, latest_snapshot, log
 from lakebed.storage.parquet_tail import footer_of
 from lakebed.storage.store import Store
 from lakebed.telemetry.events import FaultFound
-from lakebed.telemetry.logs import LONGEST_TEXT, LogFormat, LogLevel, log_events
+from lakebed.telemetry.levels import LogFormat, LogLevel
+from lakebed.telemetry.logs import LONGEST_TEXT, log_events
 from penguin.delta.log.checkpoint import read_checkpoint
 from penguin.delta.log.file import read_version
 from penguin.delta.log.history import parse_version

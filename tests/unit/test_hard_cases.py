@@ -43,7 +43,8 @@ from lakebed.polling import Stop, run_step
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import ObjectFacts, Reader, Store
 from lakebed.telemetry.events import StopRequested
-from lakebed.telemetry.logs import LogFormat, LogLevel, log_events
+from lakebed.telemetry.levels import LogFormat, LogLevel
+from lakebed.telemetry.logs import log_events
 from tests.support.builders import (
     ID_AND_NAME,
     Bench,
@@ -395,7 +396,8 @@ def test_a_signal_while_a_line_is_written_does_not_block():
 import io, signal, sys
 from lakebed.polling import Stop, stop_on_signals
 from lakebed.telemetry.events import MetricsServed
-from lakebed.telemetry.logs import LogFormat, LogLevel, log_events
+from lakebed.telemetry.levels import LogFormat, LogLevel
+from lakebed.telemetry.logs import log_events
 class Raises(io.StringIO):
     first = True
     def write(self, text):

@@ -22,7 +22,7 @@ from lakebed.arguments import (
     run_program,
     version_option,
 )
-from lakebed.telemetry.logs import LogFormat, LogLevel
+from lakebed.telemetry.levels import LogFormat, LogLevel
 
 
 class Commands(ForwardingGroup):

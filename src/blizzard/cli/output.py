@@ -18,7 +18,7 @@ from blizzard.model.settings import BlizzardSettings, PipelineSettings
 from lakebed.arguments import USAGE, Output, usage_is_checked
 from lakebed.config.files import Given
 from lakebed.errors import ConfigInvalid
-from lakebed.telemetry.logs import LogFormat
+from lakebed.telemetry.levels import LogFormat
 from penguin import inline
 from penguin.config import load as penguin_config
 from penguin.model.settings import TableSettings

@@ -6,22 +6,12 @@ Code that emits it knows no logger, no metric and no page.
 import contextlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
-from enum import IntEnum
 from typing import ClassVar
 
 from lakebed.errors import LakeError, machine_trouble
 from lakebed.telemetry.health import Ailing, Over, Part, PartKind, Sign, Well
+from lakebed.telemetry.levels import Level as Level  # noqa: PLC0414 - every event has one
 from lakebed.telemetry.measures import Count, Measure, Moment
-
-
-class Level(IntEnum):
-    """How much an event matters; the numbers are those of the standard library's logging."""
-
-    TRACE = 5
-    DEBUG = 10
-    INFO = 20
-    WARN = 30
-    ERROR = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,36 +7,14 @@ import sys
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
-from enum import StrEnum
 from typing import Any, TextIO
 
 from lakebed.shown import printable
-from lakebed.telemetry.events import Emit, Event, Level
+from lakebed.telemetry.events import Emit, Event
+from lakebed.telemetry.levels import LogFormat, LogLevel
 
 LONGEST_TEXT = 8192
 """Characters of one text in a log line."""
-
-
-class LogFormat(StrEnum):
-    """How a log line looks."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
-class LogLevel(StrEnum):
-    """The names of the levels on the command line."""
-
-    TRACE = "trace"
-    DEBUG = "debug"
-    INFO = "info"
-    WARN = "warn"
-    ERROR = "error"
-
-    @property
-    def level(self) -> Level:
-        """Return the level that the name means."""
-        return Level[self.name]
 
 
 def log_events(

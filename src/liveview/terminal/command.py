@@ -15,7 +15,7 @@ from lakebed.arguments import DONE, Files, Folders, Output, Shape, usage_is_chec
 from lakebed.clock import Clock
 from lakebed.console import console, print_line
 from lakebed.errors import ConfigInvalid
-from lakebed.telemetry.logs import LogFormat
+from lakebed.telemetry.levels import LogFormat
 from liveview.lake import lake_of
 from liveview.terminal.feed import Feed
 from liveview.terminal.screen import View, screen

@@ -26,11 +26,11 @@ from lakebed.arguments import (
     version_option,
 )
 from lakebed.errors import LakeError
-from lakebed.telemetry.events import Emit, shared
-from lakebed.telemetry.logs import LogFormat, LogLevel, log_events
+from lakebed.telemetry.levels import LogFormat, LogLevel
 from penguin.cli import operator, options
 
 if TYPE_CHECKING:
+    from lakebed.telemetry.events import Emit
     from penguin.cli.surroundings import Surroundings
     from penguin.model.settings import PenguinSettings
 
@@ -201,7 +201,12 @@ def history(
 
 
 def _run(
-    settings: "PenguinSettings", emit: Emit, around: "Surroundings", *, once: bool, output: Output
+    settings: "PenguinSettings",
+    emit: "Emit",
+    around: "Surroundings",
+    *,
+    once: bool,
+    output: Output,
 ) -> int:
     """Commit to every table in a thread of its own; none of them stops another."""
     from lakebed.clock import Clock  # noqa: PLC0415
@@ -231,28 +236,31 @@ def _run(
 
 def _explain(settings: "PenguinSettings", output: Output) -> int:
     """Print what the next commit of each table would do."""
-    from penguin.cli import results  # noqa: PLC0415
+    from penguin.cli import plans  # noqa: PLC0415
     from penguin.inspect.explain import explain  # noqa: PLC0415
     from penguin.pipeline import open_reader  # noqa: PLC0415
 
-    rows: list[results.PlanRow] = []
+    rows: list[plans.PlanRow] = []
     code = DONE
     for table in settings.tables:
-        row = results.PlanRow(table=table.name, table_uri=table.table_uri)
+        row = plans.PlanRow(table=table.name, table_uri=table.table_uri)
         try:
             reader = open_reader(table)
             if reader is not None:
-                row = results.plan_row(table.name, table.table_uri, explain(table, reader))
+                row = plans.plan_row(table.name, table.table_uri, explain(table, reader))
         except LakeError as error:
             row = replace(row, error=_sentence(error))
             code = max(code, exit_code_of(error))
         rows.append(row)
-    results.explanations(rows, output)
+    plans.explanations(rows, output)
     return max(code, FAILED if any(row.is_wrong for row in rows) else DONE)
 
 
-def _log(least: LogLevel, shape: LogFormat) -> Emit:
+def _log(least: LogLevel, shape: LogFormat) -> "Emit":
     """Log to standard error; a person at a terminal also sees how far large commits are."""
+    from lakebed.telemetry.events import shared  # noqa: PLC0415
+    from lakebed.telemetry.logs import log_events  # noqa: PLC0415
+
     if shape is LogFormat.JSON or not sys.stderr.isatty():
         return log_events(least, shape)
     from rich.console import Console  # noqa: PLC0415

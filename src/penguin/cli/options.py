@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lakebed.arguments import Output, usage_is_checked
-from lakebed.telemetry.logs import LogFormat
+from lakebed.telemetry.levels import LogFormat
 
 if TYPE_CHECKING:
     from collections.abc import Callable

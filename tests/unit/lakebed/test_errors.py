@@ -3,7 +3,8 @@
 from lakebed.console import console, say
 from lakebed.errors import ConfigInvalid, LakeError, StoreUnavailable
 from lakebed.telemetry.events import FaultFound
-from lakebed.telemetry.logs import LogFormat, LogLevel, log_events
+from lakebed.telemetry.levels import LogFormat, LogLevel
+from lakebed.telemetry.logs import log_events
 
 
 def test_an_error_shows_its_facts_after_its_message():

@@ -33,7 +33,8 @@ from lakebed.arguments import (
 from lakebed.console import console, plural, print_line, say, say_more
 from lakebed.errors import LakeError, ObjectMissing
 from lakebed.storage.store import Store
-from lakebed.telemetry.logs import LogFormat, LogLevel, log_events
+from lakebed.telemetry.levels import LogFormat, LogLevel
+from lakebed.telemetry.logs import log_events
 from lakebed.types import Commit
 from penguin import inline
 

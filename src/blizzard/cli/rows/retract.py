@@ -29,7 +29,8 @@ from lakebed.arguments import (
 )
 from lakebed.console import console, plural, print_line, say, say_first
 from lakebed.storage.store import Store
-from lakebed.telemetry.logs import LogFormat, LogLevel, log_events
+from lakebed.telemetry.levels import LogFormat, LogLevel
+from lakebed.telemetry.logs import log_events
 from lakebed.types import Commit
 from lakebed.units import in_words
 from penguin import inline

@@ -25,7 +25,8 @@ from lakebed.clock import Clock
 from lakebed.layout import TablePath
 from lakebed.storage.store import Store
 from lakebed.telemetry.events import Emit
-from lakebed.telemetry.logs import LogFormat, LogLevel, log_events
+from lakebed.telemetry.levels import LogFormat, LogLevel
+from lakebed.telemetry.logs import log_events
 from penguin import inline
 from penguin.model.settings import TableSettings
 

@@ -31,8 +31,9 @@ from lakebed.storage.opening import local_path
 from lakebed.telemetry import machine
 from lakebed.telemetry.events import Emit, shared
 from lakebed.telemetry.health import Part, PartKind
+from lakebed.telemetry.levels import LogFormat, LogLevel
 from lakebed.telemetry.live_page import live_page
-from lakebed.telemetry.logs import LogFormat, LogLevel, log_events
+from lakebed.telemetry.logs import log_events
 from lakebed.telemetry.measures import Measure
 from lakebed.telemetry.observed import observed
 from lakebed.types import Commit

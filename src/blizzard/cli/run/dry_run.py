@@ -33,7 +33,7 @@ from lakebed.console import (
 from lakebed.locations import place_of
 from lakebed.partition import PartitionValues
 from lakebed.telemetry.events import code_of
-from lakebed.telemetry.logs import LogFormat
+from lakebed.telemetry.levels import LogFormat
 from lakebed.types import Codec
 from lakebed.units import in_words
 

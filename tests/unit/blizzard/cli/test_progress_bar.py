@@ -16,7 +16,8 @@ from blizzard.events import (
     UnitsEnded,
 )
 from lakebed.telemetry.events import StopRequested, shared
-from lakebed.telemetry.logs import LogFormat, LogLevel, log_events
+from lakebed.telemetry.levels import LogFormat, LogLevel
+from lakebed.telemetry.logs import log_events
 
 STARTED = BatchStarted(pipeline="events", entry=7, files=4, bytes=2048, units=2)
 
