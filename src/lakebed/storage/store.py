@@ -42,6 +42,12 @@ __all__ = [
 ]
 
 
+PIECE_BYTES = 1 << 20
+"""What is read at once of a local file that is uploaded in parts."""
+LOCAL_PART_BYTES = 4 << 20
+"""What is written at once where the store is a local disk."""
+
+
 @dataclass(frozen=True, slots=True)
 class Created:
     """A create-only write made the object: nobody else did."""
@@ -248,14 +254,16 @@ class Store(Reader):
         `part_taken` is called for each part of a multipart upload that is about to be sent.
         """
         self.require_name(path)
+        # A disk is no faster for many large parts at once: they would only wait in memory.
+        is_local = self.local_root is not None
         try:
             obstore.put(
                 self._store,
                 path,
                 _parts(file, part_size, part_taken) if multipart else file,
                 use_multipart=multipart,
-                chunk_size=part_size,
-                max_concurrency=max_parts,
+                chunk_size=min(part_size, LOCAL_PART_BYTES) if is_local else part_size,
+                max_concurrency=1 if is_local else max_parts,
             )
             self.sync(path)
             return facts_of(obstore.head(self._store, path))
@@ -329,11 +337,17 @@ class Store(Reader):
 
 
 def _parts(file: Path, size: int, taken: Callable[[], None]) -> Iterator[bytes]:
-    """Read a file part by part, as the store asks for them."""
+    """Read a file piece by piece, as the store asks for them; it makes parts of them itself.
+
+    A part is in memory once that way, not once more while it is handed over.
+    """
+    taken_of_part = 0
     with file.open("rb") as body:
-        while part := body.read(size):
-            taken()
-            yield part
+        while piece := body.read(min(PIECE_BYTES, size - taken_of_part)):
+            if not taken_of_part:
+                taken()
+            yield piece
+            taken_of_part = (taken_of_part + len(piece)) % size
 
 
 def _fsync(path: Path) -> None:

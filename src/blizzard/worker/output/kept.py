@@ -24,6 +24,7 @@ class Kept:
 
     def __init__(self, folder: Path, in_memory: int) -> None:
         self._folder = folder
+        self._in_memory = in_memory
         self._room = in_memory
         self._slices: list[Slice] = []
         self._spills: list[_Spill] = []
@@ -51,8 +52,8 @@ class Kept:
             self.forget()
 
     def forget(self) -> None:
-        """Keep nothing any longer."""
-        self._slices = []
+        """Keep nothing any longer; there is room in memory again."""
+        self._slices, self._room = [], self._in_memory
         for spill in self._spills:
             spill.remove()
         self._spills = []

@@ -164,6 +164,23 @@ def test_an_upload_brings_the_whole_file_and_gives_the_stores_facts(store, tmp_p
     assert facts.size == 100_000
 
 
+@pytest.mark.parametrize(("part_size", "parts"), [(1 << 20, 3), (1_500_000, 2), (4 << 20, 1)])
+def test_each_part_of_an_upload_is_told_once_however_it_is_read(store, tmp_path, part_size, parts):
+    body = os.urandom((5 << 20) // 2)
+    (tmp_path / "f").write_bytes(body)
+    taken: list[int] = []
+    store.upload(
+        "f",
+        tmp_path / "f",
+        part_size=part_size,
+        multipart=True,
+        max_parts=2,
+        part_taken=lambda: taken.append(1),
+    )
+    assert store.get("f") == body
+    assert len(taken) == parts
+
+
 def test_folders_right_below_a_prefix_are_listed(store):
     for path in ("_blizzard/a/journal/1", "_blizzard/b/x", "_blizzard/top", "other/c/x"):
         store.create(path, b"")
