@@ -9,6 +9,10 @@ UV := $(shell command -v uv 2>/dev/null || echo .tools/bin/uv)
 READY := $(VENV)/.ready
 WORKERS ?= 2
 
+# What pytest makes of its files is kept, wherever Python is told to keep nothing compiled: to make
+# it anew takes each process half a minute.
+unexport PYTHONDONTWRITEBYTECODE
+
 PEERS := .tools/peers/.ready
 
 MKDOCS := .tools/docs/.ready
@@ -49,7 +53,8 @@ check: setup ## ruff (with its security rules), mypy --strict, import-linter
 test: test-quick test-spark ## the whole test suite
 
 test-quick: setup ## the tests that need no Spark, on all cores
-	$(BIN)/pytest -q -m "not spark and not interop and not stores and not browser and not ops and not helm" -n $(WORKERS) --dist loadfile
+	$(BIN)/pytest -q -m "not spark and not interop and not stores and not browser and not ops and not helm" -n $(WORKERS) \
+	  --dist loadfile --no-loadscope-reorder
 
 test-spark: setup java ## the tests on a real local Spark
 	$(BIN)/blizzard warm

@@ -3,6 +3,7 @@
 import os
 import shutil
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from tests.support.builders import BEGUN
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
 
+HERE = Path(__file__).parent
 IN_MEMORY = Path("/dev/shm")
 ENOUGH_BYTES = 4 << 30
 # The programs sync what they write, and a life that dies at every call waits for the disk most of
@@ -30,12 +32,25 @@ The progress server's is not among them: tests share a Spark session, and it liv
 
 WITH_SPARK_SECS = 900
 
+LONG = ("crash", "property", "integration")
+"""Folders whose files take long, however few tests they have; those that take longest first."""
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Allow tests that start Spark, some of them several times, the time of a slow machine."""
+    """Begin with the files that take long: at the end no process waits for another one's.
+
+    And allow tests that start Spark, some of them several times, the time of a slow machine.
+    """
+    tests = Counter(item.path for item in items)
+    items.sort(key=lambda item: (_kind(item.path), -tests[item.path]))
     for item in items:
         if item.get_closest_marker("spark") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(WITH_SPARK_SECS))
+
+
+def _kind(file: Path) -> int:
+    kind = file.relative_to(HERE).parts[0]
+    return LONG.index(kind) if kind in LONG else len(LONG)
 
 
 @pytest.fixture(autouse=True)

@@ -5,7 +5,6 @@ leaves behind, each line is a row once, discarded once, or waits; and whoever do
 where one life would have.
 """
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from lakebed.storage.store import Store
 from lakebed.types import Handoff
 from tests.support.builders import entries
 from tests.support.dying import Fate, lives
-from tests.support.lives import MOST_CALLS, survives
+from tests.support.lives import survives
 from tests.support.mortal import HANDOFFS
 from tests.support.replays import FIRST, SECOND, Replayed
 
@@ -70,31 +69,21 @@ def dies_at_every_call(
     waiting: list[bytes],
     counts: tuple[int, int],
 ) -> None:
-    folder, before = desk.folder, desk.folder.with_name("before")
     desk.begin()
     assert (desk.ids(), len(desk.waiting())) == ([1], 3)
-    shutil.copytree(folder, before)
     deaths = 0
-    for number in range(1, MOST_CALLS):
-        fate = Fate.at_change(number)
-        shutil.rmtree(folder)
-        shutil.copytree(before, folder)
-        died = not survives(lambda fate: life(desk, fate), fate)
+    for fate in lives(desk.folder):
+        deaths += not survives(lambda fate: life(desk, fate), fate)
         life(desk, Fate.none())
 
-        where = f"died at call {number}"
+        where = f"died at {fate}"
         assert desk.ids() == ids, where
         assert desk.waiting() == waiting, where
         assert settled(desk) == counts, where
         desk.collect()
         assert desk.garbage() == [], where
         assert (desk.ids(), desk.waiting()) == (ids, waiting), where
-        if not died:
-            break
-        deaths += 1
-    else:
-        pytest.fail(f"a life makes more than {MOST_CALLS} calls")
-    assert deaths > 20, "the store really died, at many places"
+    assert deaths > 10, "the store really died, at many places"
 
 
 class Between(Store):
@@ -189,7 +178,7 @@ def test_a_batch_that_died_before_its_hand_off_is_handed_off_after_a_replay(
     desk.begin()
     desk.land(f"{SECOND}/late.ndjson", {"id": 4})
     unpublished = 0
-    for fate in lives(desk.folder, MOST_CALLS):
+    for fate in lives(desk.folder):
         survives(desk.live, fate)
         batches = [one for one in entries(desk.table) if one.kind == "batch"]
         unpublished += fate.died and len(batches) == 2

@@ -34,7 +34,7 @@ class Desk:
         self.landing = Landing(folder / "landing")
         self.table = folder / "table"
         self.file = config(folder)
-        self.clock = Clock()
+        self.clock = hurried()
 
     @property
     def store(self):

@@ -2,12 +2,11 @@
 
 import os
 import shutil
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from lakebed.storage.store import Store
 
@@ -19,6 +18,20 @@ class Died(BaseException):
     """The process is gone. No `except Exception` may outlive it."""
 
 
+Files = dict[Path, tuple[int, int, int]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """The files that were there right before or right after a call of a life."""
+
+    call: int
+    change: int
+    """Which change the call is; 0 where it only reads."""
+    after: bool
+    files: Files
+
+
 @dataclass
 class Fate:
     """Which call is the last, counted over all stores of one life."""
@@ -27,23 +40,23 @@ class Fate:
     after: bool = False
     """Whether the call still reaches the store, and only its answer is lost."""
     changes_only: bool = False
-    """Whether only calls that change the store count.
-
-    Who dies at a call that only reads leaves what a death at the change before or after it leaves.
-    So these are all the states that there are, for a fraction of the lives. Where something is
-    written past the store, every call counts.
-    """
+    """Whether only calls that change the store count."""
     calls: int = 0
+    changes: int = 0
     died: bool = False
+    watched: Path | None = None
+    """A folder whose files are looked at around every call."""
+    seen: list[Seen] = field(default_factory=list, repr=False)
 
     @classmethod
     def none(cls) -> "Fate":
         return cls(call=0)
 
-    @classmethod
-    def at_change(cls, number: int) -> "Fate":
-        """Return the n-th death around changes: before the first, after it, before the second …"""
-        return cls((number + 1) // 2, after=number % 2 == 0, changes_only=True)
+    def look(self, call: int, change: int, *, after: bool) -> None:
+        """Remember what a death now would leave."""
+        if self.watched is not None:
+            files = _files(self.watched)
+            self.seen.append(Seen(call=call, change=change, after=after, files=files))
 
 
 def dying(store: Store, fate: Fate) -> Store:
@@ -51,18 +64,22 @@ def dying(store: Store, fate: Fate) -> Store:
 
     def wrap(name: str) -> Any:
         original = getattr(store, name)
-        counts = name in CHANGES or not fate.changes_only
 
         def call(*arguments: Any, **named: Any) -> Any:
             if fate.died:
                 raise Died
-            fate.calls += counts
-            if counts and fate.calls == fate.call:
+            fate.calls += 1
+            fate.changes += name in CHANGES
+            number, change = fate.calls, fate.changes if name in CHANGES else 0
+            if fate.call and fate.call == (change if fate.changes_only else number):
                 fate.died = True
                 if fate.after:
                     original(*arguments, **named)
                 raise Died
-            return original(*arguments, **named)
+            fate.look(number, change, after=False)
+            answer = original(*arguments, **named)
+            fate.look(number, change, after=True)
+            return answer
 
         return call
 
@@ -71,23 +88,54 @@ def dying(store: Store, fate: Fate) -> Store:
     return store
 
 
-def lives(folder: Path, most: int = 200, *, after: bool | None = None) -> Iterator[Fate]:
-    """Yield a death at each call until a life makes fewer calls; by turns, they are after it.
+def lives(folder: Path, most: int = 200) -> Iterator[Fate]:
+    """Yield a life that nobody ends, and then one for each state that a death in it can leave.
 
     Each life begins with the files as they are now, at the same place, with the same times.
+
+    Who dies at a call that only reads leaves what a death right before or right after a change
+    leaves: the first life shows whether that is so, and which of them leave the same. Where it is
+    not so, there is a death at each call; by turns, they are after it.
     """
     kept = folder.with_name(f"{folder.name}.kept")
     shutil.copytree(folder, kept, copy_function=_same)
     before = _files(kept)
-    for number in range(1, most):
-        fate = Fate(number, after=bool(number % 2) if after is None else after)
-        yield fate
+    whole = Fate(call=0, watched=folder)
+    yield whole
+    assert not whole.died
+    deaths = _deaths(whole.seen)
+    assert 0 < len(deaths) < most, f"{len(deaths)} deaths"
+    for fate in deaths:
         assert _files(kept) == before, "a file was written to in its place"
-        if not fate.died:
-            return
         shutil.rmtree(folder)
         shutil.copytree(kept, folder, copy_function=_same)
-    pytest.fail(f"a life makes more than {most} calls")
+        yield fate
+        assert fate.died, f"a life is over before call {fate.call}"
+
+
+def in_recovery(first: Fate) -> tuple[Fate, Fate]:
+    """Return a death in the recovery from another, and one in the recovery from both.
+
+    By turns, they come at one of the first changes.
+    """
+    number = first.call
+    return (
+        Fate(1 + number % 4, after=first.after, changes_only=True),
+        Fate(1 + number % 3, after=not first.after, changes_only=True),
+    )
+
+
+def _deaths(seen: Sequence[Seen]) -> list[Fate]:
+    at_changes = _states([each for each in seen if each.change])
+    if len(at_changes) == len(_states(seen)):
+        return [Fate(each.change, after=each.after, changes_only=True) for each in at_changes]
+    calls = max(each.call for each in seen)
+    return [Fate(number, after=bool(number % 2)) for number in range(1, calls + 1)]
+
+
+def _states(seen: Sequence[Seen]) -> list[Seen]:
+    """Leave out whoever sees what was seen right before."""
+    return [*seen[:1], *(two for one, two in pairwise(seen) if one.files != two.files)]
 
 
 def _same(source: str, target: str) -> None:
@@ -98,6 +146,6 @@ def _same(source: str, target: str) -> None:
         os.link(source, target)
 
 
-def _files(folder: Path) -> dict[Path, tuple[int, int]]:
+def _files(folder: Path) -> Files:
     found = {path: path.stat() for path in folder.rglob("*") if path.is_file()}
-    return {path: (facts.st_size, facts.st_mtime_ns) for path, facts in found.items()}
+    return {path: (facts.st_ino, facts.st_size, facts.st_mtime_ns) for path, facts in found.items()}

@@ -22,8 +22,6 @@ from tests.support.pipelines import pipeline_of
 from tests.support.runner import InProcessRunner
 from tests.support.tables import commit_table
 
-MOST_CALLS = 300
-
 
 class WorkerStores:
     """The worker's stores, of which the sink may die."""
@@ -66,14 +64,6 @@ class Programs:
         for table in self.tables:
             store = dying(Store(table.table_uri, table.storage_options), fate)
             commit_table(table, store, lambda _event: None, Clock())
-
-
-def moments(*, after: bool) -> range:
-    """Return the calls to die at: before each of them, or after some.
-
-    To die after a call is to die before the next, but for what no store sees in between.
-    """
-    return range(1, MOST_CALLS, 3 if after else 1)
 
 
 def survives(life: Callable[[Fate], None], fate: Fate) -> bool:

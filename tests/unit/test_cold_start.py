@@ -8,6 +8,7 @@ import os
 import resource
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -54,19 +55,29 @@ def loaded(*command: str) -> set[str]:
     return set(done.stderr.splitlines()[-1].split())
 
 
-def cpu_of(*commands: tuple[str, ...]) -> list[float]:
-    """Return the least CPU time that each of some processes took; they run in turns."""
+MOST_ROUNDS = 20
+
+
+def cpu_of(*commands: tuple[str, ...], enough: Callable[[list[float]], bool]) -> list[float]:
+    """Return the least CPU time that each of some processes took; they run in turns.
+
+    A neighbour on the machine adds to it, and takes nothing away. So there are more rounds where
+    the first ones are not enough, and no bound has to allow for neighbours.
+    """
     kept = {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}
-    taken: list[list[float]] = [[] for _ in commands]
-    for _ in range(4):
-        for command, found in zip(commands, taken, strict=True):
+    least = [float("inf")] * len(commands)
+    for _ in range(MOST_ROUNDS):
+        for number, command in enumerate(commands):
             before = resource.getrusage(resource.RUSAGE_CHILDREN)
             subprocess.run(
                 [sys.executable, *command], check=True, capture_output=True, env=kept, timeout=300
             )
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
-            found.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    return [min(found) for found in taken]
+            taken = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+            least[number] = min(least[number], taken)
+        if enough(least):
+            break
+    return least
 
 
 @pytest.fixture
@@ -101,13 +112,18 @@ def test_results_in_json_need_nothing_that_draws_tables(waiting: Path):
 
 def test_a_start_costs_little_more_than_what_others_wrote(waiting: Path):
     """Generous: it is twice as much for a commit, and half of it for help."""
-    yardstick, commit, helped = cpu_of(
+
+    def is_little(least: list[float]) -> bool:
+        yardstick, commit, helped = least
+        return commit < 4 * yardstick and helped < 2 * yardstick
+
+    least = cpu_of(
         ("-c", YARDSTICK),
         ("-m", "penguin", "--once", "-c", str(waiting)),
         ("-m", "blizzard", "--help"),
+        enough=is_little,
     )
-    assert commit < 5 * yardstick
-    assert helped < 2 * yardstick
+    assert is_little(least), least
 
 
 def test_a_command_that_is_imported_late_is_listed_as_it_calls_itself():
