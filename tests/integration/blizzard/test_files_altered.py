@@ -40,6 +40,7 @@ def read_on(desk: Desk) -> str:
 
 
 def test_a_file_that_failed_and_was_deleted_keeps_its_day_open(lost):
+    """HOLES W38: it landed, and was never loaded."""
     found = of_day(lost)
 
     assert (found.landed, found.in_table, found.failed, found.lost) == (2, 1, 1, 1)
