@@ -210,8 +210,10 @@ def _without_column(pipeline: str, entry: Entry) -> Iterator[Event]:
     dropped: Counter[str] = Counter()
     rescued: Counter[str] = Counter()
     for record in entry.sources:
-        dropped.update(record.dropped)
-        rescued.update(record.rescued)
+        if record.dropped:
+            dropped.update(record.dropped)
+        if record.rescued:
+            rescued.update(record.rescued)
     if dropped:
         yield events.FieldsDropped(
             pipeline=pipeline,

@@ -118,15 +118,22 @@ class Proposal:
         That is when each was written, and whether it was ingested before, as another object.
         """
         again = self.again
-        written = {file.key: round(file.modified.timestamp() * 1000) for file in self.files}
+        written = {file.key: file.modified_ms for file in self.files}
         return tuple(
-            replace(
+            _noted(
                 record,
                 reingested=record.reingested or record.key in again,
                 modified=written.get(record.key, record.modified),
             )
             for record in records
         )
+
+
+def _noted(record: SourceRecord, *, reingested: bool, modified: int | None) -> SourceRecord:
+    """Return a record with this in it: itself where it says so already, as most of them do."""
+    if record.reingested == reingested and record.modified == modified:
+        return record
+    return replace(record, reingested=reingested, modified=modified)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -84,6 +84,11 @@ class SourceFile:
         return f"{self.source}:{self.path}"
 
     @property
+    def modified_ms(self) -> int:
+        """Return when the store says that it was written, as the journal records it."""
+        return round(self.modified.timestamp() * 1000)
+
+    @property
     def to_read(self) -> int:
         """Count the bytes that are to be read of it."""
         return sum(one.end - one.start for one in self.unread) if self.unread else self.size

@@ -40,7 +40,7 @@ def recognised(chunks: Iterator[bytes], named: Codec) -> tuple[Iterator[bytes], 
 
 def decompress(chunks: Iterable[bytes], codec: Codec) -> Iterator[bytes]:
     """Return all the bytes of a stream in pieces of at most 1 MiB, or raise `CorruptStream`."""
-    return _DECOMPRESS[codec](_Source(chunks))
+    return _plain(chunks) if codec is Codec.NONE else _DECOMPRESS[codec](_Source(chunks))
 
 
 class _Source:
@@ -77,9 +77,10 @@ class _Source:
         self.offset -= len(rest)
 
 
-def _plain(source: _Source) -> Iterator[bytes]:
-    while piece := source.some(PIECE_BYTES):
-        yield piece
+def _plain(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    for chunk in chunks:
+        for start in range(0, len(chunk), PIECE_BYTES):
+            yield chunk[start : start + PIECE_BYTES]
 
 
 # ---------------------------------------------------------------------------------------- gzip
@@ -270,7 +271,6 @@ def _bzip2_stream(source: _Source, head: bytes) -> Iterator[bytes]:
 
 
 _DECOMPRESS: Mapping[Codec, Callable[[_Source], Iterator[bytes]]] = {
-    Codec.NONE: _plain,
     Codec.GZIP: _gzip,
     Codec.ZSTD: _zstd,
     Codec.BZIP2: _bzip2,

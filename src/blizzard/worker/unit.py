@@ -231,7 +231,6 @@ class _Unit:
         """Read one source file into the shared group or, if it is large, into one of its own."""
         tally = Tally()
         kept = Kept(self.folder, self.decoded_budget)
-        on_disk = self.decoded_budget * (1 if self._fills_a_file(file) else ON_DISK)
         bad = BadOfFile(file, self.work.quarantine)
         decoded_bytes = bad_bytes = 0
         own: Group | None = None
@@ -254,7 +253,8 @@ class _Unit:
                 held = decoded_bytes + bad_bytes
                 # A batch that is old enough does not wait for the rest of a large file.
                 ends = held > self.decoded_budget and self._is_to_end(position)
-                if own is None and (ends or held > on_disk or bad_bytes > self.decoded_budget):
+                is_much = held > self.decoded_budget and held > self._on_disk(file)
+                if own is None and (ends or is_much or bad_bytes > self.decoded_budget):
                     own = self.outputs.new()
                 if own is not None:
                     self.outputs.write(own, kept.take(), file)
@@ -285,9 +285,13 @@ class _Unit:
         group.records.append(record_of(file, tally, unit=group.name, unread=unread))
         self.channel.progress.files_read += 1
 
-    def _fills_a_file(self, file: SourceFile) -> bool:
-        """Whether a source file is expected to fill a data file on its own."""
-        return Forecast().filled([file], self.work.rolling.file_size) > 1
+    def _on_disk(self, file: SourceFile) -> int:
+        """Return how much of a source file is kept until all of it is read.
+
+        Less where it is expected to fill a data file on its own.
+        """
+        fills_one = Forecast().filled([file], self.work.rolling.file_size) > 1
+        return self.decoded_budget * (1 if fills_one else ON_DISK)
 
     def _pieces(self, file: SourceFile, position: ReadPosition) -> Generator[bytes]:
         """Yield the plain bytes of the lines that are to be read."""

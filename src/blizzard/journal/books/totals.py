@@ -43,8 +43,10 @@ class Totals:
             quarantined=self.quarantined + sum(record.quarantined for record in records),
             rows=self.rows + sum(record.rows for record in records),
             source_bytes=self.source_bytes + sum(each.size for each in records if each.complete),
-            rescued=self.rescued + sum(sum(each.rescued.values()) for each in records),
-            dropped=self.dropped + sum(sum(each.dropped.values()) for each in records),
+            rescued=self.rescued
+            + sum(sum(each.rescued.values()) for each in records if each.rescued),
+            dropped=self.dropped
+            + sum(sum(each.dropped.values()) for each in records if each.dropped),
         )
 
     def minus(self, given_up: Sequence[SourceRecord]) -> "Totals":

@@ -22,6 +22,8 @@ def codec_in(first: bytes, named: Codec) -> Codec:
     separator is plain, whatever its name says; anything else is what its name says, and may be
     corrupt.
     """
+    if first.startswith(b"{"):
+        return Codec.NONE
     for codec in COMPRESSED:
         if re.match(codec.first_bytes, first):
             return codec

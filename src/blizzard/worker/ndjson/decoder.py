@@ -184,8 +184,9 @@ class _Short(Generic[Key]):
 
     def add(self, key: Key, found: list[Block]) -> None:
         self.files.append((key, found))
-        self.size += sum(block.end for block in found)
-        self.lines += sum(block.lines for block in found)
+        for block in found:
+            self.size += block.end
+            self.lines += block.lines
 
     def is_enough(self, limits: DecodeLimits, max_lines: int) -> bool:
         return (

@@ -84,6 +84,8 @@ class Leaf:
     def __init__(self, field: Field) -> None:
         self._field, self._type = field, field.arrow_type()
         self._numbers = _NUMBERS.get(field.type)
+        if field.type is FieldType.DECIMAL:
+            self._numbers = _decimals(field.precision, field.scale)
 
     def column(self, data: Bytes, tokens: Tokens) -> "pa.Array[Any]":
         """Return the column of these tokens, or raise `Doubtful`."""
@@ -147,6 +149,15 @@ def _integers(bits: int) -> Callable[[Bytes, Tokens], Values]:
 def _doubles(data: Bytes, tokens: Tokens) -> Values:
     found = np.empty(len(tokens.kinds), np.float64)
     return found, numbers.doubles(data, tokens.starts, tokens.lengths, tokens.kinds, found)
+
+
+def _decimals(precision: int, scale: int) -> Callable[[Bytes, Tokens], Values]:
+    def read(data: Bytes, tokens: Tokens) -> Values:
+        found = np.empty(2 * len(tokens.kinds), np.int64)
+        span = tokens.starts, tokens.lengths, tokens.kinds
+        return found, numbers.decimals(data, *span, precision, scale, found)
+
+    return read
 
 
 def _days(data: Bytes, tokens: Tokens) -> Values:

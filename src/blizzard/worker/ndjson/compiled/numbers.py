@@ -134,6 +134,61 @@ def doubles(block: Array, starts: Array, lengths: Array, kinds: Array, numbers: 
 
 
 @part
+def _moved(digits: int, power: int) -> int:
+    """Return a number times a power of ten; one far below zero if it is no integer or too large."""
+    if not -_MOST_DIGITS <= power <= _MOST_DIGITS:
+        return _BAD
+    if power >= 0:
+        return digits * int(_TENS[power]) if digits < _TENS[_MOST_DIGITS - power] else _BAD
+    return digits // int(_TENS[-power]) if digits % int(_TENS[-power]) == 0 else _BAD
+
+
+@compiled(int64(BYTES, int32[::1], int32[::1], uint8[::1], int64, int64, int64[::1]))
+def decimals(
+    block: Array,
+    starts: Array,
+    lengths: Array,
+    kinds: Array,
+    precision: int,
+    scale: int,
+    numbers: Array,
+) -> int:
+    """Read a column of decimals, and return how many rows there are before one that is not read.
+
+    Each is two numbers of 64 bits, the lower one first: the value times ten to the `scale`. It is
+    the number that was written, up to 18 digits of it, or it is not read.
+    """
+    data = pointer(block)
+    limit = _TENS[min(precision, _MOST_DIGITS)]
+    for row in range(len(kinds)):
+        numbers[2 * row] = numbers[2 * row + 1] = 0
+        if kinds[row] == ABSENT:
+            continue
+        at, end = starts[row], starts[row] + lengths[row]
+        is_negative = data[at] == MINUS
+        at += is_negative
+        whole, places = digits_ahead(data, at), 0
+        after = at + whole
+        if after < end and data[after] == DOT:
+            places = digits_ahead(data, after + 1)
+            after += 1 + places
+        if whole + places > _MOST_DIGITS:
+            return row
+        digits = _digits(data, at, whole)
+        if places:
+            digits = digits * _TENS[places] + _digits(data, after - places, places)
+        power = scale - places
+        if after < end:
+            power += _exponent(data, after + 1, end)
+        digits = _moved(digits, power)
+        if not 0 <= digits < limit:
+            return row
+        numbers[2 * row] = -digits if is_negative else digits
+        numbers[2 * row + 1] = -(is_negative and digits > 0)
+    return len(kinds)
+
+
+@part
 def _checked(data: Pointer, at: int, count: int) -> int:
     """Return the number that some digits are, or one far below zero if they are none."""
     number = 0

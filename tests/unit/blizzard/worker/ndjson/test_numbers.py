@@ -3,6 +3,7 @@
 import calendar
 import struct
 from datetime import date, datetime, timedelta
+from fractions import Fraction
 from random import Random
 from typing import Any
 
@@ -37,6 +38,42 @@ def token(text: str, kind: int) -> tuple[Any, ...]:
     data = np.frombuffer(text.encode() + b"}\n" + bytes(WIDTH), np.uint8)
     span = np.array([0], np.int32), np.array([len(text)], np.int32)
     return data, *span, np.array([kind], np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("precision", "scale"), [(5, 2), (18, 0), (18, 18), (12, 2), (38, 9), (38, 15)]
+)
+def test_a_decimal_that_is_read_here_is_the_number_that_was_written_and_fits(precision, scale):
+    random = Random(20240106)
+    read = 0
+    for _ in range(2000):
+        digits = str(random.randrange(10 ** random.randrange(1, 21)))
+        point = random.randrange(1, len(digits) + 1)
+        text = digits[:point] + (f".{digits[point:]}" if point < len(digits) else "")
+        text += random.choice(["", "", f"e{random.randrange(-22, 22)}"])
+        text = random.choice(["", "-"]) + text
+        found = np.empty(2, np.int64)
+        if numbers.decimals(*(*token(text, NUMBER), precision, scale, found)):
+            read += 1
+            unscaled = int.from_bytes(found.tobytes(), "little", signed=True)
+            assert unscaled == Fraction(text) * 10**scale, text
+            assert abs(unscaled) < 10**precision, text
+    assert read > 100
+
+
+@pytest.mark.parametrize(
+    ("text", "unscaled"),
+    [("-0.00", 0), ("0e16", 0), ("999.99", 99_999), ("-999.990", -99_999), ("99999e-2", 99_999)],
+)
+def test_decimals_up_to_the_digits_of_their_column_are_read_here(text, unscaled):
+    found = np.empty(2, np.int64)
+    assert numbers.decimals(*(*token(text, NUMBER), 5, 2, found)) == 1
+    assert int.from_bytes(found.tobytes(), "little", signed=True) == unscaled
+
+
+@pytest.mark.parametrize("text", ["1000", "-1000.00", "0.001", "1e3", "1e-3", "0e99", "1e99999999"])
+def test_a_decimal_that_does_not_fit_is_left_to_others(text):
+    assert numbers.decimals(*(*token(text, NUMBER), 5, 2, np.empty(2, np.int64))) == 0
 
 
 def test_a_number_that_is_read_here_is_the_nearest_double():
