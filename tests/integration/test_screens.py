@@ -18,7 +18,11 @@ def desk(tmp_path_factory) -> Desk:
 
 
 def test_no_command_breaks_a_name_or_says_1_files(desk):
-    """HOLES W42."""
+    """HOLES W42.
+
+    Lines are not held to the terminal's width: sentences are left to the terminal to wrap, so that
+    they can be searched and copied whole, and a table is as wide as the longest name in it.
+    """
     narrow = dict(screens(desk, 80))
     wide = dict(screens(desk, 200))
     coloured = dict(screens(desk, 80, colour=True))
