@@ -18,7 +18,7 @@ from blizzard.inspect.files.repairs import StillOut
 from blizzard.inspect.refusal import refusal_of
 from blizzard.inspect.why.asked import Asked, KnownFiles
 from blizzard.inspect.why.table_log import LogEntry, LogFile, LogVersion, TableLog
-from blizzard.journal.journal import identity_of
+from blizzard.journal.identity import identity_of
 from blizzard.journal.state import History, read_history
 from blizzard.model.files import Location
 from blizzard.model.locations import OpenReader, sink_location

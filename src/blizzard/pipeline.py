@@ -17,8 +17,9 @@ from blizzard.handoff.commit_lag import check_commits
 from blizzard.handoff.letterbox import Letterbox
 from blizzard.handoff.publish import Publisher
 from blizzard.journal.compaction import SnapshotWriter
+from blizzard.journal.identity import identity_of
 from blizzard.journal.ingested import SegmentBroken
-from blizzard.journal.journal import Journal, identity_of
+from blizzard.journal.journal import Journal
 from blizzard.journal.lease import Lease
 from blizzard.journal.protocol import require_handoff
 from blizzard.journal.state import read_history

@@ -19,12 +19,11 @@ from lakebed.errors import LakeError
 from liveview.lake import Lake, ProgramName
 from liveview.live import Live
 from liveview.looks.desk import Busy, Desk
-from liveview.looks.other import Unreachable
-from liveview.looks.other import ask as ask_other
 from liveview.looks.pipelines import PipelineLook
 from liveview.looks.tables import OpenTable, TableLook, TableSize, TableView, open_table
-from liveview.model import Overview, PipelineSummary, Problem, Program, TableSummary
+from liveview.model import Overview, PipelineSummary, Problem, TableSummary
 from liveview.parts import PipelinePart, Process, TablePart
+from liveview.programs import Programs
 from liveview.times import of_seconds
 from liveview.views import problems
 from liveview.views.days import verdict_of, yesterday_of
@@ -52,7 +51,6 @@ LISTED_SECS = 30.0
 MANY = 5
 """Of more pipelines or tables than this, looks may be older, so that all of them cost as much."""
 DAY_AGE_SECS = 300.0
-OTHER_SECS = 1.0
 STALE_SECS = 0.3
 """How long an overview waits, in all, for looks that it knows older answers of."""
 SLOW_SHARE = 100
@@ -82,11 +80,11 @@ class Observer:
         """Is told of every error that a look ended with."""
         self.first_secs = first_secs
         self._live = live
-        self._program: ProgramName = program
         self.quick = Desk(seconds=monotonic)
         self.slow = Desk(threads=1, seconds=monotonic)
         self.asked = Desk(seconds=monotonic)
         """For what waits for the others."""
+        self._programs = Programs(lake, program, live.process, self.quick)
         self.pipelines = {
             name: PipelineLook(settings, clock=clock, opening=opening)
             for name, settings in lake.pipelines.items()
@@ -121,7 +119,7 @@ class Observer:
 
     def overview(self) -> Overview:
         """Return all pipelines and tables."""
-        processes, programs = self._processes()
+        processes, programs = self._programs.heard()
         for name in self.tables:
             self._begin_table(name, processes)
         for name in self.pipelines:
@@ -138,14 +136,14 @@ class Observer:
 
     def summary(self, name: str) -> PipelineSummary:
         """Return one pipeline at a glance."""
-        processes, _programs = self._processes()
+        processes, _programs = self._programs.heard()
         self._begin_table(self.lake.table_of[name], processes)
         self._begin_pipeline(name, processes)
         return self._summary(name, processes, time.monotonic() + self.first_secs)
 
     def table_summary(self, name: str, seen: TableView | None = None) -> TableSummary:
         """Return one table at a glance, as a look at its log has just found it."""
-        processes, _programs = self._processes()
+        processes, _programs = self._programs.heard()
         self._begin_table(name, processes)
         for pipeline in self.lake.pipelines_of(name):
             self._begin_pipeline(pipeline, processes)
@@ -162,60 +160,13 @@ class Observer:
 
     def batch_secs(self, name: str) -> dict[str, float]:
         """Return how long the last batches of a pipeline took, where its process tells."""
-        part = _pipeline_part(name, self._processes()[0])
+        part = _pipeline_part(name, self._programs.heard()[0])
         return {} if part is None else part.batch_secs
 
     def reconciled(self, name: str, question: Question) -> Reconciliation:
         """Compare what landed in the sources of a pipeline with its table, one at a time."""
         with self._reconciling[name]:
             return self._reconcilers[name].reconcile(question)
-
-    def _processes(self) -> tuple[list[Process], list[Program]]:
-        """Return what both programs know of themselves, and whether they answer."""
-        own = self.process()
-        programs = [
-            Program(
-                name=own.program,
-                version=own.version,
-                reachable=True,
-                started_at=own.started_at,
-                address=self.lake.addresses.get(own.program),
-            )
-        ]
-        other: ProgramName = "penguin" if self._program == "blizzard" else "blizzard"
-        address = self.lake.addresses.get(other)
-        note = self.lake.notes.get(other)
-        heard: Process | Unreachable | None = None
-        if address is not None and note is None:
-            at, guard = address, self.lake.guard
-            try:
-                heard = self.quick.ask(
-                    ("process", other),
-                    lambda: ask_other(at, guard),
-                    max_age=OTHER_SECS,
-                    wait=2.0,
-                )
-            except Busy:
-                heard = Unreachable(f"nobody answers at {address}")
-        if isinstance(heard, Process) and heard.program == other:
-            programs.append(
-                Program(
-                    name=other,
-                    version=heard.version,
-                    reachable=True,
-                    started_at=heard.started_at,
-                    address=address,
-                )
-            )
-            return [own, heard], sorted(programs, key=lambda one: one.name)
-        if isinstance(heard, Unreachable):
-            note = heard.note
-        elif isinstance(heard, Process):
-            note = f"another program answers at {address}"
-        programs.append(
-            Program(name=other, version=None, reachable=False, address=address, note=note)
-        )
-        return [own], sorted(programs, key=lambda one: one.name)
 
     def _begin_pipeline(self, name: str, processes: list[Process]) -> None:
         part = _pipeline_part(name, processes)

@@ -11,7 +11,7 @@ from typer.main import get_group
 
 import blizzard.cli.app
 import penguin.cli.app
-from lakebed.completion import TABLE, described
+from lakebed.terminal.completion import TABLE, described
 
 ROOT = Path(__file__).parents[2] / "src"
 PROGRAMS: dict[str, Any] = {"blizzard": blizzard.cli.app, "penguin": penguin.cli.app}

@@ -29,7 +29,6 @@ from blizzard.worker.download import PIECES_IN_FLIGHT, Downloads
 from blizzard.worker.output.parquet import RollingWriter
 from blizzard.worker.stores import OpenedStores
 from lakebed import layout
-from lakebed.arguments import Output
 from lakebed.clock import Clock
 from lakebed.documents.entry import Receipt, digest, encode
 from lakebed.errors import (
@@ -45,6 +44,7 @@ from lakebed.storage.store import ObjectFacts, Reader, Store
 from lakebed.telemetry.events import StopRequested
 from lakebed.telemetry.levels import LogFormat, LogLevel
 from lakebed.telemetry.logs import log_events
+from lakebed.terminal.arguments import Output
 from tests.support.builders import (
     ID_AND_NAME,
     Bench,

@@ -7,7 +7,7 @@ import pytest
 from typer.main import get_group
 from typer.testing import CliRunner
 
-from lakebed.help_pages import plain_record, plain_usage
+from lakebed.terminal.help_pages import plain_record, plain_usage
 from tests.support.completion_tables import PROGRAMS
 
 

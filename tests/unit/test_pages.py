@@ -24,9 +24,9 @@ from blizzard.discover.skip_reason import Reason
 from blizzard.maintain.redo import LOST
 from blizzard.metrics import FAILURES
 from blizzard.model.settings import BlizzardSettings
-from lakebed.arguments import USAGE
 from lakebed.documents.entry import Kind
 from lakebed.telemetry.events import Event
+from lakebed.terminal.arguments import USAGE
 from penguin.metrics import LEFT_OUT
 from penguin.model.commit import HoldCode
 from tests.support.builders import Bench, ndjson, put

@@ -8,7 +8,8 @@ from typing import Annotated, ClassVar
 import typer
 
 from blizzard.cli.options import One
-from lakebed.arguments import (
+from lakebed.telemetry.levels import LogFormat, LogLevel
+from lakebed.terminal.arguments import (
     FAILED,
     DeferredCommand,
     Files,
@@ -22,7 +23,6 @@ from lakebed.arguments import (
     run_program,
     version_option,
 )
-from lakebed.telemetry.levels import LogFormat, LogLevel
 
 
 class Commands(ForwardingGroup):

@@ -25,11 +25,11 @@ from blizzard.maintain.accept import NothingToAccept, accept
 from blizzard.model.files import Location
 from blizzard.model.locations import OpenReader, sink_location
 from blizzard.model.settings import PipelineSettings
-from lakebed.arguments import FAILED, USAGE, Files, Folders, Outcome, Output, Shape
-from lakebed.console import add, columns, console, plural, print_line, print_table, say
 from lakebed.errors import LakeError, ObjectMissing
 from lakebed.locations import written_out
 from lakebed.storage.store import Store, local_path
+from lakebed.terminal.arguments import FAILED, USAGE, Files, Folders, Outcome, Output, Shape
+from lakebed.terminal.console import add, columns, console, plural, print_line, print_table, say
 from penguin import inline
 
 FEW = 10

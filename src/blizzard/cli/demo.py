@@ -11,7 +11,7 @@ from pathlib import Path
 import zstandard
 from rich.console import Console
 
-from lakebed.console import add, columns, print_table, second
+from lakebed.terminal.console import add, columns, print_table, second
 from lakebed.units import plural
 from penguin.delta import preview
 

@@ -12,11 +12,20 @@ from blizzard.log_questions import asks_fates
 from blizzard.maintain.gc import Collected, Found, Kind, LogNames, Piece, collect, look
 from blizzard.model.locations import sink_location
 from blizzard.model.settings import PipelineSettings
-from lakebed.arguments import USAGE, Files, Folders, Outcome, Output, Shape
 from lakebed.clock import Clock
-from lakebed.console import add, columns, console, plural, print_line, print_table, say, say_first
 from lakebed.errors import ObjectMissing
 from lakebed.storage.store import Store
+from lakebed.terminal.arguments import USAGE, Files, Folders, Outcome, Output, Shape
+from lakebed.terminal.console import (
+    add,
+    columns,
+    console,
+    plural,
+    print_line,
+    print_table,
+    say,
+    say_first,
+)
 from lakebed.units import in_words, parse_span
 from penguin import inline
 

@@ -11,10 +11,18 @@ from blizzard.cli.run import results as show
 from blizzard.handoff.switch import TooEarly, set_handoff, too_early
 from blizzard.log_questions import asks_last_committed
 from blizzard.model.settings import PipelineSettings, SinkSettings
-from lakebed.arguments import DONE, FAILED, Files, Folders, ForwardingGroup, Outcome, Program
 from lakebed.errors import ObjectMissing
 from lakebed.locations import ByPlace, place_of
 from lakebed.storage.store import Reader, Store
+from lakebed.terminal.arguments import (
+    DONE,
+    FAILED,
+    Files,
+    Folders,
+    ForwardingGroup,
+    Outcome,
+    Program,
+)
 from lakebed.types import Handoff
 
 app = Program(cls=ForwardingGroup, no_args_is_help=True)

@@ -19,11 +19,11 @@ from blizzard.inspect.written import pipeline_lines, rotation_remark
 from blizzard.model.files import Location
 from blizzard.model.source.glob import split
 from blizzard.model.source.rotation import renamed
-from lakebed.arguments import DONE, FAILED, USAGE, Output, ends_on_error, exit_code_of
 from lakebed.config.json_schema import schema_text
 from lakebed.config.places import location, source_location
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import local_path
+from lakebed.terminal.arguments import DONE, FAILED, USAGE, Output, ends_on_error, exit_code_of
 from lakebed.units import in_words, plural
 
 STANDARD_OUTPUT = "-"

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from lakebed.completion import names_in
+from lakebed.terminal.completion import names_in
 
 One = Annotated[
     str | None,

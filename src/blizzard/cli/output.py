@@ -15,16 +15,16 @@ from blizzard.log_questions import TableOf
 from blizzard.log_questions import open_reader as open_reader  # noqa: PLC0414 - the commands' own
 from blizzard.model.locations import OpenReader
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
-from lakebed.arguments import USAGE, Output, usage_is_checked
 from lakebed.config.files import Given
 from lakebed.errors import ConfigInvalid
 from lakebed.telemetry.levels import LogFormat
+from lakebed.terminal.arguments import USAGE, Output, usage_is_checked
 from penguin import inline
 from penguin.config import load as penguin_config
 from penguin.model.settings import TableSettings
 
 if TYPE_CHECKING:
-    from lakebed.progress_bars import Looked
+    from lakebed.terminal.progress_bars import Looked
 
 
 def load(
@@ -79,7 +79,7 @@ def tables_of(
 @contextmanager
 def looked_at(what: str, output: Output) -> "Iterator[Looked]":
     """Yield what a look is counted in; a person at a terminal sees how far a long one is."""
-    from lakebed.progress_bars import looking  # noqa: PLC0415 - it brings rich along
+    from lakebed.terminal.progress_bars import looking  # noqa: PLC0415 - it brings rich along
 
     with looking(what, shown=output is Output.TEXT and sys.stderr.isatty()) as looked:
         yield looked
@@ -88,7 +88,7 @@ def looked_at(what: str, output: Output) -> "Iterator[Looked]":
 @contextmanager
 def looked_with(what: str, output: Output) -> Iterator[OpenReader]:
     """Yield what opens readers; a person at a terminal sees how far a long look is."""
-    from lakebed.progress_bars import CountedReader  # noqa: PLC0415 - it brings rich along
+    from lakebed.terminal.progress_bars import CountedReader  # noqa: PLC0415 - it brings rich along
 
     with looked_at(what, output) as looked:
         yield lambda place: CountedReader(place.uri, place.options, looked)

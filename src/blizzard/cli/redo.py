@@ -14,11 +14,11 @@ from blizzard.maintain.redo import Found, Wanted, look
 from blizzard.maintain.redo import redo as append_redo
 from blizzard.model.locations import sink_location
 from blizzard.model.settings import PipelineSettings
-from lakebed.arguments import DONE, FAILED, Files, Folders, Outcome, Output, Shape, Sure
 from lakebed.clock import Clock
-from lakebed.console import console, plural, print_line, say, say_first
 from lakebed.errors import ObjectMissing
 from lakebed.storage.store import Store
+from lakebed.terminal.arguments import DONE, FAILED, Files, Folders, Outcome, Output, Shape, Sure
+from lakebed.terminal.console import console, plural, print_line, say, say_first
 
 FEW = 10
 

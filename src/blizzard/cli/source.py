@@ -16,7 +16,9 @@ from blizzard.journal.state import History, read_history, rebuild
 from blizzard.maintain.move_source import Compared, compare, move
 from blizzard.model.locations import sink_location, source_location
 from blizzard.model.settings import PipelineSettings, SourceSettings
-from lakebed.arguments import (
+from lakebed.clock import Clock
+from lakebed.storage.store import Reader, Store
+from lakebed.terminal.arguments import (
     DONE,
     FAILED,
     USAGE,
@@ -29,9 +31,7 @@ from lakebed.arguments import (
     Sure,
     ends_on_error,
 )
-from lakebed.clock import Clock
-from lakebed.console import console, plural, print_line, say
-from lakebed.storage.store import Reader, Store
+from lakebed.terminal.console import console, plural, print_line, say
 
 source_app = Program(cls=ForwardingGroup, no_args_is_help=True)
 

@@ -19,9 +19,11 @@ from blizzard.log_questions import asks_fates
 from blizzard.model.locations import OpenReader
 from blizzard.model.settings import PipelineSettings
 from blizzard.service import open_queue
-from lakebed.arguments import DONE, FAILED, Files, Folders, Output, Shape, exit_code_of
 from lakebed.clock import Clock
-from lakebed.console import (
+from lakebed.errors import LakeError, StoreUnavailable
+from lakebed.telemetry.events import code_of
+from lakebed.terminal.arguments import DONE, FAILED, Files, Folders, Output, Shape, exit_code_of
+from lakebed.terminal.console import (
     INLINED,
     add,
     columns,
@@ -33,8 +35,6 @@ from lakebed.console import (
     say,
     second,
 )
-from lakebed.errors import LakeError, StoreUnavailable
-from lakebed.telemetry.events import code_of
 from lakebed.units import in_words
 
 IN_WORDS = {

@@ -20,11 +20,11 @@ from blizzard.model.locations import sink_location
 from blizzard.model.predicate import parse
 from blizzard.model.settings import PipelineSettings
 from blizzard.worker.find_rows import Match, check_columns, matching_rows
-from lakebed.arguments import Files, Folders, Outcome, Output, Shape
 from lakebed.columns.schema import PROVENANCE, Schema
-from lakebed.console import console, print_lines, say
 from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import LakeError, ObjectMissing
+from lakebed.terminal.arguments import Files, Folders, Outcome, Output, Shape
+from lakebed.terminal.console import console, print_lines, say
 from penguin import inline
 
 

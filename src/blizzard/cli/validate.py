@@ -23,18 +23,26 @@ from blizzard.model.files import Location
 from blizzard.model.locations import sink_location
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
 from blizzard.service import open_queue
-from lakebed.arguments import DONE, Files, Folders, Output, Shape, exit_code_of, usage_is_checked
 from lakebed.clock import Clock
 from lakebed.config.json_schema import schema_text
 from lakebed.config.loader import load_document
 from lakebed.config.models import Document
-from lakebed.console import console, print_line, say
 from lakebed.errors import ConfigInvalid, LakeError, ObjectMissing, StoreDenied
 from lakebed.layout import CREATE_ONLY_PROOF, DELTA_LOG
 from lakebed.storage.create_only import prove
 from lakebed.storage.store import Store, local_path
 from lakebed.storage.trouble import READ_ONLY
 from lakebed.telemetry.events import code_of
+from lakebed.terminal.arguments import (
+    DONE,
+    Files,
+    Folders,
+    Output,
+    Shape,
+    exit_code_of,
+    usage_is_checked,
+)
+from lakebed.terminal.console import console, print_line, say
 from lakebed.types import Commit
 from lakebed.units import in_words, plural
 from penguin import inline

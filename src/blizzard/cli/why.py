@@ -13,9 +13,9 @@ from blizzard.inspect.why.asked import Asked
 from blizzard.inspect.why.why import why as answers_to
 from blizzard.log_questions import TableOf, asked_of
 from blizzard.model.settings import PipelineSettings
-from lakebed.arguments import Files, Folders, Outcome, Output, Shape
 from lakebed.clock import Clock
-from lakebed.console import console, plural, print_lines, say, second
+from lakebed.terminal.arguments import Files, Folders, Outcome, Output, Shape
+from lakebed.terminal.console import console, plural, print_lines, say, second
 from lakebed.units import in_words
 
 if TYPE_CHECKING:

@@ -26,8 +26,6 @@ from blizzard.journal.start_note import StartNote
 from blizzard.journal.state import History, Lookup, rebuild
 from blizzard.model.files import UnfinishedFile
 from blizzard.model.limits import SnapshotLimits
-from blizzard.model.locations import source_uris_of
-from blizzard.model.settings import PipelineSettings
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.columns.schema import Schema
@@ -393,16 +391,3 @@ class Journal:
             "publishes nothing. Run one blizzard per pipeline",
             path=self._store.describe(layout.journal_entry(self._identity.pipeline, sequence)),
         )
-
-
-def identity_of(settings: PipelineSettings, run_id: str) -> Identity:
-    """Return the identity of the entries' writer: pipeline, sources, schema."""
-    template = settings.sink.template
-    return Identity(
-        pipeline=settings.name,
-        run=run_id,
-        handoff=settings.sink.handoff,
-        source_uris=source_uris_of(settings),
-        table_schema=settings.table_schema.delta(),
-        partition_columns=template.keys if template else (),
-    )

@@ -11,11 +11,11 @@ from rich.live import Live as Display
 from rich.text import Text
 
 from blizzard.config import load as config
-from lakebed.arguments import DONE, Files, Folders, Output, Shape, usage_is_checked
 from lakebed.clock import Clock
-from lakebed.console import console, print_line
 from lakebed.errors import ConfigInvalid
 from lakebed.telemetry.levels import LogFormat
+from lakebed.terminal.arguments import DONE, Files, Folders, Output, Shape, usage_is_checked
+from lakebed.terminal.console import console, print_line
 from liveview.lake import lake_of
 from liveview.terminal.feed import Feed
 from liveview.terminal.screen import View, screen

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from lakebed.arguments import (
+from lakebed.clock import Clock
+from lakebed.config.places import location
+from lakebed.locations import place_of
+from lakebed.terminal.arguments import (
     DONE,
     FAILED,
     USAGE,
@@ -20,9 +23,6 @@ from lakebed.arguments import (
     ends_on_error,
     exit_code_of,
 )
-from lakebed.clock import Clock
-from lakebed.config.places import location
-from lakebed.locations import place_of
 from penguin.cli import options
 from penguin.model.settings import TableSettings
 

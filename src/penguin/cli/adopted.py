@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from lakebed.arguments import Output
-from lakebed.console import console, is_are, plural, print_line, say, say_first
+from lakebed.terminal.arguments import Output
+from lakebed.terminal.console import console, is_are, plural, print_line, say, say_first
 from lakebed.units import in_words
 from penguin.model.delta_types import by_name, type_name
 

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
-from lakebed.arguments import (
+from lakebed.errors import LakeError
+from lakebed.telemetry.levels import LogFormat, LogLevel
+from lakebed.terminal.arguments import (
     DONE,
     FAILED,
     DeferredCommand,
@@ -25,8 +27,6 @@ from lakebed.arguments import (
     usage_is_checked,
     version_option,
 )
-from lakebed.errors import LakeError
-from lakebed.telemetry.levels import LogFormat, LogLevel
 from penguin.cli import operator, options
 
 if TYPE_CHECKING:

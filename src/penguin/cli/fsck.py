@@ -8,9 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from lakebed.arguments import DONE, FAILED, USAGE, Files, Folders, Outcome, Output, Shape, Sure
-from lakebed.console import console, plural, print_lines, say, say_more
 from lakebed.errors import LakeError
+from lakebed.terminal.arguments import (
+    DONE,
+    FAILED,
+    USAGE,
+    Files,
+    Folders,
+    Outcome,
+    Output,
+    Shape,
+    Sure,
+)
+from lakebed.terminal.console import console, plural, print_lines, say, say_more
 from penguin.cli import options
 from penguin.model.settings import TableSettings
 

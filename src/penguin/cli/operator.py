@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lakebed.arguments import (
+from lakebed.terminal.arguments import (
     DONE,
     FAILED,
     USAGE,

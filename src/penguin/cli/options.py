@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lakebed.arguments import Output, usage_is_checked
 from lakebed.telemetry.levels import LogFormat
+from lakebed.terminal.arguments import Output, usage_is_checked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,8 +37,8 @@ def tables(files: list[Path] | None, folders: list[Path] | None) -> "tuple[Table
 @contextmanager
 def looked_with(table: "TableSettings", output: Output) -> "Iterator[Opens]":
     """Yield what opens a table's directory; a person at a terminal sees how far a long look is."""
-    from lakebed.progress_bars import CountedStore, looking  # noqa: PLC0415 - it brings rich along
     from lakebed.storage.store import is_there  # noqa: PLC0415
+    from lakebed.terminal.progress_bars import CountedStore, looking  # noqa: PLC0415 - it brings rich along
 
     with looking(table.name, shown=output is Output.TEXT and sys.stderr.isatty()) as looked:
         yield (

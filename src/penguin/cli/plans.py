@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lakebed.arguments import Output
-from lakebed.console import console, plural, print_lines, say
 from lakebed.telemetry.events import code_of
+from lakebed.terminal.arguments import Output
+from lakebed.terminal.console import console, plural, print_lines, say
 from lakebed.units import entries_from
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from rich.console import Console
 from rich.progress import Task, TextColumn
 from rich.text import Text
 
-from lakebed.progress_bars import ProgressBars
 from lakebed.telemetry.events import Event, StepFailed, StepFinished
+from lakebed.terminal.progress_bars import ProgressBars
 from penguin.events.backlog import FilesLookedAt
 
 BAR = "files"

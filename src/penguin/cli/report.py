@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
-from lakebed.arguments import Output
-from lakebed.console import (
+from lakebed.terminal.arguments import Output
+from lakebed.terminal.console import (
     add,
     columns,
     console,

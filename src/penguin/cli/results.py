@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from lakebed.arguments import Output
-from lakebed.console import (
+from lakebed.terminal.arguments import Output
+from lakebed.terminal.console import (
     INLINED,
     add,
     columns,

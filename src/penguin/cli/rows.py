@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from lakebed.console import INLINED
+from lakebed.terminal.console import INLINED
 
 if TYPE_CHECKING:
     from penguin.delta.log.versions import Commit, Settled

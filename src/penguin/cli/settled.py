@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lakebed.arguments import Output
-from lakebed.console import console, plural, print_lines, say
+from lakebed.terminal.arguments import Output
+from lakebed.terminal.console import console, plural, print_lines, say
 
 if TYPE_CHECKING:
     from penguin.held import HeldFile

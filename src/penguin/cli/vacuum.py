@@ -7,8 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lakebed.arguments import DONE, FAILED, USAGE, Files, Folders, Outcome, Output, Shape, Sure
-from lakebed.console import console, plural, print_lines, say, second
+from lakebed.terminal.arguments import (
+    DONE,
+    FAILED,
+    USAGE,
+    Files,
+    Folders,
+    Outcome,
+    Output,
+    Shape,
+    Sure,
+)
+from lakebed.terminal.console import console, plural, print_lines, say, second
 from lakebed.units import in_words, parse_span
 from penguin.cli import options
 from penguin.model.settings import TableSettings

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from blizzard.journal.journal import identity_of
+from blizzard.journal.identity import identity_of
 from blizzard.journal.lease_record import this_machine
 from blizzard.journal.state import read_history
 from blizzard.maintain.new_journal import Renewed, begin_empty, take_over

@@ -8,11 +8,11 @@ import pytest
 from typer.testing import CliRunner
 
 from lakebed.columns.schema import Field, Schema
-from lakebed.console import duration
 from lakebed.documents.entry import encode
 from lakebed.layout import journal_entry
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Reader
+from lakebed.terminal.console import duration
 from lakebed.types import Evolution, FieldType
 from penguin.cli.app import app
 from penguin.delta.log.versions import read_commit

@@ -9,10 +9,10 @@ import pytest
 from deltalake import write_deltalake
 from typer.testing import CliRunner
 
-from lakebed.arguments import Output
 from lakebed.clock import uuid7
 from lakebed.layout import timed_id
 from lakebed.listing.watermark import look_from
+from lakebed.terminal.arguments import Output
 from lakebed.types import DiscoverBy, Handoff
 from penguin.cli import report
 from penguin.cli.app import app

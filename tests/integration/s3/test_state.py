@@ -8,7 +8,7 @@ import pytest
 from blizzard.handoff.publish import LeaveToPenguin
 from blizzard.inspect.books import Books
 from blizzard.inspect.status import pipeline_status
-from blizzard.journal.journal import identity_of
+from blizzard.journal.identity import identity_of
 from blizzard.maintain.gc import collect
 from blizzard.maintain.new_journal import take_over
 from blizzard.model.settings import PipelineSettings, SinkSettings

@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 
 from blizzard.cli.app import app
 from blizzard.config import load as blizzard_config
-from blizzard.journal.journal import Journal, identity_of
+from blizzard.journal.identity import identity_of
+from blizzard.journal.journal import Journal
 from blizzard.journal.state import read_history
 from blizzard.model.settings import PipelineSettings
 from lakebed.clock import Clock

@@ -1,10 +1,10 @@
 """What an error shows."""
 
-from lakebed.console import console, say
 from lakebed.errors import ConfigInvalid, LakeError, StoreUnavailable
 from lakebed.telemetry.events import FaultFound
 from lakebed.telemetry.levels import LogFormat, LogLevel
 from lakebed.telemetry.logs import log_events
+from lakebed.terminal.console import console, say
 
 
 def test_an_error_shows_its_facts_after_its_message():

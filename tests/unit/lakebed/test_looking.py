@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from lakebed.progress_bars import AT_ONCE_SECS, CountedReader, CountedStore, looking
+from lakebed.terminal.progress_bars import AT_ONCE_SECS, CountedReader, CountedStore, looking
 from tests.support.builders import no_options, put
 
 

@@ -10,7 +10,7 @@ from blizzard.journal.quarantine import WaitingFile
 from blizzard.model.bad_lines import Fault
 from blizzard.model.settings import PipelineSettings
 from blizzard.worker.quarantine.reader import QuarantinedLine
-from lakebed.console import console, plural, say
+from lakebed.terminal.console import console, plural, say
 
 SHOWN_BYTES = 80
 """How much of a line is shown to a person in a list."""

@@ -19,7 +19,11 @@ from blizzard.maintain.retry import retry as append_retry
 from blizzard.model.bad_lines import Meant
 from blizzard.model.locations import sink_location, source_location, source_uris_of
 from blizzard.model.settings import PipelineSettings
-from lakebed.arguments import (
+from lakebed.clock import Clock
+from lakebed.errors import ObjectMissing
+from lakebed.shown import printable
+from lakebed.storage.store import Store
+from lakebed.terminal.arguments import (
     FAILED,
     USAGE,
     Files,
@@ -30,11 +34,7 @@ from lakebed.arguments import (
     Program,
     Shape,
 )
-from lakebed.clock import Clock
-from lakebed.console import console, plural, print_line, print_lines, say
-from lakebed.errors import ObjectMissing
-from lakebed.shown import printable
-from lakebed.storage.store import Store
+from lakebed.terminal.console import console, plural, print_line, print_lines, say
 
 FEW = 10
 

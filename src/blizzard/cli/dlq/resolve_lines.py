@@ -18,7 +18,11 @@ from blizzard.maintain.bad_lines import Done, discard, look, meant_lines, replay
 from blizzard.maintain.retry import Failed, deleted, give_up
 from blizzard.model.locations import sink_location
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
-from lakebed.arguments import (
+from lakebed.errors import LakeError, ObjectMissing
+from lakebed.storage.store import Store
+from lakebed.telemetry.levels import LogFormat, LogLevel
+from lakebed.telemetry.logs import log_events
+from lakebed.terminal.arguments import (
     DONE,
     FAILED,
     USAGE,
@@ -30,11 +34,7 @@ from lakebed.arguments import (
     complain,
     exit_code_of,
 )
-from lakebed.console import console, plural, print_line, say, say_more
-from lakebed.errors import LakeError, ObjectMissing
-from lakebed.storage.store import Store
-from lakebed.telemetry.levels import LogFormat, LogLevel
-from lakebed.telemetry.logs import log_events
+from lakebed.terminal.console import console, plural, print_line, say, say_more
 from lakebed.types import Commit
 from penguin import inline
 

@@ -17,11 +17,11 @@ from blizzard.inspect.files.standing import FileStanding, FileState
 from blizzard.log_questions import asks_fates, asks_still_out
 from blizzard.model.locations import source_location
 from blizzard.model.settings import PipelineSettings
-from lakebed.arguments import FAILED, Files, Folders, Outcome, Output, Shape
 from lakebed.clock import Clock
-from lakebed.console import print_lines
 from lakebed.locations import below
 from lakebed.shown import typed
+from lakebed.terminal.arguments import FAILED, Files, Folders, Outcome, Output, Shape
+from lakebed.terminal.console import print_lines
 
 MOST_LISTED = 20
 

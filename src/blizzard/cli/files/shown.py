@@ -7,7 +7,7 @@ from blizzard.discover.skip_reason import IN_WORDS
 from blizzard.inspect.files.reconcile import Group
 from blizzard.inspect.files.report import Reconciliation
 from blizzard.inspect.files.standing import FileStanding
-from lakebed.console import (
+from lakebed.terminal.console import (
     INLINED,
     add,
     columns,

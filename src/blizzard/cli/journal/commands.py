@@ -12,7 +12,8 @@ from blizzard.inspect.entries import Kept, entry_of, last_entries
 from blizzard.log_questions import asks_fates
 from blizzard.model.locations import sink_location
 from blizzard.model.settings import PipelineSettings
-from lakebed.arguments import (
+from lakebed.errors import ObjectMissing
+from lakebed.terminal.arguments import (
     DONE,
     FAILED,
     USAGE,
@@ -25,8 +26,7 @@ from lakebed.arguments import (
     Shape,
     Sure,
 )
-from lakebed.console import print_line, print_lines
-from lakebed.errors import ObjectMissing
+from lakebed.terminal.console import print_line, print_lines
 
 
 class _Journal(ForwardingGroup):

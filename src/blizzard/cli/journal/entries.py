@@ -10,7 +10,10 @@ from blizzard.handoff.held_rows import Aside, Counts, by_reason
 from blizzard.inspect.entries import Kept
 from blizzard.journal.books.totals import Batch
 from blizzard.model.source.unread import bytes_in_words
-from lakebed.console import (
+from lakebed.documents.entry import Entry
+from lakebed.documents.replacement import Replacement
+from lakebed.documents.source_record import SourceRecord
+from lakebed.terminal.console import (
     INLINED,
     add,
     columns,
@@ -22,9 +25,6 @@ from lakebed.console import (
     say_more,
     second,
 )
-from lakebed.documents.entry import Entry
-from lakebed.documents.replacement import Replacement
-from lakebed.documents.source_record import SourceRecord
 from lakebed.units import in_words
 
 PASSED_OVER = "passed over"

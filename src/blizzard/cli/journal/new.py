@@ -8,8 +8,7 @@ import typer
 from blizzard.cli.output import open_reader
 from blizzard.handoff.switch import LastCommitted
 from blizzard.journal.checks import admit
-from blizzard.journal.identity import Identity
-from blizzard.journal.journal import identity_of
+from blizzard.journal.identity import Identity, identity_of
 from blizzard.journal.lease import refuse_while_alive_here, refuse_while_written, turn_of
 from blizzard.journal.lease_record import LeaseRecord, this_machine
 from blizzard.journal.state import History, read_history
@@ -18,14 +17,14 @@ from blizzard.maintain.new_journal import Renewed, begin_empty, take_over
 from blizzard.maintain.old_journal import check_past, past_of
 from blizzard.model.locations import sink_location
 from blizzard.model.settings import PipelineSettings
-from lakebed.arguments import DONE, FAILED, Output, ends_on_error
 from lakebed.clock import Clock
-from lakebed.console import INLINED, plural, print_line, say
-from lakebed.console import console as terminal
 from lakebed.errors import DocumentUnreadable, JournalLost
 from lakebed.journal import JournalReader
 from lakebed.storage.store import Reader, Store
 from lakebed.telemetry.events import Event
+from lakebed.terminal.arguments import DONE, FAILED, Output, ends_on_error
+from lakebed.terminal.console import INLINED, plural, print_line, say
+from lakebed.terminal.console import console as terminal
 from penguin import inline
 
 AGAIN = (

@@ -26,7 +26,11 @@ from blizzard.model.settings import BlizzardSettings, PipelineSettings
 from blizzard.plan.small_files import Group
 from blizzard.renewal import Compact
 from blizzard.service import CompactOf
-from lakebed.arguments import (
+from lakebed.clock import Clock
+from lakebed.errors import LakeError, ObjectMissing
+from lakebed.storage.store import Store
+from lakebed.telemetry.events import Emit, code_of
+from lakebed.terminal.arguments import (
     DONE,
     FAILED,
     USAGE,
@@ -38,11 +42,7 @@ from lakebed.arguments import (
     ends_on_error,
     exit_code_of,
 )
-from lakebed.clock import Clock
-from lakebed.console import console, print_line, say, say_first
-from lakebed.errors import LakeError, ObjectMissing
-from lakebed.storage.store import Store
-from lakebed.telemetry.events import Emit, code_of
+from lakebed.terminal.console import console, print_line, say, say_first
 from lakebed.types import Commit
 from lakebed.units import in_words, plural
 
@@ -82,7 +82,7 @@ def compact(
         table = table_entry(settings, tables_of(loaded, files, folders))
         log, place = table_log(settings, table), sink_location(settings)
         if yes:
-            from lakebed.progress_bars import CountedStore  # noqa: PLC0415 - it brings rich along
+            from lakebed.terminal.progress_bars import CountedStore  # noqa: PLC0415 - it brings rich along
 
             with (
                 looked_at(settings.name, output) as looked,

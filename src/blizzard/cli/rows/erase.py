@@ -27,7 +27,8 @@ from blizzard.maintain.erasing.still_held import (
 from blizzard.model.locations import sink_location
 from blizzard.model.predicate import parse
 from blizzard.model.settings import PipelineSettings
-from lakebed.arguments import (
+from lakebed.storage.store import Reader, Store
+from lakebed.terminal.arguments import (
     DONE,
     FAILED,
     Files,
@@ -38,8 +39,7 @@ from lakebed.arguments import (
     ends_on_error,
     exit_code_of,
 )
-from lakebed.console import print_line
-from lakebed.storage.store import Reader, Store
+from lakebed.terminal.console import print_line
 from lakebed.types import Commit
 
 

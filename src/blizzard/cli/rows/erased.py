@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from blizzard.maintain.erasing.erase import Erased, FileWithRows
 from blizzard.maintain.erasing.still_held import OtherFile, StillHeld, Why
 from blizzard.model.settings import PipelineSettings
-from lakebed.console import console, plural, say, say_first, second
+from lakebed.terminal.console import console, plural, say, say_first, second
 from lakebed.types import Commit
 from lakebed.units import in_words
 from penguin import inline

@@ -16,7 +16,10 @@ from blizzard.maintain.retract import retract as append_retraction
 from blizzard.model.locations import sink_location
 from blizzard.model.rewriting import ActiveFile
 from blizzard.model.settings import PipelineSettings
-from lakebed.arguments import (
+from lakebed.storage.store import Store
+from lakebed.telemetry.levels import LogFormat, LogLevel
+from lakebed.telemetry.logs import log_events
+from lakebed.terminal.arguments import (
     DONE,
     FAILED,
     Files,
@@ -27,10 +30,7 @@ from lakebed.arguments import (
     ends_on_error,
     exit_code_of,
 )
-from lakebed.console import console, plural, print_line, say, say_first
-from lakebed.storage.store import Store
-from lakebed.telemetry.levels import LogFormat, LogLevel
-from lakebed.telemetry.logs import log_events
+from lakebed.terminal.console import console, plural, print_line, say, say_first
 from lakebed.types import Commit
 from lakebed.units import in_words
 from penguin import inline

@@ -25,7 +25,6 @@ from blizzard.metrics import METRICS
 from blizzard.model.locations import sink_location
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
 from blizzard.service import Service
-from lakebed.arguments import DONE, FAILED, Output, exit_code_of, usage_is_checked
 from lakebed.errors import LakeError
 from lakebed.storage.opening import local_path
 from lakebed.telemetry import machine
@@ -36,6 +35,7 @@ from lakebed.telemetry.live_page import live_page
 from lakebed.telemetry.logs import log_events
 from lakebed.telemetry.measures import Measure
 from lakebed.telemetry.observed import observed
+from lakebed.terminal.arguments import DONE, FAILED, Output, exit_code_of, usage_is_checked
 from lakebed.types import Commit
 from penguin.metrics import METRICS as PENGUIN_METRICS
 

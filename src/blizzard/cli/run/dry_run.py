@@ -16,9 +16,13 @@ from blizzard.model.locations import source_uris_of
 from blizzard.model.settings import PipelineSettings
 from blizzard.model.source.forecast import weight
 from blizzard.service import open_queue
-from lakebed.arguments import Outcome, Output, exit_code_of
 from lakebed.clock import Clock
-from lakebed.console import (
+from lakebed.locations import place_of
+from lakebed.partition import PartitionValues
+from lakebed.telemetry.events import code_of
+from lakebed.telemetry.levels import LogFormat
+from lakebed.terminal.arguments import Outcome, Output, exit_code_of
+from lakebed.terminal.console import (
     INLINED,
     add,
     columns,
@@ -30,10 +34,6 @@ from lakebed.console import (
     say,
     second,
 )
-from lakebed.locations import place_of
-from lakebed.partition import PartitionValues
-from lakebed.telemetry.events import code_of
-from lakebed.telemetry.levels import LogFormat
 from lakebed.types import Codec
 from lakebed.units import in_words
 

@@ -17,8 +17,8 @@ from blizzard.events import (
     SourcesWatched,
     UnitsEnded,
 )
-from lakebed.progress_bars import ProgressBars
 from lakebed.telemetry.events import Event, LastStepTaken, StepFailed, StopRequested
+from lakebed.terminal.progress_bars import ProgressBars
 from lakebed.units import plural, span
 
 

@@ -8,8 +8,8 @@ from blizzard.handoff.dead_letters import DeadLetter, Queue
 from blizzard.handoff.held_rows import Counts
 from blizzard.handoff.switch import Changed, Switched, TooEarly, Unchanged
 from blizzard.run_summary import Statistics
-from lakebed.arguments import Output
-from lakebed.console import (
+from lakebed.terminal.arguments import Output
+from lakebed.terminal.console import (
     INLINED,
     add,
     columns,

@@ -17,7 +17,12 @@ from blizzard.inspect.guess.forms import Record, records_in
 from blizzard.log_questions import TableOf, table_rules
 from blizzard.model.locations import sink_location, source_location
 from blizzard.model.settings import PipelineSettings
-from lakebed.arguments import (
+from lakebed.clock import Clock
+from lakebed.config.places import source_location as checked_location
+from lakebed.errors import ObjectMissing
+from lakebed.journal import JournalReader
+from lakebed.storage.store import ObjectFacts
+from lakebed.terminal.arguments import (
     FAILED,
     USAGE,
     Files,
@@ -29,12 +34,7 @@ from lakebed.arguments import (
     Shape,
     exit_code_of,
 )
-from lakebed.clock import Clock
-from lakebed.config.places import source_location as checked_location
-from lakebed.console import print_line
-from lakebed.errors import ObjectMissing
-from lakebed.journal import JournalReader
-from lakebed.storage.store import ObjectFacts
+from lakebed.terminal.console import print_line
 from penguin import inline
 
 app = Program(cls=ForwardingGroup)

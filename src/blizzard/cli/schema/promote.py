@@ -15,7 +15,8 @@ from blizzard.maintain.replacing import TableLog
 from blizzard.model.locations import sink_location
 from blizzard.model.rewriting import ActiveFile
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
-from lakebed.arguments import (
+from lakebed.storage.store import Store
+from lakebed.terminal.arguments import (
     DONE,
     FAILED,
     Files,
@@ -26,8 +27,7 @@ from lakebed.arguments import (
     ends_on_error,
     exit_code_of,
 )
-from lakebed.console import console, plural, print_line, say, say_first
-from lakebed.storage.store import Store
+from lakebed.terminal.console import console, plural, print_line, say, say_first
 from lakebed.types import Commit
 from lakebed.units import in_words
 

@@ -11,9 +11,9 @@ from blizzard.inspect.columns import Column, Difference, Homeless, Origin, Prese
 from blizzard.inspect.guess.fields import GuessedColumn, fields_of
 from blizzard.inspect.written import ddl_of, field_lines
 from blizzard.model.settings import PipelineSettings
-from lakebed.arguments import Output
 from lakebed.columns.schema import Field, walk
-from lakebed.console import (
+from lakebed.terminal.arguments import Output
+from lakebed.terminal.console import (
     add,
     columns,
     console,

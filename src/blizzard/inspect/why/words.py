@@ -7,7 +7,8 @@ from datetime import datetime
 from blizzard.discover.skip_reason import IN_WORDS, Reason
 from blizzard.inspect.ways_out import way_out
 from blizzard.inspect.why import phrases
-from blizzard.inspect.why.answer import Answer, Backlog, State
+from blizzard.inspect.why.answer import Answer, State
+from blizzard.inspect.why.backlog_words import waits, ways_of_waiting
 from blizzard.inspect.why.later import bad_lines_in_words, erased_in_words, waiting_lines
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed.types import Commit, OnChange
@@ -109,7 +110,7 @@ def _partial(case: Case) -> Told:
     return Told(
         f"It is being read over several batches: {lines} so far, "
         f"{phrases.rows(case.answer)}. The next batch reads on.",
-        _ways_of_waiting(None),
+        ways_of_waiting(None),
     )
 
 
@@ -138,63 +139,7 @@ def _refused(case: Case) -> Told:
 
 
 def _waiting(case: Case) -> Told:
-    return Told(_waits(case.answer, case.source), _ways_of_waiting(case.answer.backlog))
-
-
-def _waits(answer: Answer, source: SourceSettings) -> str:
-    backlog = answer.backlog
-    if answer.reason == Reason.TOO_YOUNG.value:
-        left = 0.0 if backlog is None else backlog.starts_in_secs or 0.0
-        return (
-            f"It is waiting: it is younger than min_age_secs ({source.min_age:g}), so that nobody "
-            f"still writes to it. It is old enough in {phrases.seconds(left)}."
-        )
-    again = ""
-    if answer.reason == Reason.CHANGED.value:
-        again = (
-            " It failed before, and is another object now."
-            if answer.failure is not None
-            else " It was read before, and is another object now."
-        )
-        if answer.read and source.on_change is OnChange.REPLACE:
-            again += " Its rows are taken out of the table with the commit that has the new ones."
-        elif answer.read:
-            again += " The rows of the one before stay in the table, too."
-    if backlog is None or backlog.files is None:
-        return (
-            "It is waiting for a batch. Its place in the backlog is not counted, because its "
-            f"folder has too many names; --count-all counts it.{again}"
-        )
-    place = f"number {backlog.position:,} of " if backlog.position is not None else "one of "
-    where = "in its source" if backlog.counted == "source" else "in its folder"
-    which = (
-        "a later batch, since the next one is full"
-        if backlog.in_next_batch is False
-        else ("the next batch")
-    )
-    files = plural(backlog.files, "waiting file")
-    return f"It is waiting for {which} ({place}{files} {where}). {_when(backlog)}{again}"
-
-
-def _when(backlog: Backlog) -> str:
-    if not backlog.starts_in_secs:
-        return "The next batch is due: enough is waiting, or has waited for long enough."
-    why = {
-        "rollover": "the first file has waited for rollover_timeout_secs",
-        "inactivity": "no new file has come for inactivity_timeout_secs",
-    }[backlog.trigger or "rollover"]
-    return (
-        f"It starts in {phrases.seconds(backlog.starts_in_secs)} at the latest, once {why}, or "
-        "as soon as more files are waiting; with --once it starts right away."
-    )
-
-
-def _ways_of_waiting(backlog: Backlog | None) -> tuple[str, ...]:
-    if backlog is not None and backlog.running is False:
-        return ("start blizzard: none is running for this pipeline",)
-    if backlog is not None and backlog.running is None:
-        return ("make sure that blizzard still runs on the machine that blizzard status names",)
-    return ("nothing, if blizzard is running; blizzard --dry-run shows what the next batch takes",)
+    return Told(waits(case.answer, case.source), ways_of_waiting(case.answer.backlog))
 
 
 def _failed(case: Case) -> Told:
@@ -226,7 +171,7 @@ def _failed(case: Case) -> Told:
             (way.partition(": ")[2], "blizzard dlq list shows what was written about it"),
         )
     if failure.next_try <= case.now:
-        return Told(f"{sentence} It is tried again with the next batch.", _ways_of_waiting(None))
+        return Told(f"{sentence} It is tried again with the next batch.", ways_of_waiting(None))
     return Told(
         f"{sentence} It is tried again at {phrases.moment(failure.next_try)}.",
         (f"blizzard dlq retry --file {answer.path} has it read right away",),

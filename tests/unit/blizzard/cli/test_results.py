@@ -8,7 +8,7 @@ import pytest
 from blizzard.cli.run.results import ResultRow, results
 from blizzard.handoff.held_rows import Counts
 from blizzard.run_summary import Statistics
-from lakebed.arguments import Output
+from lakebed.terminal.arguments import Output
 
 ROW = ResultRow(
     pipeline="events",

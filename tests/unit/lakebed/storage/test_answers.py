@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from lakebed.arguments import exit_code_of
 from lakebed.errors import (
     LakeError,
     MachineTrouble,
@@ -16,6 +15,7 @@ from lakebed.errors import (
 from lakebed.storage.answers import Asker, answer_in, meaning, means_exists
 from lakebed.storage.options import Origin, StorageOptions
 from lakebed.storage.store import AlreadyThere, Store
+from lakebed.terminal.arguments import exit_code_of
 from penguin.delta.snapshot import look_at
 from tests.support.answering import Given, answering, error
 from tests.support.ports import reserved_port

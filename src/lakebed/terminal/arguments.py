@@ -17,11 +17,11 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
-from lakebed.completion import mend_zsh, stand_in, table_of
 from lakebed.errors import ConfigInvalid, LakeError, ProtocolConflict, StoreMisconfigured
-from lakebed.help_pages import plain_record, plain_usage
 from lakebed.shown import printable
 from lakebed.telemetry.levels import LogFormat, LogLevel
+from lakebed.terminal.completion import mend_zsh, stand_in, table_of
+from lakebed.terminal.help_pages import plain_record, plain_usage
 
 DONE, FAILED, USAGE = 0, 1, 2
 Function = TypeVar("Function", bound=Callable[..., Any])

@@ -11,7 +11,7 @@ from types import MappingProxyType
 import pytest
 from rich.console import Console
 
-from lakebed.console import (
+from lakebed.terminal.console import (
     INLINED,
     add,
     columns,

@@ -149,7 +149,7 @@ def test_a_word_that_looks_like_an_option_stays_a_word(file: str):
 ENDING = """
 import atexit, sys, threading, time
 import typer
-from lakebed.arguments import run_program
+from lakebed.terminal.arguments import run_program
 
 app = typer.Typer()
 
@@ -186,7 +186,7 @@ def test_the_interpreter_is_not_taken_apart_under_threads_that_still_run(
 UNUSED = """
 import atexit, gc, sys
 import typer
-from lakebed.arguments import run_program
+from lakebed.terminal.arguments import run_program
 
 gc.disable()
 atexit.register(lambda: print("passed over", gc.get_freeze_count() > 10_000, file=sys.stderr))

@@ -1,0 +1,1 @@
+"""How a program is told what to do in a terminal, and what people see there."""

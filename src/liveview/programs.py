@@ -1,0 +1,68 @@
+"""What both programs know of themselves, and whether they answer."""
+
+from collections.abc import Callable
+
+from liveview.lake import Lake, ProgramName
+from liveview.looks.desk import Busy, Desk
+from liveview.looks.other import Unreachable, ask
+from liveview.model import Program
+from liveview.parts import Process
+
+MAX_AGE_SECS = 1.0
+WAIT_SECS = 2.0
+
+
+class Programs:
+    """The program that answers here, and the other one of the same configuration."""
+
+    def __init__(
+        self, lake: Lake, own: ProgramName, process: Callable[[], Process], desk: Desk
+    ) -> None:
+        self._lake = lake
+        self._other: ProgramName = "penguin" if own == "blizzard" else "blizzard"
+        self._process = process
+        self._desk = desk
+
+    def heard(self) -> tuple[list[Process], list[Program]]:
+        """Return the processes that answer, this one first, and both programs by name."""
+        own = self._process()
+        address = self._lake.addresses.get(self._other)
+        other, note = self._heard_of_other(address)
+        there = (
+            Program(name=self._other, version=None, reachable=False, address=address, note=note)
+            if other is None
+            else _reachable(other, address)
+        )
+        programs = [_reachable(own, self._lake.addresses.get(own.program)), there]
+        found = [own] if other is None else [own, other]
+        return found, sorted(programs, key=lambda one: one.name)
+
+    def _heard_of_other(self, address: str | None) -> tuple[Process | None, str | None]:
+        """Return what the other program says, or why it is not heard."""
+        note = self._lake.notes.get(self._other)
+        if address is None or note is not None:
+            return None, note
+        try:
+            heard = self._desk.ask(
+                ("process", self._other),
+                lambda: ask(address, self._lake.guard),
+                max_age=MAX_AGE_SECS,
+                wait=WAIT_SECS,
+            )
+        except Busy:
+            heard = Unreachable(f"nobody answers at {address}")
+        if isinstance(heard, Unreachable):
+            return None, heard.note
+        if heard.program != self._other:
+            return None, f"another program answers at {address}"
+        return heard, None
+
+
+def _reachable(process: Process, address: str | None) -> Program:
+    return Program(
+        name=process.program,
+        version=process.version,
+        reachable=True,
+        started_at=process.started_at,
+        address=address,
+    )
