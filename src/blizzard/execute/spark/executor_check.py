@@ -22,6 +22,7 @@ MISSING = re.compile(r"No module named '?([\w.]+)")
 NO_PYTHON = re.compile(r'Cannot run program "([^"]+)"')
 OTHER_PYTHON = re.compile(r"blizzard: this is Python (\S+) and the driver's is (\S+)")
 SPARKS_WORDS = re.compile(r"PYTHON_VERSION_MISMATCH.*?(\d+\.\d+)\D.*?(\d+\.\d+)", re.DOTALL)
+SIGNS = (OTHER_PYTHON, SPARKS_WORDS, NO_PYTHON, MISSING)
 
 
 def own_python() -> str:
@@ -36,8 +37,17 @@ def require_drivers_python(environ: Mapping[str, str], here: str) -> None:
         sys.exit(f"blizzard: this is Python {here} and the driver's is {wanted}")
 
 
-def unfit(text: str) -> str | None:
-    """Return in words why executors could not work, from Spark's report; None if they could."""
+def unfit(text: str, *, local: bool = False) -> str | None:
+    """Return in words why executors could not work, from Spark's report; None if they could.
+
+    `local` says that they are on this machine, started by a session that somebody else has made.
+    """
+    if local and any(sign.search(text) for sign in SIGNS):
+        return (
+            "the Spark session starts its workers with another Python than this program's, which "
+            "lacks what they need; set the environment variable PYSPARK_PYTHON to "
+            f"{sys.executable} before the session is made"
+        )
     if found := OTHER_PYTHON.search(text) or SPARKS_WORDS.search(text):
         return (
             f"the executors have Python {found[1]} and the driver has {found[2]}; install the "

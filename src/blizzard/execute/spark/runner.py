@@ -237,7 +237,8 @@ class SparkRunner:
         something other than a file; in that case a worker without any file dies, too.
         """
         text = str(cause)
-        if why := unfit(text):
+        local = self._lent and runs_in_this_process(session.sparkContext.master or "")
+        if why := unfit(text, local=local):
             return ExecutorsUnfit(why)
         if any(sign in text for sign in WORKER_IS_DEAD):
             if begun or self._workers_can_work(session):

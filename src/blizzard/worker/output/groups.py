@@ -1,7 +1,7 @@
 """The output files of one unit, in groups: the source files of a group stand or fall together.
 
 What is written for a group that is forgotten or breaks may be in the store, but nobody will ever
-name it.
+name it; where the store is full, it is deleted again.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -181,6 +181,7 @@ class OutputGroups:
                 # Only a store raises it: a full disk of the worker itself is an OSError here.
                 if isinstance(group.broken, StoreFull):
                     full = full or str(group.broken)
+                    self._take_back(uploaded, aside)
                 continue
             read += group.records
             files += uploaded
@@ -194,6 +195,10 @@ class OutputGroups:
             write_seconds=seconds,
             sink_full=full,
         )
+
+    def _take_back(self, files: list[FinishedFile], aside: list[QuarantineFile]) -> None:
+        self._uploads.take_back(self._uploads.stored_as(file.filename) for file in files)
+        self._uploads.take_back(file.filename for file in aside)
 
     def _failed(self, group: Group, error: Exception) -> list[SourceRecord]:
         failure = failure_of(error, stage=Stage.UPLOAD, show_values=self._work.show_values)

@@ -1,8 +1,9 @@
 """Finished files into the table's directory, several at a time, each whole or not at all."""
 
+import contextlib
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Self
 
@@ -11,7 +12,7 @@ from blizzard.model.progress import Done, Progress
 from blizzard.model.settings import UploadSettings
 from lakebed.documents.data_file import FinishedFile, Run
 from lakebed.documents.quarantine_file import BadLines, QuarantineFile
-from lakebed.errors import StoreUnavailable, panic_as_error
+from lakebed.errors import LakeError, StoreUnavailable, panic_as_error
 from lakebed.layout import TablePath, data_file, outbox
 from lakebed.retry import Backoff, attempts
 from lakebed.storage.store import ObjectFacts, Store
@@ -80,6 +81,19 @@ class Uploads:
         answer.add_done_callback(lambda _done: self._room.release())
         return answer
 
+    def take_back(self, names: Iterable[TablePath]) -> None:
+        """Delete files of this unit that nobody will name, as far as the store lets us.
+
+        Where there is no room, what was written in vain takes the room of the next try.
+        """
+        for name in names:
+            with contextlib.suppress(LakeError):
+                self._store.delete(name)
+
+    def stored_as(self, name: TablePath) -> TablePath:
+        """Return where a data file is until its batch is handed off."""
+        return outbox(self._outbox, name) if self._outbox else name
+
     def _upload_aside(
         self, file: ClosedFile, name: TablePath, unit: str, of: tuple[BadLines, ...]
     ) -> QuarantineFile:
@@ -108,7 +122,7 @@ class Uploads:
             self._progress.active_uploads += 1
         try:
             # The entry names the file as it will be called once it is moved out of the outbox.
-            facts = self._put(outbox(self._outbox, name) if self._outbox else name, file)
+            facts = self._put(self.stored_as(name), file)
         finally:
             with self._lock:
                 self._progress.active_uploads -= 1

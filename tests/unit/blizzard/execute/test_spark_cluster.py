@@ -147,6 +147,16 @@ def test_executors_that_cannot_work_are_told_with_the_way_out(report: str, says:
     assert "docs/cluster.md" in str(error)
 
 
+@pytest.mark.parametrize("report", [NO_PACKAGE, OTHER_PYTHON, SPARKS_WORDS, NO_PYTHON])
+def test_a_local_session_of_somebody_else_is_told_to_use_this_python(report: str) -> None:
+    """No archive helps there: the workers are on this machine, with another Python."""
+    said = unfit(report, local=True)
+    assert said is not None
+    assert f"PYSPARK_PYTHON to {sys.executable}" in said
+    assert "archive" not in said
+    assert unfit(DEAD, local=True) is None
+
+
 def test_other_trouble_is_not_taken_for_unfit_executors() -> None:
     assert unfit(DEAD) is None
     assert isinstance(explained(DEAD)[0], WorkersDied)

@@ -124,6 +124,23 @@ def test_the_last_upload_of_several_fails_all_sources_of_the_group(place):
     assert all(each.failure and each.failure.retryable for each in outcome.sources)
 
 
+@pytest.mark.parametrize("outbox", [None, "default"])
+def test_a_full_store_keeps_nothing_of_what_was_written_in_vain(place, outbox):
+    """The next try needs the room."""
+    for number in range(4):
+        put(place.source, f"{number}.ndjson", ndjson(rows(1000, number * 1000)))
+    full = RefusesUploads(place.table, StoreFull("no space is left"))
+    full.when = lambda _path, file: 3999 in pq.read_table(file).column("id").to_pylist()
+    outcome = place.run(
+        stores=lambda shared: With(shared, full),
+        rolling=RollingPolicy(file_size=10_000, row_group_size=10_000),
+        outbox=outbox,
+    )
+    assert len(full.tried) > 1
+    assert outcome.sink_full is not None
+    assert [each for each in place.table.rglob("*") if each.is_file()] == []
+
+
 def test_a_full_local_disk_fails_the_sources_and_says_what_to_do(place, monkeypatch):
     """W16."""
 
