@@ -29,7 +29,8 @@ KEYS = {
         parquet_bytes quarantine(waiting replayed filtered discarded) found_columns
         held_files held_rows
         held[code reasons files rows]
-        discarded_files discarded_rows retracted_rows erased_rows aside_error lag_secs error
+        discarded_files discarded_rows retracted_rows erased_rows aside_error compactions
+        lag_secs error
     """,
     "blizzard why a.ndjson": """
         kind state uri pipeline table_uri source path answer reason detail
@@ -83,7 +84,8 @@ KEYS = {
         filtered quarantined rows skipped complete unread dropped rescued unit failure redo
         given_up reingested retry gone discarded retracted modified form] files[filename size
         record_count partition_values source_file source_files runs unit statistics
-        modification_time] dlq deleted redone inherits heir moved follows replaced merged
+        modification_time row_columns]
+        dlq deleted redone inherits heir moved follows replaced merged
         erased reason quarantine resolved seconds path digest size committed passed_over is_last
         held_files held_rows discarded_files discarded_rows
     """,

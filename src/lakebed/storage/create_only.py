@@ -1,5 +1,7 @@
 """The one thing that both programs need of a store: a write that fails if the object exists."""
 
+from uuid import uuid4
+
 from lakebed.errors import NoExclusiveCreate
 from lakebed.layout import TablePath
 from lakebed.storage.store import Created, Store
@@ -8,8 +10,16 @@ from lakebed.storage.store import Created, Store
 def prove(store: Store, path: TablePath) -> None:
     """Check that the store has create-only writes, with an object of our own, which is removed.
 
-    One that a crash has left, or another process is just writing, serves as well.
+    One that a crash has left, or another process is just writing, serves as well. What that other
+    process removes in between says nothing of the store: then a name that nobody else has decides.
     """
+    try:
+        _prove_by(store, path)
+    except NoExclusiveCreate:
+        _prove_by(store, TablePath(f"{path}-{uuid4().hex}"))
+
+
+def _prove_by(store: Store, path: TablePath) -> None:
     store.create(path, b"{}")
     try:
         probe(store, path)

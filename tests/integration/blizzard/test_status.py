@@ -103,6 +103,7 @@ def test_it_says_who_writes_or_has_written_last(desk):
         "process": os.getpid(),
         "since": "2024-01-01T12:00:00+00:00",
         "state": "alive",
+        "seen": None,
     }
     assert "  written now by run run-7 on " in desk.run("status").stdout
 

@@ -214,7 +214,7 @@ def test_two_at_once_make_one_table(folder):
 
         def together(path: str, body: bytes) -> object:
             if path.startswith("_delta_log/0"):
-                gate.wait(30)
+                gate.wait(300)
             return create(path, body)
 
         store.create = together  # type: ignore[method-assign, assignment]

@@ -39,7 +39,7 @@ def test_penguins_at_once_commit_each_file_once_on_s3(s3, bucket, tmp_path, peng
     opened = store(s3, uri)
     upload(local.root, opened)
     given = StorageOptions(options(s3))
-    gate = threading.Barrier(penguins, timeout=60)
+    gate = threading.Barrier(penguins, timeout=300)
     troubles: list[BaseException] = []
     runs = [
         TableRun(
