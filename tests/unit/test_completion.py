@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from lakebed.config.models import DEFAULT_NAME
 from tests.support.completion_tables import PROGRAMS, file_of, table
 
 HEAVY = ("pyarrow", "obstore", "deltalake", "pyspark", "numpy", "rich.console")
@@ -70,6 +71,13 @@ def test_the_names_of_pipelines_come_from_the_configuration(tmp_path: Path, line
     line = line.replace("FILE", str(file))
     assert completed(line) == ["app", "web"]
     assert completed(f"{line}w") == ["web"]
+
+
+@pytest.mark.parametrize("text", ["source: {path: x}\nsink: {}\n", "sink: {}\n"])
+def test_a_pipeline_without_a_name_is_completed_as_it_is_called(tmp_path: Path, text: str):
+    file = tmp_path / "p.yaml"
+    file.write_text(text)
+    assert completed(f"blizzard status -c {file} -p ") == [DEFAULT_NAME]
 
 
 @pytest.mark.parametrize("text", [None, "pipelines: [", "- 1", "pipelines: 3", "\x00"])

@@ -111,6 +111,7 @@ STANDS_FOR = {
     "NAME": "default",
     "OLD": "default",
     "URI": "{folder}/landing",
+    "TABLE_URI": "{folder}/tables/events",
     "/data/landing": "{folder}/landing",
     "/data/tables/events": "{folder}/tables/events",
     "s3://my-bucket/events": "{folder}/landing",

@@ -10,6 +10,8 @@ from typing import Annotated
 import typer
 
 from blizzard.cli.output import looked_with
+from blizzard.config import overlaps
+from blizzard.config.load import place
 from blizzard.discover.skip_reason import Reason
 from blizzard.inspect import sample
 from blizzard.inspect.guess.fields import GuessedColumn, columns_in, fields_of
@@ -19,7 +21,9 @@ from blizzard.inspect.written import pipeline_lines, rotation_remark
 from blizzard.model.files import Location
 from blizzard.model.source.glob import split
 from blizzard.model.source.rotation import renamed
+from lakebed.config.faults import dotted
 from lakebed.config.json_schema import schema_text
+from lakebed.config.models import Document
 from lakebed.config.places import location, source_location
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import local_path
@@ -85,10 +89,12 @@ def init(
         _require_none(file)
     with ends_on_error("init", exit_code_of):
         found, read = look(source, most)
+    files, sink = (_absolute(one) for one in (found.path, goal or _beside(found.path)))
+    _require_apart(files, sink)
     columns = columns_in(read.records)
     lines = pipeline_lines(
-        source=_absolute(found.path),
-        table=_absolute(_beside(found.path) if goal is None else goal),
+        source=files,
+        table=sink,
         form=read.form,
         columns=columns,
         looked_at=_looked_at(found),
@@ -144,6 +150,16 @@ def _checked(what: str, text: str, check: Callable[[str], str]) -> str:
     except ValueError as wrong:
         typer.echo(f"error: {what}: {wrong}", err=True)
         raise typer.Exit(USAGE) from None
+
+
+def _require_apart(source: str, table: str) -> None:
+    """Refuse what every other command would refuse: files in the table, or the table in them."""
+    document = Document.model_validate({"source": {"path": source}, "sink": {"path": table}})
+    faults = [f"{dotted(one.path)}: {one.message}" for one in overlaps.faults(document, place)]
+    for fault in faults:
+        typer.echo(f"error: {fault}", err=True)
+    if faults:
+        raise typer.Exit(USAGE)
 
 
 def _absolute(uri: str) -> str:

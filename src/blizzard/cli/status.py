@@ -2,7 +2,6 @@
 
 import time
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Annotated
 
 import typer
@@ -14,7 +13,7 @@ from blizzard.inspect.books import Books
 from blizzard.inspect.source_status import FEW, FailedFile, SourceStatus
 from blizzard.inspect.status import PipelineStatus, pipeline_status
 from blizzard.inspect.ways_out import way_out
-from blizzard.journal.lease_record import Life
+from blizzard.journal.lease_record import Life, moment
 from blizzard.log_questions import asks_fates
 from blizzard.model.locations import OpenReader
 from blizzard.model.settings import PipelineSettings
@@ -272,16 +271,8 @@ def _writer(found: PipelineStatus) -> list[str]:
     if one is None:
         return []
     elsewhere = "; whether it is alive is not known here" if one.state is Life.UNKNOWN else ""
-    who = f"run {one.run} on {one.host}, process {one.process}, since {_moment(one.since)}"
+    who = f"run {one.run} on {one.host}, process {one.process}, since {moment(one.since)}"
     return [f"{IN_WORDS[one.state]} {who}{elsewhere}"]
-
-
-def _moment(told: str) -> str:
-    """Return a time as the other lines tell theirs; what is none, as it was told."""
-    try:
-        return f"{second(datetime.fromisoformat(told))} UTC"
-    except ValueError:
-        return told
 
 
 def _last_batch(found: PipelineStatus, clock: Clock) -> str:

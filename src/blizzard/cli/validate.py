@@ -212,7 +212,8 @@ def _start(each: PipelineSettings, settings: BlizzardSettings, table_of: TableOf
         return f"would read {plural(len(read), 'file')} ({size}) into {found.table_uri}"
     seen = sum(one.files for finding in found.findings.values() for one in finding.not_taken)
     if seen:
-        return f"nothing new to read: {plural(seen, 'file')} there, blizzard --dry-run says which"
+        there = plural(seen, "file is", "files are")
+        return f"nothing new to read: {there} there, and blizzard --dry-run says why not"
     return "there are no files yet"
 
 

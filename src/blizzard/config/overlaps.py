@@ -92,9 +92,11 @@ def _source_in_table(whose: str, table: Place, sources: list[_Source]) -> Iterat
         inner = source.folder.below(table)
         if inner is None or (inner[:1] in ("_", ".") and inner.partition("/")[0] not in OURS):
             continue
+        is_table = not inner and source.pattern is None
+        where = f"the table of {whose} itself" if is_table else f"inside the table of {whose}"
         yield Fault(
             source.key,
-            f"is inside the table of {whose}, where a VACUUM deletes every file that the table "
+            f"is {where}, where a VACUUM deletes every file that the table "
             "does not reference; move it elsewhere",
         )
 

@@ -9,7 +9,7 @@ never by the clocks of two machines.
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import Enum, StrEnum, auto
 from pathlib import Path
 
@@ -41,7 +41,15 @@ class LeaseRecord:
 
     def who(self) -> str:
         """Name the run for a person."""
-        return f"run {self.run} on {self.host}, process {self.process}, since {self.since}"
+        return f"run {self.run} on {self.host}, process {self.process}, since {moment(self.since)}"
+
+
+def moment(told: str) -> str:
+    """Return a time as people read it; what is none, as it was told."""
+    try:
+        return f"{datetime.fromisoformat(told).astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    except ValueError:
+        return told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,6 +47,7 @@ _MEANT: Mapping[str, str] = {
     "struct": "struct with its fields, as in struct<id: long>",
     "variant": "json",
     "uuid": "string",
+    "str": "string",
     "uint8": "int16",
     "uint16": "int32",
     "uint32": "int64",

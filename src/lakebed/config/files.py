@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 from yaml.composer import ComposerError
 from yaml.parser import ParserError
+from yaml.scanner import ScannerError
 
 from lakebed.config.faults import Fault, dotted, kind_of
 from lakebed.config.models import KeyPath
@@ -20,6 +21,7 @@ NAMED_SECTIONS = ("pipelines", "tables")
 """Sections whose entries belong to one file each."""
 _TWO_DOCUMENTS = "expected a single document in the stream"
 """How the library begins what it has to say of a second one."""
+_NO_MAPPING = "mapping values are not allowed here"
 
 
 class _YamlLoader(yaml.SafeLoader):
@@ -137,6 +139,10 @@ def _wrong_yaml(cause: yaml.MarkedYAMLError) -> str:
         return "a second document begins here; a configuration file holds one document"
     if isinstance(cause, ParserError) and "<block" in what:
         return f"{what}; is this line indented like those that it belongs to?"
+    if isinstance(cause, ScannerError) and r"'\t'" in what:
+        return "a tab, which YAML does not allow here; indent with spaces, not a tab"
+    if isinstance(cause, ScannerError) and what == _NO_MAPPING:
+        return f"{what}; is the line indented wrongly, or is there a ': ' in a text without quotes?"
     return what
 
 

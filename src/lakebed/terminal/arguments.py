@@ -29,6 +29,14 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 NEW_OBJECTS = 100_000
 """New objects after which unused ones are looked for; Python's own number is 700."""
 
+NO_INTEGER = "Input should be a valid integer, unable to parse"
+"""How the library that checks values begins what it says of a text where a number should be."""
+
+NOT_OF_A_RUN = frozenset(
+    "-c --config -C --config-dir -p --pipeline --output -V --version".split()  # noqa: SIM905
+)
+"""Options that a run shares with most commands, and what has nothing to do with a run."""
+
 
 class Output(StrEnum):
     """How results are printed."""
@@ -97,8 +105,31 @@ def _plain_faults() -> Iterator[None]:
     try:
         yield
     except typer.BadParameter as fault:
-        fault.message = fault.message.removeprefix("Value error, ")
+        found = fault.message.removeprefix("Value error, ")
+        fault.message = "must be a whole number" if found.startswith(NO_INTEGER) else found
         raise
+
+
+@contextmanager
+def _owned_options(context: Any) -> Iterator[None]:  # noqa: ANN401 - typer's own types
+    """Say of an option that a command does not have, but a run of the program does, whose it is.
+
+    The error's own class is not exported; what it is about tells it apart.
+    """
+    try:
+        yield
+    except Exception as fault:
+        option, root = getattr(fault, "option_name", None), context.find_root()
+        if option in _options(root.command) - _options(context.command) - NOT_OF_A_RUN:
+            fault.message = (  # type: ignore[attr-defined]
+                f"{context.command_path} has no option {option}: it belongs to a run, "
+                f"{root.command_path} {option} ..."
+            )
+        raise
+
+
+def _options(command: Any) -> set[str]:  # noqa: ANN401 - typer's own types
+    return {name for one in command.params for name in one.opts}
 
 
 class PlainCommand(TyperCommand):
@@ -110,7 +141,7 @@ class PlainCommand(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401
         """Read the arguments; what is wrong with one is told in words of our own."""
-        with _plain_faults():
+        with _plain_faults(), _owned_options(ctx):
             return super().parse_args(ctx, args)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401

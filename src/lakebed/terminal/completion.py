@@ -15,6 +15,10 @@ from typing import Annotated, Any
 import typer
 
 TABLE = "completion.json"
+DEFAULT = "default"
+"""The name of a pipeline that stands at the top of a configuration."""
+SINGLE_FORM = frozenset({"source", "sink"})
+"""What such a configuration has at its top. The models say it too; importing them takes long."""
 ZSH = """
 #compdef %(prog_name)s
 
@@ -76,8 +80,12 @@ def _keys(file: Path, section: str) -> list[str]:
         document = yaml.load(file.read_bytes(), Loader=loader)  # noqa: S506 - both are safe
     except (OSError, ValueError, yaml.YAMLError):
         return []
-    found = document.get(section) if isinstance(document, dict) else None
-    return [str(name) for name in found] if isinstance(found, dict) else []
+    if not isinstance(document, dict):
+        return []
+    found = document.get(section)
+    named = [str(name) for name in found] if isinstance(found, dict) else []
+    is_single = section == "pipelines" and not SINGLE_FORM.isdisjoint(document)
+    return [*named, DEFAULT] if is_single else named
 
 
 def described(command: Any) -> dict[str, Any]:  # noqa: ANN401

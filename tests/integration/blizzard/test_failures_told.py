@@ -55,14 +55,14 @@ def test_the_queue_shows_what_is_failed_now_and_all_of_it_if_asked(bench, desk):
     ]
     shown = desk.run("dlq", "list").stdout
     assert "1 failure, the newest first" in shown
-    assert "3 more are over, --all shows them" in shown
+    assert "3 earlier failures are over, and --all lists them too" in shown
     everything = desk.run("dlq", "list", "--all")
     assert len(told(desk.run("dlq", "list", "--all", "--output", "json"))) == 4
     for state in ("ingested", "gone", "failed again"):
         assert state in " ".join(everything.stdout.split())
     (desk.landing / "stays.ndjson").unlink()
     drain(bench.again(run_id="run-3"))
-    assert "no file is in a failed state now; 4 more are over" in desk.run("dlq", "list").stdout
+    assert "no file is in a failed state now; 4 earlier failures" in desk.run("dlq", "list").stdout
 
 
 def test_a_misplaced_file_is_told_the_way_out(desk):

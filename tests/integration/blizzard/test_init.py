@@ -244,7 +244,7 @@ def test_files_that_cannot_be_read_are_named_and_the_others_count(
         (["ftp://x/y"], "must be a local path or start with one of"),
         (["in", "--table", "s3://"], "names no bucket"),
         (["in", "--sample", "0"], "greater than or equal to 1"),
-        (["in", "--sample", "x"], "a valid integer"),
+        (["in", "--sample", "x"], "must be a whole number"),
         ([], "Missing argument"),
         (["in", "-c", "x.yaml"], "No such option: -c"),
     ],
@@ -253,6 +253,20 @@ def test_wrong_arguments_are_refused(arguments: list[str], said: str) -> None:
     done = run(*arguments)
     assert done.exit_code == 2
     assert said in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("below", "said"), [("", "the table of pipeline default itself"), ("sub", "inside the table")]
+)
+def test_what_every_other_command_would_refuse_is_not_written(
+    there: Path, tmp_path: Path, below: str, said: str
+) -> None:
+    put(there / below, "a.ndjson", {"id": 1})
+    file = tmp_path / "p.yaml"
+    done = run(there / below, "--table", there, "--inline", "--output", file)
+    assert done.exit_code == 2
+    assert f"error: source.path: is {said}" in done.stderr
+    assert not file.exists()
 
 
 def test_a_folder_that_cannot_be_written_is_said(there: Path, tmp_path: Path) -> None:

@@ -294,6 +294,14 @@ def test_a_journal_that_nothing_is_wrong_with_is_not_replaced(desk, how):
     assert tree(desk.table) == before
 
 
+@pytest.mark.parametrize("yes", [(), ("--yes",)])
+def test_a_pipeline_that_nobody_knows_is_named(desk, yes):
+    a_past(desk)
+    refused = desk.run("journal", "new", "--from", "nobody", *yes)
+    assert refused.exit_code == 1
+    assert "--from nobody: no pipeline of this name has a journal" in refused.stderr
+
+
 def test_a_source_that_was_renamed_too_is_noticed(desk):
     """HOLES L21: files are known by their source's name."""
     a_past(desk)

@@ -248,6 +248,7 @@ def test_the_command_shows_first_and_then_does_it(tmp_path):
     shown = desk.cli("retract", "b.ndjson", "--replace", "b.ndjson")
     assert shown.exit_code == 1
     assert "the rows of b.ndjson are to come in their place" in shown.output
+    assert "add --yes to do it; b.ndjson is read now" in shown.output
     done = desk.cli("retract", "b.ndjson", "--replace", "b.ndjson", "--yes", "--output", "json")
     assert done.exit_code == 0, done.output
     row = json.loads(done.stdout)

@@ -89,7 +89,8 @@ def test_online_compares_the_columns_with_the_table(desk: Checked) -> None:
     desk.landing.write("a.ndjson", b'{"id": 1}\n')
     desk.blizzard()
     desk.penguin()
-    assert desk.rows("--online")["default"]["message"].startswith("nothing new to read: 1 file")
+    said = "nothing new to read: 1 file is there, and blizzard --dry-run says why not"
+    assert desk.rows("--online")["default"]["message"] == said
     desk.write(schema={"fields": [{"name": "id", "type": "string"}]})
     found = desk.rows("--online")["default"]
     assert found["result"] == "error"

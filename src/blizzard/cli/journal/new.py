@@ -108,6 +108,11 @@ def _checked(
     store: Reader, settings: PipelineSettings, identity: Identity, old: str | None
 ) -> Prospect:
     """Return what would happen; raise if there is a reason against it."""
+    if old not in (None, settings.name) and not JournalReader(store, old).numbers():
+        raise JournalLost(
+            f"--from {old}: no pipeline of this name has a journal at this table",
+            table=settings.sink.table_uri,
+        )
     _refuse_whole(store, settings, identity, old)
     return prospect(store, identity, old, asks_last_committed(settings.sink))
 

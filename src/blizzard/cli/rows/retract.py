@@ -217,6 +217,8 @@ def _show(settings: PipelineSettings, done: Retracted, other: str | None, *, sur
         say(to, f"  the rows of {other} are to come in their place")
     if sure:
         _show_next(settings, done)
+    elif other is not None:
+        say(to, f"add --yes to do it; {other} is read now, and nothing else is read again")
     else:
         say(to, "add --yes to do it; the source files stay known and are not read again")
 

@@ -14,7 +14,6 @@ from lakebed.terminal.console import (
     add,
     columns,
     console,
-    is_are,
     plural,
     print_lines,
     print_table,
@@ -68,7 +67,8 @@ def dead_letters(queue: Queue, output: Output, *, every: bool = True) -> None:
         say(to, f"pipeline {queue.pipeline}: no failures")
         return
     over = len(queue.letters) - len(letters) + queue.unread
-    more = f"; {over:,} more {is_are(over)} over, --all shows them" if over else ""
+    told = plural(over, "earlier failure is", "earlier failures are")
+    more = f"; {told} over, and --all lists {'it' if over == 1 else 'them'} too" if over else ""
     if not letters:
         say(to, f"pipeline {queue.pipeline}: no file is in a failed state now{more}")
         return

@@ -96,7 +96,6 @@ def test_the_queue_of_one_pipeline_in_the_source_of_another_is_refused(tmp_path)
 @pytest.mark.parametrize(
     ("source", "table"),
     [
-        ("s3://b/table", "s3://b/table"),
         ("s3://b/table/in", "s3://b/table"),
         ("s3://b/table/date=*/x.ndjson", "s3://b/table"),
         ("s3://b/table/_blizzard/in", "s3://b/table"),
@@ -107,6 +106,11 @@ def test_a_source_in_a_table_is_refused(tmp_path, source, table):
     """D20: a VACUUM takes its files for what the table has left behind."""
     (fault,) = faults(tmp_path, pipeline(source, table))
     assert fault.startswith("source.path: is inside the table of pipeline default, where a VACUUM")
+
+
+def test_a_source_that_is_the_table_is_refused_as_that(tmp_path):
+    (fault,) = faults(tmp_path, pipeline("s3://b/table/", "s3://b/table"))
+    assert fault.startswith("source.path: is the table of pipeline default itself, where a VACUUM")
 
 
 def test_a_source_in_a_table_of_penguin_is_refused(tmp_path):

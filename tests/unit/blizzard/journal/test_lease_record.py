@@ -72,7 +72,7 @@ def test_a_second_writer_is_told_who_the_first_is_and_leaves_its_note_alone(stor
     with pytest.raises(JournalConflict) as told:
         lease("run-2", on=machine("db8"), wait=waits).take(store)
 
-    for fact in ("run-1", "db7", str(os.getpid()), "2024-01-01T12:00:00", NOTE):
+    for fact in ("run-1", "db7", str(os.getpid()), "since 2024-01-01 12:00:00 UTC", NOTE):
         assert fact in str(told.value)
     assert waits.seconds == [BEAT_SECS / 2]
     assert note(store).run == "run-1"

@@ -171,6 +171,7 @@ def test_sections_can_share_their_keys_by_anchor(folder: Path) -> None:
     assert document.tables["b"].poll_interval_secs == 5
 
 
+QUOTED = "is the line indented wrongly, or is there a ': ' in a text without quotes?"
 INDENTED = "is this line indented like those that it belongs to?"
 
 
@@ -178,7 +179,14 @@ INDENTED = "is this line indented like those that it belongs to?"
     ("text", "fault"),
     [
         ("sink: [1", "a.yaml:1:9: expected ',' or ']', but got '<stream end>'"),
-        ("a: b: c", "a.yaml:1:5: mapping values are not allowed here"),
+        (
+            "a: b: c",
+            f"a.yaml:1:5: mapping values are not allowed here; {QUOTED}",
+        ),
+        (
+            "sink:\n\tpath: x",
+            "a.yaml:2:1: a tab, which YAML does not allow here; indent with spaces, not a tab",
+        ),
         ("sink:\n  x: 1\n  x: 2", "a.yaml:3:3: the key x is given twice, first on line 2"),
         ("? [a]\n: 1", "a.yaml:1:3: a key must be text"),
         ("a: &a [*a]", "a.yaml:1:4: found unconstructable recursive node"),

@@ -63,6 +63,7 @@ def test_a_type_with_its_parts_in_it_is_the_one_with_them_beside_it(
     ("written", "told"),
     [
         ("integr", ".type: integr is not a type; did you mean int32?"),
+        ("str", ".type: str is not a type; did you mean string?"),
         ("number", ".type: number is not a type; did you mean float64, or decimal(p,s)"),
         ("datetime", ".type: datetime is not a type; did you mean timestamp?"),
         ("uint64", ".type: uint64 is not a type; did you mean decimal(20,0)?"),

@@ -206,3 +206,33 @@ def test_unused_objects_are_looked_for_while_a_program_runs_and_not_at_its_end()
         [sys.executable, "-c", UNUSED], capture_output=True, text=True, check=True
     )
     assert ended.stderr.splitlines() == ["looked for True", "passed over True"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ["-c", "FILE", "--log-level", "debug", "status"],
+        ["status", "-c", "FILE", "--log-level", "debug"],
+        ["status", "-c", "FILE", "--once"],
+    ],
+)
+@pytest.mark.parametrize(("name", "app"), [("blizzard", BLIZZARD), ("penguin", PENGUIN)])
+def test_an_option_of_a_run_is_told_as_that(name: str, app: Typer, line: list[str], file: str):
+    words = [file if word == "FILE" else word for word in line]
+    option = next(word for word in line if word in ("--log-level", "--once"))
+    refused = CliRunner().invoke(app, words, prog_name=name)
+    assert refused.exit_code == 2
+    said = f"{name} status has no option {option}: it belongs to a run, {name} {option} ..."
+    assert said in refused.output
+
+
+def test_an_option_that_nobody_has_is_told_as_before(file: str):
+    refused = CliRunner().invoke(BLIZZARD, ["status", "-c", file, "--wibble"])
+    assert refused.exit_code == 2
+    assert "No such option: --wibble" in refused.output
+
+
+def test_a_text_where_a_number_should_be_is_told_in_our_words(file: str):
+    refused = CliRunner().invoke(BLIZZARD, ["journal", "show", "abc", "-c", file])
+    assert refused.exit_code == 2
+    assert "Invalid value for 'N': must be a whole number" in refused.output
