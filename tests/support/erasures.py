@@ -56,6 +56,7 @@ class Forgetful(Taken):
             self.meant(where),
             log,
             removed_by(self.settings),
+            origins_in(self.store),
             open_reader,
         )
 

@@ -89,7 +89,14 @@ def erase(
         else:
             done = Erased(found=look(reader, settings, predicate, log, origins))
         left = still_held(
-            reader, settings, predicate, done.found, log, removed_by(settings), open_reader
+            reader,
+            settings,
+            predicate,
+            done.found,
+            log,
+            removed_by(settings),
+            origins,
+            open_reader,
         )
     if output is Output.JSON:
         print_line(erasure_row(settings, done, left))
@@ -122,6 +129,8 @@ class ErasureRow:
     data_files: tuple[OtherFile, ...]
     bad_lines: tuple[BadLinesLeft, ...]
     sources: tuple[SourceLeft, ...]
+    sources_unknown: int
+    possible_sources: tuple[SourceLeft, ...]
     unread: tuple[str, ...]
 
 
@@ -139,6 +148,8 @@ def erasure_row(settings: PipelineSettings, done: Erased, left: StillHeld) -> Er
         data_files=left.data_files,
         bad_lines=left.bad_lines,
         sources=left.sources,
+        sources_unknown=left.sources_unknown,
+        possible_sources=left.possible_sources,
         unread=left.unread,
     )
 
