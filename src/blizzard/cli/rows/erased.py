@@ -20,6 +20,10 @@ WHY = {
     Why.HELD: "held by penguin: penguin release or penguin discard them, then this again",
     Why.UNNAMED: "not named by the Delta log: blizzard gc, or VACUUM, deletes them",
 }
+HISTORY = {
+    Why.REMOVED: "removed from the table, read by time travel",
+    Why.CHANGES: "of the change data feed, read through it",
+}
 
 
 def show(settings: PipelineSettings, done: Erased, left: StillHeld, *, sure: bool) -> None:
@@ -90,10 +94,10 @@ def _data_files(why: Why, files: list[OtherFile], committer: str) -> Iterator[st
     if not files:
         return
     told = WHY.get(why, "").format(committer=committer)
-    if why is Why.REMOVED:
+    if why in HISTORY:
         latest = max((one.deleted_from for one in files if one.deleted_from), default=None)
         until = "" if latest is None else f": not all of them before {second(latest)} UTC"
-        told = f"removed from the table, read by time travel until VACUUM deletes them{until}"
+        told = f"{HISTORY[why]} until VACUUM deletes them{until}"
     yield f"  {plural(len(files), 'data file')} {told}:"
     yield from _first([f"    {one.path}: {plural(one.rows, 'row')}" for one in files])
 
@@ -134,7 +138,8 @@ def _sources(left: StillHeld) -> Iterator[str]:
     if left.sources_unknown:
         rows = plural(left.sources_unknown, "row")
         yield f"  the source files of {rows}, found here or erased before, are not known:"
-        yield "    another program wrote the data files; look for the value in the source files yourself"
+        yield "    another program wrote the data files; look for the value in the source files"
+        yield "    yourself"
     if left.possible_sources:
         yield "    data files that are not in the table have such rows of these source files:"
         yield from _first([_source(one) for one in left.possible_sources])

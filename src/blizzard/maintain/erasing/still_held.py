@@ -42,6 +42,8 @@ class Why(StrEnum):
     """penguin holds it."""
     REMOVED = "removed"
     """It was in the table, and time travel still reads it."""
+    CHANGES = "changes"
+    """It says what a version changed, and the change data feed still reads it."""
     UNNAMED = "unnamed"
     """The log does not name it: it was removed long ago, or is left of an attempt that died."""
 
@@ -109,8 +111,17 @@ class StillHeld:
         return not (found or self.sources_unknown)
 
 
-Removed = Callable[[Collection[str]], Mapping[str, datetime | None]]
-"""Returns which data files the log says are removed, and from when on a VACUUM may delete them."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InHistory:
+    """What the log says of a file that is not in the table, and that readers of its past read."""
+
+    why: Why
+    deleted_from: datetime | None
+    """From when on a VACUUM may delete it; None where that is not known."""
+
+
+FilesInHistory = Callable[[Collection[str]], Mapping[str, InHistory]]
+"""Returns what the log says of data files that are not in the table; nothing of those unnamed."""
 
 
 def still_held(
@@ -119,14 +130,14 @@ def still_held(
     predicate: Predicate,
     found: Found,
     log: TableLog,
-    removed: Removed,
+    in_history: FilesInHistory,
     origins_of: OriginsOf,
     open_source: OpenReader,
 ) -> StillHeld:
     """Look for whoever holds rows for which the condition holds, beside the table."""
     unread: list[str] = []
     others = _rows_of_others(store, predicate, found, unread)
-    files = _data_files(others, found, log, removed)
+    files = _data_files(others, found, log, in_history)
     known = with_found(settings.schema, found.history.columns)
     search = LineSearch(predicate, known if known.fields else found.columns)
     lines, uris = _bad_lines(store, settings.name, search, found, unread)
@@ -167,19 +178,19 @@ def _rows_of_others(
 
 
 def _data_files(
-    rows: Mapping[str, RowsInFile], found: Found, log: TableLog, removed: Removed
+    rows: Mapping[str, RowsInFile], found: Found, log: TableLog, in_history: FilesInHistory
 ) -> tuple[OtherFile, ...]:
     """Return of files with such rows why they are there."""
     entries = {file_name(file.filename) for entry in found.waiting for file in entry.data_files}
     fates = log.fates([file_name(path) for path in rows]) if rows else {}
-    gone = removed(rows.keys()) if rows else {}
+    history = in_history(rows.keys()) if rows else {}
 
     def standing(path: str) -> OtherFile:
         bare = OtherFile(path=path, rows=len(rows[path].places), why=Why.UNNAMED)
         if file_name(path) in entries:
             return replace(bare, why=Why.WAITING)
-        if path in gone:
-            return replace(bare, why=Why.REMOVED, deleted_from=gone[path])
+        if (told := history.get(path)) is not None:
+            return replace(bare, why=told.why, deleted_from=told.deleted_from)
         return replace(bare, why=Why.HELD) if fates.get(file_name(path)) == HELD else bare
 
     return tuple(standing(path) for path in rows)
