@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from lakebed.clock import Clock
@@ -244,6 +244,14 @@ def named_files(uri: str, options: StorageOptions) -> frozenset[str]:
             table=uri,
         )
     return frozenset(known.paths)
+
+
+def change_files(uri: str, options: StorageOptions, paths: Collection[str]) -> dict[str, datetime]:
+    """Return which of some files are of the change data feed, and when they were committed."""
+    from lakebed.storage.store import Reader  # noqa: PLC0415
+    from penguin.delta.log.changes import change_files as find  # noqa: PLC0415
+
+    return find(Reader(uri, options), frozenset(paths)) if paths else {}
 
 
 def whole_log(uri: str, options: StorageOptions) -> "LogHistory | None":

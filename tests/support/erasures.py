@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from blizzard.cli.output import open_reader
-from blizzard.cli.rows.erase import origins_in, removed_by
+from blizzard.cli.rows.erase import history_of, origins_in
 from blizzard.cli.rows.rewriting import table_log
 from blizzard.maintain.erasing.erase import Erased, Found, erase, look
 from blizzard.maintain.erasing.still_held import StillHeld, still_held
@@ -55,7 +55,8 @@ class Forgetful(Taken):
             parse(where),
             self.meant(where),
             log,
-            removed_by(self.settings),
+            history_of(self.settings),
+            origins_in(self.store),
             open_reader,
         )
 

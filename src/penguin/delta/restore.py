@@ -12,6 +12,7 @@ from urllib.parse import unquote
 
 from lakebed.documents.reading import parse_json
 from lakebed.errors import LakeError, Whose
+from lakebed.journal import JournalReader
 from lakebed.layout import TablePath, log_version
 from lakebed.storage.store import Reader
 from penguin.delta.file_names import naming
@@ -76,7 +77,7 @@ def _restore(store: Reader, restored_by: int, told: dict[str, Any], back: set[st
             continue  # This RESTORE is undone by the one that is compensated for.
         if any(_changes_rows(action) for action in actions):
             raise NothingToReplay(
-                f"version {version} ({info.get('operation')}) changed rows that were in the "
+                f"version {version}, {_named(store, info)}, changed rows that were in the "
                 "table: what the RESTORE removed cannot be put back as it was; if the RESTORE is "
                 f"to be undone, restore the table to version {restored_by - 1}, the one before "
                 "it, and run penguin replay for what was committed since",
@@ -122,6 +123,33 @@ def _is_compacted(action: dict[str, Any]) -> bool:
 def _is_ours(info: dict[str, Any]) -> bool:
     told = info.get("penguin")
     return isinstance(told, dict) and told.get("step") == COMMIT
+
+
+def _named(store: Reader, info: dict[str, Any]) -> str:
+    """Name what a version did: an entry of a pipeline by its kind, all else by its operation."""
+    told = info.get("penguin")
+    entries = told.get("entries") if isinstance(told, dict) else None
+    named: list[str] = []
+    for pipeline, part in entries.items() if isinstance(entries, dict) else ():
+        match part:
+            case {"journal": str(journal), "first": int(first), "last": int(last)}:
+                named += _changing(store, pipeline, journal, range(first, last + 1))
+    if named:
+        return " and ".join(named)
+    step = told.get("step") if isinstance(told, dict) else None
+    return f"penguin {step}" if step else str(info.get("operation"))
+
+
+def _changing(store: Reader, pipeline: str, journal: str, numbers: range) -> Iterator[str]:
+    """Name the entries of a commit that change what is in the table; batches come beside them."""
+    reader = JournalReader(store, pipeline)
+    for number in numbers:
+        try:
+            entry = reader.entry(number)
+        except LakeError:
+            continue  # The refusal matters more than its words.
+        if entry is not None and entry.journal == journal and entry.replaces:
+            yield f"{entry.kind} (entry {number} of pipeline {pipeline})"
 
 
 def _adds(actions: list[dict[str, Any]], version: int) -> Iterator[Add]:

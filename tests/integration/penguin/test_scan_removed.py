@@ -15,6 +15,7 @@ from penguin.delta.log.files import read_log
 from penguin.delta.snapshot import LogReader
 from penguin.events.foreign_files import FilesLeftOut
 from tests.support.builders import NOON
+from tests.support.change_files import write_changes
 from tests.support.foreign import Directory
 
 HOUR = 3600.0
@@ -39,6 +40,20 @@ def test_compacted_files_do_not_come_back(table):
         assert table.ids() == [0, 1, 2, 3]
         table.delta().create_checkpoint()
         clean_up(table)
+
+
+def test_files_of_the_change_data_feed_are_not_committed(table):
+    """Below a random prefix nothing but the log tells them from files of data."""
+    pattern = {"file_pattern": "**/*.parquet"}
+    table.file(1)
+    table.penguin(**pattern).drain()
+    write_changes(table.root, [{"id": 7}])
+    for _ in range(2):
+        table.hands.at += HOUR
+        penguin = table.penguin(**pattern).drain()
+        assert table.ids() == [1]
+        assert penguin.told(FilesLeftOut) == []
+        table.delta().create_checkpoint()
 
 
 def test_files_stay_out_when_even_their_tombstones_are_forgotten(table):

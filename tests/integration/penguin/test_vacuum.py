@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 from datetime import timedelta
 from pathlib import Path
 
@@ -16,11 +17,12 @@ from lakebed.types import Handoff
 from penguin.model.errors import TableUnsupported
 from penguin.upkeep.order import VacuumOrder, VacuumRefused
 from penguin.upkeep.vacuum import Kept
+from tests.support.change_files import BOTH, write_changes
 from tests.support.desk import Desk
 from tests.support.dying import Died, dying, lives
 from tests.support.foreign import Directory
 from tests.support.tables import EVENTS, MARKS, Penguin, TableDirectory, rows_of, write_file
-from tests.support.upkeep import data, grow_old, later, order, vacuumed
+from tests.support.upkeep import A_DAY, data, grow_old, later, order, vacuumed
 
 RETENTION = "delta.deletedFileRetentionDuration"
 
@@ -143,6 +145,20 @@ def test_files_in_the_outbox_and_in_quarantine_are_not_looked_at(tmp_path: Path)
     assert done.found.some == ("_change_data/cdc-1.parquet", "date=2026-01-01/orphan.parquet")
     assert done.kept[Kept.OTHER] == 1
     assert all((table.root / path).exists() for path in hidden)
+
+
+def test_files_of_the_change_data_feed_stay_as_long_as_their_version(table: TableDirectory) -> None:
+    """In both places that Delta has for them: a folder, and random prefixes."""
+    write_changes(table.root, [{"id": 1}])
+    for path in BOTH:
+        at = time.time() - 30 * A_DAY
+        os.utime(table.root / path, (at, at))
+    vacuumed(table.settings(), table.store)
+    assert all((table.root / path).exists() for path in BOTH)
+    grow_old(table.root, 15)
+    vacuumed(table.settings(), table.store)
+    assert not any((table.root / path).exists() for path in BOTH)
+    assert table.ids() == [1, 2]
 
 
 def test_what_a_meta_asks_for_stays(tmp_path: Path) -> None:

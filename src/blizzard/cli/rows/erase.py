@@ -18,10 +18,12 @@ from blizzard.maintain.erasing.erase import Erased, FileWithRows, Origins, Origi
 from blizzard.maintain.erasing.erase import erase as append_erasure
 from blizzard.maintain.erasing.still_held import (
     BadLinesLeft,
+    FilesInHistory,
+    InHistory,
     OtherFile,
-    Removed,
     SourceLeft,
     StillHeld,
+    Why,
     still_held,
 )
 from blizzard.model.locations import sink_location
@@ -41,6 +43,7 @@ from lakebed.terminal.arguments import (
 )
 from lakebed.terminal.console import print_line
 from lakebed.types import Commit
+from penguin import inline
 
 
 def erase(
@@ -89,7 +92,14 @@ def erase(
         else:
             done = Erased(found=look(reader, settings, predicate, log, origins))
         left = still_held(
-            reader, settings, predicate, done.found, log, removed_by(settings), open_reader
+            reader,
+            settings,
+            predicate,
+            done.found,
+            log,
+            history_of(settings),
+            origins,
+            open_reader,
         )
     if output is Output.JSON:
         print_line(erasure_row(settings, done, left))
@@ -122,6 +132,8 @@ class ErasureRow:
     data_files: tuple[OtherFile, ...]
     bad_lines: tuple[BadLinesLeft, ...]
     sources: tuple[SourceLeft, ...]
+    sources_unknown: int
+    possible_sources: tuple[SourceLeft, ...]
     unread: tuple[str, ...]
 
 
@@ -139,6 +151,8 @@ def erasure_row(settings: PipelineSettings, done: Erased, left: StillHeld) -> Er
         data_files=left.data_files,
         bad_lines=left.bad_lines,
         sources=left.sources,
+        sources_unknown=left.sources_unknown,
+        possible_sources=left.possible_sources,
         unread=left.unread,
     )
 
@@ -164,16 +178,23 @@ def origins_in(store: Reader) -> OriginsOf:
     return ask
 
 
-def removed_by(settings: PipelineSettings) -> Removed:
-    """Return what asks the log for data files that left the table, and how long they are kept."""
-    questions = log_questions(settings)
+def history_of(settings: PipelineSettings) -> FilesInHistory:
+    """Return what asks the log for files of the table's past, and how long they are kept."""
+    questions, sink = log_questions(settings), settings.sink
 
-    def ask(paths: Collection[str]) -> dict[str, datetime | None]:
+    def ask(paths: Collection[str]) -> dict[str, InHistory]:
         keeps = questions.retention()
-        return {
-            path: None if one.removed_at is None else one.removed_at + keeps
+
+        def told(why: Why, since: datetime | None) -> InHistory:
+            return InHistory(why=why, deleted_from=None if since is None else since + keeps)
+
+        found = {
+            path: told(Why.REMOVED, one.removed_at)
             for path, one in questions.files(paths).items()
             if one.removed
         }
+        others = [path for path in paths if path not in found]
+        changes = inline.change_files(sink.table_uri, sink.storage_options, others)
+        return found | {path: told(Why.CHANGES, since) for path, since in changes.items()}
 
     return ask

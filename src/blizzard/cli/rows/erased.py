@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from blizzard.maintain.erasing.erase import Erased, FileWithRows
-from blizzard.maintain.erasing.still_held import OtherFile, StillHeld, Why
+from blizzard.maintain.erasing.still_held import OtherFile, SourceLeft, StillHeld, Why
 from blizzard.model.settings import PipelineSettings
 from lakebed.terminal.console import console, plural, say, say_first, second
 from lakebed.types import Commit
@@ -19,6 +19,10 @@ WHY = {
     Why.WAITING: "not committed yet: run {committer}, then this again",
     Why.HELD: "held by penguin: penguin release or penguin discard them, then this again",
     Why.UNNAMED: "not named by the Delta log: blizzard gc, or VACUUM, deletes them",
+}
+HISTORY = {
+    Why.REMOVED: "removed from the table, read by time travel",
+    Why.CHANGES: "of the change data feed, read through it",
 }
 
 
@@ -90,10 +94,10 @@ def _data_files(why: Why, files: list[OtherFile], committer: str) -> Iterator[st
     if not files:
         return
     told = WHY.get(why, "").format(committer=committer)
-    if why is Why.REMOVED:
+    if why in HISTORY:
         latest = max((one.deleted_from for one in files if one.deleted_from), default=None)
         until = "" if latest is None else f": not all of them before {second(latest)} UTC"
-        told = f"removed from the table, read by time travel until VACUUM deletes them{until}"
+        told = f"{HISTORY[why]} until VACUUM deletes them{until}"
     yield f"  {plural(len(files), 'data file')} {told}:"
     yield from _first([f"    {one.path}: {plural(one.rows, 'row')}" for one in files])
 
@@ -123,13 +127,7 @@ def _sources(left: StillHeld) -> Iterator[str]:
     gone = len(left.sources) - len(there)
     if there:
         yield f"  {plural(len(there), 'source file')} of such rows, or of rows erased before:"
-        yield from _first(
-            [
-                f"    {one.uri}: {plural(one.rows, 'line')}"
-                + ("" if one.is_there else "; whether it is there is not known")
-                for one in there
-            ]
-        )
+        yield from _first([_source(one) for one in there])
         yield (
             "    they are yours to delete; on_change: reingest, blizzard redo or a new journal "
             "would bring the rows back"
@@ -137,6 +135,20 @@ def _sources(left: StillHeld) -> Iterator[str]:
     if gone:
         files = plural(gone, "source file of such rows is", "source files of such rows are")
         yield f"  {files} not there any more"
+    if left.sources_unknown:
+        rows = plural(left.sources_unknown, "row")
+        yield f"  the source files of {rows}, found here or erased before, are not known:"
+        yield "    another program wrote the data files; look for the value in the source files"
+        yield "    yourself"
+    if left.possible_sources:
+        yield "    data files that are not in the table have such rows of these source files:"
+        yield from _first([_source(one) for one in left.possible_sources])
+
+
+def _source(one: SourceLeft) -> str:
+    known = {True: "", False: "; it is not there any more"}
+    told = "; whether it is there is not known" if one.is_there is None else known[one.is_there]
+    return f"    {one.uri}: {plural(one.rows, 'line')}{told}"
 
 
 def _first(lines: list[str]) -> Iterator[str]:

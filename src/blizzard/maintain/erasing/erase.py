@@ -70,6 +70,11 @@ class FileWithRows:
     """How many of them came from which source file, by its URI, as far as it is known."""
 
     @property
+    def unknown(self) -> int:
+        """Count those of which nothing says where they came from: somebody else wrote the file."""
+        return self.rows - sum(self.sources.values())
+
+    @property
     def is_whole(self) -> bool:
         """Whether the condition holds for all of its rows."""
         return self.rows == self.file.rows
@@ -99,6 +104,11 @@ class Found:
         for one in self.files:
             found.update(one.sources)
         return found
+
+    @property
+    def unknown(self) -> int:
+        """Count the rows whose source files are not known."""
+        return sum(one.unknown for one in self.files)
 
     @property
     def is_everything(self) -> bool:
@@ -208,12 +218,21 @@ def with_rows(
 ) -> FileWithRows:
     """Return a data file with what is known of the rows in it that are meant. Pure."""
     file = replace(file, rows=inside.rows, without=RowsWhere(predicate))
-    sources: Mapping[str, int] = inside.by_column
-    told = 0 if origins is None else sum(run.rows for run in origins.runs)
-    if origins is not None and told == inside.rows:
+    if origins is not None and _tells_every_row(origins, inside):
         file = replace(file, source_files=origins.source_files, runs=origins.runs)
-        sources = _by_runs(origins, inside.places)
+    sources = sources_of(inside, origins)
     return FileWithRows(file=file, rows=len(inside.places), sources=sources)
+
+
+def sources_of(inside: RowsInFile, origins: Origins | None) -> Mapping[str, int]:
+    """Count the rows that are meant by the URIs of their source files, where known. Pure."""
+    if origins is None or not _tells_every_row(origins, inside):
+        return inside.by_column
+    return _by_runs(origins, inside.places)
+
+
+def _tells_every_row(origins: Origins, inside: RowsInFile) -> bool:
+    return sum(run.rows for run in origins.runs) == inside.rows
 
 
 def _by_runs(origins: Origins, places: Sequence[int]) -> dict[str, int]:

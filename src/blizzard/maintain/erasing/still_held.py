@@ -16,13 +16,13 @@ import pyarrow as pa
 
 from blizzard.handoff.held_rows import GONE, HELD
 from blizzard.maintain.erasing.bad_lines import LineSearch, lines_in
-from blizzard.maintain.erasing.erase import Found
+from blizzard.maintain.erasing.erase import Found, OriginsOf, sources_of
 from blizzard.maintain.replacing import TableLog
 from blizzard.model.columns import with_found
 from blizzard.model.locations import OpenReader, source_location
 from blizzard.model.predicate import Predicate
 from blizzard.model.settings import PipelineSettings
-from blizzard.worker.find_rows import rows_in
+from blizzard.worker.find_rows import RowsInFile, rows_in
 from lakebed import layout
 from lakebed.errors import LakeError
 from lakebed.journal import JournalReader
@@ -42,6 +42,8 @@ class Why(StrEnum):
     """penguin holds it."""
     REMOVED = "removed"
     """It was in the table, and time travel still reads it."""
+    CHANGES = "changes"
+    """It says what a version changed, and the change data feed still reads it."""
     UNNAMED = "unnamed"
     """The log does not name it: it was removed long ago, or is left of an attempt that died."""
 
@@ -89,6 +91,11 @@ class StillHeld:
     data_files: tuple[OtherFile, ...] = ()
     bad_lines: tuple[BadLinesLeft, ...] = ()
     sources: tuple[SourceLeft, ...] = ()
+    sources_unknown: int = 0
+    """Rows that were found, or were erased before, of which nothing says where they came from:
+    another program wrote the data files."""
+    possible_sources: tuple[SourceLeft, ...] = ()
+    """Source files that those may be of: data files that are not in the table have such rows."""
     unread: tuple[str, ...] = ()
     """Files that could not be read, so that it is not known whether they hold such rows."""
 
@@ -100,11 +107,21 @@ class StillHeld:
     @property
     def is_nothing(self) -> bool:
         """Whether nobody is known to hold any."""
-        return not (self.data_files or self.bad_lines or self.sources_there or self.unread)
+        found = self.data_files or self.bad_lines or self.sources_there or self.unread
+        return not (found or self.sources_unknown)
 
 
-Removed = Callable[[Collection[str]], Mapping[str, datetime | None]]
-"""Returns which data files the log says are removed, and from when on a VACUUM may delete them."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InHistory:
+    """What the log says of a file that is not in the table, and that readers of its past read."""
+
+    why: Why
+    deleted_from: datetime | None
+    """From when on a VACUUM may delete it; None where that is not known."""
+
+
+FilesInHistory = Callable[[Collection[str]], Mapping[str, InHistory]]
+"""Returns what the log says of data files that are not in the table; nothing of those unnamed."""
 
 
 def still_held(
@@ -113,35 +130,41 @@ def still_held(
     predicate: Predicate,
     found: Found,
     log: TableLog,
-    removed: Removed,
+    in_history: FilesInHistory,
+    origins_of: OriginsOf,
     open_source: OpenReader,
 ) -> StillHeld:
     """Look for whoever holds rows for which the condition holds, beside the table."""
     unread: list[str] = []
-    files = _data_files(store, predicate, found, log, removed, unread)
+    others = _rows_of_others(store, predicate, found, unread)
+    files = _data_files(others, found, log, in_history)
     known = with_found(settings.schema, found.history.columns)
     search = LineSearch(predicate, known if known.fields else found.columns)
     lines, uris = _bad_lines(store, settings.name, search, found, unread)
-    rows = found.sources + _erased_before(store, settings.name, found, log) + uris
+    before, unknown = _erased_before(store, settings.name, found, log)
+    rows, unknown = found.sources + before + uris, unknown + found.unknown
+    possible: Counter[str] = Counter()
+    if unknown:
+        origins = origins_of(others.keys())
+        for path, inside in others.items():
+            possible.update(sources_of(inside, origins.get(path)))
+    maybe = {uri: count for uri, count in possible.items() if uri not in rows}
     return StillHeld(
         data_files=files,
         bad_lines=lines,
         sources=tuple(_sources(settings, rows, open_source)),
+        sources_unknown=unknown,
+        possible_sources=tuple(_sources(settings, maybe, open_source)),
         unread=tuple(unread),
     )
 
 
-def _data_files(
-    store: Reader,
-    predicate: Predicate,
-    found: Found,
-    log: TableLog,
-    removed: Removed,
-    unread: list[str],
-) -> tuple[OtherFile, ...]:
+def _rows_of_others(
+    store: Reader, predicate: Predicate, found: Found, unread: list[str]
+) -> dict[str, RowsInFile]:
     """Look into every data file below the table that is not in it now."""
     columns = frozenset(found.last.partition_columns)
-    rows: dict[str, int] = {}
+    rows: dict[str, RowsInFile] = {}
     for path in _others(store, frozenset(found.table.files)):
         try:
             values, mapping = _partition(path, columns), found.table.mapping
@@ -150,17 +173,24 @@ def _data_files(
             unread.append(path)
             continue
         if inside is not None:
-            rows[path] = len(inside.places)
+            rows[path] = inside
+    return rows
+
+
+def _data_files(
+    rows: Mapping[str, RowsInFile], found: Found, log: TableLog, in_history: FilesInHistory
+) -> tuple[OtherFile, ...]:
+    """Return of files with such rows why they are there."""
     entries = {file_name(file.filename) for entry in found.waiting for file in entry.data_files}
     fates = log.fates([file_name(path) for path in rows]) if rows else {}
-    gone = removed(rows.keys()) if rows else {}
+    history = in_history(rows.keys()) if rows else {}
 
     def standing(path: str) -> OtherFile:
-        bare = OtherFile(path=path, rows=rows[path], why=Why.UNNAMED)
+        bare = OtherFile(path=path, rows=len(rows[path].places), why=Why.UNNAMED)
         if file_name(path) in entries:
             return replace(bare, why=Why.WAITING)
-        if path in gone:
-            return replace(bare, why=Why.REMOVED, deleted_from=gone[path])
+        if (told := history.get(path)) is not None:
+            return replace(bare, why=told.why, deleted_from=told.deleted_from)
         return replace(bare, why=Why.HELD) if fates.get(file_name(path)) == HELD else bare
 
     return tuple(standing(path) for path in rows)
@@ -222,20 +252,30 @@ def _bad_lines(
     return tuple(lines), uris
 
 
-def _erased_before(store: Reader, pipeline: str, found: Found, log: TableLog) -> Counter[str]:
-    """Count the rows that earlier erasures took, by their source files."""
+def _erased_before(
+    store: Reader, pipeline: str, found: Found, log: TableLog
+) -> tuple[Counter[str], int]:
+    """Count the rows that earlier erasures took, by their source files, and those of unknown ones.
+
+    What an entry took out, and does not count by a source file, is of unknown ones.
+    """
     rows: Counter[str] = Counter()
+    unknown = 0
     journal = JournalReader(store, pipeline)
     marks = {
-        one.mark: int(number)
+        one.mark: (int(number), one.rows)
         for number, one in found.history.books.retractions.items()
         if one.erased
     }
     fates = log.fates(marks.keys()) if marks else {}
-    for mark, number in marks.items():
-        entry = journal.entry(number) if fates.get(mark) != GONE else None
-        rows.update({} if entry is None else entry.erased)
-    return rows
+    for mark, (number, taken) in marks.items():
+        if fates.get(mark) == GONE:
+            continue
+        entry = journal.entry(number)
+        known: Mapping[str, int] = {} if entry is None else entry.erased
+        rows.update(known)
+        unknown += taken - sum(known.values())
+    return rows, unknown
 
 
 def _sources(

@@ -20,7 +20,7 @@ class Actions:
     """What one file of a log says of data files, and the transactions that it carries."""
 
     paths: frozenset[str]
-    """The files that it adds or removes, by their names in the store."""
+    """The files that it names, by their names in the store: data, and the change data feed's."""
     transactions: Mapping[str, int]
     at: datetime | None = None
     """When it was written, by the clock of whoever did; None where it does not say."""
@@ -48,7 +48,11 @@ def read_version(body: bytes, path: str, named: Naming = str) -> Actions:
             continue
         with lines_of(path):
             match parse_json(line):
-                case {"add": {"path": str(name)}} | {"remove": {"path": str(name)}}:
+                case (
+                    {"add": {"path": str(name)}}
+                    | {"remove": {"path": str(name)}}
+                    | {"cdc": {"path": str(name)}}
+                ):
                     paths.add(named(unquote(name)))
                 case {"txn": {"appId": str(app_id), "version": int(number)}}:
                     if app_id.startswith(OUR_TRANSACTIONS):
