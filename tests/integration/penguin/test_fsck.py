@@ -358,3 +358,20 @@ def test_rows_that_were_deleted_in_place_come_back_only_if_that_is_said(tmp_path
     with pytest.raises(RepairRefused, match=r"deleted, by a deletion vector.*--rows-back"):
         RepairOrder().plan(table.store)
     assert [one.path for one in RepairOrder(rows_back=True).plan(table.store).files] == [lost]
+
+
+@pytest.mark.unbalanced("rows_removed")
+def test_the_audit_misses_rows_that_another_program_had_rewritten(tmp_path: Path) -> None:
+    """No journal names such a file, so nothing but the log tells that rows went with it."""
+    desk = crowded(tmp_path, files=3)
+    before = len(desk.ids())
+    DeltaTable(str(desk.table)).optimize.compact()
+    (lost,) = desk.active
+    (desk.table / lost).unlink()
+    assert desk.order("fsck", "--repair", "--yes").exit_code == 0
+    (found,) = desk.audited().differences
+    assert (found.kind, f"removed {before} rows" in found.message) == ("rows_removed", True)
+    version = DeltaTable(str(desk.table)).version()
+    words = ("audit", "--accept", str(version), "--reason", "the disk died")
+    assert desk.cli(*words).exit_code == 0
+    assert desk.audited().is_balanced

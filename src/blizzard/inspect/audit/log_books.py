@@ -90,7 +90,7 @@ class LogBooks:
     """Rows that other writers took away and nobody has accepted."""
     _restores: set[int] = field(default_factory=set)
     _lost: dict[int, int] = field(default_factory=dict)
-    """The rows that each version of another writer took away."""
+    """The rows that each version of another writer, or a repair, took away."""
     _lost_files: dict[int, tuple[str, ...]] = field(default_factory=dict)
     """The files whose rows these were."""
     _values: dict[PartitionValues, PartitionValues] = field(default_factory=dict)
@@ -142,12 +142,12 @@ class LogBooks:
         for version, rows in self._lost.items():
             if rows <= 0:
                 continue
-            commit = commits[version]
+            commit = commits.get(version)
             loss = Loss(
                 version=version,
-                operation=commit.operation,
-                writer=commit.writer,
-                both_sides=_both_sides(commit),
+                operation=REPAIR if commit is None else commit.operation,
+                writer=self.repairs[version] if commit is None else commit.writer,
+                both_sides=None if commit is None else _both_sides(commit),
                 rows=rows,
                 files=self._lost_files[version],
             )
@@ -237,6 +237,23 @@ class LogBooks:
             self.active[add.name] = self._active(add, found.version, of_others=of_others)
         if not found.is_ours:
             self._take_other(found, gone)
+        elif found.version in self.repairs:
+            self._take_repair(found.version, gone)
+
+    def _take_repair(self, version: int, gone: dict[str, Active]) -> None:
+        """Enter the rows of journals that a repair took out in files of other writers.
+
+        Such a file holds what was in others before, say after an OPTIMIZE; no journal names it, so
+        nothing else misses them.
+        """
+        rewritten = {
+            name: one.visible or 0
+            for name, one in gone.items()
+            if not one.of_others and one.version != BEFORE and one.version not in self.ours
+        }
+        if any(rewritten.values()):
+            self._lost[version] = sum(rewritten.values())
+            self._lost_files[version] = tuple(sorted(rewritten))
 
     def _take_out(self, found: LogVersion) -> dict[str, Active]:
         """Take out what a version removes; return what of it was in the table."""
