@@ -141,3 +141,16 @@ def test_a_new_journal_goes_on_with_the_lines_that_wait(desk: OpenTable) -> None
     assert printed(desk, "dlq", "list") == [row | {"pipeline": "heir"} for row in before]
     (status,) = printed(desk, "status")
     assert status["quarantine"]["waiting"] == 5
+
+
+def test_a_day_that_is_in_tells_of_the_bad_lines_that_wait(desk: OpenTable) -> None:
+    (found,) = printed(desk, "files", "--check")
+    (day,) = found["groups"]
+    assert (day["complete"], day["bad_lines"], day["quarantined_lines"]) == (True, 5, 5)
+    assert day["sentence"].endswith("; 5 bad lines of them wait in quarantine (blizzard dlq list)")
+    assert "5 bad lines of them wait" in desk.cli("files").stdout.replace("\n", " ")
+
+    assert desk.cli("dlq", "discard", "b.ndjson", "--yes").exit_code == 0
+    (found,) = printed(desk, "files")
+    (day,) = found["groups"]
+    assert (day["bad_lines"], day["quarantined_lines"]) == (5, 2)

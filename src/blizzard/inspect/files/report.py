@@ -4,6 +4,7 @@ The journal's names and sums say what was read, the receipt what is committed, a
 landed and when. Entries are read only for rows, and only those of the files that are asked for.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -214,6 +215,7 @@ class Reconciler:
             progress=progress,
             clock=self.clock,
             written=self._written(question.window(self.clock.now())),
+            quarantined=self._quarantined(),
         )
         looked: Looked[Collected] = Looked(errors=errors)
         for source in self.settings.sources:
@@ -273,6 +275,14 @@ class Reconciler:
             return taken_out(store, self.settings.name, self.still_out), None
         except LakeError as trouble:
             return {}, str(trouble)
+
+    def _quarantined(self) -> Counter[str]:
+        """Return how many bad lines of files wait in quarantine, by key; no file is opened."""
+        waiting: Counter[str] = Counter()
+        for each in self.books.history.books.waiting_files():
+            for one in each.file.sources:
+                waiting[one.source] += one.lines
+        return waiting
 
     def _written(self, days: Sequence[str]) -> DayOf:
         """Return the way to ask on which of some days an entry was written."""
