@@ -14,6 +14,8 @@ from blizzard.cli.run import results
 from blizzard.handoff.dead_letters import dead_letter_queue
 from blizzard.inspect.bad_lines import groups_of, quarantine_of
 from blizzard.journal.quarantine import meant_by
+from blizzard.journal.state import read_history
+from blizzard.log_questions import asks_refusal
 from blizzard.maintain.retry import Failed, Present
 from blizzard.maintain.retry import retry as append_retry
 from blizzard.model.bad_lines import Meant
@@ -76,6 +78,7 @@ def dlq_list(
     outcome = Outcome()
     for settings in chosen(load(files, folders), pipeline):
         with outcome.of(settings.name):
+            _refuse_what_a_start_would(settings)
             queue = dead_letter_queue(settings, open_reader, every=every)
             results.dead_letters(queue, output, every=every)
             for uri in queue.gone:
@@ -88,6 +91,17 @@ def dlq_list(
             else:
                 bad_lines.show_groups(settings, groups, quarantine.rules)
     raise typer.Exit(outcome.code)
+
+
+def _refuse_what_a_start_would(settings: PipelineSettings) -> None:
+    """Raise where the pipeline has no journal to go on with, though there is one of its sources."""
+    try:
+        store = open_reader(sink_location(settings))
+    except ObjectMissing:
+        return  # The table's folder does not exist yet, so nothing has failed.
+    refusal = asks_refusal(settings)(store, read_history(store, settings.name))
+    if refusal is not None:
+        raise refusal
 
 
 @app.command(name="show")

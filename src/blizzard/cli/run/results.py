@@ -64,8 +64,17 @@ def dead_letters(queue: Queue, output: Output, *, every: bool = True) -> None:
         print_lines(letters)
         return
     to = console()
+    if queue.inherited:
+        files = plural(queue.inherited, "file")
+        say(
+            to,
+            f"pipeline {queue.pipeline}: {files} failed under the earlier journal and "
+            f"{is_are(queue.inherited)} not below; blizzard files --state failed lists "
+            f"{'it' if queue.inherited == 1 else 'them'}, blizzard why says more",
+        )
     if not queue.letters and not queue.unread:
-        say(to, f"pipeline {queue.pipeline}: no failures")
+        since = " under this journal" if queue.inherited else ""
+        say(to, f"pipeline {queue.pipeline}: no failures{since}")
         return
     over = len(queue.letters) - len(letters) + queue.unread
     more = f"; {over:,} more {is_are(over)} over, --all shows them" if over else ""

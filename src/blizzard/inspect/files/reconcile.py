@@ -121,6 +121,7 @@ class DayBooks:
         name: str,
         *,
         listed: bool,
+        refused: bool = False,
         today: str | None = None,
         counted: RowCount | None = None,
     ) -> Group:
@@ -147,17 +148,17 @@ class DayBooks:
             retracted=states[FileState.RETRACTED],
             removed=states[FileState.REMOVED],
         )
-        return with_verdict(bare, listed=listed, so_far=name == today)
+        return with_verdict(bare, listed=listed, so_far=name == today, refused=refused)
 
 
-def with_verdict(group: Group, *, listed: bool, so_far: bool) -> Group:
+def with_verdict(group: Group, *, listed: bool, so_far: bool, refused: bool = False) -> Group:
     """Return a group with the answer to whether everything of it is in."""
-    if not listed:
+    if refused or not listed:
+        why = "a start would be refused" if refused else "not every source can be listed"
         return replace(
             group,
             complete=None,
-            sentence=f"whether everything of {group.name} is in is not known: not every source "
-            "can be listed",
+            sentence=f"whether everything of {group.name} is in is not known: {why}",
         )
     complete = bool(group.landed) and not group.missing
     return replace(group, complete=complete, sentence=_sentence(group, so_far=so_far))
@@ -166,7 +167,7 @@ def with_verdict(group: Group, *, listed: bool, so_far: bool) -> Group:
 _MISSING = (
     (FileState.WAITING, "{count} {are} waiting to be read"),
     (FileState.FAILED, "{count} failed"),
-    (FileState.JOURNALED, "{count} {are} waiting for penguin"),
+    (FileState.JOURNALED, "{count} {are} waiting to be committed"),
     (FileState.HELD, "penguin holds rows of {count}"),
     (FileState.CHANGED, "{count} changed after being read, and the new content is not read"),
     (FileState.REMOVED, "penguin fsck took rows of {count} out, and nobody has read them again"),
@@ -192,6 +193,9 @@ def _sentence(group: Group, *, so_far: bool) -> str:
             )
         return f"not everything of {what} is in: of {files}, {_counts(group, _MISSING)}{lost}{bad}"
     rows = "" if group.rows is None else f", {plural(group.rows, 'row')}"
+    if rows and group.uncounted:
+        of = f"{group.uncounted:,} read under an earlier journal, which counted their rows"
+        rows = f" ({of})" if group.uncounted == group.landed else f"{rows} ({of})"
     aside = _counts(group, _ASIDE)
     but = f"; {aside} by an operator" if aside else ""
     return f"everything of {what} is in: {files}{rows}, {in_words(group.bytes)}{but}{bad}"

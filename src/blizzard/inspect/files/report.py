@@ -30,11 +30,14 @@ from lakebed.errors import LakeError, ObjectMissing
 from lakebed.journal import JournalReader
 from lakebed.locations import written_out
 from lakebed.storage.store import Reader
+from lakebed.telemetry.events import code_of
 
 DAYS = 31
 """How many days are told one by one, unless others are asked for."""
 READ = (FileState.IN_TABLE, FileState.JOURNALED, FileState.HELD, FileState.DISCARDED)
 """Files whose rows are counted: they were read, as the objects that they are."""
+Refusal = Callable[[Reader, History], LakeError | None]
+"""Answers why a start of the pipeline would be refused; None where it would not."""
 Keeps = Callable[[FileStanding], bool]
 """Whether a file is to be listed."""
 
@@ -131,6 +134,7 @@ class Reconciler:
     clock: Clock
     fates: Fates = lambda _names: {}
     still_out: StillOut = frozenset
+    refusal: Refusal = lambda _store, _history: None
     books: Books = field(default_factory=Books)
     _rows: EntryRows | None = None
 
@@ -167,6 +171,7 @@ class Reconciler:
                 total.group(
                     name,
                     listed=not errors,
+                    refused=looked.refused,
                     today=today,
                     counted=rows.get(name, RowCount()) if question.rows else None,
                 )
@@ -217,7 +222,10 @@ class Reconciler:
             written=self._written(question.window(self.clock.now())),
             quarantined=self._quarantined(),
         )
-        looked: Looked[Collected] = Looked(errors=errors)
+        refusal = None if store is None else self.refusal(store, self.books.history)
+        if refusal is not None:
+            errors += (f"a start would be refused: {refusal} [{code_of(refusal)}]",)
+        looked: Looked[Collected] = Looked(errors=errors, refused=refusal is not None)
         for source in self.settings.sources:
             if question.source in (None, source.name):
                 looked.add(survey, source, question.prefix, collect)
@@ -227,6 +235,9 @@ class Reconciler:
         """Return how far files that were read have come, and why that is not known for sure."""
         history = self.books.history
         committed, fits = committed_entry(store, self.settings.name, history)
+        if history.awaits and fits:
+            # What a journal inherits was committed by the earlier one, or it would not be here.
+            committed = max(committed or 0, history.awaits)
         if store is None or committed is None:
             return Progress(committed=None), ()
         aside = read_aside(store, self.settings.name, self.fates)
@@ -316,6 +327,8 @@ class Looked(Generic[Collected]):
     collected: list[Collected] = field(default_factory=list)
     passed_over: tuple[SkipSummary, ...] = ()
     errors: tuple[str, ...] = ()
+    refused: bool = False
+    """Whether a start of the pipeline would be refused."""
 
     def add(
         self, survey: Survey, source: SourceSettings, prefix: str, collect: Callable[[], Collected]
