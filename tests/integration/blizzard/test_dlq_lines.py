@@ -8,7 +8,11 @@ from typing import Any
 import pytest
 import yaml
 
+from blizzard.handoff.publish import CommitInline
+from lakebed.clock import Clock
+from penguin import inline
 from tests.support.audits import audited, told
+from tests.support.builders import Bench, no_options
 from tests.support.open_table import ID, OpenTable
 
 QUARANTINE = {"on_bad_record": "quarantine"}
@@ -154,3 +158,23 @@ def test_a_day_that_is_in_tells_of_the_bad_lines_that_wait(desk: OpenTable) -> N
     (found,) = printed(desk, "files")
     (day,) = found["groups"]
     assert (day["bad_lines"], day["quarantined_lines"]) == (5, 2)
+
+
+def test_an_idle_blizzard_commits_what_a_command_appends(tmp_path: Path) -> None:
+    desk = OpenTable(
+        tmp_path / "desk", {"fields": [ID]}, error_handling=QUARANTINE, commit="inline"
+    )
+    desk.land("a.ndjson", {"id": 1}, {"id": "x"})
+    commit = inline.committer(
+        None, str(desk.table), no_options(), emit=lambda _event: None, clock=Clock()
+    )
+    running = Bench(desk.settings, publisher=CommitInline(commit)).pipeline()
+    assert running.step()
+    assert desk.cli("dlq", "discard", "--all", "--yes").exit_code == 0
+    (before,) = printed(desk, "status")
+    assert (before["last_entry"], before["uncommitted_entries"]) == (2, 1)
+
+    assert not running.step()
+
+    (after,) = printed(desk, "status")
+    assert (after["last_entry"], after["uncommitted_entries"]) == (2, 0)

@@ -125,7 +125,8 @@ def switched(table_uri: str, handoff: Handoff, found: Switched) -> bool:
         case TooEarly(waiting):
             first = (
                 f"{table_uri}: the hand-off was not changed: these entries are not committed yet; "
-                "let penguin commit them and try again"
+                "have them committed (penguin --once, or blizzard --once where sink.commit is "
+                "inline) and try again"
             )
             lines = (
                 f"  pipeline {one.pipeline}: {entries_from(one.first, one.last)}" for one in waiting
