@@ -82,7 +82,7 @@ def test_show_prints_the_lines_of_a_group_or_of_a_file(desk: OpenTable) -> None:
     assert {line["group"] for line in lines} == {wrong["group"]}
 
     uri = f"{desk.landing.folder}/b.ndjson"
-    for name in ("b.ndjson", "default:b.ndjson", uri):
+    for name in ("b.ndjson", "default:b.ndjson", uri, f"file://{uri}"):
         lines = printed(desk, "dlq", "show", name)
         assert [(line["path"], line["line"]) for line in lines] == [(uri, 1), (uri, 2), (uri, 3)]
     told = desk.cli("dlq", "show", "b.ndjson", "--limit", "1").stdout

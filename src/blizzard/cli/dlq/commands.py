@@ -19,7 +19,7 @@ from blizzard.log_questions import asks_refusal
 from blizzard.maintain.retry import Failed, Present
 from blizzard.maintain.retry import retry as append_retry
 from blizzard.model.bad_lines import Meant
-from blizzard.model.locations import sink_location, source_location, source_uris_of
+from blizzard.model.locations import as_key, sink_location, source_location, source_uris_of
 from blizzard.model.settings import PipelineSettings
 from lakebed.clock import Clock
 from lakebed.errors import ObjectMissing
@@ -120,9 +120,11 @@ def dlq_show(
     for settings in chosen(load(files, folders), pipeline):
         with outcome.of(settings.name):
             found = quarantine_of(settings, open_reader)
-            meant = meant_by(names, found.files)
+            resolved = {as_key(name, settings): name for name in names}
+            meant = meant_by(list(resolved), found.files)
             lines = [(bad_lines.uri_of(one, file), one) for file, one in found.lines(meant)]
-            unknown &= meant.groups - {one.fault.group for _uri, one in lines}
+            missing = meant.groups - {one.fault.group for _uri, one in lines}
+            unknown &= {resolved[name] for name in missing}
             if output is Output.JSON:
                 print_lines(bad_lines.line_row(uri, one) for uri, one in lines)
             else:
@@ -185,12 +187,18 @@ def dlq_retry(
     outcome, unknown = Outcome(), wanted or frozenset()
     for settings in chosen(load(files, folders), pipeline):
         with outcome.of(settings.name):
-            found, entry = _one(settings, wanted, _present(settings) if same_lines else None)
-            unknown &= found.unknown
+            resolved = {as_key(name, settings): name for name in wanted or ()}
+            keys = None if wanted is None else frozenset(resolved)
+            found, entry = _one(settings, keys, _present(settings) if same_lines else None)
+            unknown &= {resolved[name] for name in found.unknown}
             if output is Output.JSON:
-                keys = tuple(record.key for record in found.records)
                 print_line(
-                    RetryRow(pipeline=settings.name, entry=entry, files=keys, refused=found.refused)
+                    RetryRow(
+                        pipeline=settings.name,
+                        entry=entry,
+                        files=tuple(record.key for record in found.records),
+                        refused=found.refused,
+                    )
                 )
             elif entry is not None or (every and not found.refused):
                 _show(settings.name, found, entry)
