@@ -200,6 +200,20 @@ def asked_of(
     )
 
 
+def asks_refusal(settings: PipelineSettings) -> Callable[[Reader, History], LakeError | None]:
+    """Return the question why a start would be refused; a journal that can go on is not asked.
+
+    A pipeline whose name was changed has none: that of its old name is still there.
+    """
+
+    def ask(store: Reader, history: History) -> LakeError | None:
+        if history.sequence >= 0 and history.heir is None:
+            return None
+        return refusal_of(settings, store, history, asks_the_log(settings), lambda: None)
+
+    return ask
+
+
 def table_log(settings: PipelineSettings) -> TableLog:
     """Return what is asked of the table's log; Delta is loaded with the first question."""
     sink = settings.sink

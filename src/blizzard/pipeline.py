@@ -128,9 +128,7 @@ class Pipeline:
             return False  # A stop came while we watched another writer.
         if (earlier := journal.settle()) is not None:
             self._journaled(journal, earlier, self._last)
-        with self._schedule.journal_lock:
-            journal.catch_up()
-        self._publish()
+        self._catch_up(journal)
         self.summary.check_failures(self.settings.max_failures)
         self._compact(journal)
         proposal = propose(self._view(journal))
@@ -186,10 +184,7 @@ class Pipeline:
         self._schedule.journaled(renewed.keys)
         self._report.renewed(renewed)
         if renewed.keys:
-            with self._schedule.journal_lock:
-                journal.catch_up()
-            self._last = replace(self._last, handed_off=False)
-            self._publish()
+            self._catch_up(journal)
         return proposal.after(renewed.failed), bool(renewed.keys)
 
     def _compact(self, journal: Journal, *, at_end: bool = False) -> None:
@@ -198,10 +193,7 @@ class Pipeline:
             return
         self._check_lease()
         if self.log.compact(journal.store, at_end) is not None:
-            with self._schedule.journal_lock:
-                journal.catch_up()
-            self._last = replace(self._last, handed_off=False)
-            self._publish()
+            self._catch_up(journal)
 
     def _run(self, journal: Journal, proposal: Proposal) -> bool:
         """Run the units of a batch, journal what came of them, and hand it off."""
@@ -372,6 +364,14 @@ class Pipeline:
         self.summary.count(entry, _unfinished(journal))
         self._timing.learn(entry)
         self._last = replace(batch, entry=entry, handed_off=False)
+
+    def _catch_up(self, journal: Journal) -> None:
+        """Learn what was appended beside the batches, and hand it on: no batch may follow soon."""
+        with self._schedule.journal_lock:
+            learned = journal.catch_up()
+        if learned:
+            self._last = replace(self._last, handed_off=False)
+        self._publish()
 
     def _publish(self) -> None:
         """Hand on what is journaled and not yet handed on, be it by an earlier run or step."""

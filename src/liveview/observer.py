@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from blizzard.inspect.files.report import Question, Reconciler, Reconciliation
-from blizzard.log_questions import asks_fates, asks_still_out, open_reader
+from blizzard.log_questions import asks_fates, asks_refusal, asks_still_out, open_reader
 from blizzard.model.locations import OpenReader
 from lakebed.clock import Clock
 from lakebed.errors import LakeError
@@ -96,7 +96,12 @@ class Observer:
         self._reconciling = {name: threading.Lock() for name in lake.pipelines}
         self._reconcilers = {
             name: Reconciler(
-                settings, opening, clock, asks_fates(settings), asks_still_out(settings)
+                settings,
+                opening,
+                clock,
+                fates=asks_fates(settings),
+                still_out=asks_still_out(settings),
+                refusal=asks_refusal(settings),
             )
             for name, settings in lake.pipelines.items()
         }

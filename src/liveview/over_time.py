@@ -34,6 +34,8 @@ class Day:
     """Of all that landed: no longer in their source."""
     overwritten: int
     """Of those that were read: another object has their name since, which counts by itself."""
+    quarantined_lines: int
+    """Bad lines of them that wait in quarantine; no day waits for these to be complete."""
     rows: int
     bytes: int
     complete: bool | None

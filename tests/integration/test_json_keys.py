@@ -67,12 +67,13 @@ KEYS = {
     """,
     "blizzard files": """
         pipeline table_uri by groups[name landed in_table journaled held discarded failed waiting
-        changed retracted removed deleted lost overwritten bytes rows bad_lines uncounted complete
+        changed retracted removed deleted lost overwritten bytes rows bad_lines quarantined_lines
+        uncounted complete
         sentence] left_out passed_over errors
     """,
     "blizzard files a.ndjson": """
         pipeline uri source path state at size entry partition reason deleted
-        overwritten day
+        overwritten quarantined_lines day
     """,
     "blizzard journal": """
         pipeline entry kind at run files failed rows parquet_files parquet_bytes gone sources

@@ -173,6 +173,7 @@ def days(clock: Clock, count: int = 31) -> list[Day]:
                 lost=1 if back == 9 else 0,
                 deleted=1 if back == 9 else 0,
                 overwritten=1 if back == 3 else 0,
+                quarantined_lines=0,
                 rows=12_406_118,
                 bytes=41_204_118_301,
                 complete=complete,

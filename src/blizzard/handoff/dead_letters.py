@@ -15,8 +15,8 @@ from enum import StrEnum
 from pydantic import TypeAdapter, ValidationError
 
 from blizzard.journal.books.ledger import dead_letters_of
-from blizzard.journal.state import read_history
-from blizzard.model.files import Location
+from blizzard.journal.state import History, read_history
+from blizzard.model.files import Location, UnfinishedFile
 from blizzard.model.locations import OpenReader, sink_location, source_uris_of
 from blizzard.model.settings import PipelineSettings
 from lakebed import layout
@@ -217,6 +217,8 @@ class Queue:
     """Objects that entries name and that are not there any more."""
     now: tuple[Now, ...] = ()
     """What has become of the file of each letter."""
+    inherited: int = 0
+    """Files that failed under an earlier journal: it has their letters."""
     unread: int = 0
     """Letters in objects that were not read, because none is of a file that is failed now."""
 
@@ -320,10 +322,13 @@ def dead_letter_queue(
         # The table's folder does not exist yet.
         return Queue(pipeline=settings.name, letters=(), gone=())
     journal = JournalReader(store, settings.name)
+    history = read_history(store, settings.name)
+    inherited = sum(_failed_before(known, history) for known in history.unfinished.values())
     if every:
         entries = list(journal.entries())
-        return read(entries, _states(entries), pipeline=settings.name, open_folder=open_folder)
-    history = read_history(store, settings.name)
+        states = _states(entries)
+        queue = read(entries, states, pipeline=settings.name, open_folder=open_folder)
+        return replace(queue, inherited=inherited)
     failed_in = {
         key: known.failed_in
         for key, known in history.unfinished.items()
@@ -334,4 +339,12 @@ def dead_letter_queue(
     named = [journal.listed(number).entry for number in sorted(set(failed_in.values()))]
     queue = read(named, failed_in, pipeline=settings.name, open_folder=open_folder)
     there = sum(dead_letters_of(entry) for entry in named)
-    return replace(queue, unread=history.books.sums.dead_letters - there)
+    unread = history.books.sums.dead_letters - there
+    return replace(queue, unread=unread, inherited=inherited)
+
+
+def _failed_before(known: UnfinishedFile, history: History) -> bool:
+    """Whether a file failed under the journal that this one has taken over, and not since."""
+    entry = known.entry if known.failed_in is None else known.failed_in
+    before = entry is None or entry <= history.awaits
+    return known.record.failure is not None and not known.record.discarded and before

@@ -7,6 +7,7 @@ from blizzard.model.bad_lines import Meant
 from lakebed.documents.entry import Entry
 from lakebed.documents.quarantine_file import QuarantineFile
 from lakebed.layout import file_name
+from lakebed.shown import printable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +60,8 @@ def meant_by(names: list[str] | None, files: tuple[WaitingFile, ...]) -> Meant:
         for one in waiting.file.sources:
             source, _, path = one.source.partition(":")
             uri = f"{waiting.source_uris.get(source, '').rstrip('/')}/{path}"
-            for name in (*aside, one.source, path, uri):
+            printed = map(printable, (one.source, path, uri))
+            for name in (*aside, one.source, path, uri, *printed):
                 by_name.setdefault(name, set()).add(one.source)
     return Meant(
         groups=frozenset(name for name in names if name not in by_name),

@@ -149,11 +149,11 @@ class History:
         return self.books.sums.quarantine.waiting
 
     def _failed_in(self, record: SourceRecord, entry: int) -> int | None:
-        """Return the entry that says how a file failed: to be asked for again is no failure."""
+        """Return the entry that says how a file failed: to be asked for or gone is none."""
         if record.failure is None:
             return None
         before = self.unfinished.get(record.key)
-        if not record.retry:
+        if not (record.retry or record.gone):
             return entry
         return None if before is None else before.failed_in
 

@@ -76,7 +76,8 @@ def check_past(
     if committed < past.last.sequence:
         raise JournalConflict(
             f"entries {committed + 1} to {past.last.sequence} of pipeline {old!r} are not "
-            "committed yet; let penguin commit them and try again",
+            "committed yet; have them committed (penguin --once, or blizzard --once where "
+            "sink.commit is inline) and try again",
             path=store.describe(layout.journal_folder(old)),
         )
     if old == identity.pipeline:

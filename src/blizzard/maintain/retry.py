@@ -69,9 +69,12 @@ def look(
     unknown = set(wanted or ())
     for key in sorted(history.unfinished):
         record = history.unfinished[key].record
+        names = names_of(record, last.source_uris)
+        if record.gone and wanted is not None and not names.isdisjoint(wanted):
+            unknown -= names
+            refused[key] = "it is not in its source any more; blizzard dlq discard gives it up"
         if record.failure is None or record.gone:
             continue
-        names = names_of(record, last.source_uris)
         if wanted is None or not names.isdisjoint(wanted):
             unknown -= names
             asked = _as_is(record) if present is None else _as_now(record, present)

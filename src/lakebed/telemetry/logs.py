@@ -67,7 +67,7 @@ def _cut(fact: Any) -> Any:  # noqa: ANN401 - whatever an event says of itself
 
 def _as_text(event: Event, now: datetime) -> str:
     # One event is one line: a message with line breaks could pass for other events.
-    sentence = _cut(printable(" ".join(event.sentence().splitlines())))
+    sentence = _cut(printable(event.sentence()))
     return f"{now:%Y-%m-%d %H:%M:%S} {event.level.name:<5} {sentence}"
 
 

@@ -16,6 +16,7 @@ const SELDOM = [
   ["Removed", "removed"],
   ["Deleted", "deleted"],
   ["Overwritten", "overwritten"],
+  ["Bad lines", "quarantined_lines"],
 ];
 const STANDINGS = ["complete", "incomplete", "not known", "not over yet"];
 const MONTH = 31;

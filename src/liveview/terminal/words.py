@@ -34,7 +34,7 @@ def size(number: float | None) -> str:
 
 
 def span(seconds: float | None) -> str:
-    """Return a time span in at most four characters: `0.4s`, `41s`, `12m`, `3h`, `14d`."""
+    """Return a time span in at most four characters: `0.4s`, `41s`, `12m`, `3h`, `14d`, `57y`."""
     if seconds is None:
         return NOTHING
     # A clock that runs behind the store's makes an age negative, which it is not.
@@ -45,7 +45,8 @@ def span(seconds: float | None) -> str:
         longest = 48 if unit == "h" else 99
         if seconds / below < longest + 0.5:
             return f"{seconds / below:.0f}{unit}"
-    return f"{seconds / 86_400:.0f}d"
+    days = seconds / 86_400
+    return f"{days:.0f}d" if days < 999.5 else f"{days / 365.25:.0f}y"
 
 
 def age(at: str | None, now: datetime) -> str:

@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 
 from blizzard.inspect.files.reconcile import Group
 from blizzard.inspect.files.report import Reconciliation
+from lakebed.units import is_are, plural
 from liveview.over_time import Day, Days, DayVerdict
 
 
@@ -35,7 +36,9 @@ def days_of(found: Reconciliation, yesterday: str) -> Days:
     """Return the last days that have files, the newest first."""
     notes = list(found.errors)
     if found.left_out:
-        notes.append(f"{found.left_out:,} files of earlier days are not shown")
+        notes.append(
+            f"{plural(found.left_out, 'file')} of other days {is_are(found.left_out)} not shown"
+        )
     return Days(
         days=[_day(group) for group in found.groups if group.landed],
         yesterday=verdict_of(yesterday, found),
@@ -59,6 +62,7 @@ def _day(group: Group) -> Day:
         lost=group.lost,
         deleted=group.deleted,
         overwritten=group.overwritten,
+        quarantined_lines=group.quarantined_lines,
         rows=group.rows or 0,
         bytes=group.bytes,
         complete=group.complete,

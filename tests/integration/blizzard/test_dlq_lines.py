@@ -8,7 +8,11 @@ from typing import Any
 import pytest
 import yaml
 
+from blizzard.handoff.publish import CommitInline
+from lakebed.clock import Clock
+from penguin import inline
 from tests.support.audits import audited, told
+from tests.support.builders import Bench, no_options
 from tests.support.open_table import ID, OpenTable
 
 QUARANTINE = {"on_bad_record": "quarantine"}
@@ -78,7 +82,7 @@ def test_show_prints_the_lines_of_a_group_or_of_a_file(desk: OpenTable) -> None:
     assert {line["group"] for line in lines} == {wrong["group"]}
 
     uri = f"{desk.landing.folder}/b.ndjson"
-    for name in ("b.ndjson", "default:b.ndjson", uri):
+    for name in ("b.ndjson", "default:b.ndjson", uri, f"file://{uri}"):
         lines = printed(desk, "dlq", "show", name)
         assert [(line["path"], line["line"]) for line in lines] == [(uri, 1), (uri, 2), (uri, 3)]
     told = desk.cli("dlq", "show", "b.ndjson", "--limit", "1").stdout
@@ -141,3 +145,36 @@ def test_a_new_journal_goes_on_with_the_lines_that_wait(desk: OpenTable) -> None
     assert printed(desk, "dlq", "list") == [row | {"pipeline": "heir"} for row in before]
     (status,) = printed(desk, "status")
     assert status["quarantine"]["waiting"] == 5
+
+
+def test_a_day_that_is_in_tells_of_the_bad_lines_that_wait(desk: OpenTable) -> None:
+    (found,) = printed(desk, "files", "--check")
+    (day,) = found["groups"]
+    assert (day["complete"], day["bad_lines"], day["quarantined_lines"]) == (True, 5, 5)
+    assert day["sentence"].endswith("; 5 bad lines of them wait in quarantine (blizzard dlq list)")
+    assert "5 bad lines of them wait" in desk.cli("files").stdout.replace("\n", " ")
+
+    assert desk.cli("dlq", "discard", "b.ndjson", "--yes").exit_code == 0
+    (found,) = printed(desk, "files")
+    (day,) = found["groups"]
+    assert (day["bad_lines"], day["quarantined_lines"]) == (5, 2)
+
+
+def test_an_idle_blizzard_commits_what_a_command_appends(tmp_path: Path) -> None:
+    desk = OpenTable(
+        tmp_path / "desk", {"fields": [ID]}, error_handling=QUARANTINE, commit="inline"
+    )
+    desk.land("a.ndjson", {"id": 1}, {"id": "x"})
+    commit = inline.committer(
+        None, str(desk.table), no_options(), emit=lambda _event: None, clock=Clock()
+    )
+    running = Bench(desk.settings, publisher=CommitInline(commit)).pipeline()
+    assert running.step()
+    assert desk.cli("dlq", "discard", "--all", "--yes").exit_code == 0
+    (before,) = printed(desk, "status")
+    assert (before["last_entry"], before["uncommitted_entries"]) == (2, 1)
+
+    assert not running.step()
+
+    (after,) = printed(desk, "status")
+    assert (after["last_entry"], after["uncommitted_entries"]) == (2, 0)

@@ -51,6 +51,26 @@ def test_a_file_that_was_moved_ends_as_gone(bench, desk):
     assert len(bench.entries()) == entries
 
 
+def test_a_file_that_is_gone_is_told_and_given_up_by_its_uri(bench, desk):
+    put(desk.landing, "a.ndjson", BAD)
+    drain(bench)
+    uri = (desk.landing / "a.ndjson").as_uri()
+    assert desk.run("dlq", "retry", "--file", uri).exit_code == 0
+    (desk.landing / "a.ndjson").unlink()
+    drain(bench.again(run_id="run-2"))
+
+    (why,) = told(desk.run("why", uri, "--output", "json"))
+    assert (why["state"], why["failure"]["entry"]) == ("gone", 1)
+    again = desk.run("dlq", "retry", "--file", uri)
+    assert again.exit_code == 1
+    assert "is not in its source any more" in again.stderr
+    assert "has not failed" not in again.stderr
+    both = desk.run("dlq", "discard", "--deleted", "--all")
+    assert (both.exit_code, "or --deleted for deleted files" in both.stderr) == (2, True)
+    assert desk.run("dlq", "discard", uri, "--yes").exit_code == 0
+    assert last_sources(bench)["a.ndjson"].discarded
+
+
 def test_of_files_that_are_gone_alone_there_is_an_entry(bench, desk):
     """HOLES W38: nothing else needs to arrive."""
     put(desk.landing, "a.ndjson", BAD)

@@ -251,7 +251,9 @@ def test_the_command_answers_for_a_day_in_words_and_by_its_exit_code(desk):
 
     code, waiting = said(desk, "--day", YESTERDAY)
     assert code == 0
-    assert f"not everything of {YESTERDAY} is in: of 1 file, 1 is waiting for penguin" in waiting
+    assert (
+        f"not everything of {YESTERDAY} is in: of 1 file, 1 is waiting to be committed" in waiting
+    )
     assert said(desk, "--day", YESTERDAY, "--check")[0] == 1
 
     desk.penguin()

@@ -64,7 +64,7 @@ def test_rows_that_wait_for_a_redo_are_not_in_the_table(tmp_path: Path) -> None:
     assert "1 is waiting to be read" in checked(desk)[1]
     assert "waiting for blizzard redo" not in desk.cli("audit").stdout
     desk.blizzard()
-    assert "1 is waiting for penguin" in checked(desk)[1]
+    assert "1 is waiting to be committed" in checked(desk)[1]
     desk.penguin()
     assert checked(desk)[0] == 0
 

@@ -32,6 +32,17 @@ def test_why_prints_a_name_in_one_line_and_takes_it_as_it_was_printed(desk, name
         assert "committed" in said.output
 
 
+def test_why_finds_files_beside_such_a_name_by_a_part_of_theirs(desk):
+    desk.landing.land("c\nd.ndjson", 2)
+    desk.landing.land("plain.ndjson", 2)
+
+    unknown = desk.cli("why", "nosuch")
+    assert unknown.exit_code == 1
+    assert "no file with 'nosuch' in its name is known" in " ".join(unknown.output.split())
+    assert desk.cli("why", "plai").output.splitlines()[0].endswith("plain.ndjson")
+    assert desk.cli("why", "c\\nd.nd").output.splitlines()[0].endswith("c\\nd.ndjson")
+
+
 @pytest.mark.parametrize(("name", "printed"), NAMES.items())
 def test_files_lists_a_name_in_one_line_and_takes_it_as_it_was_printed(desk, name, printed):
     said = desk.cli("files", printed)

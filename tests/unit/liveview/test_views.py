@@ -146,7 +146,7 @@ def test_a_day_that_was_not_looked_at_is_not_complete():
     days = days_of(found, "2024-01-01")
     assert [one.day for one in days.days] == ["2024-01-01"]
     assert (days.yesterday.complete, days.yesterday.sentence) == (True, "all in")
-    assert days.note == "3 files of earlier days are not shown"
+    assert days.note == "3 files of other days are not shown"
     assert verdict_of("2024-01-01", found, outdated=True).complete is None
     mixed = Group(
         name="2024-01-01", landed=30, in_table=1, journaled=2, held=3, failed=4, waiting=5,

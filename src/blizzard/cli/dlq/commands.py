@@ -14,10 +14,12 @@ from blizzard.cli.run import results
 from blizzard.handoff.dead_letters import dead_letter_queue
 from blizzard.inspect.bad_lines import groups_of, quarantine_of
 from blizzard.journal.quarantine import meant_by
+from blizzard.journal.state import read_history
+from blizzard.log_questions import asks_refusal
 from blizzard.maintain.retry import Failed, Present
 from blizzard.maintain.retry import retry as append_retry
 from blizzard.model.bad_lines import Meant
-from blizzard.model.locations import sink_location, source_location, source_uris_of
+from blizzard.model.locations import as_key, sink_location, source_location, source_uris_of
 from blizzard.model.settings import PipelineSettings
 from lakebed.clock import Clock
 from lakebed.errors import ObjectMissing
@@ -76,6 +78,7 @@ def dlq_list(
     outcome = Outcome()
     for settings in chosen(load(files, folders), pipeline):
         with outcome.of(settings.name):
+            _refuse_what_a_start_would(settings)
             queue = dead_letter_queue(settings, open_reader, every=every)
             results.dead_letters(queue, output, every=every)
             for uri in queue.gone:
@@ -88,6 +91,17 @@ def dlq_list(
             else:
                 bad_lines.show_groups(settings, groups, quarantine.rules)
     raise typer.Exit(outcome.code)
+
+
+def _refuse_what_a_start_would(settings: PipelineSettings) -> None:
+    """Raise where the pipeline has no journal to go on with, though there is one of its sources."""
+    try:
+        store = open_reader(sink_location(settings))
+    except ObjectMissing:
+        return  # The table's folder does not exist yet, so nothing has failed.
+    refusal = asks_refusal(settings)(store, read_history(store, settings.name))
+    if refusal is not None:
+        raise refusal
 
 
 @app.command(name="show")
@@ -106,9 +120,11 @@ def dlq_show(
     for settings in chosen(load(files, folders), pipeline):
         with outcome.of(settings.name):
             found = quarantine_of(settings, open_reader)
-            meant = meant_by(names, found.files)
+            resolved = {as_key(name, settings): name for name in names}
+            meant = meant_by(list(resolved), found.files)
             lines = [(bad_lines.uri_of(one, file), one) for file, one in found.lines(meant)]
-            unknown &= meant.groups - {one.fault.group for _uri, one in lines}
+            missing = meant.groups - {one.fault.group for _uri, one in lines}
+            unknown &= {resolved[name] for name in missing}
             if output is Output.JSON:
                 print_lines(bad_lines.line_row(uri, one) for uri, one in lines)
             else:
@@ -171,12 +187,18 @@ def dlq_retry(
     outcome, unknown = Outcome(), wanted or frozenset()
     for settings in chosen(load(files, folders), pipeline):
         with outcome.of(settings.name):
-            found, entry = _one(settings, wanted, _present(settings) if same_lines else None)
-            unknown &= found.unknown
+            resolved = {as_key(name, settings): name for name in wanted or ()}
+            keys = None if wanted is None else frozenset(resolved)
+            found, entry = _one(settings, keys, _present(settings) if same_lines else None)
+            unknown &= {resolved[name] for name in found.unknown}
             if output is Output.JSON:
-                keys = tuple(record.key for record in found.records)
                 print_line(
-                    RetryRow(pipeline=settings.name, entry=entry, files=keys, refused=found.refused)
+                    RetryRow(
+                        pipeline=settings.name,
+                        entry=entry,
+                        files=tuple(record.key for record in found.records),
+                        refused=found.refused,
+                    )
                 )
             elif entry is not None or (every and not found.refused):
                 _show(settings.name, found, entry)

@@ -16,7 +16,7 @@ from blizzard.cli.surroundings import Surroundings
 from blizzard.log_questions import asks_columns
 from blizzard.maintain.bad_lines import Done, discard, look, meant_lines, replay
 from blizzard.maintain.retry import Failed, deleted, give_up
-from blizzard.model.locations import sink_location
+from blizzard.model.locations import as_key, sink_location
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
 from lakebed.errors import LakeError, ObjectMissing
 from lakebed.storage.store import Store
@@ -111,6 +111,7 @@ def dlq_discard(
     What was deleted before it could be read keeps its day from being complete until then.
     """
     _loaded, settings, meant = _asked(names, every, files, folders, pipeline, lost=lost)
+    names = meant
     if not yes:
         _show_plan(settings, meant, "discarded", output, files=_Files(names, lost=lost))
     try:
@@ -155,11 +156,15 @@ def _asked(
     lost: bool = False,
 ) -> tuple[BlizzardSettings, PipelineSettings, list[str] | None]:
     """Return what is asked for; no names for all lines."""
+    if every and lost:
+        typer.echo("error: use --all for all bad lines, or --deleted for deleted files", err=True)
+        raise typer.Exit(USAGE)
     if bool(names) + every + lost != 1:
         typer.echo("error: name groups or source files, or use --all", err=True)
         raise typer.Exit(USAGE)
     loaded = load(files, folders)
-    return loaded, the_one(loaded, pipeline), None if every else names
+    settings = the_one(loaded, pipeline)
+    return loaded, settings, [as_key(name, settings) for name in names] if names else None
 
 
 def _store(settings: PipelineSettings) -> Store | None:

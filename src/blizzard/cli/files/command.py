@@ -14,7 +14,7 @@ from blizzard.cli.output import One, chosen, load, looked_with, open_reader
 from blizzard.cli.surroundings import Surroundings
 from blizzard.inspect.files.report import DAYS, Question, Reconciler, Reconciliation
 from blizzard.inspect.files.standing import FileStanding, FileState
-from blizzard.log_questions import asks_fates, asks_still_out
+from blizzard.log_questions import asks_fates, asks_refusal, asks_still_out
 from blizzard.model.locations import source_location
 from blizzard.model.settings import PipelineSettings
 from lakebed.clock import Clock
@@ -154,6 +154,7 @@ class _Asked:
                     self.clock,
                     fates=asks_fates(settings),
                     still_out=asks_still_out(settings),
+                    refusal=asks_refusal(settings),
                 )
                 found, files = reconciler.reconcile_and_list(question, self._lists)
             told.append(found)

@@ -24,7 +24,7 @@ SENTENCES = 7
 """How many days that are not complete are told in words."""
 SELDOM = (
     "waiting", "failed", "lost", "journaled", "held", "changed", "removed", "discarded",
-    "retracted", "deleted", "overwritten",
+    "retracted", "deleted", "overwritten", "quarantined_lines",
 )  # fmt: skip
 """Columns that are shown only where one of them has something to say."""
 
@@ -45,7 +45,8 @@ def show_days(found: Reconciliation) -> None:
     say(to, f"pipeline {found.pipeline} -> {found.table_uri}")
     if found.groups:
         seldom = [name for name in SELDOM if any(getattr(one, name) for one in found.groups)]
-        numbers = ["landed", "in table", *seldom, "rows", "bytes"]
+        titles = ["bad lines" if name == "quarantined_lines" else name for name in seldom]
+        numbers = ["landed", "in table", *titles, "rows", "bytes"]
         shown = columns(found.by, *numbers, "all in", numbers=numbers)
         for group in found.groups:
             add(shown, *_cells(group, seldom))

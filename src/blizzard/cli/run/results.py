@@ -63,8 +63,17 @@ def dead_letters(queue: Queue, output: Output, *, every: bool = True) -> None:
         print_lines(letters)
         return
     to = console()
+    if queue.inherited:
+        files = plural(queue.inherited, "file")
+        say(
+            to,
+            f"pipeline {queue.pipeline}: {files} failed under the earlier journal and "
+            f"{is_are(queue.inherited)} not below; blizzard files --state failed lists "
+            f"{'it' if queue.inherited == 1 else 'them'}, blizzard why says more",
+        )
     if not queue.letters and not queue.unread:
-        say(to, f"pipeline {queue.pipeline}: no failures")
+        since = " under this journal" if queue.inherited else ""
+        say(to, f"pipeline {queue.pipeline}: no failures{since}")
         return
     over = len(queue.letters) - len(letters) + queue.unread
     told = plural(over, "earlier failure is", "earlier failures are")
@@ -116,7 +125,8 @@ def switched(table_uri: str, handoff: Handoff, found: Switched) -> bool:
         case TooEarly(waiting):
             first = (
                 f"{table_uri}: the hand-off was not changed: these entries are not committed yet; "
-                "let penguin commit them and try again"
+                "have them committed (penguin --once, or blizzard --once where sink.commit is "
+                "inline) and try again"
             )
             lines = (
                 f"  pipeline {one.pipeline}: {entries_from(one.first, one.last)}" for one in waiting

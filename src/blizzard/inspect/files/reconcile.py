@@ -60,6 +60,8 @@ class Group:
     rows: int | None = None
     """Rows that were read from them; None where that was not counted."""
     bad_lines: int | None = None
+    quarantined_lines: int = 0
+    """Bad lines of them that wait in quarantine: nobody has replayed or discarded them so far."""
     uncounted: int = 0
     """Files whose rows the journal does not say."""
     complete: bool | None = None
@@ -88,6 +90,7 @@ class DayBooks:
     deleted: Counter[str] = field(default_factory=Counter)
     lost: Counter[str] = field(default_factory=Counter)
     overwritten: Counter[str] = field(default_factory=Counter)
+    quarantined: Counter[str] = field(default_factory=Counter)
 
     def name_of(self, one: FileStanding) -> str:
         """Return under which day or partition a file is counted."""
@@ -101,6 +104,7 @@ class DayBooks:
         self.deleted[name] += one.deleted
         self.lost[name] += one.lost
         self.overwritten[name] += one.overwritten
+        self.quarantined[name] += one.quarantined_lines
 
     def take(self, other: "DayBooks") -> None:
         """Add what another has counted."""
@@ -110,12 +114,14 @@ class DayBooks:
         self.deleted.update(other.deleted)
         self.lost.update(other.lost)
         self.overwritten.update(other.overwritten)
+        self.quarantined.update(other.quarantined)
 
     def group(
         self,
         name: str,
         *,
         listed: bool,
+        refused: bool = False,
         today: str | None = None,
         counted: RowCount | None = None,
     ) -> Group:
@@ -130,6 +136,7 @@ class DayBooks:
             bytes=self.sizes[name],
             rows=None if counted is None else counted.rows,
             bad_lines=None if counted is None else counted.bad_lines,
+            quarantined_lines=self.quarantined[name],
             uncounted=0 if counted is None else counted.unknown,
             in_table=states[FileState.IN_TABLE],
             journaled=states[FileState.JOURNALED],
@@ -141,17 +148,17 @@ class DayBooks:
             retracted=states[FileState.RETRACTED],
             removed=states[FileState.REMOVED],
         )
-        return with_verdict(bare, listed=listed, so_far=name == today)
+        return with_verdict(bare, listed=listed, so_far=name == today, refused=refused)
 
 
-def with_verdict(group: Group, *, listed: bool, so_far: bool) -> Group:
+def with_verdict(group: Group, *, listed: bool, so_far: bool, refused: bool = False) -> Group:
     """Return a group with the answer to whether everything of it is in."""
-    if not listed:
+    if refused or not listed:
+        why = "a start would be refused" if refused else "not every source can be listed"
         return replace(
             group,
             complete=None,
-            sentence=f"whether everything of {group.name} is in is not known: not every source "
-            "can be listed",
+            sentence=f"whether everything of {group.name} is in is not known: {why}",
         )
     complete = bool(group.landed) and not group.missing
     return replace(group, complete=complete, sentence=_sentence(group, so_far=so_far))
@@ -160,7 +167,7 @@ def with_verdict(group: Group, *, listed: bool, so_far: bool) -> Group:
 _MISSING = (
     (FileState.WAITING, "{count} {are} waiting to be read"),
     (FileState.FAILED, "{count} failed"),
-    (FileState.JOURNALED, "{count} {are} waiting for penguin"),
+    (FileState.JOURNALED, "{count} {are} waiting to be committed"),
     (FileState.HELD, "penguin holds rows of {count}"),
     (FileState.CHANGED, "{count} changed after being read, and the new content is not read"),
     (FileState.REMOVED, "penguin fsck took rows of {count} out, and nobody has read them again"),
@@ -176,6 +183,7 @@ def _sentence(group: Group, *, so_far: bool) -> str:
     if not group.landed:
         return f"no file of {group.name} has landed yet"
     files = plural(group.landed, "file")
+    bad = _quarantined(group)
     if group.missing:
         lost = ""
         if group.lost:
@@ -183,11 +191,25 @@ def _sentence(group: Group, *, so_far: bool) -> str:
                 f"; {group.lost:,} of those that failed {'was' if group.lost == 1 else 'were'} "
                 "deleted from the source and never loaded (blizzard dlq discard accepts that)"
             )
-        return f"not everything of {what} is in: of {files}, {_counts(group, _MISSING)}{lost}"
+        return f"not everything of {what} is in: of {files}, {_counts(group, _MISSING)}{lost}{bad}"
     rows = "" if group.rows is None else f", {plural(group.rows, 'row')}"
+    if rows and group.uncounted:
+        of = f"{group.uncounted:,} read under an earlier journal, which counted their rows"
+        rows = f" ({of})" if group.uncounted == group.landed else f"{rows} ({of})"
     aside = _counts(group, _ASIDE)
     but = f"; {aside} by an operator" if aside else ""
-    return f"everything of {what} is in: {files}{rows}, {in_words(group.bytes)}{but}"
+    return f"everything of {what} is in: {files}{rows}, {in_words(group.bytes)}{but}{bad}"
+
+
+def _quarantined(group: Group) -> str:
+    """Return how many bad lines wait: whoever has them set aside does not wait for them."""
+    lines = group.quarantined_lines
+    if not lines:
+        return ""
+    which = plural(lines, "bad line")
+    return (
+        f"; {which} of them {'waits' if lines == 1 else 'wait'} in quarantine (blizzard dlq list)"
+    )
 
 
 def _counts(group: Group, words: tuple[tuple[FileState, str], ...]) -> str:

@@ -4,6 +4,7 @@ The journal's names and sums say what was read, the receipt what is committed, a
 landed and when. Entries are read only for rows, and only those of the files that are asked for.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -29,11 +30,14 @@ from lakebed.errors import LakeError, ObjectMissing
 from lakebed.journal import JournalReader
 from lakebed.locations import written_out
 from lakebed.storage.store import Reader
+from lakebed.telemetry.events import code_of
 
 DAYS = 31
 """How many days are told one by one, unless others are asked for."""
 READ = (FileState.IN_TABLE, FileState.JOURNALED, FileState.HELD, FileState.DISCARDED)
 """Files whose rows are counted: they were read, as the objects that they are."""
+Refusal = Callable[[Reader, History], LakeError | None]
+"""Answers why a start of the pipeline would be refused; None where it would not."""
 Keeps = Callable[[FileStanding], bool]
 """Whether a file is to be listed."""
 
@@ -130,6 +134,7 @@ class Reconciler:
     clock: Clock
     fates: Fates = lambda _names: {}
     still_out: StillOut = frozenset
+    refusal: Refusal = lambda _store, _history: None
     books: Books = field(default_factory=Books)
     _rows: EntryRows | None = None
 
@@ -166,6 +171,7 @@ class Reconciler:
                 total.group(
                     name,
                     listed=not errors,
+                    refused=looked.refused,
                     today=today,
                     counted=rows.get(name, RowCount()) if question.rows else None,
                 )
@@ -214,8 +220,12 @@ class Reconciler:
             progress=progress,
             clock=self.clock,
             written=self._written(question.window(self.clock.now())),
+            quarantined=self._quarantined(),
         )
-        looked: Looked[Collected] = Looked(errors=errors)
+        refusal = None if store is None else self.refusal(store, self.books.history)
+        if refusal is not None:
+            errors += (f"a start would be refused: {refusal} [{code_of(refusal)}]",)
+        looked: Looked[Collected] = Looked(errors=errors, refused=refusal is not None)
         for source in self.settings.sources:
             if question.source in (None, source.name):
                 looked.add(survey, source, question.prefix, collect)
@@ -225,6 +235,9 @@ class Reconciler:
         """Return how far files that were read have come, and why that is not known for sure."""
         history = self.books.history
         committed, fits = committed_entry(store, self.settings.name, history)
+        if history.awaits and fits:
+            # What a journal inherits was committed by the earlier one, or it would not be here.
+            committed = max(committed or 0, history.awaits)
         if store is None or committed is None:
             return Progress(committed=None), ()
         aside = read_aside(store, self.settings.name, self.fates)
@@ -274,6 +287,14 @@ class Reconciler:
         except LakeError as trouble:
             return {}, str(trouble)
 
+    def _quarantined(self) -> Counter[str]:
+        """Return how many bad lines of files wait in quarantine, by key; no file is opened."""
+        waiting: Counter[str] = Counter()
+        for each in self.books.history.books.waiting_files():
+            for one in each.file.sources:
+                waiting[one.source] += one.lines
+        return waiting
+
     def _written(self, days: Sequence[str]) -> DayOf:
         """Return the way to ask on which of some days an entry was written."""
         last = self.books.history.sequence
@@ -306,6 +327,8 @@ class Looked(Generic[Collected]):
     collected: list[Collected] = field(default_factory=list)
     passed_over: tuple[SkipSummary, ...] = ()
     errors: tuple[str, ...] = ()
+    refused: bool = False
+    """Whether a start of the pipeline would be refused."""
 
     def add(
         self, survey: Survey, source: SourceSettings, prefix: str, collect: Callable[[], Collected]

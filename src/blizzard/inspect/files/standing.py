@@ -60,6 +60,8 @@ class FileStanding:
     """Whether it is no longer in its source."""
     overwritten: bool = False
     """Whether another object has its name since; that one is a file of its own."""
+    quarantined_lines: int = 0
+    """Bad lines of it that wait in quarantine."""
 
     @property
     def lost(self) -> bool:

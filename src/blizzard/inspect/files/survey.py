@@ -4,7 +4,7 @@ The listing and the names that the journal knows come in the same order, so they
 side by side: each file is met once, and neither of the two is held in memory.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from heapq import merge
@@ -55,6 +55,8 @@ class Survey:
     clock: Clock
     written: DayOf
     """Files that are deleted or overwritten since are counted by when they were read."""
+    quarantined: Mapping[str, int] = field(default_factory=dict)
+    """How many bad lines of files wait in quarantine, by key."""
 
     def over(
         self, source: SourceSettings, prefix: str, collect: Callable[[], Collected]
@@ -187,8 +189,10 @@ class _Walk:
         decision = self.scan.file_filter.consider(facts, before)
         if decision is Decision.NO_FILE:
             return
+        bad_lines = self.survey.quarantined.get(key, 0)
         if done is not None and not is_same(done, facts):
             yield self._read(done, overwritten=True)
+            bad_lines = 0  # They are of what was read.
             if unfinished is None and self.lister.source.on_change is OnChange.IGNORE:
                 return  # Whatever has its name now is nothing to anybody.
         state, entry, reason = state_of(facts, before, decision, self.survey.progress)
@@ -201,6 +205,7 @@ class _Walk:
             entry=entry,
             partition=self._partition(facts.path),
             reason=reason,
+            quarantined_lines=bad_lines,
         )
 
     def _gone(self, done: IngestedFile, plan: ListingPlan) -> Iterator[FileStanding]:
@@ -226,6 +231,7 @@ class _Walk:
             partition=self._partition(path),
             deleted=deleted,
             overwritten=overwritten,
+            quarantined_lines=self.survey.quarantined.get(done.key, 0),
         )
 
     def _unfinished(self, plan: ListingPlan) -> Iterator[FileStanding]:
@@ -244,6 +250,7 @@ class _Walk:
                     partition=self._partition(known.record.path),
                     reason=reason,
                     deleted=True,
+                    quarantined_lines=self.survey.quarantined.get(key, 0),
                 )
 
     def _would_be_listed(self, path: str, plan: ListingPlan) -> bool:

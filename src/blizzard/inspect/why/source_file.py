@@ -6,14 +6,11 @@ from datetime import datetime
 
 from blizzard.discover.filter import is_same, same_object
 from blizzard.discover.finding import Finding
-from blizzard.discover.lister import source_listers
-from blizzard.discover.retry import next_try
 from blizzard.discover.skip_reason import Reason, SkippedFile
 from blizzard.handoff.held_rows import GONE
 from blizzard.inspect.why.answer import (
     Answer,
     DataFile,
-    FailedAt,
     Inherited,
     Read,
     Resolution,
@@ -23,6 +20,7 @@ from blizzard.inspect.why.answer import (
 )
 from blizzard.inspect.why.asked import Asked
 from blizzard.inspect.why.entries import became, earlier_parts, reading, retracting
+from blizzard.inspect.why.failing import failure_of
 from blizzard.inspect.why.later import resolutions
 from blizzard.inspect.why.standing import Table
 from blizzard.inspect.why.table_log import LogEntry
@@ -33,7 +31,7 @@ from blizzard.journal.state import Before
 from blizzard.model.files import IngestedFile, UnfinishedFile
 from blizzard.model.settings import SourceSettings
 from lakebed.documents.entry import Entry
-from lakebed.documents.source_record import SourceRecord, Stage
+from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import StoreDenied
 from lakebed.listing.sort import readable
 from lakebed.storage.store import ObjectFacts, Reader
@@ -124,7 +122,7 @@ def _unfinished(
 ) -> Answer:
     record = known.record
     parts = _parts_of_unfinished(asked, known)
-    answer = replace(_with_parts(asked, bare, parts, record.key), failure=_failure(asked, known))
+    answer = replace(_with_parts(asked, bare, parts, record.key), failure=failure_of(asked, known))
     is_other = facts is not None and not same_object(record, facts)
     if found.take and (record.gone or is_other):
         return replace(answer, state=State.WAITING, reason=Reason.CHANGED.value)
@@ -149,30 +147,6 @@ def _parts_of_unfinished(asked: Asked, known: UnfinishedFile) -> tuple[Entry, ..
     if newest is None:
         return ()
     return (*earlier_parts(table.journal, record.key, newest), newest)
-
-
-def _failure(asked: Asked, known: UnfinishedFile) -> FailedAt | None:
-    failure = known.record.failure
-    if failure is None:
-        return None
-    return FailedAt(
-        stage=failure.stage.value,
-        code=failure.code,
-        message=failure.message,
-        line=failure.line,
-        field=failure.field,
-        attempts=failure.attempts,
-        since=known.since,
-        last=known.at,
-        entry=known.entry,
-        next_try=next_try(known, _bases(asked, known.record.source)),
-    )
-
-
-def _bases(asked: Asked, source: str) -> Mapping[Stage, str]:
-    return next(
-        (each.bases for each in source_listers(asked.settings) if each.source.name == source), {}
-    )
 
 
 def _finished(

@@ -9,9 +9,11 @@ from blizzard.journal.state import UNKNOWN
 from blizzard.model.locations import source_location
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed import layout
-from lakebed.errors import LakeError, ObjectMissing, Whose
+from lakebed.errors import LakeError, NameUnusable, ObjectMissing, Whose
+from lakebed.listing.sort import Guide
 from lakebed.locations import below, place_of
 from lakebed.shown import printable, typed
+from lakebed.storage.store import ObjectFacts, Reader
 
 FEW = 10
 """How many names are given where a part of a name means several."""
@@ -149,8 +151,17 @@ def _listed(asked: Asked, text: str) -> Iterator[tuple[SourceSettings, str]]:
     """Yield the files with a text in their names that are in a source; all of it is listed."""
     for source in asked.settings.sources:
         try:
-            for facts in asked.open_reader(source_location(source)).objects():
-                if text in facts.path:
+            for facts in _objects(asked.open_reader(source_location(source))):
+                if text in facts.path or text in printable(facts.path):
                     yield source, facts.path
         except ObjectMissing:
             continue  # The source's folder is not there.
+
+
+def _objects(place: Reader) -> Iterator[ObjectFacts]:
+    """List every object, perhaps some of them twice; one name does not fail the others."""
+    try:
+        yield from place.objects()
+    except NameUnusable:
+        # Slower: a local disk lists such a name as well, any other store goes around it.
+        yield from place.in_order(guide=Guide(passes=lambda _path, _oddity: None))

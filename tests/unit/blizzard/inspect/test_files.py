@@ -88,7 +88,7 @@ def standing(state: FileState, **given: object) -> FileStanding:
         ([FileState.IN_TABLE], True, "is in: 1 file, 7 rows, 5 B"),
         ([FileState.RETRACTED, FileState.DISCARDED], True, "; 1 was retracted, 1 was discarded by"),
         ([FileState.WAITING], False, "of 1 file, 1 is waiting to be read"),
-        ([FileState.JOURNALED] * 2, False, "of 2 files, 2 are waiting for penguin"),
+        ([FileState.JOURNALED] * 2, False, "of 2 files, 2 are waiting to be committed"),
         ([FileState.HELD, FileState.FAILED], False, "1 failed, penguin holds rows of 1"),
         ([FileState.CHANGED], False, "1 changed after being read"),
         ([FileState.REMOVED], False, "penguin fsck took rows of 1 out, and nobody has read"),

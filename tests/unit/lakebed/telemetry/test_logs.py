@@ -29,7 +29,7 @@ def test_one_event_is_one_line_whatever_its_message_holds():
 
 def test_a_text_line_names_the_level_and_says_the_sentence():
     (line,) = lines(FAILED, LogFormat.TEXT)
-    assert " ERROR events: no space is left [store_full]; trying again in 1.5 s" in line
+    assert " ERROR events: no space\\nis left [store_full]; trying again in 1.5 s" in line
 
 
 def test_a_json_line_is_an_object_with_the_facts():
