@@ -34,7 +34,6 @@ from blizzard.proposal import Batch, Proposal, View, propose
 from blizzard.renewal import DeltaLog
 from blizzard.reporter import Reporter
 from blizzard.run_summary import RunSummary, Statistics
-from blizzard.run_summary import TooManyFailures as TooManyFailures  # noqa: PLC0414 - a step raises it
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry
 from lakebed.documents.source_record import SourceRecord

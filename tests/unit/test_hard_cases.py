@@ -24,7 +24,8 @@ from blizzard.journal.journal import Journal
 from blizzard.journal.state import read_history
 from blizzard.model.files import SourceFile
 from blizzard.model.settings import RollingPolicy
-from blizzard.pipeline import Pipeline, TooManyFailures
+from blizzard.pipeline import Pipeline
+from blizzard.run_summary import TooManyFailures
 from blizzard.worker.download import PIECES_IN_FLIGHT, Downloads
 from blizzard.worker.output.parquet import RollingWriter
 from blizzard.worker.stores import OpenedStores

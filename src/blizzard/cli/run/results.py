@@ -20,7 +20,7 @@ from lakebed.terminal.console import (
     say,
 )
 from lakebed.types import Handoff
-from lakebed.units import entries_from, in_words
+from lakebed.units import entries_from, in_words, is_are
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
