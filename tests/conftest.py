@@ -12,8 +12,14 @@ from hypothesis import HealthCheck, settings
 
 from tests.support.builders import BEGUN
 
-# Machines are shared: no test may fail because something else was running.
-settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# Machines are shared: no test may fail because something else was running. The examples are those
+# of every run, so that whoever changes something learns of that alone; EXPLORE=1 tries new ones.
+settings.register_profile(
+    "patient",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=not os.environ.get("EXPLORE"),
+)
 settings.load_profile("patient")
 
 HERE = Path(__file__).parent

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from blizzard.model.seen import columns_of, joined
@@ -30,6 +30,7 @@ def unordered(one: Field) -> Any:
 
 
 @given(st.lists(records, min_size=1, max_size=3))
+@example([[{"a": None, "A": False}], [{"a": False}]])
 @settings(deadline=None)
 def test_both_looks_find_the_same_columns(blocks):
     fast = FastLook()

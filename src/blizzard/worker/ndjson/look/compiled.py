@@ -95,7 +95,9 @@ class _Object:
     def look(self, page: Page, scanned: Callable[[Members], Found]) -> Objects:
         """Look at the members that a scan finds, and scan again for those that were not known."""
         found = self._scan(scanned)
-        members: dict[str, Seen] = {}
+        # A name keeps its place though its values are null so far: of two that differ only in case,
+        # the first is the column's.
+        members = dict.fromkeys(self._names, NOTHING)
         most = np.zeros(1, np.int64)
         for name, tokens in zip(self._names, found.tokens, strict=True):
             if any(tokens.counts[syntax.ABSENT + 1 : syntax.SIZE]):
