@@ -24,16 +24,18 @@ from tests.support.servers_reached import Contestant
 from tests.support.spark import shared_runner
 
 HOUR = timedelta(hours=1)
-MOST = 8
-"""Requests in one session, after which it has expired: some are sent at the same time."""
-PAUSE = 0.1
-"""Seconds for which a store's library does not ask for keys again, whatever it has been given."""
+FILES = 24
+"""Source files of one unit, of which a worker reads some at the same time."""
+PAUSE = 0.3
+"""Seconds a file's answer takes: a library does not ask for keys again within 0.1 s."""
 
 
 @dataclass
 class Issuer:
     """Gives sessions that are over at once, and takes each of them for a few requests."""
 
+    most: int
+    """Requests in one session, after which it has expired: some are sent at the same time."""
     given: list[str] = field(default_factory=list)
     used: Counter[str] = field(default_factory=Counter)
     refused: list[str] = field(default_factory=list)
@@ -58,7 +60,7 @@ class Issuer:
     def rule(self, request: Request) -> Fault | None:
         self.seen(request)
         self.used[request.session] += 1
-        if request.session in self.given and self.used[request.session] <= MOST:
+        if request.session in self.given and self.used[request.session] <= self.most:
             return None
         self.refused.append(request.session)
         return Refuse(400, b"<Error><Code>ExpiredToken</Code></Error>")
@@ -77,7 +79,7 @@ def test_sessions_that_expire_in_mid_batch_are_renewed_and_every_row_is_in_the_t
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "token").write_text("canary")
-    sessions = Issuer()
+    sessions = Issuer(most=8)
     with answering() as place, in_front_of(s3) as proxy:
         place.answer, proxy.rule = sessions.issue, sessions.rule
         monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", f"{place.address}/given")
@@ -97,7 +99,7 @@ def test_python_workers_of_spark_renew_their_sessions_in_the_middle_of_a_unit(
     s3: str, bucket: str, tmp_path: Path
 ) -> None:
     """One unit reads more files than a session lasts for, in a process that Spark started."""
-    sessions = Issuer()
+    sessions = Issuer(most=FILES - 1)
     by_process: defaultdict[int, list[str]] = defaultdict(list)
 
     def seen(request: Request) -> None:
@@ -117,7 +119,7 @@ def test_python_workers_of_spark_renew_their_sessions_in_the_middle_of_a_unit(
             address=proxy.address,
         )
         lake.source = Contestant("moto", "s3", s3, options, "").open(f"{lake.uri}/in")
-        lake.land(*(f"date=2024-01-01/{number}.ndjson" for number in range(2 * MOST)))
+        lake.land(*(f"date=2024-01-01/{number}.ndjson" for number in range(FILES)))
         (settings,) = lake.programs.pipelines
         pipeline = pipeline_of(settings, shared_runner())
         while pipeline.step():
@@ -128,5 +130,5 @@ def test_python_workers_of_spark_renew_their_sessions_in_the_middle_of_a_unit(
     lake.balances()
     assert sessions.refused == []
     (read,) = by_process.values()
-    assert len(read) == 2 * MOST
+    assert len(read) == FILES
     assert len(set(read)) > 1
