@@ -253,6 +253,25 @@ def machine() -> dict[str, object]:
     }
 
 
+def recorded() -> Figures:
+    """Return the figures of earlier runs."""
+    return dict(json.loads(FIGURES.read_text()))
+
+
+def record(results: Figures, values: Figures | None = None) -> None:
+    """Replace the figures of what was run; what was not run keeps those it has.
+
+    Done after each workload: a run that is interrupted loses no more than the one under way.
+    """
+    earlier = recorded()
+    figures = {
+        "machine": machine(),
+        "workloads": dict(sorted((earlier["workloads"] | results).items())),
+        "hard": earlier["hard"] if values is None else values,
+    }
+    FIGURES.write_text(json.dumps(figures, indent=1) + "\n")
+
+
 def main() -> None:
     """Run what is asked for, and show it."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -265,7 +284,7 @@ def main() -> None:
     parser.add_argument("--draw", action="store_true", help="write the page from the figures alone")
     options = parser.parse_args()
     if options.draw:
-        page.write(json.loads(FIGURES.read_text()))
+        page.write(recorded())
         return
     wanted = options.workloads.split(",") if options.workloads else [*WORKLOADS, "h"]
     DATA.mkdir(parents=True, exist_ok=True)
@@ -276,17 +295,15 @@ def main() -> None:
             if race.workload.key in wanted and not is_left_out:
                 scale, rounds = options.scale or race.scale, options.rounds or race.rounds
                 run_race(replace(race, scale=scale, rounds=rounds), field, results)
-        kept = json.loads(FIGURES.read_text()) if FIGURES.exists() else {"workloads": {}}
-        figures = {"machine": machine(), "workloads": results, "hard": kept.get("hard", {})}
-        if "h" in wanted:
-            figures["hard"] = hard_figures(able_of(WARM), field)
-    for line in (*page.table(figures), *hard.table(figures["hard"])):
+                if options.write:
+                    record(results)
+        values = hard_figures(able_of(WARM), field) if "h" in wanted else recorded()["hard"]
+    figures = {"machine": machine(), "workloads": results, "hard": values}
+    for line in (*page.table(figures), *hard.table(values)):
         print(line)
     if options.write:
-        # A workload that was not run keeps the figures it has.
-        figures["workloads"] = dict(sorted((kept["workloads"] | results).items()))
-        FIGURES.write_text(json.dumps(figures, indent=1) + "\n")
-        page.write(figures)
+        record(results, values)
+        page.write(recorded())
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ operator accepts that.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from blizzard.journal.checks import refuse_closed, refuse_half_begun, refuse_moved
 from blizzard.journal.fence import append_what_is_found
@@ -138,21 +139,14 @@ def retry(
     present: Present | None = None,
 ) -> tuple[Failed, int | None]:
     """Append the entry that makes the files due; return what it names, and its number."""
-
-    def look_again() -> tuple[Failed, Entry | None]:
-        found = look(store, pipeline, wanted, present)
-        if not found.records or found.last is None:
-            return found, None
-        return found, found.last.successor(
-            "retry",
-            previous=found.digest,
-            run=str(clock.fresh_id()),
-            created=clock.now().isoformat(),
-            sources=tuple(replace(record, retry=True) for record in found.records),
-        )
-
-    found, entry = append_what_is_found(store, pipeline, look_again)
-    return found, None if entry is None else entry.sequence
+    return _append(
+        store,
+        pipeline,
+        lambda: look(store, pipeline, wanted, present),
+        kind="retry",
+        mark=lambda record: replace(record, retry=True),
+        clock=clock,
+    )
 
 
 def deleted(store: Reader, pipeline: str, wanted: frozenset[str] | None) -> Failed:
@@ -183,17 +177,37 @@ def give_up(
     store: Store, pipeline: str, wanted: frozenset[str] | None, *, clock: Clock
 ) -> tuple[Failed, int | None]:
     """Append the entry that gives the files up; return what it names, and its number."""
+    return _append(
+        store,
+        pipeline,
+        lambda: deleted(store, pipeline, wanted),
+        kind="discard",
+        mark=lambda record: replace(record, discarded=True),
+        clock=clock,
+    )
+
+
+def _append(
+    store: Store,
+    pipeline: str,
+    find: Callable[[], Failed],
+    *,
+    kind: Literal["retry", "discard"],
+    mark: Callable[[SourceRecord], SourceRecord],
+    clock: Clock,
+) -> tuple[Failed, int | None]:
+    """Append an entry of what is found, looked for again whenever another program was faster."""
 
     def look_again() -> tuple[Failed, Entry | None]:
-        found = deleted(store, pipeline, wanted)
+        found = find()
         if not found.records or found.last is None:
             return found, None
         return found, found.last.successor(
-            "discard",
+            kind,
             previous=found.digest,
             run=str(clock.fresh_id()),
             created=clock.now().isoformat(),
-            sources=tuple(replace(record, discarded=True) for record in found.records),
+            sources=tuple(mark(record) for record in found.records),
         )
 
     found, entry = append_what_is_found(store, pipeline, look_again)

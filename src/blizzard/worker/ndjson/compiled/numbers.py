@@ -96,6 +96,28 @@ def _exponent(data: Pointer, at: int, end: int) -> int:
     return -exponent if is_negative else exponent
 
 
+@part
+def _unsigned(data: Pointer, at: int, end: int) -> tuple[int, int]:
+    """Return the digits of a number, and the power of ten that they are to be multiplied by.
+
+    More digits than are read here are a number far below zero.
+    """
+    whole, places = digits_ahead(data, at), 0
+    after = at + whole
+    if after < end and data[after] == DOT:
+        places = digits_ahead(data, after + 1)
+        after += 1 + places
+    if whole + places > _MOST_DIGITS:
+        return _BAD, 0
+    digits = _digits(data, at, whole)
+    if places:
+        digits = digits * int(_TENS[places]) + _digits(data, after - places, places)
+    power = -places
+    if after < end:
+        power += _exponent(data, after + 1, end)
+    return digits, power
+
+
 @compiled(int64(BYTES, int32[::1], int32[::1], uint8[::1], float64[::1]))
 def doubles(block: Array, starts: Array, lengths: Array, kinds: Array, numbers: Array) -> int:
     """Read a column of numbers, and return how many rows there are before one that is not read.
@@ -110,22 +132,8 @@ def doubles(block: Array, starts: Array, lengths: Array, kinds: Array, numbers: 
         at, end = starts[row], starts[row] + lengths[row]
         is_negative = data[at] == MINUS
         at += is_negative
-        whole, places = digits_ahead(data, at), 0
-        after = at + whole
-        if after < end and data[after] == DOT:
-            places = digits_ahead(data, after + 1)
-            after += 1 + places
-        if whole + places > _MOST_DIGITS:
-            return row
-        digits = _digits(data, at, whole)
-        if places:
-            digits = digits * _TENS[places] + _digits(data, after - places, places)
-        if digits > _LARGEST_EXACT:
-            return row
-        power = -places
-        if after < end:
-            power += _exponent(data, after + 1, end)
-        if not -22 <= power <= 22:
+        digits, power = _unsigned(data, at, end)
+        if not 0 <= digits <= _LARGEST_EXACT or not -22 <= power <= 22:
             return row
         number = float(digits)
         number = number * _POWERS[power] if power >= 0 else number / _POWERS[-power]
@@ -167,20 +175,9 @@ def decimals(
         at, end = starts[row], starts[row] + lengths[row]
         is_negative = data[at] == MINUS
         at += is_negative
-        whole, places = digits_ahead(data, at), 0
-        after = at + whole
-        if after < end and data[after] == DOT:
-            places = digits_ahead(data, after + 1)
-            after += 1 + places
-        if whole + places > _MOST_DIGITS:
-            return row
-        digits = _digits(data, at, whole)
-        if places:
-            digits = digits * _TENS[places] + _digits(data, after - places, places)
-        power = scale - places
-        if after < end:
-            power += _exponent(data, after + 1, end)
-        digits = _moved(digits, power)
+        digits, power = _unsigned(data, at, end)
+        if digits >= 0:
+            digits = _moved(digits, power + scale)
         if not 0 <= digits < limit:
             return row
         numbers[2 * row] = -digits if is_negative else digits
