@@ -38,6 +38,7 @@ from liveview.answers import Answers
 from liveview.lake import joined
 from liveview.live import Live
 from liveview.observer import Observer
+from liveview.patience import Patience
 from penguin.config import load as penguin_config
 from tests.support.builders import ID_AND_NAME
 from tests.support.live_lake import LiveLake
@@ -171,7 +172,7 @@ def looks(made: LiveLake) -> Figures:
         clock=clock,
         opening=lambda place: Counted(place.uri, place.options),
         opening_table=lambda table: Counted(table.table_uri, table.storage_options),
-        first_secs=600,
+        patience=Patience(first=600),
     )
     answers = Answers(observer)
     name = next(iter(made.names))
@@ -211,7 +212,7 @@ def memory(made: LiveLake) -> Figures:
         Live("blizzard", version="0", seconds=clock.seconds),
         "blizzard",
         clock=clock,
-        first_secs=600,
+        patience=Patience(first=600),
     )
     observer.slow.close()
     observer.overview()

@@ -68,5 +68,5 @@ def no_thread_is_left_behind() -> Iterator[None]:
         BEGUN.pop().close()
     begun = (each for each in set(threading.enumerate()) - before if each.name.startswith(OURS))
     for thread in begun:
-        thread.join(60)
+        thread.join(300)
         assert not thread.is_alive(), f"{thread.name} is left behind"

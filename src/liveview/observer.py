@@ -23,6 +23,7 @@ from liveview.looks.pipelines import PipelineLook
 from liveview.looks.tables import OpenTable, TableLook, TableSize, TableView, open_table
 from liveview.model import Overview, PipelineSummary, Problem, TableSummary
 from liveview.parts import PipelinePart, Process, TablePart
+from liveview.patience import Patience
 from liveview.programs import Programs
 from liveview.times import of_seconds
 from liveview.views import problems
@@ -41,8 +42,6 @@ from liveview.views.summary import (
 )
 from liveview.views.versions import committed_entries
 
-FIRST_SECS = 5.0
-"""How long a request waits for a first look."""
 KNOWN_SECS = 60.0
 """How old a look may be at a pipeline whose process tells of every change."""
 UNKNOWN_SECS = 10.0
@@ -51,8 +50,6 @@ LISTED_SECS = 30.0
 MANY = 5
 """Of more pipelines or tables than this, looks may be older, so that all of them cost as much."""
 DAY_AGE_SECS = 300.0
-STALE_SECS = 0.3
-"""How long an overview waits, in all, for looks that it knows older answers of."""
 SLOW_SHARE = 100
 """What lists sources or adds up a table takes a hundredth of the time at most."""
 
@@ -70,7 +67,7 @@ class Observer:
         opening: OpenReader = open_reader,
         opening_table: OpenTable = open_table,
         failed: Callable[[BaseException], None] = lambda _error: None,
-        first_secs: float = FIRST_SECS,
+        patience: Patience | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self.lake = lake
@@ -78,13 +75,13 @@ class Observer:
         self.opening = opening
         self.failed = failed
         """Is told of every error that a look ended with."""
-        self.first_secs = first_secs
+        self.patience = patience or Patience()
         self._live = live
         self.quick = Desk(seconds=monotonic)
         self.slow = Desk(threads=1, seconds=monotonic)
         self.asked = Desk(seconds=monotonic)
         """For what waits for the others."""
-        self._programs = Programs(lake, program, live.process, self.quick)
+        self._programs = Programs(lake, program, live.process, self.quick, self.patience.other)
         self.pipelines = {
             name: PipelineLook(settings, clock=clock, opening=opening)
             for name, settings in lake.pipelines.items()
@@ -129,7 +126,7 @@ class Observer:
             self._begin_table(name, processes)
         for name in self.pipelines:
             self._begin_pipeline(name, processes)
-        end = time.monotonic() + self.first_secs
+        end = time.monotonic() + self.patience.first
         pipelines = [self._summary(name, processes, end) for name in self.pipelines]
         tables = [self._table(name, processes, end) for name in self.tables]
         return Overview(
@@ -144,7 +141,7 @@ class Observer:
         processes, _programs = self._programs.heard()
         self._begin_table(self.lake.table_of[name], processes)
         self._begin_pipeline(name, processes)
-        return self._summary(name, processes, time.monotonic() + self.first_secs)
+        return self._summary(name, processes, time.monotonic() + self.patience.first)
 
     def table_summary(self, name: str, seen: TableView | None = None) -> TableSummary:
         """Return one table at a glance, as a look at its log has just found it."""
@@ -152,7 +149,7 @@ class Observer:
         self._begin_table(name, processes)
         for pipeline in self.lake.pipelines_of(name):
             self._begin_pipeline(pipeline, processes)
-        return self._table(name, processes, time.monotonic() + self.first_secs, seen)
+        return self._table(name, processes, time.monotonic() + self.patience.first, seen)
 
     def committed(self, name: str, span_secs: float = DAY_SECS) -> dict[int, Committed]:
         """Return the versions of a pipeline's last entries, as far as they are known."""
@@ -335,7 +332,7 @@ class Observer:
         return seconds * max(1.0, max(len(self.pipelines), len(self.tables)) / MANY)
 
     def _stale(self, end: float) -> float:
-        return max(0.0, _left(end) - (self.first_secs - STALE_SECS))
+        return max(0.0, _left(end) - (self.patience.first - self.patience.stale))
 
     def _table_part(self, name: str, processes: list[Process]) -> TablePart | None:
         # blizzard knows a table that it commits to itself by its URI, where nothing else names it.

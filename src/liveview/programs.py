@@ -9,19 +9,24 @@ from liveview.model import Program
 from liveview.parts import Process
 
 MAX_AGE_SECS = 1.0
-WAIT_SECS = 2.0
 
 
 class Programs:
     """The program that answers here, and the other one of the same configuration."""
 
     def __init__(
-        self, lake: Lake, own: ProgramName, process: Callable[[], Process], desk: Desk
+        self,
+        lake: Lake,
+        own: ProgramName,
+        process: Callable[[], Process],
+        desk: Desk,
+        patience: float,
     ) -> None:
         self._lake = lake
         self._other: ProgramName = "penguin" if own == "blizzard" else "blizzard"
         self._process = process
         self._desk = desk
+        self._patience = patience
 
     def heard(self) -> tuple[list[Process], list[Program]]:
         """Return the processes that answer, this one first, and both programs by name."""
@@ -45,9 +50,10 @@ class Programs:
         try:
             heard = self._desk.ask(
                 ("process", self._other),
-                lambda: ask(address, self._lake.guard),
+                lambda: ask(address, self._lake.guard, timeout=self._patience),
                 max_age=MAX_AGE_SECS,
-                wait=WAIT_SECS,
+                # Connecting and answering may each take as long.
+                wait=2 * self._patience,
             )
         except Busy:
             heard = Unreachable(f"nobody answers at {address}")

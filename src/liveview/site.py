@@ -18,6 +18,7 @@ from lakebed.telemetry.events import Emit, Event
 from lakebed.telemetry.health import Part
 from lakebed.telemetry.http import Answer, Request
 from liveview.live import Live
+from liveview.patience import Patience
 
 if TYPE_CHECKING:
     from liveview.api.api import Api
@@ -47,12 +48,14 @@ class LiveSite:
         environment: Mapping[str, str],
         parts: Sequence[Part] = (),
         clock: Clock | None = None,
+        patience: Patience | None = None,
     ) -> None:
         self._program: Literal["blizzard", "penguin"] = program
         self._own = own
         self._files, self._folders = tuple(files), tuple(folders)
         self._environment = dict(environment)
         self._clock = clock or Clock()
+        self._patience = patience
         self._version = installed_version("blizzard-penguin")
         self._live = Live(program, version=self._version, seconds=self._clock.seconds)
         for part in parts:
@@ -114,7 +117,12 @@ class LiveSite:
 
                 lake = lake_of(self._own, self._files, self._folders, self._environment)
                 observer = Observer(
-                    lake, self._live, self._program, clock=self._clock, failed=failed
+                    lake,
+                    self._live,
+                    self._program,
+                    clock=self._clock,
+                    failed=failed,
+                    patience=self._patience,
                 )
                 self._api = Api(observer, version=self._version, emit=self._log)
             return self._api

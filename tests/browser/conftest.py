@@ -7,7 +7,7 @@ from playwright.sync_api import Browser, expect, sync_playwright
 
 from tests.support.browsing import Visitor, launched
 
-expect.set_options(timeout=20_000)  # Machines are shared.
+expect.set_options(timeout=120_000)  # Machines are shared.
 
 
 @pytest.fixture(scope="session")

@@ -108,7 +108,7 @@ def test_penguin_is_killed_under_the_page_and_comes_back(visitor: Visitor, tmp_p
             lake.land("orders", "b.ndjson", 7)
             lake.ingest("orders")
             penguin = start("penguin", "--config", lake.file)
-            expect(banner).to_be_hidden(timeout=60_000)
+            expect(banner).to_be_hidden()
             expect(visit.section("Versions")).to_contain_text("+7")
             assert visit.page.evaluate("window.same")
         finally:

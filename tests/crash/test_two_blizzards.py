@@ -19,7 +19,7 @@ from tests.support.readers import ids
 from tests.support.stores import local
 
 PATIENCE = 240
-SLOW_BEAT = {"constants": {"blizzard.journal.lease:BEAT_SECS": 4.0}}
+SLOW_BEAT = {"constants": {"blizzard.journal.lease:BEAT_SECS": 8.0}}
 """Quick enough to be waited for, and slow enough that a busy machine does not miss three."""
 QUICK_BEAT = {"constants": {"blizzard.journal.lease:BEAT_SECS": 0.5}}
 """For one that is frozen, so that it need not be waited for."""

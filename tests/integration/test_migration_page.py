@@ -157,7 +157,7 @@ def checkpoint(root: Path, landing: Path, *names: str) -> None:
 def script(title: str, root: Path) -> subprocess.CompletedProcess[str]:
     code = chapter("migrate-spark-stream.md", title, "python").replace("/data/", f"{root}/")
     command = [sys.executable, "-c", code]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
 
 
 def test_by_moving_files_that_spark_has_read(tmp_path: Path):

@@ -51,7 +51,7 @@ def met(folder: Path, *names: str) -> tuple[dict[str, str], int]:
         [sys.executable, "-m", "tests.support.bombs", str(folder), *names],
         cwd=ROOT,
         capture_output=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]

@@ -2,7 +2,9 @@
 
 import os
 import shutil
+import threading
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -47,6 +49,7 @@ class Fate:
     watched: Path | None = None
     """A folder whose files are looked at around every call."""
     seen: list[Seen] = field(default_factory=list, repr=False)
+    lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
 
     @classmethod
     def none(cls) -> "Fate":
@@ -55,8 +58,17 @@ class Fate:
     def look(self, call: int, change: int, *, after: bool) -> None:
         """Remember what a death now would leave."""
         if self.watched is not None:
-            files = _files(self.watched)
-            self.seen.append(Seen(call=call, change=change, after=after, files=files))
+            with self.lock:
+                files = _files(self.watched)
+                self.seen.append(Seen(call=call, change=change, after=after, files=files))
+
+    def alone(self, change: int) -> AbstractContextManager[object]:
+        """Let one thread change something at a time, in a life that is watched.
+
+        Uploads and hand-offs have threads of their own: what one of them has half done would
+        otherwise be seen around the calls of another, or not, as it happens.
+        """
+        return self.lock if change and self.watched is not None else nullcontext()
 
 
 def dying(store: Store, fate: Fate) -> Store:
@@ -68,17 +80,19 @@ def dying(store: Store, fate: Fate) -> Store:
         def call(*arguments: Any, **named: Any) -> Any:
             if fate.died:
                 raise Died
-            fate.calls += 1
-            fate.changes += name in CHANGES
-            number, change = fate.calls, fate.changes if name in CHANGES else 0
+            with fate.lock:
+                fate.calls += 1
+                fate.changes += name in CHANGES
+                number, change = fate.calls, fate.changes if name in CHANGES else 0
             if fate.call and fate.call == (change if fate.changes_only else number):
                 fate.died = True
                 if fate.after:
                     original(*arguments, **named)
                 raise Died
-            fate.look(number, change, after=False)
-            answer = original(*arguments, **named)
-            fate.look(number, change, after=True)
+            with fate.alone(change):
+                fate.look(number, change, after=False)
+                answer = original(*arguments, **named)
+                fate.look(number, change, after=True)
             return answer
 
         return call
@@ -110,6 +124,7 @@ def lives(folder: Path, most: int = 400) -> Iterator[Fate]:
         shutil.rmtree(folder)
         shutil.copytree(kept, folder, copy_function=_same)
         yield fate
+        assert fate.died, f"{fate} came to its end"
 
 
 def in_recovery(first: Fate) -> tuple[Fate, Fate]:
@@ -127,7 +142,7 @@ def in_recovery(first: Fate) -> tuple[Fate, Fate]:
 def _deaths(seen: Sequence[Seen]) -> list[Fate]:
     changes = [each for each in seen if each.change]
     if len(_states(changes)) == len(_states(seen)):
-        # What is left by one of two changes at the same time is a matter of chance: each is tried.
+        # A change may be a part of another: there is a death around each of them.
         left = {id(each) for each in _states(changes)}
         left |= {id(two) for one, two in pairwise(changes) if one.after == two.after}
         deaths = [each for each in changes if id(each) in left]

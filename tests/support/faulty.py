@@ -205,7 +205,7 @@ def serve(handler: BaseHTTPRequestHandler, proxy: Proxy, host: str) -> None:
         if rule is None or isinstance(rule, LoseAnswer | Cut):
             asked = _ask(handler, host, body, proxy.signature)
         elif isinstance(rule, Stall):
-            proxy.ended.wait(60)
+            proxy.ended.wait(300)
     finally:
         # Before a word of the answer goes out: whoever has it may send the next request at once.
         with proxy.lock:
@@ -233,7 +233,7 @@ def _session(handler: BaseHTTPRequestHandler) -> str:
 def _ask(
     handler: BaseHTTPRequestHandler, host: str, body: bytes, signature: str
 ) -> tuple[int, list[tuple[str, str]], bytes]:
-    connection = http.client.HTTPConnection(host, timeout=120)
+    connection = http.client.HTTPConnection(host, timeout=300)
     dropped = {"connection", "authorization"} if signature else {"connection"}
     path = handler.path
     if signature:

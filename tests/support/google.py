@@ -64,7 +64,7 @@ def main(s3: str) -> None:
 
 def _serve(handler: BaseHTTPRequestHandler, host: str) -> None:
     body = handler.rfile.read(int(handler.headers.get("Content-Length") or 0))
-    connection = http.client.HTTPConnection(host, timeout=120)
+    connection = http.client.HTTPConnection(host, timeout=300)
     try:
         headers = for_s3(dict(handler.headers.items()))
         connection.request(handler.command, handler.path, body or None, headers)

@@ -16,7 +16,9 @@ from lakebed.storage.store import Store
 from lakebed.telemetry.events import Emit
 from lakebed.telemetry.guard import Guard
 from lakebed.telemetry.health import Part, PartKind
+from lakebed.telemetry.http import HttpLimits
 from lakebed.telemetry.observed import observed
+from liveview.patience import Patience
 from liveview.site import LiveSite
 from penguin.config import load as penguin_config
 from penguin.metrics import METRICS as PENGUIN_METRICS
@@ -26,6 +28,8 @@ from tests.support.scrape import Pages
 from tests.support.tables import commit_table
 
 METRICS_ON = "metrics: {enabled: true}\n"
+PATIENT = Patience(first=240, stale=240, other=240, answer=240)
+"""Tests are about what is said, and not when: a busy machine takes its time."""
 CANARY = "canary-7f3a"
 """Stands in rows and nowhere else: no answer may have it."""
 
@@ -130,6 +134,7 @@ class LiveLake:
             environment=os.environ,
             parts=parts,
             clock=clock,
+            patience=PATIENT,
         )
         pages = Pages()
         if guard is not None and guard.tls_cert_file is not None:
@@ -142,6 +147,7 @@ class LiveLake:
             seconds=Clock().seconds,
             guard=guard,
             page=site,
+            limits=HttpLimits(request_secs=PATIENT.answer),
         ) as emit:
             yield pages, site, emit
 

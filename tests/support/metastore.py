@@ -51,7 +51,7 @@ def metastore(folder: Path) -> Iterator[str]:
 
 
 def _wait_for(port: int, process: "subprocess.Popen[bytes]") -> None:
-    end = time.monotonic() + 120
+    end = time.monotonic() + 300
     while True:
         assert process.poll() is None, "the metastore did not start"
         assert time.monotonic() < end

@@ -97,7 +97,7 @@ class NoticedLake:
             yield events
         finally:
             stop.request()
-            thread.join(60)
+            thread.join(300)
         assert not thread.is_alive()
 
 

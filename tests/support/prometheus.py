@@ -34,7 +34,7 @@ def promtool(*arguments: str, where: Path) -> subprocess.CompletedProcess[str]:
         cwd=where,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
 
@@ -63,7 +63,7 @@ class Answers:
         """Return the series that an expression gives; an AssertionError says what is wrong."""
         asked = urllib.parse.urlencode({"query": expression, "time": f"{at:.0f}"})
         try:
-            with urllib.request.urlopen(f"{self._url}/api/v1/query?{asked}", timeout=30) as answer:
+            with urllib.request.urlopen(f"{self._url}/api/v1/query?{asked}", timeout=300) as answer:
                 body = json.load(answer)
         except urllib.error.HTTPError as refused:
             with refused:

@@ -10,7 +10,8 @@ from lakebed.layout import DELTA_LOG
 from penguin.model.errors import CommitFailed
 from tests.support.tables import EVENTS, Numbered, Penguin, TableDirectory
 
-MOST_BATCHES, TRIES = 2, 8
+MOST_BATCHES, TRIES = 2, 16
+"""Five penguins commit ten batches at most: whoever loses against each of them wins then."""
 AGAINST_SPARK = frozenset(
     {
         "allowColumnDefaults", "domainMetadata", "clustering", "rowTracking", "inCommitTimestamp",

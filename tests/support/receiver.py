@@ -68,9 +68,10 @@ def receiving(**given: Any) -> Iterator[Receiver]:
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             if receiver.holds is not None:
-                receiver.holds.wait(60)
+                receiver.holds.wait(300)
+            status = receiver.status  # Whoever sees the request may change it for the next one.
             receiver.received.append(Received(self.path, dict(self.headers), json.loads(body)))
-            self.send_response(receiver.status)
+            self.send_response(status)
             self.send_header("Content-Length", "0")
             self.send_header("Location", receiver.url + "/elsewhere")
             self.end_headers()

@@ -34,7 +34,7 @@ class Pages:
             headers["Authorization"] = f"Bearer {self.token}"
         request = urllib.request.Request(self.url + path, method=method, headers=headers)
         try:
-            with urllib.request.urlopen(request, timeout=30, context=self.trusted) as answer:
+            with urllib.request.urlopen(request, timeout=300, context=self.trusted) as answer:
                 return answer.status, dict(answer.headers), answer.read()
         except urllib.error.HTTPError as refused:
             with refused:

@@ -24,7 +24,7 @@ import pytest
 from tests.support.ports import reserved_port
 
 HOME = Path(__file__).parents[2] / ".tools/stores"
-PATIENCE_SECS = 60
+PATIENCE_SECS = 300
 UNTIL_OUR_END = '"$@" </dev/null & read -r _; kill -KILL $!; wait $! 2>/dev/null'
 
 AZURITE_OPTIONS = (
@@ -231,7 +231,7 @@ def _server(command: Sequence[str], folder: Path) -> Iterator[Path]:
             yield log
         finally:
             process.stdin.close()
-            process.wait(60)
+            process.wait(300)
 
 
 def _said(pattern: str, name: str, log: Path) -> str:
@@ -253,7 +253,7 @@ def _wait(ready: Callable[[], bool], name: str, log: Path) -> None:
 
 def _answers(url: str) -> bool:
     try:
-        urllib.request.urlopen(url, timeout=5).close()
+        urllib.request.urlopen(url, timeout=30).close()
     except urllib.error.HTTPError as answer:
         answer.close()
         return True

@@ -50,7 +50,7 @@ class Hanging(InProcessRunner):
     def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
         if any(file.path.startswith("hangs") for unit in units for file in unit.files):
             self.reached.set()
-            assert self.let_go.wait(60)
+            assert self.let_go.wait(300)
         return super().run(units, work)
 
 

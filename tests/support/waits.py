@@ -14,8 +14,8 @@ def at_once(_seconds: float) -> None:
 
 
 def until(holds: Callable[[], object]) -> None:
-    """Wait until something holds; fail after a minute."""
-    end = time.monotonic() + 60
+    """Wait until something holds; fail after some minutes."""
+    end = time.monotonic() + 300
     while not holds():
         assert time.monotonic() < end
         time.sleep(0.01)
@@ -57,5 +57,5 @@ class NotedStop(Stop):
         if done >= self.threads:
             self.request()
         elif len(mine) >= self.most:
-            self.event.wait(60)
+            self.event.wait(300)
         return self.requested

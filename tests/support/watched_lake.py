@@ -114,7 +114,7 @@ class Program:
         self.hung.start()
         self.server.callback(self.hung.join)
         self.server.callback(let_go.set)
-        assert reached.wait(60)
+        assert reached.wait(300)
 
     def scrape(self) -> bytes | None:
         return self.pages.get("/metrics")[2] if self.alive else None

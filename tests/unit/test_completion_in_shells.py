@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 INSTALLED = [shell for shell in ("bash", "zsh", "fish") if shutil.which(shell)]
-PATIENCE = 60
+PATIENCE = 240
 LINES = [
     ("blizzard dlq repl", "blizzard dlq replay"),
     ("penguin vacuum --ye", "penguin vacuum --yes"),

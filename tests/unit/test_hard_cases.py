@@ -113,7 +113,7 @@ def test_a_file_that_is_shortened_while_it_is_read_is_refused(tmp_path):
         [sys.executable, "-c", SHORTENED, str(tmp_path)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
@@ -412,7 +412,7 @@ emit(MetricsServed(url="x"))
 """
     done = subprocess.run(
         [sys.executable, "-c", script],
-        timeout=120,
+        timeout=300,
         check=False,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )

@@ -25,8 +25,6 @@ from liveview.parts import Fault, Refusal
 from liveview.views.summary import same_but_for_time
 
 JSON = "application/json"
-WAIT_SECS = 7.0
-"""How long a request waits for its answer; the server's own limit is longer."""
 FRAME_SECS = 0.9
 NO_STORE = {"Cache-Control": "no-store"}
 
@@ -53,12 +51,10 @@ class Api:
         *,
         version: str,
         emit: Emit,
-        wait_secs: float = WAIT_SECS,
     ) -> None:
         self._on = Sources(observer, Answers(observer))
         self._version = version
         self._emit = emit
-        self._wait = wait_secs
         self._encoders: dict[type[Any], TypeAdapter[Any]] = {}
         self._frame_lock = threading.Lock()
         self._frame_at = 0.0
@@ -148,7 +144,7 @@ class Api:
                 ("route", route.path, name, tuple(values.items())),
                 lambda: self._encoded(route.kind, route.answer(self._on, name, values)),
                 max_age=route.max_age,
-                wait=self._wait,
+                wait=self._on.observer.patience.answer,
             )
         return Answer(HTTPStatus.OK, JSON, body, NO_STORE)
 

@@ -18,7 +18,6 @@ from lakebed.telemetry.credentials import secret_of
 from lakebed.telemetry.guard import Guard
 from liveview.parts import Process
 
-TIMEOUT_SECS = 1.0
 LARGEST = 64 << 20
 EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104 - to be asked, not bound
 """Who listens everywhere is asked on this machine."""
@@ -35,7 +34,7 @@ class Unreachable:
     note: str
 
 
-def ask(address: str, guard: Guard, *, timeout: float = TIMEOUT_SECS) -> Process | Unreachable:
+def ask(address: str, guard: Guard, *, timeout: float) -> Process | Unreachable:
     """Return what the program at an address knows of itself, or why it does not answer."""
     return fetched(address, guard, "/api/v1/process", _PROCESS, timeout=timeout)
 

@@ -11,6 +11,7 @@ from liveview.live import Live
 from liveview.looks.other import Unreachable, fetched
 from liveview.model import Overview, Program
 from liveview.observer import Observer
+from liveview.patience import Patience
 from liveview.terminal.watch import Seen
 
 PATH = "/api/v1/overview"
@@ -25,10 +26,20 @@ _OVERVIEW = TypeAdapter(Overview)
 class Feed:
     """Asks whichever program answers; where neither does, it looks for itself."""
 
-    def __init__(self, lake: Lake, clock: Clock, *, only: str | None = None) -> None:
+    def __init__(
+        self,
+        lake: Lake,
+        clock: Clock,
+        *,
+        only: str | None = None,
+        patience: Patience | None = None,
+        timeout: float = TIMEOUT_SECS,
+    ) -> None:
         self._lake = lake
         self._clock = clock
         self._only = only
+        self._patience = patience
+        self._timeout = timeout
         self._observer: Observer | None = None
 
     def __call__(self) -> Seen:
@@ -77,11 +88,13 @@ class Feed:
             return Unreachable(note)
         if address is None:
             return Unreachable("it serves no page; metrics.enabled turns that on")
-        return fetched(address, self._lake.guard, PATH, _OVERVIEW, timeout=TIMEOUT_SECS)
+        return fetched(address, self._lake.guard, PATH, _OVERVIEW, timeout=self._timeout)
 
     def _looked(self) -> Observer:
         if self._observer is None:
             # Nothing happens in this process, so it has nothing to tell of itself.
             live = Live("blizzard", version="", seconds=self._clock.seconds)
-            self._observer = Observer(self._lake, live, "blizzard", clock=self._clock)
+            self._observer = Observer(
+                self._lake, live, "blizzard", clock=self._clock, patience=self._patience
+            )
         return self._observer

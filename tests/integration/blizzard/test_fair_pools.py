@@ -16,7 +16,8 @@ from tests.support.spark import shared_runner
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("session")]
 
 CORES = 2
-LARGE = 24
+LARGE = 48
+"""Units of the large job: two at a time wait two seconds, which is as long as the small one has."""
 
 
 def job(root: Path, name: str, files: int) -> tuple[list[WorkUnit], Work]:
@@ -40,7 +41,7 @@ def test_a_small_job_ends_before_the_tasks_of_a_large_one_have_all_begun(tmp_pat
         if len(begun) >= CORES:
             two_begun.set()
         # A unit waits some seconds for its answer before it begins: so large units are slow.
-        small_is_done.wait(60)
+        small_is_done.wait(300)
 
     # The session of the process; this runner only listens for itself.
     runner = SparkRunner(SparkSettings(master="local[2,4]"), heard=heard)
@@ -48,13 +49,13 @@ def test_a_small_job_ends_before_the_tasks_of_a_large_one_have_all_begun(tmp_pat
     large_job, small_job = job(tmp_path, "large", LARGE), job(tmp_path, "small", 1)
     large = threading.Thread(target=runner.run, args=large_job)
     large.start()
-    assert two_begun.wait(120)
+    assert two_begun.wait(300)
     (outcome,) = runner.run(*small_job)
     begun_by_then = len(begun)
     small_is_done.set()
-    large.join(200)
+    large.join(500)
     # A unit that was not answered in time goes on without; its word may come after the job's end.
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while len(begun) < LARGE and time.monotonic() < deadline:
         time.sleep(0.05)
     runner._started()[1].close()
@@ -73,12 +74,12 @@ def test_the_pool_belongs_to_the_thread_that_submits(tmp_path: Path) -> None:
 
     def run(name: str) -> None:
         runner.run(*job(tmp_path, name, 1))
-        together.wait(120)
+        together.wait(300)
         seen[name] = runner._started()[0].sparkContext.getLocalProperty(POOL)
 
     threads = [threading.Thread(target=run, args=(name,)) for name in ("a", "b")]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(120)
+        thread.join(300)
     assert seen == {"a": "a", "b": "b"}

@@ -33,7 +33,7 @@ class Terminal(io.StringIO):
 
     def shows(self, text: str) -> bool:
         """Wait until a text is drawn; False where it never is."""
-        for _ in range(300):
+        for _ in range(3000):
             if text in self.getvalue():
                 return True
             threading.Event().wait(0.1)

@@ -23,7 +23,7 @@ def test_the_overview_comes_at_once_and_when_it_changes(tmp_path):
     lake = LiveLake(tmp_path)
     with lake.served() as (pages, _site, emit):
         request = urllib.request.Request(f"{pages.url}/api/v1/live")
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        with urllib.request.urlopen(request, timeout=300) as answer:
             assert answer.headers["Content-Type"] == "text/event-stream"
             assert answer.headers["Cache-Control"] == "no-store"
             seen = frames(answer)
@@ -41,11 +41,11 @@ def test_no_more_than_eight_streams_are_open_and_all_end_with_the_program(tmp_pa
         url = f"{pages.url}/api/v1/live"
         try:
             for _ in range(8):
-                answer = urllib.request.urlopen(url, timeout=30)
+                answer = urllib.request.urlopen(url, timeout=300)
                 opened.append(answer)
                 next(frames(answer))
             with pytest.raises(urllib.error.HTTPError) as refused:
-                urllib.request.urlopen(url, timeout=30)
+                urllib.request.urlopen(url, timeout=300)
             with refused.value:
                 assert refused.value.code == 503
                 assert refused.value.headers["Retry-After"] == "30"

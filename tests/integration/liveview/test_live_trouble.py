@@ -16,7 +16,7 @@ from liveview.api.api import Api, ViewFailed
 from liveview.lake import joined
 from liveview.live import Live
 from liveview.observer import Observer
-from tests.support.live_lake import CANARY, LiveLake
+from tests.support.live_lake import CANARY, PATIENT, LiveLake
 
 
 @dataclass
@@ -55,6 +55,7 @@ class Asking:
             opening_table=lambda table: Counted(table.table_uri, table.storage_options),
             failed=self.events.append,
             monotonic=self.clock.seconds,
+            patience=PATIENT,
         )
         self.api = Api(self.observer, version="0", emit=self.events.append)
 
@@ -138,7 +139,8 @@ def test_a_fault_of_the_program_is_a_document_and_a_log_line_without_what_it_say
 def test_a_second_look_reads_what_is_new(lake, asking):
     for _ in range(2):
         asking.get("/api/v1/overview")
-    asking.observer.quick.close()
+    # What lists sources reads, too, in threads of its own.
+    asking.observer.settle(PATIENT.first)
     view = asking.observer.pipelines["orders"].view
     asking.reads = 0
     view(since=0.0)
@@ -157,7 +159,7 @@ def test_a_day_is_not_complete_beside_a_failure_that_is_newer_than_the_verdict(l
     def looks():
         ahead[0] += 20
         (pipeline,) = asking.observer.overview().pipelines
-        asking.observer.settle(10)
+        asking.observer.settle(PATIENT.first)
         return pipeline.failed_files, pipeline.yesterday.complete
 
     assert [looks() for _ in range(3)][-1] == (0, True)
@@ -173,7 +175,7 @@ def test_a_day_is_not_complete_beside_a_failure_that_is_newer_than_the_verdict(l
 def test_a_document_has_one_version_of_a_table(lake, asking):
     def looks():
         (table,) = asking.observer.overview().tables
-        asking.observer.settle(10)
+        asking.observer.settle(PATIENT.first)
         return table.version, table.rows
 
     assert looks()[0] == 3
@@ -184,7 +186,7 @@ def test_a_document_has_one_version_of_a_table(lake, asking):
     detail = Answers(asking.observer).table("orders-t")
     assert detail.summary.version == detail.recent_versions[0].version == 4
     assert (detail.summary.rows, detail.summary.size_version) in ((6, 3), (7, 4))
-    asking.observer.settle(10)
+    asking.observer.settle(PATIENT.first)
     # The log of the overview may be older; the size is that of the version that it names.
     assert looks() in ((3, 6), (3, None), (4, 6), (4, 7))
 

@@ -14,7 +14,7 @@ from lakebed.clock import Clock
 from lakebed.layout import writer
 from liveview.looks.tables import TableLook
 from tests.integration.liveview.test_live_trouble import Asking
-from tests.support.live_lake import LiveLake, asked
+from tests.support.live_lake import PATIENT, LiveLake, asked
 
 
 @pytest.fixture
@@ -132,7 +132,7 @@ def test_a_table_that_changes_faster_than_it_is_added_up_keeps_its_last_size(lak
     asking, busy = Asking(lake), threading.Event()
     try:
         asking.get("/api/v1/overview")
-        asking.observer.settle(30)
+        asking.observer.settle(PATIENT.first)
         asking.observer.slow.begin("something long", busy.wait, max_age=0)
         lake.land("orders", "b.ndjson", 5)
         lake.ingest("orders")

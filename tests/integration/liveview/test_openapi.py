@@ -57,7 +57,7 @@ def test_every_answer_validates_against_its_schema(path, url):
         # Made up names are refused; those that are there must be answered, too.
         if kind and case.path_parameters and len(case.path_parameters["name"]) % 2:
             case.path_parameters["name"] = name
-        answer = case.call(base_url=url, timeout=20)
+        answer = case.call(base_url=url, timeout=300)
         case.validate_response(answer)
         assert answer.status_code != 500
         seen.add(answer.status_code)

@@ -9,7 +9,7 @@ from lakebed.telemetry.guard import Guard
 from liveview.looks.other import Unreachable, ask
 from liveview.parts import Process
 from tests.support.certificates import certificate
-from tests.support.live_lake import LiveLake
+from tests.support.live_lake import PATIENT, LiveLake
 
 TOKEN = "a-token-of-twenty-four"
 
@@ -46,7 +46,7 @@ def test_the_token_goes_nowhere_else(monkeypatch):
     with answering(200, {}) as (elsewhere, heard):
         monkeypatch.setenv("http_proxy", f"http://{elsewhere}")
         with answering(302, {"Location": f"http://{elsewhere}/"}) as (address, asked):
-            found = ask(address, Guard(token=TOKEN))
+            found = ask(address, Guard(token=TOKEN), timeout=PATIENT.other)
         assert isinstance(found, Unreachable)
         assert asked == [("/api/v1/process", f"Bearer {TOKEN}")]
         assert heard == []
@@ -54,7 +54,7 @@ def test_the_token_goes_nowhere_else(monkeypatch):
 
 def test_what_answers_and_is_no_program_of_ours_is_said_to_be():
     with answering(200, {}, b'{"hello": "world"}') as (address, _asked):
-        found = ask(address, Guard())
+        found = ask(address, Guard(), timeout=PATIENT.other)
     assert isinstance(found, Unreachable)
     assert "another program" in found.note
 
@@ -63,7 +63,7 @@ def test_who_does_not_answer_is_not_waited_for():
     with socket.create_server(("127.0.0.1", 0)) as silent:
         found = ask(f"127.0.0.1:{silent.getsockname()[1]}", Guard(), timeout=0.05)
     assert isinstance(found, Unreachable)
-    assert isinstance(ask("127.0.0.1:0", Guard()), Unreachable)
+    assert isinstance(ask("127.0.0.1:0", Guard(), timeout=PATIENT.other), Unreachable)
 
 
 def test_with_tls_only_the_configured_certificate_is_spoken_to(tmp_path):
@@ -71,6 +71,6 @@ def test_with_tls_only_the_configured_certificate_is_spoken_to(tmp_path):
     lake = LiveLake(tmp_path)
     with lake.served("penguin", guard=ours) as (pages, _site, _emit):
         address = pages.url.removeprefix("https://")
-        assert isinstance(ask(address, ours), Process)
-        assert isinstance(ask(address, theirs), Unreachable)
-        assert isinstance(ask(address, Guard()), Unreachable)
+        assert isinstance(ask(address, ours, timeout=PATIENT.other), Process)
+        assert isinstance(ask(address, theirs, timeout=PATIENT.other), Unreachable)
+        assert isinstance(ask(address, Guard(), timeout=PATIENT.other), Unreachable)

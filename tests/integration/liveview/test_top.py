@@ -15,7 +15,7 @@ from lakebed.clock import Clock
 from lakebed.telemetry.guard import Guard
 from liveview.lake import lake_of
 from liveview.terminal.feed import NOBODY, Feed
-from tests.support.live_lake import CANARY, LiveLake
+from tests.support.live_lake import CANARY, PATIENT, LiveLake
 from tests.support.ports import reserved_pair
 
 TOKEN = "a-token-of-twenty-four"
@@ -40,7 +40,8 @@ def top(lake: LiveLake, *arguments: str):
 
 
 def feed_of(lake: LiveLake, **named) -> Feed:
-    return Feed(lake_of(lake.blizzard, [lake.file], [], os.environ), Clock(), **named)
+    found = lake_of(lake.blizzard, [lake.file], [], os.environ)
+    return Feed(found, Clock(), patience=PATIENT, timeout=PATIENT.answer, **named)
 
 
 def test_without_a_program_one_look_is_printed_from_journals_and_tables(lake):
@@ -121,7 +122,7 @@ def test_in_a_terminal_it_watches_until_it_is_told_to_end_and_leaves_the_screen_
     ) as process:
         os.close(child)
         seen = b""
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 300
         while b"PIPELINE" not in seen and time.monotonic() < deadline:
             seen += os.read(parent, 65536)
         assert "orders" in seen.decode(errors="replace")
@@ -134,7 +135,7 @@ def test_in_a_terminal_it_watches_until_it_is_told_to_end_and_leaves_the_screen_
             if not more:
                 break
             seen += more
-        assert process.wait(60) == 0
+        assert process.wait(300) == 0
     os.close(parent)
     assert b"Traceback" not in seen
     assert seen.count(b"\x1b[?1049h") == seen.count(b"\x1b[?1049l") == 1

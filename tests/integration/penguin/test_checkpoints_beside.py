@@ -14,7 +14,7 @@ from penguin.delta.table import Table
 from penguin.events.maintenance import CheckpointFailed, CheckpointWritten
 from tests.support.tables import Penguin, TableDirectory, log_of, rows_of
 
-PATIENCE = 60
+PATIENCE = 300
 
 
 def noted(table: TableDirectory) -> list[str]:

@@ -31,7 +31,7 @@ def penguin(*arguments):
         [sys.executable, "-m", "penguin", *map(str, arguments)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
         env={**os.environ, "COLUMNS": "80"},
     )
@@ -163,7 +163,7 @@ def test_help_and_configuration_faults_load_neither_delta_nor_arrow(arguments):
         "print(sorted({'deltalake', 'pyarrow', 'pyspark'} & set(sys.modules)))\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=True
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=300, check=True
     )
     assert done.stdout.splitlines()[-1] == "[]"
 
@@ -178,11 +178,11 @@ def test_a_polling_penguin_commits_what_comes_and_stops_in_good_order(tmp_path, 
         text=True,
     ) as process:
         table.journal().batch(rows_of(1))
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 300
         while table.receipt() is None and time.monotonic() < deadline:
             time.sleep(0.05)
         process.send_signal(number)
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=300)
     assert process.returncode == 0, err
     assert json.loads(out.splitlines()[0])["commits"] == 1
     assert number.name in err

@@ -41,7 +41,7 @@ def test_the_footers_of_several_files_are_read_at_a_time(tmp_path):
     table = Directory(tmp_path / "table")
     for number in range(AT_ONCE):
         table.file(number)
-    gate = threading.Barrier(AT_ONCE, timeout=120)
+    gate = threading.Barrier(AT_ONCE, timeout=300)
 
     class Waiting(Store):
         def part(self, path, start, end, *, etag):

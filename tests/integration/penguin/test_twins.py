@@ -35,7 +35,7 @@ def race(table, penguins):
         twin.start()
     commits = [answers.get(timeout=250) for _ in twins]
     for twin in twins:
-        twin.join(60)
+        twin.join(300)
         assert twin.exitcode == 0
     return commits
 

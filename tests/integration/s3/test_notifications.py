@@ -146,7 +146,7 @@ class Lake:
             yield run
         finally:
             run.stop.request()
-            thread.join(60)
+            thread.join(300)
         assert not thread.is_alive()
 
 

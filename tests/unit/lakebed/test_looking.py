@@ -1,13 +1,13 @@
 """A long look at a store shows how far it is, to a person at a terminal."""
 
 import io
-import threading
 from pathlib import Path
 
 from rich.console import Console
 
 from lakebed.terminal.progress_bars import AT_ONCE_SECS, CountedReader, CountedStore, looking
 from tests.support.builders import no_options, put
+from tests.support.waits import until
 
 
 def terminal() -> Console:
@@ -40,7 +40,7 @@ def test_a_look_is_shown_only_where_it_takes_long():
         assert "listed" not in shown(console)
         now[0] += AT_ONCE_SECS
         looked.names = 12_345
-        _until(lambda: "web: 12,345 names listed, 0 documents read" in shown(console))
+        until(lambda: "web: 12,345 names listed, 0 documents read" in shown(console))
 
 
 def test_what_is_rewritten_after_a_look_is_shown_with_log_lines_above_it():
@@ -49,23 +49,14 @@ def test_what_is_rewritten_after_a_look_is_shown_with_log_lines_above_it():
     with looking("web", shown=True, to=console, seconds=lambda: now[0]) as looked:
         now[0] += AT_ONCE_SECS
         looked.rewritten(0, 12)
-        _until(lambda: "web: 0 of 12 groups of files rewritten" in shown(console))
+        until(lambda: "web: 0 of 12 groups of files rewritten" in shown(console))
         assert looked.write is not None
         looked.write("spark is starting")
         looked.rewritten(3, 12)
-        _until(lambda: "web: 3 of 12 groups of files rewritten" in shown(console))
+        until(lambda: "web: 3 of 12 groups of files rewritten" in shown(console))
     assert "spark is starting\n" in shown(console)
 
 
 def test_log_lines_go_their_own_way_where_nothing_is_shown():
     with looking("web", shown=False) as looked:
         assert looked.write is None
-
-
-def _until(holds) -> None:
-    """Wait for the thread that draws."""
-    for _ in range(300):
-        if holds():
-            return
-        threading.Event().wait(0.1)
-    raise AssertionError("it was never shown")

@@ -6,6 +6,8 @@ import pytest
 
 from liveview.looks.desk import Busy, Desk
 
+LONG = 300.0
+
 
 class Seconds:
     def __init__(self):
@@ -34,18 +36,18 @@ def test_a_young_answer_is_not_computed_again_and_an_old_one_is(desk, seconds):
         asked.append(1)
         return len(asked)
 
-    assert desk.ask("key", compute, max_age=5, wait=5) == 1
-    assert desk.ask("key", compute, max_age=5, wait=5) == 1
+    assert desk.ask("key", compute, max_age=5, wait=LONG) == 1
+    assert desk.ask("key", compute, max_age=5, wait=LONG) == 1
     seconds.now += 6
-    assert desk.ask("key", compute, max_age=5, wait=5) == 2
+    assert desk.ask("key", compute, max_age=5, wait=LONG) == 2
 
 
 def test_something_that_has_happened_makes_an_answer_old(desk):
     answers = iter((1, 2))
     desk.begin("key", lambda: next(answers), max_age=60, mark=1)
-    assert desk.result("key", wait=5) == 1
+    assert desk.result("key", wait=LONG) == 1
     desk.begin("key", lambda: next(answers), max_age=60, mark=2)
-    assert desk.result("key", wait=5, stale_wait=5) == 2
+    assert desk.result("key", wait=LONG, stale_wait=LONG) == 2
 
 
 def test_all_who_come_while_it_runs_wait_for_the_same(desk):
@@ -53,14 +55,15 @@ def test_all_who_come_while_it_runs_wait_for_the_same(desk):
 
     def compute():
         asked.append(1)
-        release.wait(10)
+        release.wait(LONG)
         return "found"
 
     found = []
-    threads = [
-        threading.Thread(target=lambda: found.append(desk.ask("key", compute, max_age=1, wait=10)))
-        for _ in range(5)
-    ]
+
+    def ask():
+        found.append(desk.ask("key", compute, max_age=1, wait=LONG))
+
+    threads = [threading.Thread(target=ask) for _ in range(5)]
     for thread in threads:
         thread.start()
     release.set()
@@ -73,11 +76,11 @@ def test_all_who_come_while_it_runs_wait_for_the_same(desk):
 def test_who_does_not_want_to_wait_gets_the_last_answer_or_is_told(desk, seconds):
     release = threading.Event()
     with pytest.raises(Busy):
-        desk.ask("new", lambda: release.wait(10), max_age=1, wait=0.01)
-    assert desk.ask("known", lambda: "first", max_age=1, wait=5) == "first"
+        desk.ask("new", lambda: release.wait(LONG), max_age=1, wait=0.01)
+    assert desk.ask("known", lambda: "first", max_age=1, wait=LONG) == "first"
     seconds.now += 100
-    desk.begin("known", lambda: release.wait(10), max_age=1)
-    assert desk.result("known", wait=5, stale_wait=0.01) == "first"
+    desk.begin("known", lambda: release.wait(LONG), max_age=1)
+    assert desk.result("known", wait=LONG, stale_wait=0.01) == "first"
     release.set()
 
 
@@ -91,11 +94,11 @@ def test_an_error_is_told_to_all_and_tried_again_soon(desk, seconds):
         return found
 
     with pytest.raises(ValueError, match="no"):
-        desk.ask("key", compute, max_age=600, wait=5)
+        desk.ask("key", compute, max_age=600, wait=LONG)
     with pytest.raises(ValueError, match="no"):
-        desk.ask("key", compute, max_age=600, wait=5)
+        desk.ask("key", compute, max_age=600, wait=LONG)
     seconds.now += 6
-    assert desk.ask("key", compute, max_age=600, wait=5) == "well"
+    assert desk.ask("key", compute, max_age=600, wait=LONG) == "well"
 
 
 def test_what_takes_long_is_kept_for_longer(desk, seconds):
@@ -103,16 +106,16 @@ def test_what_takes_long_is_kept_for_longer(desk, seconds):
         seconds.now += 10
         return seconds.now
 
-    first = desk.ask("key", slow, max_age=1, wait=5)
+    first = desk.ask("key", slow, max_age=1, wait=LONG)
     seconds.now += 100
-    assert desk.ask("key", slow, max_age=1, wait=5) == first
+    assert desk.ask("key", slow, max_age=1, wait=LONG) == first
     seconds.now += 101
-    assert desk.ask("key", slow, max_age=1, wait=5) > first
+    assert desk.ask("key", slow, max_age=1, wait=LONG) > first
 
 
 def test_only_so_many_answers_are_kept(seconds):
     desk = Desk(seconds=seconds, most=2)
     for key in "abc":
-        desk.ask(key, lambda: 1, max_age=60, wait=5)
+        desk.ask(key, lambda: 1, max_age=60, wait=LONG)
     assert desk.last("a") is None
     desk.close()

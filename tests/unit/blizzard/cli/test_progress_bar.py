@@ -68,7 +68,7 @@ def test_batches_come_and_go_and_leave_no_thread():
         display.emit(BatchProgress(pipeline="events", records=1))
         display.emit(UnitsEnded(pipeline="never began"))
     for thread in set(threading.enumerate()) - before:
-        thread.join(30)
+        thread.join(300)
     assert set(threading.enumerate()) <= before
 
 
@@ -114,5 +114,5 @@ def test_no_thread_is_left_of_a_line_that_waits():
     display.emit(WATCHED)
     display.emit(StopRequested(signal="SIGINT"))
     for thread in set(threading.enumerate()) - before:
-        thread.join(30)
+        thread.join(300)
     assert set(threading.enumerate()) <= before

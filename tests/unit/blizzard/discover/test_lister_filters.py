@@ -115,7 +115,7 @@ def test_old_files_whose_own_names_tell_their_time_hide_none_beside_them(folder)
     found: list[Finding] = []
     look = threading.Thread(target=lambda: found.append(site.look()), daemon=True)
     look.start()
-    look.join(60)
+    look.join(300)
     assert [taken(finding) for finding in found] == [[new]]
 
 

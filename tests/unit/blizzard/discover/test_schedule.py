@@ -206,7 +206,7 @@ def test_the_next_batch_is_discovered_while_one_runs(tmp_path: Path) -> None:
     for number in range(5):
         sources.land(f"a/{number}.ndjson")
     running: list[Pipeline] = []
-    sources.bench.runner = Meanwhile(lambda: ahead_of(running[0]).wait(60))
+    sources.bench.runner = Meanwhile(lambda: ahead_of(running[0]).wait(300))
     pipeline = sources.pipeline()
     running.append(pipeline)
     assert pipeline.step()
@@ -230,7 +230,7 @@ def test_to_drain_a_source_it_is_looked_at_once_for_each_batch(tmp_path: Path) -
 
     def wait() -> None:
         if running[0]._schedule._ahead is not None:
-            ahead_of(running[0]).wait(60)
+            ahead_of(running[0]).wait(300)
 
     sources.bench.runner = Meanwhile(wait)
     pipeline = sources.pipeline()
@@ -250,7 +250,7 @@ def test_a_look_ahead_that_fails_is_made_again_by_the_next_step(tmp_path: Path) 
     running: list[Pipeline] = []
 
     def trouble() -> None:
-        ahead_of(running[0]).wait(60)
+        ahead_of(running[0]).wait(300)
         sources.fails.clear()
 
     sources.bench.runner = Meanwhile(trouble)
@@ -282,7 +282,7 @@ def test_after_a_batch_that_failed_its_files_are_found_again(tmp_path: Path, pag
     for number in range(2):
         sources.land(f"a/{number}.ndjson")
     running: list[Pipeline] = []
-    sources.bench.runner = Meanwhile(lambda: ahead_of(running[0]).wait(60), fails=True)
+    sources.bench.runner = Meanwhile(lambda: ahead_of(running[0]).wait(300), fails=True)
     pipeline = sources.pipeline()
     running.append(pipeline)
     with pytest.raises(RunFailed):
@@ -310,7 +310,7 @@ def test_a_file_of_the_running_batch_that_changes_is_not_told_as_ingested_before
         def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
             sources.land("a/0.ndjson", 5)
             changed.set()
-            assert ahead_of(running[0]).wait(60)
+            assert ahead_of(running[0]).wait(300)
             return InProcessRunner().run(units, work)
 
     sources.bench.runner = Changing()
@@ -320,7 +320,7 @@ def test_a_file_of_the_running_batch_that_changes_is_not_told_as_ingested_before
 
     def after_the_change(place: Location) -> Reader:
         if len(sources.looks) == 1:
-            assert changed.wait(60)
+            assert changed.wait(300)
         return opened(place)
 
     pipeline._schedule._open_source = after_the_change
@@ -350,7 +350,7 @@ class Busy:
         self.sources.bench.hands.at += self.chance.choice([0, 11])
         ahead = self.pipeline._schedule._ahead if self.pipeline is not None else None
         if self.chance.random() < 0.5 and ahead is not None and ahead._looks:
-            ahead.ended.wait(60)
+            ahead.ended.wait(300)
         if self.chance.random() < 0.2:
             raise RunFailed("Spark is gone")
         return InProcessRunner().run(units, work)

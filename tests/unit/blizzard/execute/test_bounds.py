@@ -235,9 +235,9 @@ def test_a_unit_hears_that_it_is_to_hand_in_unless_it_is_run_again() -> None:
         heard=lambda *_: None,
         instruction=lambda _unit, _progress: Instruction.HAND_IN,
     )
-    with ProgressClient(server.address, "p/1") as line:
+    with ProgressClient(server.address, "p/1", patience=300) as line:
         assert (line.hand_in, line.stop_soon) == (True, False)
-    with ProgressClient(server.address, "p/1", again=True) as line:
+    with ProgressClient(server.address, "p/1", again=True, patience=300) as line:
         assert (line.reached, line.hand_in) == (True, False)
     server.close()
 

@@ -123,7 +123,7 @@ def test_tasks_that_run_at_the_same_time_exceed_the_limit_by_one_file_each(
 
     def run(number: int) -> int:
         mine = unit([file for file in files if file.path.startswith(f"{number}/")], str(number))
-        with ProgressClient(server.address, f"p/{number}") as line:
+        with ProgressClient(server.address, f"p/{number}", patience=300) as line:
             together.wait()
             return len(run_unit(mine, given, OpenedStores(given), line).sources)
 

@@ -15,6 +15,7 @@ from lakebed.clock import Clock
 from lakebed.storage.store import Store
 from lakebed.types import ParquetCodec
 from tests.support.builders import no_options
+from tests.support.waits import until
 
 ITEMS = ("a", "b", "c")
 
@@ -53,6 +54,8 @@ def test_the_driver_counts_what_is_done_while_the_job_runs(tmp_path: Path) -> No
     server = listening(hear)
     try:
         assert done_by_tasks(tmp_path, server.address, "j-1") == len(ITEMS)
+        # A task does not wait for long until its last word is heard.
+        until(lambda: len(counts) == len(ITEMS))
     finally:
         server.close()
     assert counts == [1, 2, 3]

@@ -178,7 +178,7 @@ def test_a_block_may_be_evicted_while_another_look_asks_for_it():
     blocks.put(("segment", 0), {})
 
     def other_look() -> None:
-        asked.wait(60)
+        asked.wait(300)
         for number in range(ingested.CACHED):
             blocks.put(("segment", number + 1), {})
         evicted.set()
@@ -186,7 +186,7 @@ def test_a_block_may_be_evicted_while_another_look_asks_for_it():
     other = threading.Thread(target=other_look)
     other.start()
     assert blocks.get(("segment", 0)) == {}
-    other.join(60)
+    other.join(300)
     assert len(blocks.kept) == ingested.CACHED
 
 

@@ -120,12 +120,12 @@ def test_an_end_waits_for_no_message_and_deletes_what_is_settled():
 
     def receive(*, hide_secs: int) -> list[object]:
         came.set()
-        held.wait(60)
+        held.wait(300)
         return []
 
     ear.queue.receive = receive  # type: ignore[method-assign, assignment]
     with ear:
-        assert came.wait(60)
+        assert came.wait(300)
         ear.inbox.to_delete(ear.queue.name, ["r1"])
     assert ear.queue.deleted == ["r1"]
     assert not ear.queue.closed
@@ -162,6 +162,6 @@ def test_a_wait_ends_when_there_is_something_to_do(wakes: str):
         stop.request()
     else:
         inbox.put("q", "1", "r", [Hint(source="s", path="a")])
-    waiter.join(60)
+    waiter.join(300)
     assert not waiter.is_alive()
     stop.request()

@@ -60,7 +60,7 @@ def stalled_run(folder: Path, count: int) -> dict[str, int]:
         capture_output=True,
         text=True,
         check=True,
-        timeout=200,
+        timeout=300,
     )
     told: dict[str, int] = json.loads(ended.stdout)
     return told

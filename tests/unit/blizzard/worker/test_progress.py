@@ -33,7 +33,7 @@ def test_the_driver_hears_progress_and_the_task_hears_the_stop() -> None:
 
     server = ProgressServer("127.0.0.1", stop_requested=stop.is_set, heard=hear)
     with ProgressClient(server.address, "p/1") as client:
-        assert told.wait(60)
+        assert told.wait(300)
         assert not client.stop_soon
         client.progress.records = 7
         stop.set()
@@ -102,7 +102,7 @@ def test_the_end_does_not_wait_for_a_listener_that_has_gone() -> None:
 
     def call_late(address: tuple[str, int]) -> Connection:
         socket.create_connection(address).close()
-        listener.join(60)
+        listener.join(300)
         return Client(address)
 
     server = ProgressServer(
@@ -129,13 +129,13 @@ def test_the_end_comes_also_where_no_last_call_can_be_made() -> None:
 
     assert _ends(server.close)
     with socket.create_connection((server.address.host, server.address.port)):
-        server._thread.join(60)  # not the product's: it would end with its process
+        server._thread.join(300)  # not the product's: it would end with its process
 
 
 def _ends(work: Callable[[], None]) -> bool:
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
-    thread.join(60)
+    thread.join(300)
     return not thread.is_alive()
 
 

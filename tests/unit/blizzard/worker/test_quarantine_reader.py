@@ -37,5 +37,5 @@ def test_reading_starts_no_thread(place: Place) -> None:
     put(place.source, "a.ndjson", text([good(1), bad(2)]))
     (file,) = place.run(quarantine=QuarantineLimits()).quarantine
     command = [sys.executable, "-c", COUNTS, str(place.table), file.filename, str(file.size)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert (done.returncode, done.stdout.strip()) == (0, "0"), done.stderr

@@ -60,7 +60,7 @@ def test_a_file_that_fails_gives_its_place_to_the_next_at_once(place):
     gc.disable()
     try:
         task.start()
-        task.join(60)
+        task.join(300)
     finally:
         gc.enable()
 

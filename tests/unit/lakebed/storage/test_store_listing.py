@@ -109,7 +109,7 @@ def test_a_named_pipe_is_not_waited_for(store, root):
         target=lambda: found.extend(facts.path for facts in store.in_order()), daemon=True
     )
     look.start()
-    look.join(60)
+    look.join(300)
     assert not look.is_alive()
     assert found == ["a"]
 

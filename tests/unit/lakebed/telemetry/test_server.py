@@ -144,7 +144,7 @@ def test_after_the_end_nobody_answers_and_no_thread_is_left(pages: Pages):
         with watch(pages, f"127.0.0.1:{port}"):
             assert pages.get("/metrics")[0] == 200
         for thread in set(threading.enumerate()) - before:
-            thread.join(60)
+            thread.join(300)
         assert set(threading.enumerate()) <= before
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(("127.0.0.1", port))
@@ -156,7 +156,7 @@ def test_without_an_address_nothing_is_served(pages: Pages):
     before = set(threading.enumerate())
     with watch(pages, None) as emit:
         emit(StepFinished(who="events", found=True))
-        assert set(threading.enumerate()) == before
+        assert set(threading.enumerate()) <= before
     assert [type(event) for event in pages.events] == [StepFinished]
 
 

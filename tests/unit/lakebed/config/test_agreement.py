@@ -1,0 +1,165 @@
+"""The parts of one document that must be there, and must agree with each other."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.lakebed.config.test_loader import COMPLETE, faults, load
+
+SECOND = """
+pipelines:
+  second:
+    source: {path: /other}
+    sink: {path: /table, %s}
+    schema: {fields: [{name: id, type: string}]}
+"""
+
+
+def test_a_document_has_one_form_of_pipelines(folder: Path) -> None:
+    (fault,) = faults(folder, COMPLETE + SECOND.replace("/table", "/x") % "")
+
+    assert fault.startswith(
+        "pipelines: cannot be combined with a pipeline at the top level of the document"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("pipelines: {p: {}}", ["p.source", "p.sink"]),
+        ("pipelines: {p: {source: {path: /a}, sink: {}, schema: {}}}", ["sink.path"]),
+        ("sink: {path: /table}", ["source"]),
+        ("source: {path: /in}", ["sink"]),
+    ],
+)
+def test_a_pipeline_without_a_part_is_told_which(folder: Path, text: str, expected: Any) -> None:
+    found = faults(folder, text)
+
+    assert len(found) == len(expected)
+    for fault, key in zip(found, expected, strict=True):
+        assert fault.partition(":")[0].endswith(key)
+
+
+def test_an_empty_pipeline_is_no_section(folder: Path) -> None:
+    (fault,) = faults(folder, "pipelines: {p: }")
+
+    assert fault == "pipelines.p: must be a section with keys of its own, is empty  (a.yaml)"
+
+
+def test_a_pipeline_has_one_source_or_named_ones(folder: Path) -> None:
+    text = SECOND.replace("/other}", "/other}\n    sources: {x: {path: /x}}") % ""
+
+    (fault,) = faults(folder, text)
+
+    assert fault.startswith("pipelines.second.source: cannot be combined with sources")
+
+
+def test_both_names_of_the_table_must_mean_one_place(folder: Path) -> None:
+    same = COMPLETE.replace("path: /table", "path: /table/, table_uri: 'file:///table'")
+    other = COMPLETE.replace("path: /table", "path: /table, table_uri: /other")
+
+    assert load(folder, same).sink is not None
+    (fault,) = faults(folder, other)
+    assert fault.startswith("sink.path: means the same as table_uri, but the two differ")
+
+
+@pytest.mark.parametrize(
+    ("sink", "table", "agree"),
+    [
+        ("a=%s/b=%s", "a=%s/b=%s", True),
+        ("a=%s", "a=%s/", True),
+        ("a=%s/b=%s", "b=%s/a=%s", False),
+        (None, "a=%s", False),
+        ("a=%s", None, True),
+    ],
+)
+def test_sink_and_table_agree_on_the_partitions(
+    folder: Path, sink: str | None, table: str | None, agree: bool
+) -> None:
+    def by(template: str | None) -> str:
+        return f"partition_by: {{prefix_template: {template}}}" if template else ""
+
+    text = COMPLETE.replace("/table", "/table/, " + by(sink))
+    text += f"tables: {{events: {{table_uri: 'file:///table', {by(table)}}}}}"
+
+    if agree:
+        assert load(folder, text).tables
+    else:
+        assert faults(folder, text) == [
+            (
+                "tables.events.partition_by: differs from sink.partition_by, although both are "
+                "for the same table  (a.yaml)"
+            )
+        ]
+
+
+@pytest.mark.parametrize(
+    ("sink", "table", "agree"),
+    [("ts", "ts", True), ("ts", None, True), ("ts", "at", False), (None, "ts", False)],
+)
+def test_sink_and_table_agree_on_the_field_that_gives_the_partitions(
+    folder: Path, sink: str | None, table: str | None, agree: bool
+) -> None:
+    def by(field: str | None) -> str:
+        time = f", timestamp_field: {field}" if field else ""
+        return f"partition_by: {{prefix_template: d=%Y{time}}}"
+
+    text = COMPLETE.replace("/table", "/table, " + by(sink))
+    text += f"tables: {{events: {{table_uri: /table, {by(table)}}}}}"
+
+    if agree:
+        assert load(folder, text).tables
+    else:
+        key = "partition_by.timestamp_field"
+        assert faults(folder, text) == [
+            (
+                f"tables.events.{key}: differs from sink.{key}, although both are for the same "
+                "table  (a.yaml)"
+            )
+        ]
+
+
+def test_pipelines_of_one_table_may_tell_time_by_different_fields(folder: Path) -> None:
+    by = "partition_by: {prefix_template: d=%%Y, timestamp_field: %s}"
+    first, second = (SECOND.replace("second", name) % (by % name) for name in ("first", "second"))
+
+    for name, agree in (("first", True), ("second", True), ("third", False)):
+        tables = f"tables: {{events: {{table_uri: /table, {by % name}}}}}"
+        if agree:
+            assert load(folder, first, second, tables).tables
+        else:
+            assert len(faults(folder, first, second, tables)) == 1
+
+
+def test_a_broken_template_is_not_also_a_disagreement(folder: Path) -> None:
+    text = COMPLETE.replace("/table", "/table, partition_by: {prefix_template: x}")
+    text += "tables: {e: {table_uri: /table, partition_by: {prefix_template: a=%s}}}"
+
+    (fault,) = faults(folder, text)
+
+    assert fault.startswith("sink.partition_by.prefix_template: part 1 of it is not of the form")
+
+
+@pytest.mark.parametrize(
+    ("extra", "key"),
+    [("handoff: direct", "handoff"), ("partition_by: {prefix_template: a=%s}", "partition_by")],
+)
+def test_two_pipelines_of_one_table_agree(folder: Path, extra: str, key: str) -> None:
+    first = SECOND.replace("second", "first") % ""
+
+    assert faults(folder, first, SECOND % extra) == [
+        (
+            f"pipelines.second.sink.{key}: differs from pipelines.first.sink.{key}, although "
+            "both are for the same table  (b.yaml)"
+        )
+    ]
+    assert load(folder, first, SECOND % "commit: inline").pipelines.keys() == {"first", "second"}
+
+
+def test_one_table_has_one_entry(folder: Path) -> None:
+    (fault,) = faults(
+        folder, "tables: {a: {table_uri: /t}, b: {table_uri: 'file:///t/'}, c: {table_uri: /c}}"
+    )
+
+    assert fault == "tables.b.table_uri: is the same table as tables.a  (a.yaml)"
