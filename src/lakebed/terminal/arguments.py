@@ -273,6 +273,16 @@ def _told_apart() -> Iterator[None]:
         raise _OutputLost(trouble.errno, trouble.strerror) from trouble
 
 
+def called_as(path: str, name: str) -> str:
+    """Return the name that a program was called by; its own where a script or Python called it.
+
+    Help and completion are for the name that is typed: it may be a link, or one of two versions.
+    Pure.
+    """
+    typed = Path(path).name
+    return name if typed in ("", "-c", "-m") or typed.endswith(".py") else typed
+
+
 def run_program(app: typer.Typer, name: str) -> None:
     """Run a command line; one that cannot print its results says so in a line and exits with 1."""
     # What a start makes, modules and classes, lives as long as the program: to look through it time
@@ -284,7 +294,7 @@ def run_program(app: typer.Typer, name: str) -> None:
     end = _End()
     try:
         try:
-            app(prog_name=name)
+            app(prog_name=called_as(sys.argv[0], name))
         except SystemExit as asked:
             end.code = asked.code if isinstance(asked.code, int) else FAILED
             raise

@@ -38,6 +38,25 @@ def test_before_there_is_a_journal_it_says_so(desk):
     assert (done.exit_code, done.stdout) == (0, "pipeline default: nothing is journaled yet\n")
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("journal", "show", "1"),
+        ("retract", "a.ndjson"),
+        ("erase", "--where", "id = 1"),
+        ("compact",),
+        ("trace", "--where", "id = 1"),
+        ("schema", "promote", "price", "--type", "int64"),
+        ("source", "set", "default", "--same-files"),
+    ],
+    ids=" ".join,
+)
+def test_commands_that_need_a_batch_say_that_there_was_none(desk, command):
+    done = desk.run(*command)
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert "default: no batch has been journaled yet" in done.stderr
+
+
 def test_one_entry_is_shown_with_sources_outputs_failures_and_its_place_in_the_chain(desk):
     put(desk.landing, "bad.ndjson", b'{"id":1}\n{nope\n')
     batches(desk, 2)
