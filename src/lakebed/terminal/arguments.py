@@ -29,6 +29,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 NEW_OBJECTS = 100_000
 """New objects after which unused ones are looked for; Python's own number is 700."""
 
+TOO_SMALL = "Input should be greater than or equal to"
 NO_INTEGER = "Input should be a valid integer, unable to parse"
 """How the library that checks values begins what it says of a text where a number should be."""
 
@@ -106,7 +107,8 @@ def _plain_faults() -> Iterator[None]:
         yield
     except typer.BadParameter as fault:
         found = fault.message.removeprefix("Value error, ")
-        fault.message = "must be a whole number" if found.startswith(NO_INTEGER) else found
+        found = "must be a whole number" if found.startswith(NO_INTEGER) else found
+        fault.message = found.replace(TOO_SMALL, "must be at least")
         raise
 
 

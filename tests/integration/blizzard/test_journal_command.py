@@ -1,11 +1,15 @@
 """`blizzard journal`: the last entries, and one entry for a person."""
 
+import re
+
 import pytest
 
 from lakebed.documents.entry import Receipt, digest, encode
 from lakebed.layout import journal_entry, receipt
 from tests.support.builders import ndjson, put, rows, tree
 from tests.support.commands import WIDTH, told
+
+AT = r"^ +1  \d{4}-\d\d-\d\d \d\d:\d\d:\d\d  batch"
 
 
 def batches(desk, count):
@@ -109,3 +113,9 @@ def test_of_several_pipelines_one_must_be_named(desk):
     assert "name the pipeline with --pipeline; there are: default, more" in unsaid.stderr
     assert "entry 1 (batch)" in desk.run("journal", "1", "-p", "default", config=config).stdout
     assert "pipeline more: nothing is journaled yet" in desk.run("journal", config=config).stdout
+
+
+@pytest.mark.parametrize(("width", "at"), [(80, r"^ +1  \d\d-\d\d \d\d:\d\d  batch"), (200, AT)])
+def test_where_there_is_room_times_are_whole(desk, width, at):
+    batches(desk, 1)
+    assert re.search(at, desk.run("journal", width=width).stdout, re.MULTILINE)
