@@ -1,5 +1,6 @@
 """A run of penguin: every table of a configuration, side by side, until done or stopped."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -9,6 +10,7 @@ from lakebed.telemetry.events import Emit
 from lakebed.telemetry.health import PartKind
 from penguin.catalog.opening import open_catalog
 from penguin.delta.maintenance import beside
+from penguin.events.backlog import TableWatched
 from penguin.model.settings import PenguinSettings, TableSettings
 from penguin.pipeline import TableRun, Totals, open_store
 
@@ -22,6 +24,28 @@ class TableOutcome:
     held_files: int
     held_rows: int
     error: BaseException | None
+
+
+def watched(table: TableRun) -> Callable[[], bool]:
+    """Return the step of a table that is run for good: it tells once that it has begun to wait."""
+    is_told = False
+
+    def step() -> bool:
+        nonlocal is_told
+        worked = table.step()
+        if not (worked or is_told):
+            is_told = True
+            settings = table.settings
+            table.emit(
+                TableWatched(
+                    table=settings.name,
+                    table_uri=settings.table_uri,
+                    every_secs=settings.poll_interval,
+                )
+            )
+        return worked
+
+    return step
 
 
 def commit_tables(
@@ -43,7 +67,7 @@ def commit_tables(
 
     def poll(table: TableRun) -> BaseException | None:
         return run_step(
-            table.step,
+            table.step if once else watched(table),
             who=table.settings.name,
             stop=stop,
             emit=emit,

@@ -56,14 +56,18 @@ class Desk:
         return file
 
     def run(
-        self, *arguments: str, config: Path | None = None, clock: Clock | None = None
+        self,
+        *arguments: str,
+        config: Path | None = None,
+        clock: Clock | None = None,
+        width: int = WIDTH,
     ) -> Result:
         """Run a command; whatever it prints must fit the terminal, where it is a table."""
         file = config or self.config()
         done = CliRunner().invoke(
             app,
             [*arguments, "-c", str(file)],
-            env={"COLUMNS": str(WIDTH), "NO_COLOR": "1"},
+            env={"COLUMNS": str(width), "NO_COLOR": "1"},
             obj=Surroundings(make_runner=inside, clock=clock or hurried()),
         )
         assert done.exception is None or isinstance(done.exception, SystemExit), done.exception

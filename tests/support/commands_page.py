@@ -10,6 +10,7 @@ from typer.main import get_group
 
 import blizzard.cli.app
 import penguin.cli.app
+from lakebed.terminal.help_pages import LEAST
 
 PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
 HEAD = """\
@@ -72,7 +73,7 @@ def _records(command: Any, context: Any) -> Iterator[tuple[str, str]]:
 
 
 def _row(name: str, text: str) -> str:
-    cells = (f"`{TYPE.sub('', name)}`", text)
+    cells = (f"`{TYPE.sub('', name)}`", LEAST.sub(r"at least \1", text))
     return "| " + " | ".join(" ".join(each.split()).replace("|", r"\|") for each in cells) + " |\n"
 
 

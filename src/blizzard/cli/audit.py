@@ -39,7 +39,7 @@ IN_WORDS = {
     Place.RETRACTED: "taken out by a retraction or erasure",
     Place.REMOVED_BY_OTHERS: "removed or rewritten by other writers",
     Place.UNKNOWN: "removed or rewritten by versions that are no longer in the log",
-    Place.WAITING: "waiting for penguin",
+    Place.WAITING: "waiting for {committer}",
     Place.HELD: "held by penguin",
     Place.GIVEN_UP: "given up: discarded, lost, or read again",
     Place.AWAITING_REDO: "taken out by penguin fsck, waiting for blizzard redo",
@@ -91,7 +91,7 @@ def audit(
             if output is Output.JSON:
                 print_line(audit_row(place.uri, found))
             else:
-                show(place.uri, found)
+                show(place.uri, found, committer_of(place, found_settings))
             if not found.is_balanced:
                 outcome.at_least(FAILED)
     raise typer.Exit(outcome.code)
@@ -140,7 +140,7 @@ def audit_of(
     """
     folder = local_path(table.uri)
     if folder is not None and not folder.exists():
-        raise ObjectMissing("there is no table here", path=table.uri)
+        raise ObjectMissing("there is no table yet: nothing has been written here", path=table.uri)
     return audit_table(
         opens(table),
         lambda: inline.whole_log(table.uri, table.options),
@@ -237,13 +237,20 @@ def audit_row(uri: str, found: Audit) -> AuditRow:
     )
 
 
-def show(uri: str, found: Audit) -> None:
-    """Print an audit for a person."""
+def committer_of(table: Location, pipelines: Sequence[PipelineSettings]) -> str:
+    """Return who commits what waits: penguin, unless every pipeline of the table does it itself."""
+    own = [one for one in pipelines if sink_location(one).uri == table.uri]
+    programs = {one.sink.committer for one in own}
+    return programs.pop() if len(programs) == 1 else "penguin"
+
+
+def show(uri: str, found: Audit, committer: str = "penguin") -> None:
+    """Print an audit for a person, who runs that program to have the rest committed."""
     to = console()
     at = "no version yet" if found.version is None else f"version {found.version}"
     say(to, f"table {uri}: {at}")
-    _show_books(to, found)
-    _show_files(to, found)
+    _show_books(to, found, committer)
+    _show_files(to, found, committer)
     if found.others:
         _show_others(to, found.others)
     if found.history_since:
@@ -266,9 +273,9 @@ def show(uri: str, found: Audit) -> None:
         say(to, f"not balanced: {plural(len(found.differences), 'difference')}")
 
 
-def _show_books(to: Console, found: Audit) -> None:
+def _show_books(to: Console, found: Audit, committer: str) -> None:
     totals = found.totals
-    waiting = f", {totals.waiting:,} of them waiting for penguin" if totals.waiting else ""
+    waiting = f", {totals.waiting:,} of them waiting for {committer}" if totals.waiting else ""
     say(
         to,
         f"  {plural(totals.entries, 'entry', 'entries')} of "
@@ -289,12 +296,12 @@ def _show_books(to: Console, found: Audit) -> None:
         )
 
 
-def _show_files(to: Console, found: Audit) -> None:
+def _show_files(to: Console, found: Audit, committer: str) -> None:
     shown = columns("data files", "files", "rows", numbers=("files", "rows"), wide=("data files",))
     for place, words in IN_WORDS.items():
         amount = found.places.amounts[place]
         if amount.files:
-            add(shown, words, amount.files, amount.rows)
+            add(shown, words.format(committer=committer), amount.files, amount.rows)
     for words, amount in (
         ("in the table, by other writers", found.by_others),
         ("in the table, of other programs and committed by penguin", found.adopted),

@@ -16,7 +16,8 @@ from blizzard.log_questions import open_reader as open_reader  # noqa: PLC0414 -
 from blizzard.model.locations import OpenReader
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
 from lakebed.config.files import Given
-from lakebed.errors import ConfigInvalid
+from lakebed.errors import ConfigInvalid, ObjectMissing
+from lakebed.storage.store import local_path
 from lakebed.telemetry.levels import LogFormat
 from lakebed.terminal.arguments import USAGE, Output, usage_is_checked
 from penguin import inline
@@ -74,6 +75,21 @@ def tables_of(
         return next(each for each in tables if each.name == name)
 
     return table_of
+
+
+@contextmanager
+def written_before(settings: PipelineSettings) -> Iterator[None]:
+    """Say of a table whose folder is not there that no batch has been journaled yet."""
+    try:
+        yield
+    except ObjectMissing as missing:
+        folder = local_path(settings.sink.table_uri)
+        if folder is None or folder.exists():
+            raise
+        raise ObjectMissing(
+            "no batch has been journaled yet: nothing has been written to this table",
+            path=settings.sink.table_uri,
+        ) from missing
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 Their data files are gone, held by penguin, or discarded.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -12,7 +13,7 @@ from blizzard.cli.output import One, chosen, load, open_reader
 from blizzard.log_questions import asks_came_back, asks_fates
 from blizzard.maintain.redo import Found, Wanted, look
 from blizzard.maintain.redo import redo as append_redo
-from blizzard.model.locations import sink_location
+from blizzard.model.locations import as_key, sink_location
 from blizzard.model.settings import PipelineSettings
 from lakebed.clock import Clock
 from lakebed.errors import ObjectMissing
@@ -48,15 +49,14 @@ def redo(
 
     Their data files are gone, held by penguin, or discarded.
     """
-    wanted = None
-    if held or paths:
-        wanted = Wanted(files=frozenset(held or ()), sources=frozenset(paths or ()))
+    names = sorted({*(held or ()), *(paths or ())})
     outcome, units = Outcome(), 0
     for settings in chosen(load(files, folders), pipeline):
         with outcome.of(settings.name):
+            wanted = _wanted(settings, held or (), paths or ()) if names else None
             found, entry = _one(settings, wanted, sure=sure)
             units += len(found.units)
-            if wanted is not None and not found.units:
+            if names and not found.units:
                 continue  # Another pipeline may have it.
             if output is Output.JSON:
                 print_line(_row(settings, found, entry))
@@ -64,15 +64,20 @@ def redo(
                 _show(settings.name, found, entry)
             if any(unit.why_not for unit in found.units) or (found.ready and entry is None):
                 outcome.at_least(FAILED)
-    if wanted is not None and not units and outcome.code == DONE:
-        names = ", ".join(sorted(wanted.files | wanted.sources))
+    if names and not units and outcome.code == DONE:
         typer.echo(
-            f"error: {names}: no rows of it are held or discarded; `blizzard status` counts them, "
-            "`penguin held` names the files",
+            f"error: {', '.join(names)}: no rows of it are held or discarded; `blizzard status` "
+            "counts them, `penguin held` names the files",
             err=True,
         )
         outcome.at_least(FAILED)
     raise typer.Exit(outcome.code)
+
+
+def _wanted(settings: PipelineSettings, held: Iterable[str], paths: Iterable[str]) -> Wanted:
+    """Return what is named; a source file also by its URI, as messages print it."""
+    sources = {name for path in paths for name in (path, as_key(path, settings))}
+    return Wanted(files=frozenset(held), sources=frozenset(sources))
 
 
 def _one(

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from blizzard.cli.journal.new import tell_event, tell_watching
-from blizzard.cli.output import One, load, open_reader, the_one
+from blizzard.cli.output import One, load, open_reader, the_one, written_before
 from blizzard.journal.ingested import SegmentBroken
 from blizzard.journal.lease import refuse_while_alive_here, refuse_while_written, turn_of
 from blizzard.journal.lease_record import this_machine
@@ -80,7 +80,7 @@ def source_set(
             err=True,
         )
         raise typer.Exit(USAGE)
-    with ends_on_error(settings.name):
+    with ends_on_error(settings.name), written_before(settings):
         found = _set(settings, source) if yes else _look(settings, source)
     _tell(settings.name, source, found, done=yes, output=output)
     raise typer.Exit(DONE if yes or found is None else FAILED)

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from blizzard.cli.output import One, load, open_reader, the_one
+from blizzard.cli.output import One, load, open_reader, the_one, written_before
 from blizzard.config.columns import columns_from
 from blizzard.inspect.source_record import record_of
 from blizzard.inspect.trace import Named, Origin, named_by, origin_of
@@ -71,7 +71,7 @@ def trace(
     """Show which source file and line rows of the table came from."""
     settings = the_one(load(files, folders), pipeline)
     outcome = Outcome()
-    with outcome.of(settings.name):
+    with outcome.of(settings.name), written_before(settings):
         found = list(islice(traced(settings, where, limit + 1, raw=raw), limit + 1))
         if output is Output.JSON:
             print_lines(found[:limit])

@@ -48,6 +48,7 @@ _MEANT: Mapping[str, str] = {
     "variant": "json",
     "uuid": "string",
     "str": "string",
+    **{f"integer{bits}": f"int{bits}" for bits in (8, 16, 32, 64)},
     "uint8": "int16",
     "uint16": "int32",
     "uint32": "int64",

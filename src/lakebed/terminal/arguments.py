@@ -29,6 +29,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 NEW_OBJECTS = 100_000
 """New objects after which unused ones are looked for; Python's own number is 700."""
 
+TOO_SMALL = "Input should be greater than or equal to"
 NO_INTEGER = "Input should be a valid integer, unable to parse"
 """How the library that checks values begins what it says of a text where a number should be."""
 
@@ -106,7 +107,8 @@ def _plain_faults() -> Iterator[None]:
         yield
     except typer.BadParameter as fault:
         found = fault.message.removeprefix("Value error, ")
-        fault.message = "must be a whole number" if found.startswith(NO_INTEGER) else found
+        found = "must be a whole number" if found.startswith(NO_INTEGER) else found
+        fault.message = found.replace(TOO_SMALL, "must be at least")
         raise
 
 
@@ -273,6 +275,16 @@ def _told_apart() -> Iterator[None]:
         raise _OutputLost(trouble.errno, trouble.strerror) from trouble
 
 
+def called_as(path: str, name: str) -> str:
+    """Return the name that a program was called by; its own where a script or Python called it.
+
+    Help and completion are for the name that is typed: it may be a link, or one of two versions.
+    Pure.
+    """
+    typed = Path(path).name
+    return name if typed in ("", "-c", "-m") or typed.endswith(".py") else typed
+
+
 def run_program(app: typer.Typer, name: str) -> None:
     """Run a command line; one that cannot print its results says so in a line and exits with 1."""
     # What a start makes, modules and classes, lives as long as the program: to look through it time
@@ -284,7 +296,7 @@ def run_program(app: typer.Typer, name: str) -> None:
     end = _End()
     try:
         try:
-            app(prog_name=name)
+            app(prog_name=called_as(sys.argv[0], name))
         except SystemExit as asked:
             end.code = asked.code if isinstance(asked.code, int) else FAILED
             raise

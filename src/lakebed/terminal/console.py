@@ -95,6 +95,8 @@ def print_table(to: "Console", table: "Table") -> None:
         parts = texts if column.no_wrap else [word for text in texts for word in text.split()]
         return max(map(cell_len, parts), default=0)
 
+    # A column for remarks has no title; where nothing is remarked it would only lengthen the rule.
+    table.columns = [one for one in table.columns if one.header or any(map(str, one.cells))]
     for column in table.columns:
         column.min_width = least(column)
     gaps = sum(table.padding[1::2]) + 1

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from lakebed.telemetry.events import Event, Level
 from lakebed.telemetry.measures import Age, Measure, Reading
-from lakebed.units import plural
+from lakebed.units import plural, span
 from penguin.events.paths import first_of
 from penguin.model.commit import HoldCode
 
@@ -22,6 +22,20 @@ class TableWaiting(Event):
     def sentence(self) -> str:
         """Report what is waited for."""
         return f"{self.table}: there is nothing to commit in {self.table_uri} yet"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableWatched(Event):
+    """Nothing is left to commit for now; the table's directory is looked at again and again."""
+
+    level: ClassVar[Level] = Level.INFO
+    table: str
+    table_uri: str
+    every_secs: float
+
+    def sentence(self) -> str:
+        """Return what is watched, and how often."""
+        return f"{self.table}: watching {self.table_uri} every {span(self.every_secs)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

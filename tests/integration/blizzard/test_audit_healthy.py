@@ -42,6 +42,18 @@ def desk(tmp_path) -> Desk:
     return desk
 
 
+@pytest.mark.parametrize(("commit", "committer"), [("penguin", "penguin"), ("inline", "blizzard")])
+def test_who_commits_what_is_waiting_is_told(desk: Desk, commit: str, committer: str) -> None:
+    """Under `commit: inline` nobody runs penguin."""
+    desk.landing.land("c.ndjson", 3)
+    desk.blizzard()
+    text = desk.file.read_text()
+    desk.file.write_text(text.replace("sink:\n", f"sink:\n  commit: {commit}\n", 1))
+    shown = desk.cli("audit").stdout
+    assert f", 1 of them waiting for {committer}\n" in shown
+    assert f"\nwaiting for {committer} " in shown
+
+
 def clean_up(table: Path) -> None:
     """Write a checkpoint and remove all versions before it, as any writer's clean-up does."""
     DeltaTable(str(table)).create_checkpoint()

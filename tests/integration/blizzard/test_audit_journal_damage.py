@@ -242,4 +242,4 @@ def test_a_table_that_cannot_be_looked_at_is_neither(damage, tmp_path):
     assert desk.cli("audit").exit_code == 2
     shutil.rmtree(damage.table)
     done = desk.cli("audit")
-    assert (done.exit_code, "there is no table here" in done.output) == (2, True)
+    assert (done.exit_code, "there is no table yet" in done.output) == (2, True)

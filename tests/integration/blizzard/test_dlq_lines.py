@@ -98,6 +98,14 @@ def test_what_is_not_waiting_is_told(desk: OpenTable) -> None:
     assert "error: no bad lines of c.ndjson are waiting" in found.stderr
 
 
+@pytest.mark.parametrize("verb", ["replay", "discard"])
+def test_of_what_is_not_waiting_no_number_is_told(desk: OpenTable, verb: str) -> None:
+    found = desk.cli("dlq", verb, "nowhere.ndjson")
+
+    assert (found.exit_code, found.stdout) == (1, "")
+    assert "error: no bad lines of nowhere.ndjson are waiting" in found.stderr
+
+
 def test_bytes_that_are_no_text_are_printed_all_the_same(desk: OpenTable) -> None:
     raw = b'{"id": "\xff\x1b[31m"}'
     desk.landing.write("c.ndjson", raw + b"\n")

@@ -243,7 +243,7 @@ def test_files_that_cannot_be_read_are_named_and_the_others_count(
     [
         (["ftp://x/y"], "must be a local path or start with one of"),
         (["in", "--table", "s3://"], "names no bucket"),
-        (["in", "--sample", "0"], "greater than or equal to 1"),
+        (["in", "--sample", "0"], "must be at least 1"),
         (["in", "--sample", "x"], "must be a whole number"),
         ([], "Missing argument"),
         (["in", "-c", "x.yaml"], "No such option: -c"),

@@ -1,11 +1,15 @@
 """`blizzard journal`: the last entries, and one entry for a person."""
 
+import re
+
 import pytest
 
 from lakebed.documents.entry import Receipt, digest, encode
 from lakebed.layout import journal_entry, receipt
 from tests.support.builders import ndjson, put, rows, tree
 from tests.support.commands import WIDTH, told
+
+AT = r"^ +1  \d{4}-\d\d-\d\d \d\d:\d\d:\d\d  batch"
 
 
 def batches(desk, count):
@@ -36,6 +40,25 @@ def test_without_a_number_it_lists_the_last_entries_the_newest_first(desk):
 def test_before_there_is_a_journal_it_says_so(desk):
     done = desk.run("journal")
     assert (done.exit_code, done.stdout) == (0, "pipeline default: nothing is journaled yet\n")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("journal", "show", "1"),
+        ("retract", "a.ndjson"),
+        ("erase", "--where", "id = 1"),
+        ("compact",),
+        ("trace", "--where", "id = 1"),
+        ("schema", "promote", "price", "--type", "int64"),
+        ("source", "set", "default", "--same-files"),
+    ],
+    ids=" ".join,
+)
+def test_commands_that_need_a_batch_say_that_there_was_none(desk, command):
+    done = desk.run(*command)
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert "default: no batch has been journaled yet" in done.stderr
 
 
 def test_one_entry_is_shown_with_sources_outputs_failures_and_its_place_in_the_chain(desk):
@@ -90,3 +113,9 @@ def test_of_several_pipelines_one_must_be_named(desk):
     assert "name the pipeline with --pipeline; there are: default, more" in unsaid.stderr
     assert "entry 1 (batch)" in desk.run("journal", "1", "-p", "default", config=config).stdout
     assert "pipeline more: nothing is journaled yet" in desk.run("journal", config=config).stdout
+
+
+@pytest.mark.parametrize(("width", "at"), [(80, r"^ +1  \d\d-\d\d \d\d:\d\d  batch"), (200, AT)])
+def test_where_there_is_room_times_are_whole(desk, width, at):
+    batches(desk, 1)
+    assert re.search(at, desk.run("journal", width=width).stdout, re.MULTILINE)

@@ -70,7 +70,14 @@ def test_what_is_held_is_read_again_under_the_present_schema(desk):
 
 
 @pytest.mark.parametrize(
-    "path", ["b.ndjson", "default:b.ndjson", "{landing}/b.ndjson", "{name}.parquet"]
+    "path",
+    [
+        "b.ndjson",
+        "default:b.ndjson",
+        "{landing}/b.ndjson",
+        "file://{landing}/b.ndjson",
+        "{name}.parquet",
+    ],
 )
 def test_what_was_discarded_is_read_again_by_its_source(desk, path):
     """HOLES W24: before, its source counted as ingested for ever."""

@@ -17,8 +17,9 @@ from penguin.committer import AlreadyCommitted, Committer
 from penguin.delta import preview
 from penguin.delta.snapshot import pipeline_known
 from penguin.delta.table import Log
-from penguin.events.backlog import BacklogSeen, FilesLookedAt
+from penguin.events.backlog import BacklogSeen, FilesLookedAt, TableWatched
 from penguin.inspect.explain import explain
+from penguin.service import watched
 from tests.support.tables import (
     Penguin,
     TableDirectory,
@@ -248,3 +249,12 @@ def test_ten_thousand_waiting_files_are_committed_in_a_few_commits(table):
     looked = [event for event in penguin.events if isinstance(event, FilesLookedAt)]
     assert (looked[-1].done, looked[-1].files) == (2000, 2000)
     assert max(event.done for event in looked) == 4000
+
+
+def test_a_penguin_that_runs_for_good_says_once_what_it_watches(table):
+    table.journal().batch(rows_of(1))
+    penguin = Penguin(table)
+    step = watched(penguin.run)
+    assert [step() for _ in range(3)] == [True, False, False]
+    (told,) = (event for event in penguin.events if isinstance(event, TableWatched))
+    assert told.sentence() == f"{told.table}: watching {told.table_uri} every 10 s"

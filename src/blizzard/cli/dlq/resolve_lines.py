@@ -242,7 +242,7 @@ def _show_plan(
         raise typer.Exit(exit_code_of(trouble)) from None
     if output is Output.JSON:
         _print(settings, Done(lines=meant), lost)
-    else:
+    elif meant or lost.records or not unknown:
         say(console(), f"pipeline {settings.name}: {_both(settings, meant, lost)} would be {verb}")
         _list(lost)
         if meant or lost.records:

@@ -6,7 +6,7 @@ import typer
 
 from blizzard.cli.journal import entries
 from blizzard.cli.journal.new import begin_anew
-from blizzard.cli.output import One, chosen, load, open_reader, the_one
+from blizzard.cli.output import One, chosen, load, open_reader, the_one, written_before
 from blizzard.cli.surroundings import Surroundings
 from blizzard.inspect.entries import Kept, entry_of, last_entries
 from blizzard.log_questions import asks_fates
@@ -97,7 +97,7 @@ def journal_show(
     """
     settings = the_one(load(files, folders), pipeline)
     outcome = Outcome()
-    with outcome.of(settings.name):
+    with outcome.of(settings.name), written_before(settings):
         reader = open_reader(sink_location(settings))
         kept = entry_of(reader, settings.name, number, asks_fates(settings))
         outcome.at_least(DONE if kept.follows else FAILED)

@@ -31,6 +31,9 @@ PASSED_OVER = "passed over"
 FEW = 50
 """How many source files or data files of an entry are shown to a person."""
 
+ROOMY = 100
+"""A terminal as wide as this has room for whole times; a narrower one for what tells them apart."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryRow:
@@ -111,7 +114,7 @@ def show_list(pipeline: str, found: list[Kept]) -> None:
         add(
             shown,
             batch.entry,
-            f"{batch.at:%m-%d %H:%M}",
+            second(batch.at) if to.width >= ROOMY else f"{batch.at:%m-%d %H:%M}",
             batch.kind,
             ", ".join(_sources(kept.entry)) or None,
             batch.files,

@@ -6,7 +6,15 @@ from typing import Annotated
 
 import typer
 
-from blizzard.cli.output import One, load, looked_at, looked_with, tables_of, the_one
+from blizzard.cli.output import (
+    One,
+    load,
+    looked_at,
+    looked_with,
+    tables_of,
+    the_one,
+    written_before,
+)
 from blizzard.cli.rows.rewriting import commit, rewriter, table_log
 from blizzard.cli.surroundings import Surroundings
 from blizzard.events import (
@@ -78,7 +86,7 @@ def compact(
     settings = the_one(loaded, name or pipeline)
     around = Surroundings.of(context)
     values = _partition(partition)
-    with ends_on_error(settings.name, exit_code_of):
+    with ends_on_error(settings.name, exit_code_of), written_before(settings):
         table = table_entry(settings, tables_of(loaded, files, folders))
         log, place = table_log(settings, table), sink_location(settings)
         if yes:

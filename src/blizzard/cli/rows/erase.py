@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from blizzard.cli.output import One, load, open_reader, tables_of, the_one
+from blizzard.cli.output import One, load, open_reader, tables_of, the_one, written_before
 from blizzard.cli.rows.erased import show
 from blizzard.cli.rows.rewriting import commit, rewriter, table_log
 from blizzard.cli.surroundings import Surroundings
@@ -69,7 +69,7 @@ def erase(
     loaded = load(files, folders)
     settings = the_one(loaded, pipeline)
     around = Surroundings.of(context)
-    with ends_on_error(settings.name, exit_code_of):
+    with ends_on_error(settings.name, exit_code_of), written_before(settings):
         predicate = parse(where)
         table = table_entry(settings, tables_of(loaded, files, folders))
         log, place = table_log(settings, table), sink_location(settings)

@@ -17,8 +17,8 @@ NOT_LOOKED_AT = (
 )
 WHY = {
     Why.WAITING: "not committed yet: run {committer}, then this again",
-    Why.HELD: "held by penguin: penguin release or penguin discard them, then this again",
-    Why.UNNAMED: "not named by the Delta log: blizzard gc, or VACUUM, deletes them",
+    Why.HELD: "held by penguin: penguin release or penguin discard {them}, then this again",
+    Why.UNNAMED: "not named by the Delta log: blizzard gc, or VACUUM, deletes {them}",
 }
 HISTORY = {
     Why.REMOVED: "removed from the table, read by time travel",
@@ -64,7 +64,7 @@ def _in_short(done: Erased, left: StillHeld) -> str:
 
 
 def _file(one: FileWithRows) -> str:
-    return f"{one.file.path}: {one.rows:,} of {one.file.rows or 0:,} rows"
+    return f"{one.file.path}: {one.rows:,} of {plural(one.file.rows or 0, 'row')}"
 
 
 def _still_held(settings: PipelineSettings, done: Erased, left: StillHeld) -> Iterator[str]:
@@ -93,11 +93,13 @@ def _still_held(settings: PipelineSettings, done: Erased, left: StillHeld) -> It
 def _data_files(why: Why, files: list[OtherFile], committer: str) -> Iterator[str]:
     if not files:
         return
-    told = WHY.get(why, "").format(committer=committer)
+    them = "it" if len(files) == 1 else "them"
+    told = WHY.get(why, "").format(committer=committer, them=them)
     if why in HISTORY:
         latest = max((one.deleted_from for one in files if one.deleted_from), default=None)
-        until = "" if latest is None else f": not all of them before {second(latest)} UTC"
-        told = f"{HISTORY[why]} until VACUUM deletes them{until}"
+        all_of = "" if len(files) == 1 else "all of them "
+        until = "" if latest is None else f": not {all_of}before {second(latest)} UTC"
+        told = f"{HISTORY[why]} until VACUUM deletes {them}{until}"
     yield f"  {plural(len(files), 'data file')} {told}:"
     yield from _first([f"    {one.path}: {plural(one.rows, 'row')}" for one in files])
 
@@ -128,8 +130,9 @@ def _sources(left: StillHeld) -> Iterator[str]:
     if there:
         yield f"  {plural(len(there), 'source file')} of such rows, or of rows erased before:"
         yield from _first([_source(one) for one in there])
+        they = "it is" if len(there) == 1 else "they are"
         yield (
-            "    they are yours to delete; on_change: reingest, blizzard redo or a new journal "
+            f"    {they} yours to delete; on_change: reingest, blizzard redo or a new journal "
             "would bring the rows back"
         )
     if gone:

@@ -4,10 +4,11 @@ While a pipeline has no batch, a line says what it waits for.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from rich.console import Console
-from rich.progress import TextColumn, TransferSpeedColumn
+from rich.progress import ProgressColumn, Task
+from rich.text import Text
 
 from blizzard.events import (
     BatchProgress,
@@ -19,7 +20,28 @@ from blizzard.events import (
 )
 from lakebed.telemetry.events import Event, LastStepTaken, StepFailed, StopRequested
 from lakebed.terminal.progress_bars import ProgressBars
-from lakebed.units import plural, span
+from lakebed.units import in_words, plural, span
+
+
+class Counted(ProgressColumn):
+    """How much a batch has done of something, in words."""
+
+    def __init__(self, words: Callable[[Mapping[str, int]], str]) -> None:
+        super().__init__()
+        self._words = words
+
+    def render(self, task: Task) -> Text:
+        """Return it."""
+        return Text(self._words(task.fields))
+
+
+class Speed(ProgressColumn):
+    """How fast a batch is read; nothing before that is known."""
+
+    def render(self, task: Task) -> Text:
+        """Return it, in the units of all sizes."""
+        speed = task.speed
+        return Text("" if speed is None else f"{in_words(round(speed))}/s")
 
 
 class Display:
@@ -31,10 +53,10 @@ class Display:
         """What each pipeline watches, in words."""
         self._bars = ProgressBars(
             console,
-            TextColumn("{task.fields[files_read]}/{task.fields[files]} files"),
-            TextColumn("{task.fields[records]:,} records"),
-            TransferSpeedColumn(),
-            TextColumn("{task.fields[parquet_files]} Parquet files"),
+            Counted(lambda of: f"{of['files_read']:,}/{plural(of['files'], 'file')}"),
+            Counted(lambda of: plural(of["records"], "record")),
+            Speed(),
+            Counted(lambda of: plural(of["parquet_files"], "Parquet file")),
         )
         self.write = self._bars.write
 

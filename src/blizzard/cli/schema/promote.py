@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from blizzard.cli.output import One, load, open_reader, tables_of, the_one
+from blizzard.cli.output import One, load, open_reader, tables_of, the_one, written_before
 from blizzard.cli.rows.rewriting import commit, rewriter, table_log
 from blizzard.cli.surroundings import Surroundings
 from blizzard.log_questions import table_entry
@@ -58,7 +58,7 @@ def promote(
     settings = the_one(loaded, pipeline)
     wanted = Wanted(field=field, type=kind)
     around = Surroundings.of(context)
-    with ends_on_error(settings.name, exit_code_of):
+    with ends_on_error(settings.name, exit_code_of), written_before(settings):
         table = table_entry(settings, tables_of(loaded, files, folders))
         log = table_log(settings, table)
         if yes:

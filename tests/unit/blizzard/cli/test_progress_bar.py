@@ -1,6 +1,7 @@
 """Bars on a terminal, and log lines above them."""
 
 import io
+import re
 import threading
 
 from rich.console import Console
@@ -44,6 +45,16 @@ def test_a_running_batch_shows_files_records_speed_and_uploads():
     display.emit(UnitsEnded(pipeline="events"))
     for words in ("events 7", "0/4 files", "3/4 files", "12,345 records", "2 Parquet files"):
         assert words in shown(console)
+
+
+def test_what_is_not_known_yet_is_not_shown_and_one_file_is_one():
+    console = terminal()
+    display = Display(console)
+    display.emit(BatchStarted(pipeline="events", entry=7, files=1, bytes=2048, units=1))
+    display._bars._progress.refresh()
+    display.emit(UnitsEnded(pipeline="events"))
+    assert "0/1 file 0 records" in shown(console)
+    assert "?" not in re.sub(r"\x1b\[\?25[lh]", "", shown(console))
 
 
 def test_a_log_line_is_printed_whole_and_just_as_it_is():

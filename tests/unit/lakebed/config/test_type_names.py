@@ -62,6 +62,7 @@ def test_a_type_with_its_parts_in_it_is_the_one_with_them_beside_it(
 @pytest.mark.parametrize(
     ("written", "told"),
     [
+        ("integer64", ".type: integer64 is not a type; did you mean int64?"),
         ("integr", ".type: integr is not a type; did you mean int32?"),
         ("str", ".type: str is not a type; did you mean string?"),
         ("number", ".type: number is not a type; did you mean float64, or decimal(p,s)"),

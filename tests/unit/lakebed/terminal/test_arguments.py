@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 import blizzard.cli.app
 import penguin.cli.app
+from lakebed.terminal.arguments import called_as
 
 BLIZZARD, PENGUIN = blizzard.cli.app.app, penguin.cli.app.app
 
@@ -236,3 +237,35 @@ def test_a_text_where_a_number_should_be_is_told_in_our_words(file: str):
     refused = CliRunner().invoke(BLIZZARD, ["journal", "show", "abc", "-c", file])
     assert refused.exit_code == 2
     assert "Invalid value for 'N': must be a whole number" in refused.output
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("/opt/bin/blizzard", "blizzard"),
+        ("/opt/bin/blizzard-next", "blizzard-next"),
+        ("/opt/lib/blizzard/__main__.py", "blizzard"),
+        ("-c", "blizzard"),
+        ("", "blizzard"),
+    ],
+)
+def test_a_program_goes_by_the_name_that_it_is_called_by(path: str, name: str):
+    """What --show-completion prints is for the name that is typed."""
+    assert called_as(path, "blizzard") == name
+
+
+def test_completion_is_for_the_name_that_is_typed(tmp_path: Path):
+    link = tmp_path / "snow"
+    link.write_text(f"#!{sys.executable}\nfrom penguin.cli.app import main\nmain()\n")
+    link.chmod(0o755)
+    env = {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
+    done = subprocess.run(
+        [str(link), "--show-completion", "zsh"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=env,
+        timeout=60,
+    )
+    assert done.stdout.startswith("#compdef snow\n")
+    assert "penguin" not in done.stdout

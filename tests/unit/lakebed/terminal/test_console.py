@@ -121,6 +121,17 @@ def test_no_line_of_a_table_ends_in_blanks(colour):
     assert [lines[0], lines[3], lines[4]] == ["path      state", "b.ndjson  failed", ""]
 
 
+def test_a_column_of_remarks_is_left_out_where_there_are_none():
+    """The rule below the titles would go on to the right of them."""
+    to = Console(width=40, record=True, file=StringIO())
+    table = columns("table", "rows", "", numbers=("rows",))
+    add(table, "orders", 3, "")
+
+    print_table(to, table)
+
+    assert to.export_text().splitlines() == ["table   rows", "────────────", "orders     3"]
+
+
 def test_sentences_in_a_table_that_fits_are_wrapped_between_words():
     to = Console(width=40, record=True, file=StringIO())
     table = columns("path", "why", wide=("path", "why"))

@@ -4,10 +4,10 @@ import io
 
 from rich.console import Console
 
-from lakebed.telemetry.events import StepFinished
+from lakebed.telemetry.events import StepFinished, StopRequested
 from lakebed.telemetry.health import PartKind
 from penguin.cli.progress_bar import Display, FileBar
-from penguin.events.backlog import FilesLookedAt
+from penguin.events.backlog import FilesLookedAt, TableWatched
 
 
 def terminal() -> Console:
@@ -31,6 +31,22 @@ def test_a_large_commit_shows_how_many_files_are_looked_at():
     before = shown(console)
     display.write("a line")
     assert shown(console).removeprefix(before) == "a line\n"
+
+
+def test_a_table_that_waits_says_what_is_watched_until_there_is_work():
+    console = terminal()
+    display = Display(console)
+    watched = TableWatched(table="events", table_uri="s3://b/events", every_secs=10)
+    assert watched.sentence() == "events: watching s3://b/events every 10 s"
+    display.emit(watched)
+    display.emit(FilesLookedAt(table="events", done=500, files=10_000))
+    assert list(display._bars._bars) == ["events"]
+    display.emit(StepFinished(kind=PartKind.TABLE, who="events", found=False))
+    assert list(display._bars._bars) == ["events waits"]
+    display._bars._progress.refresh()
+    assert watched.sentence() in shown(console)
+    display.emit(StopRequested(signal="SIGINT"))
+    assert not display._bars._bars
 
 
 def test_a_small_commit_shows_nothing():
