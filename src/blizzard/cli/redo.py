@@ -3,7 +3,6 @@
 Their data files are gone, held by penguin, or discarded.
 """
 
-from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -15,6 +14,7 @@ from blizzard.maintain.redo import redo as append_redo
 from blizzard.model.locations import sink_location
 from blizzard.model.settings import PipelineSettings
 from lakebed.clock import Clock
+from lakebed.dataclass import dataclass
 from lakebed.errors import ObjectMissing
 from lakebed.storage.store import Store
 from lakebed.terminal.arguments import DONE, FAILED, Files, Folders, Outcome, Output, Shape, Sure

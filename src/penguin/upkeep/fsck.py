@@ -5,11 +5,12 @@ looked at again, and so is the log: a file that came or went meanwhile is none t
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from itertools import islice
 
 from lakebed import layout
+from lakebed.dataclass import dataclass
 from lakebed.documents.entry import Entry, Kind
 from lakebed.journal import JournalReader
 from lakebed.storage.ahead import ahead

@@ -1,10 +1,10 @@
 """What is asked of a table's log about single entries and data files."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from blizzard.handoff.held_rows import Fates
+from lakebed.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
