@@ -196,7 +196,9 @@ def _write_down(store: Store, planned: Repaired, version: int, at: datetime) -> 
         if one.origin is not None
         for path in (one.path, *_others(one))
     }
-    taken = tuple(files[one.path] for one in planned.files if one.path in files)
+    rewritten = (each for one in planned.checked.missing for each in one.rewritten)
+    named = (files[one.path] for one in planned.files if one.path in files)
+    taken = (*named, *rewritten)
     if taken:
         document = Repair(version=version, files=taken, created=at.isoformat())
         store.replace(repaired(version), encode_repair(document))

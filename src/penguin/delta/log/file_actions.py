@@ -184,7 +184,7 @@ def _action(
     held_in = vector_file(vector)
     written = unquote(told["path"])
     path = named(written)
-    values = told.get("partitionValues") if added else None
+    values = told.get("partitionValues")
     pairs = values.items() if isinstance(values, Mapping) else (values or ())
     at = told.get("deletionTimestamp")
     first, since = told.get(FIRST_ROW_ID), told.get(ROW_VERSION)
