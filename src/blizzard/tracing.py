@@ -6,10 +6,11 @@ inline commit are in it.
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from blizzard.events import BatchJournaled, BatchStarted, StageFinished, Step, UnitsEnded
 from blizzard.model.progress import Progress, Report
+from lakebed.dataclass import dataclass
 from lakebed.telemetry.events import Event, StepFailed, StepFinished
 from lakebed.telemetry.export.spans import Batch, Span, Value
 from lakebed.telemetry.health import UNFORESEEN, PartKind

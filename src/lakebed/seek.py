@@ -2,7 +2,8 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+
+from lakebed.dataclass import dataclass
 
 AT_ONCE = 8
 """Documents that are read side by side."""

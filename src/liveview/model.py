@@ -5,9 +5,10 @@ ages and durations are in seconds, sizes in bytes. None is what is not known. No
 anything of the data: no row, no line, no value of a field.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
+from lakebed.dataclass import dataclass
 from liveview.over_time import DayVerdict
 
 State = Literal["running", "idle", "waiting", "failing", "stopped", "unknown"]

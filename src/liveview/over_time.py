@@ -1,6 +1,6 @@
 """What the live page shows of days and of the last hours, as documents of the JSON API. Pure."""
 
-from dataclasses import dataclass
+from lakebed.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,6 @@ Their data files are gone, held by penguin, or discarded.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -16,6 +15,7 @@ from blizzard.maintain.redo import redo as append_redo
 from blizzard.model.locations import as_key, sink_location
 from blizzard.model.settings import PipelineSettings
 from lakebed.clock import Clock
+from lakebed.dataclass import dataclass
 from lakebed.errors import ObjectMissing
 from lakebed.storage.store import Store
 from lakebed.terminal.arguments import DONE, FAILED, Files, Folders, Outcome, Output, Shape, Sure

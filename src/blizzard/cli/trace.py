@@ -3,7 +3,6 @@
 import base64
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from itertools import islice
@@ -21,6 +20,7 @@ from blizzard.model.predicate import parse
 from blizzard.model.settings import PipelineSettings
 from blizzard.worker.find_rows import Match, check_columns, matching_rows
 from lakebed.columns.schema import PROVENANCE, Schema
+from lakebed.dataclass import dataclass
 from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import LakeError, ObjectMissing
 from lakebed.terminal.arguments import Files, Folders, Outcome, Output, Shape

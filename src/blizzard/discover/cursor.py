@@ -10,10 +10,11 @@ file that is listed and not done, nor one that arrived within the late window.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from blizzard.model.files import IngestedFile
 from blizzard.model.limits import LookLimits
+from lakebed.dataclass import dataclass
 from lakebed.listing.incremental import Range, folder_and_name, sweep_is_due
 from lakebed.listing.sort import end_of
 

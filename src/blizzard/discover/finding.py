@@ -1,9 +1,8 @@
 """What one look at a source has found."""
 
-from dataclasses import dataclass
-
 from blizzard.discover.skip_reason import Reason, SkippedFile, SkipSummary
 from blizzard.model.files import SourceFile
+from lakebed.dataclass import dataclass
 from lakebed.documents.source_record import SourceRecord
 from lakebed.storage.store import ObjectFacts
 

@@ -4,7 +4,7 @@ A listing that breaks off fails the whole look: nothing is taken, and no positio
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -22,6 +22,7 @@ from blizzard.model.limits import LookLimits
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from blizzard.model.source.part_way import GonePartWay, gone_part_way, is_part_way, is_told, settled
 from lakebed.columns.schema import Field
+from lakebed.dataclass import dataclass
 from lakebed.documents.source_record import SourceRecord, Stage
 from lakebed.listing.incremental import ListingPlan, Range
 from lakebed.listing.sort import Guide, Oddity

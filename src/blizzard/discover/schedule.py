@@ -12,7 +12,7 @@ ahead, every file of the batch that it took for done has been journaled.
 import threading
 from collections.abc import Callable, Collection, Mapping
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -25,6 +25,7 @@ from blizzard.model.locations import OpenReader, source_location
 from blizzard.model.notices import Hints, NoHints
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed.clock import Clock
+from lakebed.dataclass import dataclass
 from lakebed.documents.source_record import SourceRecord
 
 THINK_AGAIN_SECS = 10.0

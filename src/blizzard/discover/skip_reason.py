@@ -1,8 +1,10 @@
 """Why a file of a source is not taken: a small, closed set of answers, counted. Pure."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
+
+from lakebed.dataclass import dataclass
 
 FEW = 5
 """How many names stand for all files with the same reason."""

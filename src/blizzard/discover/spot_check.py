@@ -1,12 +1,13 @@
 """What a sweep makes of one file, or of a folder, decided by the same look and without the rest."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from blizzard.discover.finding import Finding
 from blizzard.discover.lister import JournalLookup, Scan, SourceLister
 from blizzard.model.files import UnfinishedFile
+from lakebed.dataclass import dataclass
 from lakebed.errors import StoreDenied
 from lakebed.listing.incremental import Range
 from lakebed.storage.store import ObjectFacts, Reader

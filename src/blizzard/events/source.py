@@ -2,9 +2,10 @@
 
 import textwrap
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
+from lakebed.dataclass import dataclass
 from lakebed.telemetry.events import Event, Level
 from lakebed.telemetry.measures import Age, Count, Measure, Reading
 from lakebed.units import plural

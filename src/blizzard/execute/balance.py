@@ -2,11 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from blizzard.model.files import SourceFile
 from blizzard.model.source.unread import failed, untouched
 from blizzard.worker.books import Miscounted
+from lakebed.dataclass import dataclass
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.quarantine_file import QuarantineFile
 from lakebed.documents.source_record import Failure, SourceRecord, Stage

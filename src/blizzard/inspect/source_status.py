@@ -1,7 +1,7 @@
 """How one source of a pipeline stands: what waits in it, and what failed. It looks only."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 
 from blizzard.discover.retry import next_try
@@ -18,6 +18,7 @@ from blizzard.model.locations import OpenReader
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from blizzard.notices.subscription import OpenQueue
 from lakebed.clock import Clock
+from lakebed.dataclass import dataclass
 from lakebed.documents.source_record import Stage
 from lakebed.errors import LakeError
 from lakebed.locations import written_out

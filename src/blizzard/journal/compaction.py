@@ -4,7 +4,7 @@ Nothing here is needed for a batch to have happened, so nothing here may fail on
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from blizzard.journal import snapshot
 from blizzard.journal.ingested import Segment, SegmentRef, merged, to_merge, write_segment
@@ -13,6 +13,7 @@ from blizzard.model.files import IngestedFile
 from blizzard.model.limits import SnapshotLimits
 from lakebed import layout
 from lakebed.clock import Clock
+from lakebed.dataclass import dataclass
 from lakebed.journal import JournalReader
 from lakebed.storage.store import Store
 

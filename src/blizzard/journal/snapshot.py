@@ -6,7 +6,7 @@ newest; it is never believed: the snapshot carries a digest of itself and that o
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -15,6 +15,7 @@ from blizzard.journal.books.shelf import Kept
 from blizzard.journal.ingested import SegmentRef
 from blizzard.model.files import UnfinishedFile
 from lakebed import layout
+from lakebed.dataclass import dataclass
 from lakebed.documents.formats import FORMATS
 from lakebed.errors import LakeError
 from lakebed.storage.store import Reader, Store

@@ -9,7 +9,6 @@ the table. So a new journal never depends on an old one.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from blizzard.handoff.switch import LastCommitted
 from blizzard.journal.entry_columns import columns_after
@@ -25,6 +24,7 @@ from blizzard.maintain.old_journal import (
 )
 from lakebed import layout
 from lakebed.clock import Clock
+from lakebed.dataclass import dataclass
 from lakebed.documents.entry import Entry, Receipt, digest, encode
 from lakebed.documents.lineage import Lineage
 from lakebed.documents.source_record import SourceRecord

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from blizzard.handoff.switch import LastCommitted
 from blizzard.journal.checks import refuse_moved, refuse_other_names
@@ -12,6 +12,7 @@ from blizzard.journal.state import learn_sources
 from blizzard.maintain.references import entries_in
 from blizzard.model.source.part_way import settled
 from lakebed import layout
+from lakebed.dataclass import dataclass
 from lakebed.documents.entry import Entry
 from lakebed.documents.pending_meta import decode_meta
 from lakebed.documents.quarantine_file import QuarantineFile

@@ -8,7 +8,7 @@ that they can never go in beside the rows that are read again.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from blizzard.handoff.held_rows import GONE, HELD, CameBack, Fates, notes
 from blizzard.journal.checks import refuse_closed, refuse_half_begun
@@ -17,6 +17,7 @@ from blizzard.journal.state import History, read_history
 from blizzard.maintain.retry import names_of
 from lakebed import layout
 from lakebed.clock import Clock
+from lakebed.dataclass import dataclass
 from lakebed.documents.entry import Entry
 from lakebed.documents.pending_meta import HeldMeta
 from lakebed.documents.quarantine_file import QuarantineFile, Resolved

@@ -7,7 +7,6 @@ the table any more, nothing.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar, cast
 
@@ -26,6 +25,7 @@ from lakebed.clock import Clock
 from lakebed.columns.column_mapping import ColumnMapping
 from lakebed.columns.row_tracking import RowColumns
 from lakebed.columns.schema import Schema
+from lakebed.dataclass import dataclass
 from lakebed.documents.entry import Entry
 from lakebed.documents.replacement import Replacement
 from lakebed.errors import FilesCollected, JournalConflict, LakeError, ObjectMissing, Whose

@@ -8,7 +8,7 @@ are not read again by themselves.
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 
 from blizzard.execute.runner import Rewriter
@@ -41,6 +41,7 @@ from blizzard.model.rewriting import Removal, Rewritten
 from blizzard.model.settings import PipelineSettings
 from lakebed import layout
 from lakebed.clock import Clock
+from lakebed.dataclass import dataclass
 from lakebed.documents.entry import Entry
 from lakebed.documents.replacement import Replacement
 from lakebed.documents.source_record import SourceRecord

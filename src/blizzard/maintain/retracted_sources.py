@@ -4,10 +4,10 @@ A file is known by its place; what the journal says last of it decides.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from blizzard.journal.state import Before
 from blizzard.model.settings import PipelineSettings
+from lakebed.dataclass import dataclass
 from lakebed.locations import below
 
 

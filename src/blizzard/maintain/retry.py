@@ -10,7 +10,7 @@ operator accepts that.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal
 
 from blizzard.journal.checks import refuse_closed, refuse_half_begun, refuse_moved
@@ -18,6 +18,7 @@ from blizzard.journal.fence import append_what_is_found
 from blizzard.journal.state import read_history
 from blizzard.model.source.part_way import is_part_way, lacks_its_object, with_same_lines
 from lakebed.clock import Clock
+from lakebed.dataclass import dataclass
 from lakebed.documents.entry import Entry
 from lakebed.documents.source_record import SourceRecord
 from lakebed.journal import JournalReader

@@ -7,10 +7,11 @@ source files were in such a file, only a column of the rows themselves tells the
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from blizzard.model.predicate import Combined, Comparison, Operator
 from blizzard.model.rewriting import ActiveFile, Rewritten, RowRanges, RowsWhere
+from lakebed.dataclass import dataclass
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
 from lakebed.documents.replacement import Replacement

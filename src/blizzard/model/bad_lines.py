@@ -4,11 +4,12 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 
 from blizzard.model.json_path import any_element
 from blizzard.model.source.form import SkipRule
+from lakebed.dataclass import dataclass
 from lakebed.documents.quarantine_file import QuarantineFile
 from lakebed.units import plural
 

@@ -6,9 +6,10 @@ batch; what it leaves goes on in the next one. It is asked to stop once too many
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from blizzard.model.progress import Instruction, Progress
+from lakebed.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

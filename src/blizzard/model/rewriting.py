@@ -7,7 +7,7 @@ These values cross from the driver to Spark's executors and back, so they are fr
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from blizzard.model.files import Location
@@ -18,6 +18,7 @@ from lakebed.clock import Clock
 from lakebed.columns.column_mapping import ColumnMapping
 from lakebed.columns.row_tracking import FirstRow, RowColumns
 from lakebed.columns.schema import Field, Schema
+from lakebed.dataclass import dataclass
 from lakebed.documents.data_file import FinishedFile, Run
 from lakebed.layout import TablePath
 from lakebed.types import FieldType, ParquetCodec

@@ -11,8 +11,9 @@ be: a few odd files do not stay for ever.
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from lakebed.dataclass import dataclass
 from lakebed.layout import TablePath
 
 ENOUGH = 0.75

@@ -1,13 +1,14 @@
 """Where in a source file the reading is, and what is left of the file from there."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from blizzard.model.files import SourceFile
 from blizzard.worker.books import LineCount, require_all, require_some
 from blizzard.worker.ndjson.lines import Place
 from blizzard.worker.ndjson.plain_text import BYTE_ORDER_MARK
+from lakebed.dataclass import dataclass
 from lakebed.documents.source_record import Unread
 
 if TYPE_CHECKING:

@@ -1,9 +1,10 @@
 """The stores that a unit reads from and writes to."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from blizzard.model.files import Work
+from lakebed.dataclass import dataclass
 from lakebed.storage.store import Reader, Store
 
 

@@ -6,7 +6,8 @@ table. A row that is moved to another file keeps its id, and the version that wr
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from lakebed.dataclass import dataclass
 
 FIRST_ROW_ID = "baseRowId"
 ROW_VERSION = "defaultRowCommitVersion"

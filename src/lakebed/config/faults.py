@@ -1,13 +1,13 @@
 """Faults of a configuration, and how they are shown."""
 
 import difflib
-from dataclasses import dataclass
 from typing import Any, get_args, get_origin
 
 from pydantic_core import ErrorDetails
 
 from lakebed.config.models import Document, KeyPath
 from lakebed.config.section import Section
+from lakebed.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

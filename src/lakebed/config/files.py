@@ -1,7 +1,7 @@
 """YAML files, read and merged section by section; each key remembers its file."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from yaml.scanner import ScannerError
 
 from lakebed.config.faults import Fault, dotted, kind_of
 from lakebed.config.models import KeyPath
+from lakebed.dataclass import dataclass
 from lakebed.errors import ConfigInvalid
 
 Given = Path | Mapping[str, Any]

@@ -6,12 +6,13 @@ version; one that cannot be read stops the run, it is never taken for missing.
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from itertools import chain
 from typing import Any, Literal, TypeVar
 
 from lakebed.columns.schema import Schema
+from lakebed.dataclass import dataclass
 from lakebed.documents import formats
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.lineage import Lineage

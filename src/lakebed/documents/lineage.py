@@ -1,7 +1,9 @@
 """Where a journal that takes the place of another has its knowledge of source files from."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from lakebed.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

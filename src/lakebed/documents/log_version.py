@@ -1,8 +1,10 @@
 """What one version of a Delta log says, or a part of one of its checkpoints. Values only."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
+
+from lakebed.dataclass import dataclass
 
 PartitionValues = tuple[tuple[str, str | None], ...]
 

@@ -8,8 +8,9 @@ belongs to. Those in `held/` are penguin's: of files that it set aside, with the
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
+from lakebed.dataclass import dataclass
 from lakebed.documents.reading import validated
 
 

@@ -1,8 +1,9 @@
 """One quarantine file: Parquet below `_blizzard/` with lines that could not be read."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from lakebed.dataclass import dataclass
 from lakebed.layout import TablePath
 
 

@@ -1,8 +1,8 @@
 """What a repair of a table took out of its log: one document for a version of the Delta log."""
 
-from dataclasses import dataclass
 from typing import Literal
 
+from lakebed.dataclass import dataclass
 from lakebed.documents.reading import adapter_of, validated
 
 
@@ -15,6 +15,11 @@ class TakenOut:
     pipeline: str
     entry: int
     """The entry of the pipeline's journal that names it, and the source files with rows in it."""
+    written: str | None = None
+    """The file that the entry names instead, where another program had put its rows into this one,
+    as OPTIMIZE does."""
+    whole: bool = True
+    """Whether none of its rows can be in other files that this program wrote."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

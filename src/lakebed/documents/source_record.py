@@ -1,9 +1,10 @@
 """What an entry records of one source file: its lines, or why none of them is in the table."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
+from lakebed.dataclass import dataclass
 from lakebed.documents import formats
 
 

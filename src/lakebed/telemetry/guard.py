@@ -1,8 +1,10 @@
 """Who may read the metrics, and how they travel, as configured. Pure."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
+
+from lakebed.dataclass import dataclass
 
 _TOKEN = re.compile(r"[!-~]{16,4096}")
 

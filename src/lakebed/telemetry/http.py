@@ -12,12 +12,13 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socketserver import TCPServer
 from typing import Any, ClassVar
 
+from lakebed.dataclass import dataclass
 from lakebed.telemetry.credentials import may_read
 
 METHODS = ("GET", "HEAD")

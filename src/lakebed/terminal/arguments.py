@@ -7,7 +7,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from enum import StrEnum
 from importlib import import_module
 from pathlib import Path
@@ -17,6 +16,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
+from lakebed.dataclass import dataclass
 from lakebed.errors import ConfigInvalid, LakeError, ProtocolConflict, StoreMisconfigured
 from lakebed.shown import printable
 from lakebed.telemetry.levels import LogFormat, LogLevel

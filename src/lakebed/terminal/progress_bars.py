@@ -4,13 +4,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID
 from rich.text import Text
 
+from lakebed.dataclass import dataclass
 from lakebed.listing.sort import Guide
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import ObjectFacts, Reader, Store

@@ -4,12 +4,13 @@ import json
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any, ClassVar
 
 from pydantic import TypeAdapter
 
+from lakebed.dataclass import dataclass
 from lakebed.errors import LakeError
 from lakebed.telemetry.events import Emit, Event, Level
 from lakebed.telemetry.http import METHODS, Answer, Request

@@ -3,7 +3,8 @@
 import threading
 import time
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
+
+from lakebed.dataclass import dataclass
 
 EVERY_SECS = 1.0
 BEAT_SECS = 15.0

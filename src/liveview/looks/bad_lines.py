@@ -1,7 +1,7 @@
 """Bad lines in groups, with the change that lets them in. What they say stays where it is."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from blizzard.inspect.bad_lines import Group, Quarantine, groups_of, quarantine_of
 from blizzard.inspect.line_fixes import fix_for
@@ -9,6 +9,7 @@ from blizzard.journal.quarantine import WaitingFile
 from blizzard.model.bad_lines import Meant
 from blizzard.model.locations import OpenReader
 from blizzard.model.settings import PipelineSettings
+from lakebed.dataclass import dataclass
 from lakebed.errors import LakeError
 from lakebed.journal import JournalReader
 from liveview.model import BadLineGroup

@@ -6,7 +6,7 @@ keeps, then those that only the sources have. Whatever was not reached when the 
 
 import time
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from itertools import islice
 
@@ -16,6 +16,7 @@ from blizzard.journal.state import History
 from blizzard.model.files import UnfinishedFile
 from blizzard.model.locations import OpenReader, source_location
 from blizzard.model.settings import PipelineSettings
+from lakebed.dataclass import dataclass
 from lakebed.documents.entry import Entry
 from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import LakeError

@@ -7,12 +7,12 @@ names, and nowhere else. With TLS, the certificate must be the configured one.
 import http.client
 import ssl
 from contextlib import closing
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
+from lakebed.dataclass import dataclass
 from lakebed.errors import ConfigInvalid
 from lakebed.telemetry.credentials import secret_of
 from lakebed.telemetry.guard import Guard

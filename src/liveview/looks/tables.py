@@ -2,9 +2,10 @@
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lakebed.clock import Clock
+from lakebed.dataclass import dataclass
 from lakebed.documents.reading import parse_json
 from lakebed.errors import LakeError
 from lakebed.layout import LAST_CHECKPOINT, log_version

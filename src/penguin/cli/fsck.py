@@ -2,12 +2,12 @@
 
 import sys
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
+from lakebed.dataclass import dataclass
 from lakebed.errors import LakeError
 from lakebed.terminal.arguments import (
     DONE,

@@ -1,8 +1,9 @@
 """Results of a run, for a person or a machine, on standard output."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from lakebed.dataclass import dataclass
 from lakebed.terminal.arguments import Output
 from lakebed.terminal.console import (
     INLINED,

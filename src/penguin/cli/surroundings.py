@@ -1,8 +1,9 @@
 """What a run takes from the process around it, handed in through the context of the command."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from lakebed.dataclass import dataclass
 from lakebed.polling import Stop, stop_on_signals
 from lakebed.telemetry.events import Emit
 

@@ -7,9 +7,9 @@ are there.
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from lakebed.dataclass import dataclass
 from lakebed.layout import log_version_number
 from lakebed.storage.store import ObjectFacts
 from penguin.model.interval import parse_interval

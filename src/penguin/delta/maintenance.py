@@ -9,10 +9,11 @@ disk.
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 
 from lakebed.clock import Clock
+from lakebed.dataclass import dataclass
 from lakebed.errors import LakeError
 from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT
 from lakebed.storage.store import Store

@@ -5,8 +5,7 @@ sync. So before anything is deleted because the log stands for it, the log is pu
 checkpoint, the note of it, and every version since.
 """
 
-from dataclasses import dataclass
-
+from lakebed.dataclass import dataclass
 from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT, log_version, log_version_number
 from lakebed.storage.store import ObjectFacts, Store
 from penguin.delta.expiry import checkpoints

@@ -1,7 +1,6 @@
 """What a reader of a table sees: counts, and the first rows."""
 
-from dataclasses import dataclass
-
+from lakebed.dataclass import dataclass
 from lakebed.storage.options import StorageOptions
 
 

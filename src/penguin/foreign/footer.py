@@ -4,12 +4,12 @@ The end of the file is read, pinned by the e-tag where the store has one. A foot
 than that costs a second read. What is in the pages is not looked at.
 """
 
-from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lakebed.dataclass import dataclass
 from lakebed.documents.data_file import ColumnStatistics
 from lakebed.documents.parquet_footer import (
     FRAME,

@@ -1,6 +1,6 @@
 """Plans that were out of date by the time they were to be carried out. Pure."""
 
-from dataclasses import dataclass
+from lakebed.dataclass import dataclass
 
 MOST = 3
 

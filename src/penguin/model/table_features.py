@@ -5,7 +5,8 @@ A feature that is not in it is refused by name.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from lakebed.dataclass import dataclass
 
 INVARIANTS = "invariants"
 DELETION_VECTORS = "deletionVectors"

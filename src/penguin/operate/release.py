@@ -5,8 +5,9 @@ it again changes nothing.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from lakebed.dataclass import dataclass
 from lakebed.errors import LakeError, Whose
 from lakebed.layout import held_meta, taken_out_transaction
 from penguin.backlog.journals import read_pipelines

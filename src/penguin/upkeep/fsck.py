@@ -5,12 +5,14 @@ looked at again, and so is the log: a file that came or went meanwhile is none t
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from itertools import islice
 
 from lakebed import layout
+from lakebed.dataclass import dataclass
 from lakebed.documents.entry import Entry, Kind
+from lakebed.documents.repaired import TakenOut
 from lakebed.journal import JournalReader
 from lakebed.storage.ahead import ahead
 from lakebed.storage.store import Reader
@@ -18,6 +20,7 @@ from penguin.delta.log.file_actions import FileAction, Key, active_files, read_v
 from penguin.delta.log.latest import Tail
 from penguin.upkeep.listed import Listed, list_all
 from penguin.upkeep.log_needs import whole_tail
+from penguin.upkeep.rewritten import rewritten_into
 
 MOST_HEADS = 1000
 """Files that are looked at one by one; of more, the folders are listed once more."""
@@ -65,6 +68,8 @@ class Damaged:
     """The version that added it; None where that is no longer known."""
     origin: Origin | None = None
     """None where no entry names it: another program wrote it, or rewrote blizzard's."""
+    rewritten: tuple[TakenOut, ...] = ()
+    """The files of blizzard's whose rows another program had put into it, as far as is known."""
 
     @property
     def path(self) -> str:
@@ -176,7 +181,9 @@ def _with_versions(store: Reader, tail: Tail, damaged: list[Damaged]) -> Iterato
 
 def _with_origins(store: Reader, damaged: list[Damaged]) -> Iterator[Damaged]:
     """Say whose rows are in each file, by the entries of all pipelines."""
-    wanted = {one.path for one in damaged if layout.file_id(one.path) is not None}
+    earlier = {one.path: rewritten_into(store, one.path, one.added, MOST_BACK) for one in damaged}
+    wanted = {path for path in earlier if layout.file_id(path) is not None}
+    wanted |= {path for each in earlier.values() for path in each}
     found: dict[str, Origin] = {}
     for entry in _entries(store) if wanted else ():
         found |= {
@@ -196,7 +203,18 @@ def _with_origins(store: Reader, damaged: list[Damaged]) -> Iterator[Damaged]:
         if len(found) == len(wanted):
             break
     for one in damaged:
-        yield replace(one, origin=found.get(one.path))
+        rewritten = tuple(
+            TakenOut(
+                path=one.path,
+                pipeline=origin.pipeline,
+                entry=origin.entry,
+                written=path,
+                whole=whole,
+            )
+            for path, whole in sorted(earlier[one.path].items())
+            if (origin := found.get(path)) is not None
+        )
+        yield replace(one, origin=found.get(one.path), rewritten=rewritten)
 
 
 def _others(entry: Entry, filename: str, unit: str) -> Iterable[str]:

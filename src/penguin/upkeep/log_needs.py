@@ -8,9 +8,10 @@ but then no version before it can be read either.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 
+from lakebed.dataclass import dataclass
 from lakebed.layout import DELTA_LOG, HELD_TRANSACTIONS, log_version_number
 from lakebed.storage.store import ObjectFacts, Reader
 from penguin.delta.file_names import linked_name

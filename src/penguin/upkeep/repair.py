@@ -7,10 +7,11 @@ rows that are neither in the table nor read again would be lost while the books 
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 
 from lakebed.clock import Clock
+from lakebed.dataclass import dataclass
 from lakebed.documents.accepted import Accepted, encode_accepted
 from lakebed.documents.repaired import Repair, TakenOut, encode_repair
 from lakebed.errors import LakeError, Whose
@@ -195,7 +196,9 @@ def _write_down(store: Store, planned: Repaired, version: int, at: datetime) -> 
         if one.origin is not None
         for path in (one.path, *_others(one))
     }
-    taken = tuple(files[one.path] for one in planned.files if one.path in files)
+    rewritten = (each for one in planned.checked.missing for each in one.rewritten)
+    named = (files[one.path] for one in planned.files if one.path in files)
+    taken = (*named, *rewritten)
     if taken:
         document = Repair(version=version, files=taken, created=at.isoformat())
         store.replace(repaired(version), encode_repair(document))

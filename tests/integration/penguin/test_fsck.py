@@ -6,6 +6,7 @@ import re
 import shutil
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
@@ -375,3 +376,56 @@ def test_the_audit_misses_rows_that_another_program_had_rewritten(tmp_path: Path
     words = ("audit", "--accept", str(version), "--reason", "the disk died")
     assert desk.cli(*words).exit_code == 0
     assert desk.audited().is_balanced
+
+
+@pytest.mark.unbalanced("rows_removed")
+@pytest.mark.parametrize("times", [1, 2])
+def test_rows_that_went_with_a_file_of_another_program_are_nowhere_said_to_be_there(
+    tmp_path: Path, times: int
+) -> None:
+    """`why` and `files` say what the audit says, however often the rows were rewritten."""
+    desk = crowded(tmp_path, files=3)
+    DeltaTable(str(desk.table)).optimize.compact()
+    if times == 2:
+        DeltaTable(str(desk.table)).optimize.z_order(["id"])
+    (lost,) = desk.active
+    (desk.table / lost).unlink()
+    assert desk.order("fsck", "--repair", "--yes").exit_code == 0
+    version = DeltaTable(str(desk.table)).version()
+    for source in ("0.ndjson", "2.ndjson"):
+        told = desk.cli("why", source).stdout
+        assert "its rows have been removed from the table since: FSCK by penguin" in told
+        assert f"in version {version}" in told
+    told = desk.cli("files", "--state", "removed").stdout
+    assert all(f"{number}.ndjson" in told for number in range(3))
+
+
+@pytest.mark.unbalanced("rows_removed")
+def test_rows_may_be_in_the_other_file_of_two_that_another_program_wrote(tmp_path: Path) -> None:
+    desk = crowded(tmp_path, files=3)
+    lost, _ = rewritten_as_two(desk.table)
+    (desk.table / lost).unlink()
+    assert desk.order("fsck", "--repair", "--yes").exit_code == 0
+    assert "Some of its rows may have been removed" in desk.cli("why", "0.ndjson").stdout
+
+
+def rewritten_as_two(table: Path) -> list[str]:
+    """Rewrite all rows of a table as an OPTIMIZE does that leaves two files; return these."""
+    delta = DeltaTable(str(table))
+    (done,) = [delta.optimize.compact(target_size=1 << 20)]
+    assert done["numFilesAdded"] == 1
+    (whole,) = DeltaTable(str(table)).file_uris()
+    log = table / log_version(DeltaTable(str(table)).version())
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    (add,) = [one for one in lines if "add" in one]
+    halves = []
+    rows = pq.read_table(whole)
+    for number, part in enumerate((rows.slice(0, 3), rows.slice(3))):
+        path = f"half-{number}.parquet"
+        pq.write_table(part, table / path)
+        stats = json.dumps({"numRecords": part.num_rows})
+        size = (table / path).stat().st_size
+        halves.append({"add": {**add["add"], "path": path, "size": size, "stats": stats}})
+    kept = [one for one in lines if "add" not in one] + halves
+    log.write_text("".join(json.dumps(one) + "\n" for one in kept))
+    return [one["add"]["path"] for one in halves]

@@ -2,7 +2,6 @@
 
 import base64
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from blizzard.inspect.bad_lines import Group
 from blizzard.inspect.line_fixes import Fix, Rules, fix_for
@@ -10,6 +9,7 @@ from blizzard.journal.quarantine import WaitingFile
 from blizzard.model.bad_lines import Fault
 from blizzard.model.settings import PipelineSettings
 from blizzard.worker.quarantine.reader import QuarantinedLine
+from lakebed.dataclass import dataclass
 from lakebed.terminal.console import console, plural, say
 
 SHOWN_BYTES = 80

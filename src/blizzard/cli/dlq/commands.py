@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -22,6 +21,7 @@ from blizzard.model.bad_lines import Meant
 from blizzard.model.locations import as_key, sink_location, source_location, source_uris_of
 from blizzard.model.settings import PipelineSettings
 from lakebed.clock import Clock
+from lakebed.dataclass import dataclass
 from lakebed.errors import ObjectMissing
 from lakebed.shown import printable
 from lakebed.storage.store import Store

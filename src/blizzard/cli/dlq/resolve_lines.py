@@ -3,7 +3,7 @@
 Source files that failed and were deleted since can be given up, too.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -18,6 +18,7 @@ from blizzard.maintain.bad_lines import Done, discard, look, meant_lines, replay
 from blizzard.maintain.retry import Failed, deleted, give_up
 from blizzard.model.locations import as_key, sink_location
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
+from lakebed.dataclass import dataclass
 from lakebed.errors import LakeError, ObjectMissing
 from lakebed.storage.store import Store
 from lakebed.telemetry.levels import LogFormat, LogLevel

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date, datetime, timedelta
 from enum import StrEnum
 from typing import Annotated
@@ -18,6 +18,7 @@ from blizzard.log_questions import asks_fates, asks_refusal, asks_still_out
 from blizzard.model.locations import source_location
 from blizzard.model.settings import PipelineSettings
 from lakebed.clock import Clock
+from lakebed.dataclass import dataclass
 from lakebed.locations import below
 from lakebed.shown import typed
 from lakebed.terminal.arguments import FAILED, Files, Folders, Outcome, Output, Shape

@@ -1,7 +1,6 @@
 """`blizzard retract`: take the rows of source files out of the table."""
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -16,6 +15,7 @@ from blizzard.maintain.retract import retract as append_retraction
 from blizzard.model.locations import sink_location
 from blizzard.model.rewriting import ActiveFile
 from blizzard.model.settings import PipelineSettings
+from lakebed.dataclass import dataclass
 from lakebed.storage.store import Store
 from lakebed.telemetry.levels import LogFormat, LogLevel
 from lakebed.telemetry.logs import log_events

@@ -1,6 +1,6 @@
 """Results, for a person or a machine, on standard output."""
 
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from itertools import takewhile, zip_longest
 from typing import assert_never
 
@@ -8,6 +8,7 @@ from blizzard.handoff.dead_letters import DeadLetter, Queue
 from blizzard.handoff.held_rows import Counts
 from blizzard.handoff.switch import Changed, Switched, TooEarly, Unchanged
 from blizzard.run_summary import Statistics
+from lakebed.dataclass import dataclass
 from lakebed.terminal.arguments import Output
 from lakebed.terminal.console import (
     INLINED,

@@ -15,9 +15,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from lakebed.dataclass import dataclass
 from lakebed.errors import ConfigInvalid
 
 JAVA = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")

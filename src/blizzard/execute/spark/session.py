@@ -8,7 +8,6 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +39,7 @@ from blizzard.execute.spark.cds_archive import (
 from blizzard.execute.spark.executor_check import DRIVERS_PYTHON, own_python
 from blizzard.execute.spark.jvm_output import Listener, Said, on_standard_error
 from blizzard.model.settings import SparkSettings
+from lakebed.dataclass import dataclass
 from lakebed.errors import ConfigInvalid
 
 QUIET = """

@@ -5,11 +5,12 @@ An entry never changes, so what one says is kept: asked again, only new entries 
 
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from blizzard.inspect.files.reconcile import RowCount
+from lakebed.dataclass import dataclass
 from lakebed.documents.reading import validated
 from lakebed.journal import JournalReader
 from lakebed.seek import seek

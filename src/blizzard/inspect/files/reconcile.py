@@ -4,10 +4,11 @@ Every file that landed is counted once: `landed` is the sum of all states.
 """
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal
 
 from blizzard.inspect.files.standing import DONE, FileStanding, FileState
+from lakebed.dataclass import dataclass
 from lakebed.units import in_words, is_are, plural
 
 By = Literal["day", "partition"]

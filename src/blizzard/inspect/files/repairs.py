@@ -20,7 +20,7 @@ def taken_out(store: Reader, pipeline: str, still_out: StillOut) -> dict[str, in
     The number is the last entry whose rows are gone: a file that a later entry has read is in the
     table. Where nothing was ever repaired, this costs one listing.
     """
-    files = [one for one in _repaired(store) if one.pipeline == pipeline]
+    files = [one for one in repaired(store) if one.pipeline == pipeline]
     out = still_out([one.path for one in files]) if files else ()
     journal = JournalReader(store, pipeline)
     entries: dict[int, Entry | None] = {}
@@ -32,7 +32,7 @@ def taken_out(store: Reader, pipeline: str, still_out: StillOut) -> dict[str, in
             entries[one.entry] = journal.entry(one.entry)
         entry = entries[one.entry]
         for file in () if entry is None else entry.data_files:
-            if file.filename == one.path:
+            if file.filename == (one.written or one.path):
                 for key in file.source_files:
                     last = _last_part(journal, entry, key) if entry is not None else one.entry
                     found[key] = max(last, found.get(key, 0))
@@ -52,7 +52,8 @@ def _last_part(journal: JournalReader, first: Entry, key: str) -> int:
     return last
 
 
-def _repaired(store: Reader) -> list[TakenOut]:
+def repaired(store: Reader) -> list[TakenOut]:
+    """Return all files that repairs took out, in their order."""
     listed = sorted(one.path for one in store.objects(layout.REPAIRED))
     bodies = ((path, store.get(path)) for path in listed)
     return [

@@ -1,13 +1,14 @@
 """How one source file stands: in the table, or how far it has come. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from enum import StrEnum
 
 from blizzard.discover.filter import Decision, is_same, same_object
 from blizzard.journal.state import Before
 from blizzard.model.files import IngestedFile, UnfinishedFile
+from lakebed.dataclass import dataclass
 from lakebed.storage.store import ObjectFacts
 
 

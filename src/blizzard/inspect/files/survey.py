@@ -5,7 +5,7 @@ side by side: each file is met once, and neither of the two is held in memory.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from heapq import merge
 from itertools import takewhile
@@ -22,6 +22,7 @@ from blizzard.model.files import IngestedFile, UnfinishedFile
 from blizzard.model.locations import OpenReader, source_location
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed.clock import Clock
+from lakebed.dataclass import dataclass
 from lakebed.listing.incremental import ListingPlan
 from lakebed.listing.sort import LAST, Guide, Oddity
 from lakebed.partition import folder

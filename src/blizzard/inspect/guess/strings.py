@@ -5,7 +5,7 @@ A guess is kept while every value fits it, by the rules that the rows are read b
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from decimal import Decimal
 
 from blizzard.model.seen import Text
@@ -13,6 +13,7 @@ from blizzard.worker.ndjson.look.gather import LONGEST_INTEGER, text_kind
 from blizzard.worker.ndjson.taking import taker
 from blizzard.worker.ndjson.values import Number, Refused
 from lakebed.columns.schema import Field, Reading
+from lakebed.dataclass import dataclass
 from lakebed.types import FieldType
 
 NULLS = frozenset(("", "-", "null", "NULL", "None", "N/A", "n/a", "NaN", "nan"))

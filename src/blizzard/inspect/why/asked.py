@@ -1,7 +1,6 @@
 """What a question about a file is answered from."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import islice
 
 from blizzard.discover.lister import source_listers
@@ -13,6 +12,7 @@ from blizzard.journal.state import UNKNOWN, Before, History, rebuild
 from blizzard.model.locations import OpenReader, source_location
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed.clock import Clock
+from lakebed.dataclass import dataclass
 from lakebed.errors import LakeError
 from lakebed.journal import JournalReader
 from lakebed.storage.store import Reader

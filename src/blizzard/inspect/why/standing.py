@@ -1,13 +1,15 @@
 """What has become of the data files of an entry: in the table, held, removed, rewritten."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from blizzard.handoff.held_rows import GONE, HELD
+from blizzard.inspect.files.repairs import repaired
 from blizzard.inspect.why.answer import DataFile, State
 from blizzard.inspect.why.entries import came_for, mentioning
 from blizzard.inspect.why.table_log import LogEntry, LogFile, LogVersion, TableLog
 from lakebed import layout
+from lakebed.dataclass import dataclass
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
 from lakebed.documents.pending_meta import HeldMeta, decode_held
@@ -134,7 +136,7 @@ class Table:
                     through.append(entry)
                 after += (one for one in new if one not in seen)
                 if not new:
-                    ends.append(told)
+                    ends.append(self._repaired(name, told) if told.rows_moved else told)
                 seen.update(new)
             waiting = dict(self.log.files(after)) if after else {}
         return _Now(
@@ -143,6 +145,21 @@ class Table:
             ends=ends[0] if ends else named,
             through=tuple(through),
         )
+
+    def _repaired(self, path: str, told: LogFile) -> LogFile:
+        """Return what the log says of the last file that had the rows of one.
+
+        Another program had put them into a file of its own. Where a repair took that out since, the
+        repair has written down whose rows were in it.
+        """
+        into = [one for one in repaired(self.store) if one.written == path]
+        named = self.log.files(one.path for one in into) if into else {}
+        for one in into:
+            now = named[one.path]
+            is_out = now.removed and now.removed_by is not None and now.removed_by.is_repair
+            if is_out:
+                return replace(now, rewritten=not one.whole)
+        return told
 
     def _heirs(self, path: str, removed: LogVersion | None) -> tuple[Entry | None, tuple[str, ...]]:
         """Return the entry that took a file out, and what came in its place."""

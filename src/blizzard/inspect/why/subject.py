@@ -1,7 +1,6 @@
 """Which file is meant: a URI, a path below a source or a table, a UUID, or a part of a name."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 
 from blizzard.inspect.why.asked import Asked
@@ -9,6 +8,7 @@ from blizzard.journal.state import UNKNOWN
 from blizzard.model.locations import source_location
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed import layout
+from lakebed.dataclass import dataclass
 from lakebed.errors import LakeError, NameUnusable, ObjectMissing, Whose
 from lakebed.listing.sort import Guide
 from lakebed.locations import below, place_of

@@ -7,7 +7,7 @@ and the next compaction tries again.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from blizzard.config.columns import columns_from
@@ -31,6 +31,7 @@ from blizzard.plan.small_files import Group, Policy, SmallFile, groups_of, is_sm
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.columns.schema import Schema
+from lakebed.dataclass import dataclass
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
 from lakebed.documents.merge import Merge, MergedFile

@@ -7,7 +7,7 @@ condition stands somewhere else in it, or where it is no JSON at all, it may be 
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ from blizzard.worker.matching import Columns, matches
 from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.lines import Block
 from lakebed.columns.schema import Field, Schema
+from lakebed.dataclass import dataclass
 from lakebed.errors import ObjectMissing
 from lakebed.storage.store import Reader
 from lakebed.types import OnBadRecord, OnMismatch, UnknownFields

@@ -8,7 +8,7 @@ written nowhere, the entry counts the rows only.
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate
 
 import numpy as np
@@ -38,6 +38,7 @@ from blizzard.worker.find_rows import RowsInFile, check_columns, rows_in
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.columns.schema import Schema
+from lakebed.dataclass import dataclass
 from lakebed.documents.data_file import Run
 from lakebed.documents.entry import Entry
 from lakebed.documents.replacement import Replacement

@@ -7,7 +7,8 @@ read exactly once, whatever the cuts.
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+
+from lakebed.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ one.
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -18,6 +18,7 @@ from blizzard.worker.ndjson.lines import BadLine, BadRecord, Block, Decoded, blo
 from blizzard.worker.ndjson.refused_rows import RefuseRows, blanked
 from blizzard.worker.ndjson.rowless import rowless_lines
 from lakebed.columns.schema import Schema, walk
+from lakebed.dataclass import dataclass
 from lakebed.types import KEEPING, OnBadRecord, OnMismatch, UnknownFields
 
 if TYPE_CHECKING:

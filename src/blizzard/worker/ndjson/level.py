@@ -5,10 +5,11 @@ name, or the one that its path leads to, through objects that need not be declar
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 
 from lakebed.columns.schema import Field
+from lakebed.dataclass import dataclass
 
 
 @dataclass(slots=True)

@@ -8,7 +8,9 @@ rows it makes visible, and nothing has to be written down for that.
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from lakebed.dataclass import dataclass
 
 Value = str | int | float | bool
 

@@ -6,13 +6,14 @@ the memory of one batch.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
 
 from lakebed.columns.row_tracking import FIRST_ROW_ID, ROW_VERSION, FirstRow
+from lakebed.dataclass import dataclass
 from lakebed.documents.reading import parse_json
 from lakebed.errors import StoreUnavailable
 from lakebed.layout import log_version
@@ -183,7 +184,7 @@ def _action(
     held_in = vector_file(vector)
     written = unquote(told["path"])
     path = named(written)
-    values = told.get("partitionValues") if added else None
+    values = told.get("partitionValues")
     pairs = values.items() if isinstance(values, Mapping) else (values or ())
     at = told.get("deletionTimestamp")
     first, since = told.get(FIRST_ROW_ID), told.get(ROW_VERSION)

@@ -13,11 +13,12 @@ how far back that is.
 
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 from urllib.parse import unquote
 
+from lakebed.dataclass import dataclass
 from lakebed.errors import StoreUnavailable
 from lakebed.layout import (
     DELTA_LOG,

@@ -11,9 +11,9 @@ what is wrong with it.
 import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any
 
+from lakebed.dataclass import dataclass
 from lakebed.documents.reading import parse_json
 from lakebed.errors import ObjectChanged, ObjectMissing
 from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT, log_version, log_version_number

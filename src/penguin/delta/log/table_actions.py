@@ -5,9 +5,10 @@ that a commit needs which only adds files.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from lakebed.dataclass import dataclass
 from lakebed.documents.reading import parse_json
 from lakebed.layout import is_stranger_transaction
 

@@ -4,12 +4,12 @@ However many files the table has, no more than a batch of them is in memory.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakebed.dataclass import dataclass
 from lakebed.documents.reading import parse_json
 from lakebed.storage.store import ObjectFacts, Reader
 from penguin.delta.log.checkpoint import read_columns, sidecar_of

@@ -6,7 +6,7 @@ numbers in strings, is taken a column at a time.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,7 @@ from blizzard.worker.ndjson.values import (
     Refused,
 )
 from lakebed.columns.schema import AS_WRITTEN, Field
+from lakebed.dataclass import dataclass
 from lakebed.types import FieldType
 
 Rows = npt.NDArray[np.bool_]
