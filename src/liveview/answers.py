@@ -3,20 +3,22 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import datetime
 
 from blizzard.handoff.held_rows import Aside, read_aside
 from blizzard.inspect.files.report import Question
+from blizzard.inspect.source_status import FailedFile as SourceFailure
 from blizzard.inspect.source_status import failed_files
 from blizzard.inspect.ways_out import way_out
 from blizzard.inspect.why.subject import FileUnknown
 from blizzard.inspect.why.why import why
+from blizzard.journal.state import History
 from blizzard.log_questions import asked_of, asks_fates
 from blizzard.model.settings import PipelineSettings
 from lakebed.errors import LakeError
 from lakebed.journal import JournalReader
 from liveview.looks.bad_lines import BadLines
 from liveview.looks.files import Search
-from liveview.looks.pipelines import PipelineView
 from liveview.looks.tables import TableView
 from liveview.model import (
     BadLineGroup,
@@ -38,7 +40,7 @@ from liveview.views.days import days_of, yesterday_of
 from liveview.views.entries import Committed, batch_of, committed_in, timed
 from liveview.views.journey import journey_of
 from liveview.views.problems import HELD
-from liveview.views.series import DAY_SECS, freshness_series, series_of
+from liveview.views.series import freshness_series, series_of
 from liveview.views.versions import (
     changes_of,
     columns_of,
@@ -63,7 +65,7 @@ class Answers:
     def __init__(self, observer: Observer) -> None:
         self._on = observer
         self._bad_lines = {
-            name: BadLines(settings, observer.opening)
+            name: BadLines(settings, observer.pipelines[name])
             for name, settings in observer.lake.pipelines.items()
         }
 
@@ -95,7 +97,7 @@ class Answers:
         """Return entries of a journal, the newest first."""
         look = self._on.pipelines[name]
         store = look.store()
-        last = self._view(name).status.last_entry
+        last = self._on.pipeline_view(name).status.last_entry
         if store is None or last is None:
             return Batches(batches=[], next_before=None)
         journal = JournalReader(store, name)
@@ -113,7 +115,7 @@ class Answers:
     def files(self, name: str, *, search: str, limit: int) -> Files:
         """Return source files with a text in their names, the newest first."""
         settings, look = self._on.lake.pipelines[name], self._on.pipelines[name]
-        view = self._view(name)
+        view = self._on.pipeline_view(name)
         store, committed = look.store(), self._on.committed(name)
         aside = Aside() if store is None else self._aside(settings)
         return Search(
@@ -148,13 +150,13 @@ class Answers:
     def throughput(self, name: str, *, hours: int, points: int) -> Series:
         """Return rows, bytes and files over the last hours."""
         now = self._on.clock.seconds()
-        view = self._on.pipelines[name].view(since=now - hours * 3600)
+        view = self._on.pipeline_view(name, hours * 3600)
         return series_of(view.entries, now=now, hours=hours, points=points)
 
     def freshness(self, name: str, *, hours: int, points: int) -> FreshnessSeries:
         """Return how long files took into the table, over the last hours."""
         now = self._on.clock.seconds()
-        view = self._on.pipelines[name].view(since=now - hours * 3600)
+        view = self._on.pipeline_view(name, hours * 3600)
         return freshness_series(
             view.entries,
             self._on.committed(name, span_secs=hours * 3600),
@@ -174,7 +176,7 @@ class Answers:
         properties: dict[str, str] = {}
         features: list[str] = []
         with _noting(notes, "the log of the table"):
-            view = self._on.tables[name].view(since=self._on.clock.seconds() - DAY_SECS)
+            view = self._on.table_view(name)
             commits = sorted(view.commits.values(), key=lambda one: -one.version)
             if view.facts is not None:
                 columns = columns_of(view.facts, since_versions(commits))
@@ -206,7 +208,7 @@ class Answers:
     def versions(self, name: str, *, before: int | None, limit: int) -> Versions:
         """Return versions of a table, the newest first."""
         look = self._on.tables[name]
-        view = look.view(since=self._on.clock.seconds() - DAY_SECS)
+        view = self._on.table_view(name)
         if view.version is None:
             return Versions(versions=[], next_before=None)
         start = view.version + 1 if before is None else min(before, view.version + 1)
@@ -216,9 +218,6 @@ class Answers:
         return Versions(
             versions=[version_of(one) for one in commits], next_before=last if more else None
         )
-
-    def _view(self, name: str) -> PipelineView:
-        return self._on.pipelines[name].view(since=self._on.clock.seconds() - DAY_SECS)
 
     def _batch(
         self, name: str, journal: JournalReader, number: int, committed: dict[int, Committed]
@@ -235,16 +234,10 @@ class Answers:
         return batch_of(entry, committed.get(number))
 
     def _failed(self, settings: PipelineSettings) -> Iterator[FailedFile]:
-        history = self._on.pipelines[settings.name].history()
-        failed = [
-            (source.name, one)
-            for source in settings.sources
-            for one in failed_files(settings, source, history)
-        ]
-        failed.sort(key=lambda one: one[1].failed_at, reverse=True)
-        for source, one in failed[:MOST_FAILED]:
-            known = history.unfinished.get(f"{source}:{one.path}")
-            since = None if known is None else known.since
+        failed = self._on.pipelines[settings.name].learned(
+            lambda history: _failed(settings, history)
+        )
+        for source, one, since in failed:
             # With show_values a message may quote the line that it is about.
             reason = f"{one.stage}, {one.code}" if settings.show_values else one.message
             yield FailedFile(
@@ -260,6 +253,9 @@ class Answers:
             )
 
     def _held(self, settings: PipelineSettings) -> list[HeldEntry]:
+        status = self._on.pipeline_view(settings.name).status
+        if not status.held_files:
+            return []
         aside = self._aside(settings)
         entries: dict[int | None, list[int]] = {}
         for place, meta in enumerate(aside.held):
@@ -289,8 +285,7 @@ class Answers:
     def _columns(self, name: str, notes: list[str]) -> list[Column]:
         settings = self._on.lake.pipelines[name]
         with _noting(notes, "the log of the table"):
-            look = self._on.tables[self._on.lake.table_of[name]]
-            view = look.view(since=self._on.clock.seconds() - DAY_SECS)
+            view = self._on.table_view(self._on.lake.table_of[name])
             if view.facts is not None:
                 return columns_of(view.facts, since_versions(view.commits.values()))
         apart = settings.sink.template.keys if settings.sink.template else ()
@@ -304,6 +299,23 @@ class Answers:
             )
             for one in settings.table_schema.fields
         ]
+
+
+def _failed(
+    settings: PipelineSettings, history: History
+) -> list[tuple[str, SourceFailure, datetime | None]]:
+    """Return the files that failed, the newest first, with their sources and since when. Pure."""
+    failed = [
+        (source.name, one)
+        for source in settings.sources
+        for one in failed_files(settings, source, history)
+    ]
+    failed.sort(key=lambda one: one[1].failed_at, reverse=True)
+    found = []
+    for source, one in failed[:MOST_FAILED]:
+        known = history.unfinished.get(f"{source}:{one.path}")
+        found.append((source, one, None if known is None else known.since))
+    return found
 
 
 def _key(settings: PipelineSettings, path: str) -> str:

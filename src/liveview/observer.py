@@ -7,7 +7,7 @@ own, so that a slow listing never holds up the rest. What is not known in time i
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 from datetime import datetime
 
@@ -19,7 +19,8 @@ from lakebed.errors import LakeError
 from liveview.lake import Lake, ProgramName
 from liveview.live import Live
 from liveview.looks.desk import Busy, Desk
-from liveview.looks.pipelines import PipelineLook
+from liveview.looks.kept import Fresh
+from liveview.looks.pipelines import PipelineLook, PipelineView
 from liveview.looks.tables import OpenTable, TableLook, TableSize, TableView, open_table
 from liveview.model import Overview, PipelineSummary, Problem, TableSummary
 from liveview.parts import PipelinePart, Process, TablePart
@@ -46,6 +47,10 @@ KNOWN_SECS = 60.0
 """How old a look may be at a pipeline whose process tells of every change."""
 UNKNOWN_SECS = 10.0
 """How old it may be where nobody tells."""
+ANSWER_SECS = 5.0
+"""How old it may be for a question about one pipeline or table, if nobody has told of a change."""
+GOING_ON_SECS = 2.0
+"""After how long a look whose time was up is gone on with."""
 LISTED_SECS = 30.0
 MANY = 5
 """Of more pipelines or tables than this, looks may be older, so that all of them cost as much."""
@@ -83,11 +88,11 @@ class Observer:
         """For what waits for the others."""
         self._programs = Programs(lake, program, live.process, self.quick, self.patience.other)
         self.pipelines = {
-            name: PipelineLook(settings, clock=clock, opening=opening)
+            name: PipelineLook(settings, clock=clock, opening=opening, seconds=monotonic)
             for name, settings in lake.pipelines.items()
         }
         self.tables = {
-            name: TableLook(settings, clock=clock, opening=opening_table)
+            name: TableLook(settings, clock=clock, opening=opening_table, seconds=monotonic)
             for name, settings in lake.tables.items()
         }
         self._reconciling = {name: threading.Lock() for name in lake.pipelines}
@@ -151,14 +156,40 @@ class Observer:
             self._begin_pipeline(pipeline, processes)
         return self._table(name, processes, time.monotonic() + self.patience.first, seen)
 
-    def committed(self, name: str, span_secs: float = DAY_SECS) -> dict[int, Committed]:
+    def pipeline_view(
+        self, name: str, span_secs: float = DAY_SECS, processes: list[Process] | None = None
+    ) -> PipelineView:
+        """Return the journal of a pipeline; looked at once for all who ask before it changes."""
+        heard = self._programs.heard()[0] if processes is None else processes
+        fresh = Fresh(self._mark_of(name, heard), ANSWER_SECS)
+        return self.pipelines[name].view(since=self.clock.seconds() - span_secs, fresh=fresh)
+
+    def table_view(
+        self, name: str, span_secs: float = DAY_SECS, processes: list[Process] | None = None
+    ) -> TableView:
+        """Return the log of a table; looked at once for all who ask before it changes."""
+        heard = self._programs.heard()[0] if processes is None else processes
+        part = self._table_part(name, heard)
+        fresh = Fresh(None if part is None else part.changes, ANSWER_SECS)
+        return self.tables[name].view(since=self.clock.seconds() - span_secs, fresh=fresh)
+
+    def committed(
+        self, name: str, span_secs: float = DAY_SECS, processes: list[Process] | None = None
+    ) -> dict[int, Committed]:
         """Return the versions of a pipeline's last entries, as far as they are known."""
-        table = self.tables[self.lake.table_of[name]]
+        table, span_secs = self.lake.table_of[name], max(span_secs, DAY_SECS)
         try:
-            view = table.view(since=self.clock.seconds() - max(span_secs, DAY_SECS))
+            view = self.table_view(table, span_secs, processes)
         except LakeError:
             return {}  # The table says why.
         return committed_entries(view.commits.values(), name)
+
+    def mark(self, name: str) -> Hashable:
+        """Return what changes when a program tells of a change of a pipeline or table."""
+        processes = self._programs.heard()[0]
+        table = self._table_part(name, processes) if name in self.tables else None
+        pipeline = self._mark_of(name, processes) if name in self.pipelines else None
+        return pipeline, None if table is None else table.changes
 
     def batch_secs(self, name: str) -> dict[str, float]:
         """Return how long the last batches of a pipeline took, where its process tells."""
@@ -172,15 +203,12 @@ class Observer:
 
     def _begin_pipeline(self, name: str, processes: list[Process]) -> None:
         part = _pipeline_part(name, processes)
-        table = self._table_part(self.lake.table_of[name], processes)
+        mark = self._mark_of(name, processes)
         self.quick.begin(
             ("journal", name),
-            lambda: self._journaled(name),
-            max_age=self._age(KNOWN_SECS if part is not None else UNKNOWN_SECS),
-            mark=(
-                None if part is None else part.changes,
-                None if table is None else table.changes,
-            ),
+            lambda: self._journaled(name, processes),
+            max_age=self._look_age(self.pipelines[name], told=part is not None),
+            mark=mark,
         )
         if part is None or (part.waiting_files is None and part.state in ("idle", "stopped")):
             # A process that runs the pipeline tells what it has listed.
@@ -200,8 +228,8 @@ class Observer:
             ),
             max_age=self._age(DAY_AGE_SECS),
             mark=(
-                None if part is None else (part.changes, part.waiting_files),
-                None if table is None else table.changes,
+                mark,
+                None if part is None else part.waiting_files,
                 stuck_of(self.quick.last(("journal", name))),
             ),
             slow_share=2 * SLOW_SHARE,
@@ -213,8 +241,8 @@ class Observer:
         mark = None if part is None else part.changes
         self.quick.begin(
             ("log", name),
-            lambda: look.view(since=self.clock.seconds() - DAY_SECS),
-            max_age=self._age(KNOWN_SECS if part is not None else UNKNOWN_SECS),
+            lambda: self.table_view(name, processes=processes),
+            max_age=self._look_age(look, told=part is not None),
             mark=mark,
         )
         self.slow.begin(
@@ -225,15 +253,14 @@ class Observer:
             slow_share=SLOW_SHARE,
         )
 
-    def _journaled(self, name: str) -> Journaled:
+    def _journaled(self, name: str, processes: list[Process]) -> Journaled:
         """Look at a journal, and at which of its entries the log has."""
-        now = self.clock.seconds()
-        view = self.pipelines[name].view(since=now - DAY_SECS)
+        view = self.pipeline_view(name, processes=processes)
         return journaled(
             view.status,
             view.entries,
-            self.committed(name),
-            now=now,
+            self.committed(name, processes=processes),
+            now=self.clock.seconds(),
             since=view.since,
             unreadable=view.unreadable,
             held=view.held,
@@ -330,6 +357,17 @@ class Observer:
     def _age(self, seconds: float) -> float:
         """Return how old a look may be: the more there is to look at, the older."""
         return seconds * max(1.0, max(len(self.pipelines), len(self.tables)) / MANY)
+
+    def _look_age(self, look: PipelineLook | TableLook, *, told: bool) -> float:
+        """Return how old a look may be: what was not read to its end is gone on with soon."""
+        age = self._age(KNOWN_SECS if told else UNKNOWN_SECS)
+        return min(age, GOING_ON_SECS) if look.unfinished else age
+
+    def _mark_of(self, name: str, processes: list[Process]) -> Hashable:
+        """Return what changes when something has happened that the journal or the log tell of."""
+        part = _pipeline_part(name, processes)
+        table = self._table_part(self.lake.table_of[name], processes)
+        return (None if part is None else part.changes, None if table is None else table.changes)
 
     def _stale(self, end: float) -> float:
         return max(0.0, _left(end) - (self.patience.first - self.patience.stale))

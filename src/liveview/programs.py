@@ -9,6 +9,8 @@ from liveview.model import Program
 from liveview.parts import Process
 
 MAX_AGE_SECS = 1.0
+UNREACHABLE_SECS = 5.0
+"""After how long a program is asked again that has not answered."""
 
 
 class Programs:
@@ -47,11 +49,13 @@ class Programs:
         note = self._lake.notes.get(self._other)
         if address is None or note is not None:
             return None, note
+        question = ("process", self._other)
+        is_away = isinstance(self._desk.last(question), Unreachable)
         try:
             heard = self._desk.ask(
-                ("process", self._other),
+                question,
                 lambda: ask(address, self._lake.guard, timeout=self._patience),
-                max_age=MAX_AGE_SECS,
+                max_age=UNREACHABLE_SECS if is_away else MAX_AGE_SECS,
                 # Connecting and answering may each take as long.
                 wait=2 * self._patience,
             )

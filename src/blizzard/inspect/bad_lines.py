@@ -5,7 +5,7 @@ from dataclasses import field, replace
 
 from blizzard.inspect.line_fixes import MOST_LINES, Rules
 from blizzard.journal.quarantine import WaitingFile, may_have
-from blizzard.journal.state import read_history
+from blizzard.journal.state import History, read_history
 from blizzard.model.bad_lines import Fault, Meant
 from blizzard.model.columns import with_found
 from blizzard.model.event_time import row_partitions_of
@@ -40,14 +40,15 @@ class Quarantine:
 
 def quarantine_of(settings: PipelineSettings, open_reader: OpenReader) -> Quarantine:
     """Return the quarantine of a pipeline. It is handed readers only, so it cannot write."""
-    rules = Rules(
-        schema=settings.schema, unknown=settings.unknown_fields, on_mismatch=settings.on_mismatch
-    )
     try:
         store = open_reader(sink_location(settings))
     except ObjectMissing:
-        return Quarantine(store=None, rules=rules)  # The table's folder does not exist yet.
-    history = read_history(store, settings.name)
+        return Quarantine(store=None, rules=_rules(settings))  # There is no folder of a table yet.
+    return quarantine_in(settings, store, read_history(store, settings.name))
+
+
+def quarantine_in(settings: PipelineSettings, store: Reader, history: History) -> Quarantine:
+    """Return the quarantine of a pipeline whose journal was read. Pure."""
     shaping = history.shaping
     is_shaped = shaping is not None and bool(shaping.data_files)
     known = with_found(settings.schema, history.columns if is_shaped else None)
@@ -57,8 +58,14 @@ def quarantine_of(settings: PipelineSettings, open_reader: OpenReader) -> Quaran
     schema = Schema(inside + (by.read if by else ()))
     return Quarantine(
         store=store,
-        rules=replace(rules, schema=schema, by=by),
+        rules=replace(_rules(settings), schema=schema, by=by),
         files=history.books.waiting_files(),
+    )
+
+
+def _rules(settings: PipelineSettings) -> Rules:
+    return Rules(
+        schema=settings.schema, unknown=settings.unknown_fields, on_mismatch=settings.on_mismatch
     )
 
 

@@ -7,6 +7,7 @@ program runs in other threads and never waits for a client.
 """
 
 import io
+import selectors
 import socket
 import ssl
 import threading
@@ -80,6 +81,8 @@ class PageServer(ThreadingHTTPServer):
     """Serves pages on an address; `serve_forever` is called in a thread."""
 
     daemon_threads = True
+    timeout = 0.0
+    """A connection that is gone when it is taken is not waited for."""
 
     def __init__(
         self,
@@ -96,6 +99,7 @@ class PageServer(ThreadingHTTPServer):
         self.pages, self.secret, self.tls, self.site = pages, secret, tls, site
         self.limits = limits or HttpLimits()
         self._free = threading.BoundedSemaphore(self.limits.connections)
+        self._ends, self._end = socket.socketpair()
         super().__init__((host, port), BaseHTTPRequestHandler)  # see finish_request
 
     def server_bind(self) -> None:
@@ -103,6 +107,24 @@ class PageServer(ThreadingHTTPServer):
         # HTTPServer's asks DNS for the host's name here, and may wait for it.
         TCPServer.server_bind(self)
         self.server_name, self.server_port = "", self.server_address[1]
+
+    def serve_forever(self, poll_interval: float | None = None) -> None:
+        """Answer until `shutdown`; while nobody asks, nothing happens here at all."""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self, selectors.EVENT_READ)
+            selector.register(self._ends, selectors.EVENT_READ)
+            while self._ends not in [key.fileobj for key, _mask in selector.select(poll_interval)]:
+                self.handle_request()
+
+    def shutdown(self) -> None:
+        """Have `serve_forever` end."""
+        self._end.send(b".")
+
+    def server_close(self) -> None:
+        """Let the address go."""
+        super().server_close()
+        self._ends.close()
+        self._end.close()
 
     def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - as inherited
         """Answer in a thread of its own, unless too many are being answered."""

@@ -17,8 +17,6 @@ from lakebed.telemetry.health import Health
 from lakebed.telemetry.http import Answer, HttpLimits, Page, PageServer, Site
 from lakebed.telemetry.prometheus import Metrics
 
-SHUTDOWN_SECS = 0.2
-
 
 @contextmanager
 def serve(
@@ -47,9 +45,7 @@ def serve(
         )
     except OSError as cause:
         raise ConfigInvalid([_cannot_listen(key, address, cause)]) from cause
-    thread = threading.Thread(
-        target=server.serve_forever, args=(SHUTDOWN_SECS,), name="metrics", daemon=True
-    )
+    thread = threading.Thread(target=server.serve_forever, name="metrics", daemon=True)
     thread.start()
     try:
         scheme = "http" if tls is None else "https"

@@ -3,7 +3,7 @@
 import json
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from http import HTTPStatus
 from typing import Any, ClassVar
@@ -52,10 +52,12 @@ class Api:
         *,
         version: str,
         emit: Emit,
+        seconds: Callable[[], float] = time.monotonic,
     ) -> None:
         self._on = Sources(observer, Answers(observer))
         self._version = version
         self._emit = emit
+        self._seconds = seconds
         self._encoders: dict[type[Any], TypeAdapter[Any]] = {}
         self._frame_lock = threading.Lock()
         self._frame_at = 0.0
@@ -146,6 +148,7 @@ class Api:
                 lambda: self._encoded(route.kind, route.answer(self._on, name, values)),
                 max_age=route.max_age,
                 wait=self._on.observer.patience.answer,
+                mark=self._on.observer.mark(name),
             )
         return Answer(HTTPStatus.OK, JSON, body, NO_STORE)
 
@@ -164,13 +167,13 @@ class Api:
     def _frame(self) -> Frame:
         """Return the overview as it is, made once for everybody who asks within a second."""
         with self._frame_lock:
-            if self._last_frame is None or time.monotonic() - self._frame_at >= FRAME_SECS:
+            if self._last_frame is None or self._seconds() - self._frame_at >= FRAME_SECS:
                 found: Overview = self._on.observer.overview()
                 mark = replace(
                     found, at="", pipelines=[same_but_for_time(one) for one in found.pipelines]
                 )
                 body = self._encoded(Overview, found)
-                self._last_frame, self._frame_at = Frame(mark, body), time.monotonic()
+                self._last_frame, self._frame_at = Frame(mark, body), self._seconds()
             return self._last_frame
 
     def _log(self, route: str, error: Exception) -> None:

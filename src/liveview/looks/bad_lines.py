@@ -3,15 +3,15 @@
 from collections.abc import Iterable
 from dataclasses import field
 
-from blizzard.inspect.bad_lines import Group, Quarantine, groups_of, quarantine_of
+from blizzard.inspect.bad_lines import Group, Quarantine, groups_of, quarantine_in
 from blizzard.inspect.line_fixes import fix_for
 from blizzard.journal.quarantine import WaitingFile
 from blizzard.model.bad_lines import Meant
-from blizzard.model.locations import OpenReader
 from blizzard.model.settings import PipelineSettings
 from lakebed.dataclass import dataclass
 from lakebed.errors import LakeError
 from lakebed.journal import JournalReader
+from liveview.looks.pipelines import PipelineLook
 from liveview.model import BadLineGroup
 from liveview.times import of_text
 
@@ -24,13 +24,19 @@ class BadLines:
     """The groups of one pipeline, for as long as the same files have lines that wait."""
 
     settings: PipelineSettings
-    opening: OpenReader
+    look: PipelineLook
     _of: tuple[str, ...] | None = None
     _groups: list[BadLineGroup] = field(default_factory=list)
 
     def groups(self) -> list[BadLineGroup]:
-        """Return the groups, the largest first."""
-        found = quarantine_of(self.settings, self.opening)
+        """Return the groups, the largest first, by what the last look at the journal has learned.
+
+        Nothing is read where no line waits, or where the same files have waited before.
+        """
+        store = self.look.store()
+        if store is None:
+            return []
+        found = self.look.learned(lambda history: quarantine_in(self.settings, store, history))
         names = tuple(waiting.file.filename for waiting in found.files)
         if names != self._of:
             self._groups = self._read(found)

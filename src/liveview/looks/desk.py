@@ -118,10 +118,16 @@ class Desk:
         return running.value
 
     def ask(
-        self, key: Hashable, compute: Callable[[], Value], *, max_age: float, wait: float
+        self,
+        key: Hashable,
+        compute: Callable[[], Value],
+        *,
+        max_age: float,
+        wait: float,
+        mark: Hashable = None,
     ) -> Value:
         """Return the answer to a question, begun now unless it is known or under way."""
-        self.begin(key, compute, max_age=max_age)
+        self.begin(key, compute, max_age=max_age, mark=mark)
         return cast("Value", self.result(key, wait=wait))
 
     def last(self, key: Hashable) -> Any:  # noqa: ANN401 - whatever was computed for the key

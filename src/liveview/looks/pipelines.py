@@ -1,7 +1,9 @@
 """A pipeline as its journal tells it: read once, and then what is new."""
 
 import threading
+import time
 from collections.abc import Callable
+from typing import TypeVar
 
 from blizzard.handoff.held_rows import read_aside
 from blizzard.inspect.books import Books
@@ -17,10 +19,13 @@ from lakebed.dataclass import dataclass
 from lakebed.errors import LakeError, ObjectMissing, StoreUnavailable
 from lakebed.journal import JournalReader
 from lakebed.storage.store import Reader
+from liveview.looks.kept import ANEW, Fresh, Kept
 from liveview.looks.window import Window
 from liveview.views.entries import EntryFacts, facts_of
 
 TRIES = 3
+
+Learned = TypeVar("Learned")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +49,12 @@ class PipelineLook:
     """Repeated looks at one pipeline."""
 
     def __init__(
-        self, settings: PipelineSettings, *, clock: Clock, opening: OpenReader = open_reader
+        self,
+        settings: PipelineSettings,
+        *,
+        clock: Clock,
+        opening: OpenReader = open_reader,
+        seconds: Callable[[], float] = time.monotonic,
     ) -> None:
         self.settings = settings
         self._clock = clock
@@ -53,12 +63,19 @@ class PipelineLook:
         self._books = Books()
         self._window: Window[EntryFacts] = Window()
         self._journal: str | None = None
+        self._kept: Kept[PipelineView] = Kept(seconds)
+        self.unfinished = True
+        """Whether the next look goes on with what the last one had no time for."""
         self._listing = threading.Lock()
         self._listed_books = Books()
 
-    def view(self, *, since: float) -> PipelineView:
-        """Look at the journal; the sources are not listed."""
+    def view(self, *, since: float, fresh: Fresh = ANEW) -> PipelineView:
+        """Look at the journal, unless the last look does; the sources are not listed."""
         with self._lock:
+            known = self._kept.does(fresh, since)
+            if known is not None:
+                return known
+            self._kept.begin(fresh, since)
             status = self._status(self._fast)
             if status.journal != self._journal:
                 self._window, self._journal = Window(), status.journal
@@ -71,8 +88,9 @@ class PipelineLook:
                 self._window.trim()
             entries = tuple(self._window.since(since))
             covered = self._window.covered or status.last_entry is None
+            self.unfinished = self._window.out_of_time
             first = entries[0].at if entries else self._clock.seconds()
-            return PipelineView(
+            view = PipelineView(
                 status=status,
                 entries=entries,
                 since=None if covered else first,
@@ -80,6 +98,8 @@ class PipelineLook:
                 held=self._held(store) if status.held_files else frozenset(),
                 refusal=self._refusal(store, status),
             )
+            # A look whose time was up is gone on with by the next one.
+            return view if self.unfinished else self._kept.keep(view)
 
     def sources(self) -> tuple[SourceStatus, ...]:
         """List the sources, as a run does that has just started."""
@@ -90,6 +110,11 @@ class PipelineLook:
         """Return what the last look at the journal has learned; it must not be changed."""
         with self._lock:
             return self._books.history
+
+    def learned(self, take: Callable[[History], Learned]) -> Learned:
+        """Return what is taken of the history while no look changes it."""
+        with self._lock:
+            return take(self._books.history)
 
     def known(self, number: int) -> EntryFacts | None:
         """Return an entry that was read before."""

@@ -1,6 +1,7 @@
 """A table as it is: its log, read once, and what waits to be committed to it."""
 
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import field
 
@@ -10,6 +11,7 @@ from lakebed.documents.reading import parse_json
 from lakebed.errors import LakeError
 from lakebed.layout import LAST_CHECKPOINT, log_version
 from lakebed.storage.store import Reader, is_there
+from liveview.looks.kept import ANEW, Fresh, Kept
 from liveview.looks.window import Window
 from liveview.views.versions import VersionFacts
 from penguin.delta.log.cache import CachedVersion, LogCache
@@ -68,6 +70,7 @@ class TableLook:
         clock: Clock,
         opening: OpenTable = open_table,
         most_files: int = MOST_FILES,
+        seconds: Callable[[], float] = time.monotonic,
     ) -> None:
         self.settings = settings
         self._clock = clock
@@ -78,26 +81,37 @@ class TableLook:
         self._window: Window[VersionFacts] = Window()
         self._id: str | None = None
         self._size: tuple[int, TableSize] | None = None
+        self._kept: Kept[TableView] = Kept(seconds)
+        self.unfinished = True
+        """Whether the next look goes on with what the last one had no time for."""
 
-    def view(self, *, since: float) -> TableView:
-        """Look at the log: its newest version, and what versions say from a time on."""
+    def view(self, *, since: float, fresh: Fresh = ANEW) -> TableView:
+        """Look at the log, unless the last look does: its newest version, and those of a span."""
         with self._lock:
+            view = self._kept.does(fresh, since)
+            if view is not None:
+                return view
+            self._kept.begin(fresh, since)
             store = self._open(self.settings)
             known = None if store is None else self._known(store)
             if store is None or known is None:
-                return TableView()
+                self.unfinished = False
+                return self._kept.keep(TableView())
             if known.id != self._id:
                 # Another table has taken the place of the one that was known.
                 self._window, self._id, self._size = Window(), known.id, None
             self._window.look(lambda number: _version(store, number), known.version, since=since)
             self._window.trim()
             commits = {number: one.commit for number, one in self._window.documents.items()}
-            return TableView(
+            view = TableView(
                 version=known.version,
                 facts=known.facts,
                 commits=commits,
                 covered_since=None if self._window.low <= 0 else self._first_at(),
             )
+            # A look whose time was up is gone on with by the next one.
+            self.unfinished = self._window.out_of_time
+            return view if self.unfinished else self._kept.keep(view)
 
     def older(self, before: int, limit: int) -> list[Commit]:
         """Return versions before a number, the newest first, as far back as the log has them."""

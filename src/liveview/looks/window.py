@@ -45,13 +45,22 @@ class Window(Generic[Document]):
         self.high = -1
         self.covered = False
         """Whether the whole span is known."""
+        self.out_of_time = False
+        """Whether the next look goes on where the last one has stopped."""
         self._most = most
         self._budget = budget_secs
         self._seconds = seconds
 
     def look(self, read: Read[Document], last: int, *, since: float) -> None:
         """Bring what is known up to the last number, and back to a time if there is time for it."""
+        with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="live window") as pool:
+            self._look(lambda numbers: _read(numbers, read, pool), last, since)
+
+    def _look(
+        self, read: Callable[[Sequence[int]], list[Document | None]], last: int, since: float
+    ) -> None:
         end = self._seconds() + self._budget
+        self.out_of_time = False
         if self.high < 0 or last < self.high or last - self.high > self._most:
             self.documents, self.missing = {}, set()
             self.low, self.high = last + 1, last
@@ -62,7 +71,7 @@ class Window(Generic[Document]):
             if self.low <= 0 or len(self.documents) >= self._most:
                 break
             if self._seconds() >= end:
-                self.covered = False
+                self.covered, self.out_of_time = False, True
                 return
             first = max(0, self.low - AT_ONCE * 4)
             self._take(range(first, self.low), read)
@@ -99,14 +108,20 @@ class Window(Generic[Document]):
                 return found.at < since
         return False
 
-    def _take(self, numbers: Sequence[int], read: Read[Document]) -> None:
-        if len(numbers) == 1:
-            bodies = [read(numbers[0])]
-        else:
-            with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="live window") as pool:
-                bodies = list(pool.map(read, numbers))
-        for number, found in zip(numbers, bodies, strict=True):
+    def _take(
+        self, numbers: Sequence[int], read: Callable[[Sequence[int]], list[Document | None]]
+    ) -> None:
+        for number, found in zip(numbers, read(numbers), strict=True):
             if found is None:
                 self.missing.add(number)
             else:
                 self.documents[number] = found
+
+
+def _read(
+    numbers: Sequence[int], read: Read[Document], pool: ThreadPoolExecutor
+) -> list[Document | None]:
+    """Read some documents, a single one without the threads of the pool, which then never start."""
+    if len(numbers) == 1:
+        return [read(numbers[0])]
+    return list(pool.map(read, numbers))

@@ -2,7 +2,9 @@
 
 import socket
 import threading
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
@@ -168,3 +170,20 @@ def test_the_trouble_of_one_listener_reaches_neither_the_others_nor_the_work():
 
     shared(broken, heard.append)(StepFinished(who="events", found=True))
     assert len(heard) == 1
+
+
+def test_while_nobody_asks_the_thread_that_serves_never_wakes(emit):
+    (serving,) = (one for one in threading.enumerate() if one.name == "metrics")
+    status = Path(f"/proc/self/task/{serving.native_id}/status")
+
+    def wakes() -> str:
+        return next(line for line in status.read_text().splitlines() if "voluntary" in line)
+
+    settled = False
+    before = wakes()
+    for _ in range(20):
+        time.sleep(0.5)
+        settled = before == (before := wakes())
+        if settled:
+            break
+    assert settled

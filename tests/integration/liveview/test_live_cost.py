@@ -1,0 +1,159 @@
+"""What an open page asks of the stores: counted, so that it does not grow unseen."""
+
+import json
+import time
+from collections import Counter
+
+import pytest
+
+from blizzard.events import BatchStarted, UnitReported
+from lakebed.clock import Clock
+from lakebed.storage.store import Reader
+from lakebed.telemetry.health import PartKind
+from lakebed.telemetry.http import Request
+from liveview.api.api import Api
+from liveview.lake import joined
+from liveview.live import Live
+from liveview.observer import ANSWER_SECS, Observer
+from penguin.events.commits import EntriesCommitted
+from tests.support.live_lake import PATIENT, LiveLake
+
+VIEWS = (
+    "/api/v1/pipelines/orders",
+    "/api/v1/pipelines/orders/batches",
+    "/api/v1/pipelines/orders/throughput",
+    "/api/v1/pipelines/orders/freshness",
+    "/api/v1/tables/orders-t",
+    "/api/v1/tables/orders-t/versions",
+)
+
+
+class Looked:
+    """The API of a run of blizzard, on stores that count what is asked of them."""
+
+    def __init__(self, lake: LiveLake) -> None:
+        self.ahead = 0.0
+        self.asked: Counter[str] = Counter()
+        asked = self.asked
+
+        class Counted(Reader):
+            def get(self, path):
+                asked[path.rpartition("/")[0]] += 1
+                return super().get(path)
+
+            def fetch(self, path):
+                asked[path.rpartition("/")[0]] += 1
+                return super().fetch(path)
+
+            def objects(self, prefix="", *, after=None):
+                asked[f"list {prefix}"] += 1
+                return super().objects(prefix, after=after)
+
+        # Time passes when the test says so: then nothing takes long, and what is kept is not kept
+        # for longer.
+        began = time.time()
+        clock = Clock(seconds=lambda: began + self.ahead)
+        self.live = Live("blizzard", version="0", seconds=clock.seconds)
+        for name in lake.names:
+            self.live.expect(PartKind.PIPELINE, name)
+            self.live.expect(PartKind.TABLE, f"{name}-t")
+        self.observer = Observer(
+            joined(lake.blizzard, lake.penguin),
+            self.live,
+            "blizzard",
+            clock=clock,
+            opening=lambda place: Counted(place.uri, place.options),
+            opening_table=lambda table: Counted(table.table_uri, table.storage_options),
+            patience=PATIENT,
+            monotonic=clock.seconds,
+        )
+        self.api = Api(self.observer, version="0", emit=lambda _event: None, seconds=clock.seconds)
+
+    def see(self, *paths):
+        """Return documents, when everything that was begun for them is done."""
+        answers = [self.api.answer(Request(method="GET", path=path)) for path in paths]
+        assert [answer.status for answer in answers] == [200] * len(paths)
+        self.observer.settle(PATIENT.first)
+        return [json.loads(answer.body) for answer in answers]
+
+    def later(self, seconds):
+        """Let time pass, and look at the overview as the stream does."""
+        self.ahead += seconds
+        return self.see("/api/v1/overview")[0]
+
+
+@pytest.fixture
+def lake(tmp_path):
+    lake = LiveLake(tmp_path, names=("orders", "clicks"))
+    lake.fill()
+    return lake
+
+
+@pytest.fixture
+def looked(lake):
+    looked = Looked(lake)
+    for _ in range(2):
+        looked.later(1)
+    looked.see(*VIEWS)
+    looked.asked.clear()
+    yield looked
+    looked.api.close()
+
+
+def started(name="orders"):
+    planned = (("u1", 1, 10),)
+    return BatchStarted(pipeline=name, entry=9, files=1, bytes=10, units=1, planned=planned)
+
+
+def test_while_a_batch_only_moves_no_store_is_asked(looked):
+    looked.live.emit(started())
+    for rows in range(20):
+        looked.live.emit(UnitReported(pipeline="orders", unit="u1", records=rows))
+        (unit,) = looked.later(1)["pipelines"][0]["current_batch"]["units"]
+        assert unit["rows"] == rows
+    assert looked.asked == {}
+
+
+def test_views_that_are_asked_for_together_look_once(looked):
+    looked.ahead += ANSWER_SECS
+    looked.see(VIEWS[0])
+    first = Counter(looked.asked)
+    assert first["list _blizzard/orders/journal"] == 1
+    looked.see(*VIEWS[1:])
+    assert looked.asked == first
+
+
+def test_an_entry_costs_one_look_at_its_journal_and_none_at_another(lake, looked):
+    lake.land("orders", "2024/new.ndjson", 1)
+    lake.ingest("orders", looked.live.emit)
+    looked.asked.clear()
+    overview = looked.later(1)
+    (detail,) = looked.see(VIEWS[0])
+    assert detail["recent_batches"][0]["entry"] == overview["pipelines"][0]["last_entry"]
+    looked.see(*VIEWS[1:])
+    # One look for all views, and one that compares what landed yesterday with the table.
+    assert looked.asked["list _blizzard/orders/journal"] == 2
+    assert not [path for path in looked.asked if "clicks" in path]
+
+
+def test_a_change_that_is_told_of_is_seen_at_once_however_young_the_last_look_is(lake, looked):
+    (before,) = looked.see(VIEWS[0])
+    lake.land("orders", "2024/new.ndjson", 1)
+    lake.ingest("orders", looked.live.emit)
+    lake.commit("orders")
+    looked.live.emit(
+        EntriesCommitted(table="orders-t", version=9, entries=1, files=1, rows=1, columns_added=())
+    )
+    looked.later(2.1)  # An answer is shared for two seconds.
+    (after,) = looked.see(VIEWS[0])
+    assert after["recent_batches"][0]["entry"] > before["recent_batches"][0]["entry"]
+    assert after["recent_batches"][0]["committed_version"] is not None
+
+
+def test_what_nobody_tells_of_is_seen_after_some_seconds(lake, looked):
+    (before,) = looked.see(VIEWS[1])
+    lake.land("orders", "2024/new.ndjson", 1)
+    lake.ingest("orders")
+    looked.ahead += ANSWER_SECS
+    (after,) = looked.see(VIEWS[1])
+    assert after["batches"][0]["entry"] == before["batches"][0]["entry"] + 1
