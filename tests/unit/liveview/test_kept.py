@@ -21,7 +21,7 @@ def time():
 
 @pytest.fixture
 def kept(time):
-    kept = Kept(time)
+    kept: Kept[str] = Kept(time)
     kept.begin(Fresh("a", 5.0), since=10.0)
     kept.keep("view")
     return kept

@@ -51,7 +51,6 @@ def test_a_look_that_takes_too_long_goes_on_with_the_next():
     assert 0 < known < 999
     for _ in range(100):
         window.look(row, 999, since=0.0)
-    assert not window.out_of_time
     assert len(window.documents) == 1000
     assert len(row.read) == 1000
 
