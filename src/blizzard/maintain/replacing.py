@@ -108,6 +108,9 @@ class Standing:
     last: Entry
     history: History
     table: TableNow
+    committed: int
+    """The last entry that was committed before the table was looked at: it has this one's rows, or
+    is without them."""
 
 
 def tries_again(once: Callable[P, Done]) -> Callable[P, Done]:
@@ -169,8 +172,7 @@ def drop(store: Store, paths: Iterable[str]) -> None:
 def standing_of(store: Reader, settings: PipelineSettings, log: TableLog) -> Standing:
     """Return where things stand; raise while no file may be replaced."""
     found = journal_and_table(store, settings.name, log)
-    committed = log.committed(settings.name, found.last.journal) or 0
-    refuse_waiting(store, settings, committed)
+    refuse_waiting(store, settings, found.committed)
     return found
 
 
@@ -179,12 +181,14 @@ def journal_and_table(store: Reader, pipeline: str, log: TableLog) -> Standing:
     history = read_history(store, pipeline)
     tail = JournalReader(store, pipeline).entries(history.sequence - 1)
     last = next(tail, None) if history.sequence >= 0 else None
+    # Asked first: of an entry that is committed in this moment the table may have the rows still.
+    committed = 0 if last is None else log.committed(pipeline, last.journal) or 0
     table = log.now()
     if last is None or table is None:
         raise ObjectMissing("there is no table yet: nothing was committed", path=store.uri)
     refuse_closed(store, pipeline, heir=history.heir)
     refuse_half_begun(store, pipeline, sequence=history.sequence, awaits=history.awaits)
-    return Standing(last=last, history=history, table=table)
+    return Standing(last=last, history=history, table=table, committed=committed)
 
 
 def waiting_entries(store: Reader, log: TableLog) -> tuple[Entry, ...]:
