@@ -138,7 +138,8 @@ class TableSummary:
     checkpoints."""
     size_at: str | None
     """When that version was committed, as far as it is known."""
-    waiting_entries: int
+    waiting_entries: int | None
+    """None until the journals of all its pipelines have been looked at."""
     pipelines: list[str]
 
 

@@ -327,18 +327,27 @@ class Observer:
             trouble = problems.of_error(error, "the log of the table cannot be read")
             parts = replace(parts, trouble=trouble)
             self.failed(error)
-        waiting = 0
-        for pipeline in self.lake.pipelines_of(name):
-            found: Journaled | None = self.quick.last(("journal", pipeline))
-            waiting += 0 if found is None else found.status.uncommitted_entries
         return table_summary(
             name,
             self.lake.tables[name],
             found=parts,
             part=self._table_part(name, processes),
             pipelines=self.lake.pipelines_of(name),
-            waiting=waiting,
+            waiting=self._waiting(name, end),
         )
+
+    def _waiting(self, table: str, end: float) -> int | None:
+        """Return how many entries wait for a commit; None if a journal could not be looked at."""
+        waiting = 0
+        for pipeline in self.lake.pipelines_of(table):
+            try:
+                found: Journaled = self.quick.result(
+                    ("journal", pipeline), wait=_left(end), stale_wait=self._stale(end)
+                )
+            except Exception:  # noqa: BLE001 - the pipeline itself says why
+                return None
+            waiting += found.status.uncommitted_entries
+        return waiting
 
     def _size(self, name: str, version: int | None) -> TableSize:
         """Return how large a table is, or was at the last version that was added up."""

@@ -78,7 +78,11 @@ function figures(summary, ctx) {
     w.figure(
       "Entries waiting",
       w.number(summary.waiting_entries),
-      summary.waiting_entries ? "for their commit" : "everything is committed",
+      summary.waiting_entries === null
+        ? "not known yet"
+        : summary.waiting_entries
+          ? "for their commit"
+          : "everything is committed",
     ),
   );
 }

@@ -196,7 +196,7 @@ def table_summary(
     found: TableParts,
     part: TablePart | None,
     pipelines: Sequence[str],
-    waiting: int,
+    waiting: int | None,
 ) -> TableSummary:
     """Return a table at a glance."""
     problems = [
@@ -207,7 +207,8 @@ def table_summary(
     by_code = {(one.code, one.subject): one for one in reversed(problems)}
     problems = list(reversed(by_code.values()))
     if found.status is not None:
-        waiting = max(waiting, sum(one.pending_entries or 0 for one in found.status.pipelines))
+        pending = sum(one.pending_entries or 0 for one in found.status.pipelines)
+        waiting = max(waiting or 0, pending) or waiting
     state: State = "unknown"
     if part is not None:
         state = "waiting" if part.state == "idle" and waiting else part.state

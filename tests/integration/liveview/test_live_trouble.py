@@ -89,12 +89,20 @@ def test_a_store_that_does_not_answer_makes_things_unknown_and_never_a_500(askin
     assert (pipeline["state"], pipeline["health"]) == ("unknown", "failing")
     assert pipeline["problems"][0]["code"] == "store_unavailable"
     assert table["problems"][0]["code"] == "store_unavailable"
+    assert table["waiting_entries"] is None
     for path in ("pipelines/orders/batches", "pipelines/orders/files", "tables/orders-t/versions"):
         status, found = asking.get(f"/api/v1/{path}")
         assert (status, found["error"]["code"]) == (503, "store_unavailable")
     status, found = asking.get("/api/v1/pipelines/orders")
     assert status == 200
     assert "cannot be read" in found["note"]
+
+
+def test_a_table_that_is_asked_about_first_of_all_tells_what_waits_for_its_commit(lake, asking):
+    lake.land("orders", "3.ndjson", 2)
+    lake.ingest("orders")
+    status, found = asking.get("/api/v1/tables/orders-t")
+    assert (status, found["summary"]["waiting_entries"]) == (200, 1)
 
 
 @pytest.mark.unbalanced("unreadable")
