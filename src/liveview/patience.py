@@ -10,7 +10,7 @@ class Patience:
     first: float = 5.0
     """A request waits so long for a first look."""
     stale: float = 0.3
-    """An overview waits so long, in all, for looks that it knows older answers of."""
+    """A newer answer is waited for so long, where an older one is known."""
     other: float = 1.0
     """The other program is waited for so long."""
     answer: float = 7.0

@@ -148,6 +148,7 @@ class Api:
                 lambda: self._encoded(route.kind, route.answer(self._on, name, values)),
                 max_age=route.max_age,
                 wait=self._on.observer.patience.answer,
+                stale_wait=self._on.observer.patience.stale,
                 mark=self._on.observer.mark(name),
             )
         return Answer(HTTPStatus.OK, JSON, body, NO_STORE)

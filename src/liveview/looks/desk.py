@@ -22,6 +22,9 @@ LONGEST_SECS = 3600.0
 FAILED_SECS = 5.0
 """What has failed is tried again after this long."""
 
+STALE_SECS = 0.25
+"""How long a newer answer is waited for by one who does not say so."""
+
 Value = TypeVar("Value")
 
 
@@ -93,7 +96,7 @@ class Desk:
             self._hire()
         self._queue.put(lambda: self._compute(slot, compute))
 
-    def result(self, key: Hashable, *, wait: float, stale_wait: float = 0.25) -> Any:  # noqa: ANN401
+    def result(self, key: Hashable, *, wait: float, stale_wait: float = STALE_SECS) -> Any:  # noqa: ANN401
         """Return the answer to a question that was begun; an older one where that takes long.
 
         Busy where there is none after the wait. What the computation raised is raised here.
@@ -124,11 +127,12 @@ class Desk:
         *,
         max_age: float,
         wait: float,
+        stale_wait: float = STALE_SECS,
         mark: Hashable = None,
     ) -> Value:
         """Return the answer to a question, begun now unless it is known or under way."""
         self.begin(key, compute, max_age=max_age, mark=mark)
-        return cast("Value", self.result(key, wait=wait))
+        return cast("Value", self.result(key, wait=wait, stale_wait=stale_wait))
 
     def last(self, key: Hashable) -> Any:  # noqa: ANN401 - whatever was computed for the key
         """Return the last answer; None where there is none yet."""
