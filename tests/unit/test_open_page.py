@@ -64,7 +64,8 @@ def test_threads_that_serve_are_counted_while_they_run_and_after():
 
 def test_a_view_is_read_again_when_an_entry_is_written():
     def stamps(entry: int) -> dict[str, str]:
-        summary = {"name": "events", "last_entry": entry, "health": "ok"}
+        fresh = {"measured_files": entry}
+        summary = {"name": "events", "last_entry": entry, "health": "ok", "freshness": fresh}
         return dict(documents({"pipelines": [summary]}, 0))
 
     assert stamps(1) == stamps(1)
