@@ -3,6 +3,7 @@
 import os
 import shutil
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,13 +43,20 @@ LONG = ("crash", "property", "integration")
 """Folders whose files take long, however few tests they have; those that take longest first."""
 
 
+UNTIL = float(os.environ.get("TESTS_UNTIL", "inf"))
+"""When the last test may begin, in seconds since 1970; .ci/run says it, who has so long at most."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the files that take long: at the end no process waits for another one's.
+
+    Where time may run out, they come last, so that what is left out is as little as can be.
 
     And allow tests that start Spark, some of them several times, the time of a slow machine.
     """
     tests = Counter(item.path for item in items)
-    items.sort(key=lambda item: (_kind(item.path), -tests[item.path]))
+    long_first = 1 if UNTIL == float("inf") else -1
+    items.sort(key=lambda item: (long_first * _kind(item.path), -tests[item.path]))
     for item in items:
         if item.get_closest_marker("spark") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(WITH_SPARK_SECS))
@@ -57,6 +65,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _kind(file: Path) -> int:
     kind = file.relative_to(HERE).parts[0]
     return LONG.index(kind) if kind in LONG else len(LONG)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Leave out what there is no time for, in words that the summary counts."""
+    if time.time() > UNTIL:
+        pytest.skip("no time is left: this machine is too slow for the whole suite")
 
 
 @pytest.fixture(autouse=True)
