@@ -1,4 +1,4 @@
-"""YAML files, read and merged section by section; each key remembers its file."""
+"""YAML files, read and merged section by section; each key remembers its file and line."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
@@ -57,7 +57,42 @@ _YamlLoader.add_constructor("tag:yaml.org,2002:map", _mapping)
 _YamlLoader.add_constructor("tag:yaml.org,2002:seq", _list)
 
 
-def read_all(files: Sequence[Given], folders: Sequence[Path]) -> dict[str, dict[str, Any]]:
+@dataclass(frozen=True, slots=True)
+class Written:
+    """One file's content, and where in the file each part of it stands."""
+
+    file: str
+    content: dict[str, Any]
+    node: yaml.Node | None = None
+    """None where it was given in Python."""
+
+    def place(self, path: KeyPath) -> str:
+        """Return file and line of a key, or of the innermost section that is there for it."""
+        node, line = self.node, None
+        for part in path:
+            found = _below(node, part)
+            if found is None:
+                break
+            mark, node = found
+            line = mark.line + 1
+        return self.file if line is None else f"{self.file}:{line}"
+
+
+def _below(node: yaml.Node | None, part: str | int) -> tuple[yaml.Mark, yaml.Node] | None:
+    """Return where an entry of a mapping or a list begins, and its value."""
+    match node:
+        case yaml.MappingNode():
+            # Of two, one came in with `<<`; the one that counts is the last, as in the content.
+            named = (entry for entry in reversed(node.value) if entry[0].value == part)
+            key, value = next(named, (None, None))
+            return (key.start_mark, value) if key else None
+        case yaml.SequenceNode() if isinstance(part, int) and part < len(node.value):
+            return node.value[part].start_mark, node.value[part]
+        case _:
+            return None
+
+
+def read_all(files: Sequence[Given], folders: Sequence[Path]) -> list[Written]:
     """Read every file once; if any cannot be read, report all of them and stop.
 
     Half a configuration would only produce false faults.
@@ -74,19 +109,22 @@ def read_all(files: Sequence[Given], folders: Sequence[Path]) -> dict[str, dict[
             )
             faults.append(f"{folder}: {what}")
         wanted += sorted(names)
-    documents: dict[Path, tuple[str, dict[str, Any]]] = {}
+    documents: dict[Path, Written] = {}
     for path in wanted:
         try:
-            documents.setdefault(path.absolute(), (str(path), _read(path)))
+            documents.setdefault(path.absolute(), _read(path))
         except ValueError as fault:
             faults.append(str(fault))
     if faults:
         raise ConfigInvalid(faults)
     in_code = (each for each in files if not isinstance(each, Path))
-    return dict(documents.values()) | {
-        IN_CODE if number == 1 else f"{IN_CODE}, {number}": _as_text(each)
-        for number, each in enumerate(in_code, start=1)
-    }
+    return [
+        *documents.values(),
+        *(
+            Written(IN_CODE if number == 1 else f"{IN_CODE}, {number}", _as_text(each))
+            for number, each in enumerate(in_code, start=1)
+        ),
+    ]
 
 
 def _as_text(value: Any) -> Any:  # noqa: ANN401 - whatever YAML could hold
@@ -104,14 +142,15 @@ def _as_text(value: Any) -> Any:  # noqa: ANN401 - whatever YAML could hold
             return str(value)
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> Written:
     """Read one file; a ValueError names it and says what is wrong, without quoting from it."""
     if path.is_dir():
         raise ValueError(f"{path}: is a folder; name it with -C")
     try:
         loader = _YamlLoader(path.read_text(encoding="utf-8"))
         try:
-            content = loader.get_single_data()
+            node = loader.get_single_node()
+            content = loader.construct_document(node) if node else None
         finally:
             loader.dispose()
     except FileNotFoundError:
@@ -130,7 +169,7 @@ def _read(path: Path) -> dict[str, Any]:
         raise ValueError(f"{path}: is empty")
     if not isinstance(content, dict):
         raise ValueError(f"{path}: must be a mapping of sections, is {kind_of(content)}")  # noqa: TRY004
-    return content
+    return Written(str(path), content, node)
 
 
 def _wrong_yaml(cause: yaml.MarkedYAMLError) -> str:
@@ -152,26 +191,27 @@ class Merged:
     """All files as one tree, and which file each part of it came from."""
 
     tree: dict[str, Any] = field(default_factory=dict)
-    origins: dict[KeyPath, str] = field(default_factory=dict)
+    origins: dict[KeyPath, Written] = field(default_factory=dict)
     faults: list[Fault] = field(default_factory=list)
 
     def line(self, fault: Fault) -> str:
-        """Return a fault as a line for a person, with its file where that is known."""
+        """Return a fault as a line for a person, with its place where that is known."""
         if not fault.path:
             return fault.message
         above = (fault.path[:length] for length in range(len(fault.path), -1, -1))
         origin = next((self.origins[path] for path in above if path in self.origins), None)
         first, newline, rest = fault.message.partition("\n")
-        text = f"{dotted(fault.path)}: {first}"
+        where = f"  ({origin.place(fault.path)})" if origin else ""
         # Further lines are meant to be copied, so nothing is appended to them.
-        return f"{text}  ({origin}){newline}{rest}" if origin else f"{text}{newline}{rest}"
+        return f"{dotted(fault.path)}: {first}{where}{newline}{rest}"
 
     def text_of(self, path: KeyPath, name: str) -> str:
         """Return the text of a file that is named at a key; a ValueError says why it cannot be.
 
         A relative name is looked for beside the configuration that it stands in.
         """
-        file = Path(self.origins.get(path, "")).parent / name
+        origin = self.origins.get(path)
+        file = Path(origin.file if origin else "").parent / name
         try:
             return file.read_text(encoding="utf-8")
         except FileNotFoundError:
@@ -181,29 +221,31 @@ class Merged:
         except UnicodeDecodeError:
             raise ValueError(f"{file} is not text in UTF-8") from None
 
-    def add(self, into: dict[str, Any], content: dict[str, Any], path: KeyPath, file: str) -> None:
+    def add(
+        self, into: dict[str, Any], content: dict[str, Any], path: KeyPath, written: Written
+    ) -> None:
         """Merge one file's section into the tree."""
         for key, value in content.items():
             here = (*path, key)
             known = into.get(key)
             if known is None:
                 into[key] = {} if isinstance(value, dict) else value
-                self.origins[here] = file
+                self.origins[here] = written
                 if isinstance(value, dict):
-                    self.add(into[key], value, here, file)
+                    self.add(into[key], value, here, written)
             elif len(path) == 1 and path[0] in NAMED_SECTIONS:
-                self.faults.append(Fault(here, f"is defined again in {file}"))
+                self.faults.append(Fault(here, f"is defined again in {written.place(here)}"))
             elif isinstance(known, dict) and isinstance(value, dict):
-                self.add(known, value, here, file)
+                self.add(known, value, here, written)
             elif value is not None and known != value:
-                self.faults.append(Fault(here, f"has another value in {file}"))
+                self.faults.append(Fault(here, f"has another value in {written.place(here)}"))
 
 
-def merge(documents: Mapping[str, dict[str, Any]]) -> Merged:
-    """Merge the files, by their names, into one tree."""
+def merge(documents: Sequence[Written]) -> Merged:
+    """Merge the files into one tree."""
     merged = Merged()
-    for file, content in documents.items():
-        merged.add(merged.tree, content, (), file)
+    for written in documents:
+        merged.add(merged.tree, written.content, (), written)
     if len(documents) == 1:
-        merged.origins[()] = next(iter(documents))
+        merged.origins[()] = documents[0]
     return merged

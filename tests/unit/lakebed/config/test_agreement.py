@@ -44,7 +44,7 @@ def test_a_pipeline_without_a_part_is_told_which(folder: Path, text: str, expect
 def test_an_empty_pipeline_is_no_section(folder: Path) -> None:
     (fault,) = faults(folder, "pipelines: {p: }")
 
-    assert fault == "pipelines.p: must be a section with keys of its own, is empty  (a.yaml)"
+    assert fault == "pipelines.p: must be a section with keys of its own, is empty  (a.yaml:1)"
 
 
 def test_a_pipeline_has_one_source_or_named_ones(folder: Path) -> None:
@@ -89,7 +89,7 @@ def test_sink_and_table_agree_on_the_partitions(
         assert faults(folder, text) == [
             (
                 "tables.events.partition_by: differs from sink.partition_by, although both are "
-                "for the same table  (a.yaml)"
+                "for the same table  (a.yaml:5)"
             )
         ]
 
@@ -115,7 +115,7 @@ def test_sink_and_table_agree_on_the_field_that_gives_the_partitions(
         assert faults(folder, text) == [
             (
                 f"tables.events.{key}: differs from sink.{key}, although both are for the same "
-                "table  (a.yaml)"
+                "table  (a.yaml:5)"
             )
         ]
 
@@ -151,7 +151,7 @@ def test_two_pipelines_of_one_table_agree(folder: Path, extra: str, key: str) ->
     assert faults(folder, first, SECOND % extra) == [
         (
             f"pipelines.second.sink.{key}: differs from pipelines.first.sink.{key}, although "
-            "both are for the same table  (b.yaml)"
+            "both are for the same table  (b.yaml:5)"
         )
     ]
     assert load(folder, first, SECOND % "commit: inline").pipelines.keys() == {"first", "second"}
@@ -162,4 +162,4 @@ def test_one_table_has_one_entry(folder: Path) -> None:
         folder, "tables: {a: {table_uri: /t}, b: {table_uri: 'file:///t/'}, c: {table_uri: /c}}"
     )
 
-    assert fault == "tables.b.table_uri: is the same table as tables.a  (a.yaml)"
+    assert fault == "tables.b.table_uri: is the same table as tables.a  (a.yaml:1)"

@@ -48,24 +48,24 @@ def test_all_faults_of_all_sections_are_reported_at_once(folder: Path) -> None:
     )
 
     assert found == [
-        "source.path: the environment variable NOWHERE is not set, and has no default  (a.yaml)",
-        "source.batch_size: must be a whole number, is 12x  (a.yaml)",
-        "source.compresion: unknown key; did you mean compression?  (a.yaml)",
-        "sink.file_size_mb: must be greater than 0, is -1  (a.yaml)",
-        "sink.compression: must be snappy, gzip, zstd, lz4 or uncompressed; is zip  (a.yaml)",
-        "schema.fields[0].type: strin is not a type; did you mean string?  (a.yaml)",
-        "tables.events.table_uri: is required  (a.yaml)",
-        "tables.events.poll_interval_secs: must be greater than 0, is 0  (a.yaml)",
-        "metrics: must be a section with keys of its own, is a list  (a.yaml)",
+        "source.path: the environment variable NOWHERE is not set, and has no default  (a.yaml:2)",
+        "source.batch_size: must be a whole number, is 12x  (a.yaml:2)",
+        "source.compresion: unknown key; did you mean compression?  (a.yaml:2)",
+        "sink.file_size_mb: must be greater than 0, is -1  (a.yaml:3)",
+        "sink.compression: must be snappy, gzip, zstd, lz4 or uncompressed; is zip  (a.yaml:3)",
+        "schema.fields[0].type: strin is not a type; did you mean string?  (a.yaml:4)",
+        "tables.events.table_uri: is required  (a.yaml:5)",
+        "tables.events.poll_interval_secs: must be greater than 0, is 0  (a.yaml:5)",
+        "metrics: must be a section with keys of its own, is a list  (a.yaml:6)",
         (
             "what: unknown key; known keys are source, sink, schema, error_handling, pipelines, "
-            "tables, storage, global, spark, metrics, telemetry  (a.yaml)"
+            "tables, storage, global, spark, metrics, telemetry  (a.yaml:7)"
         ),
-        "sink.path: is required  (a.yaml)",
+        "sink.path: is required  (a.yaml:3)",
         (
             "schema.fields: a and A differ only in case, and Delta column names are "
             "case-insensitive; declare the one to keep (values of the other are left out and "
-            "counted), and rename one in the data to keep both  (a.yaml)"
+            "counted), and rename one in the data to keep both  (a.yaml:4)"
         ),
     ]
 
@@ -79,7 +79,7 @@ def test_a_fault_that_only_follows_from_another_is_not_reported(folder: Path) ->
     assert faults(folder, COMPLETE.replace("/in", "ftp://x"), check=check) == [
         (
             "source.path: must be a local path or start with one of file://, s3://, gs://, az://, "
-            "abfss://, https://  (a.yaml)"
+            "abfss://, https://  (a.yaml:2)"
         )
     ]
 
@@ -90,7 +90,7 @@ def test_what_a_program_finds_is_reported_with_the_rest(folder: Path) -> None:
     )
 
     assert found[0].startswith("what: unknown key")
-    assert found[1:] == ["sink.path: is not liked  (a.yaml)"]
+    assert found[1:] == ["sink.path: is not liked  (a.yaml:3)"]
 
 
 def test_a_fault_shows_a_value_as_it_is_written(folder: Path) -> None:
@@ -100,7 +100,7 @@ def test_a_fault_shows_a_value_as_it_is_written(folder: Path) -> None:
         environment={"SIZE": "-1"},
     )
 
-    assert fault == "sink.file_size_mb: must be greater than 0, is ${SIZE}  (a.yaml)"
+    assert fault == "sink.file_size_mb: must be greater than 0, is ${SIZE}  (a.yaml:3)"
 
 
 def test_variables_are_filled_in_values_only(folder: Path) -> None:
@@ -279,13 +279,13 @@ def test_what_two_files_say_differently_names_both(folder: Path) -> None:
     )
 
     assert found == [
-        "tables.events: is defined again in b.yaml  (a.yaml)",
-        "pipelines.p: is defined again in b.yaml  (a.yaml)",
-        "spark.master: has another value in b.yaml  (a.yaml)",
-        "spark.conf.a: has another value in b.yaml  (a.yaml)",
-        "tables.events: is defined again in c.yaml  (a.yaml)",
-        "spark.master: has another value in c.yaml  (a.yaml)",
-        "spark.conf: has another value in c.yaml  (a.yaml)",
+        "tables.events: is defined again in b.yaml:1  (a.yaml:1)",
+        "pipelines.p: is defined again in b.yaml:3  (a.yaml:3)",
+        "spark.master: has another value in b.yaml:7  (a.yaml:7)",
+        "spark.conf.a: has another value in b.yaml:7  (a.yaml:7)",
+        "tables.events: is defined again in c.yaml:1  (a.yaml:1)",
+        "spark.master: has another value in c.yaml:2  (a.yaml:7)",
+        "spark.conf: has another value in c.yaml:2  (a.yaml:7)",
     ]
 
 
@@ -295,8 +295,76 @@ def test_a_fault_names_the_file_it_stands_in(folder: Path) -> None:
     )
 
     assert found == [
-        "sink.part_size_mb: must be greater than 0, is -1  (b.yaml)",
-        "tables.events.table_uri: must not be empty  (c.yaml)",
+        "sink.part_size_mb: must be greater than 0, is -1  (b.yaml:1)",
+        "tables.events.table_uri: must not be empty  (c.yaml:1)",
+    ]
+
+
+def test_a_fault_names_the_line_of_its_key_or_of_the_section_that_lacks_it(folder: Path) -> None:
+    found = faults(
+        folder,
+        """# what arrives
+source:
+  path: /in
+
+  batch_size: many
+sink:
+  compression: zip
+schema:
+  fields:
+    - {name: id, type: string}
+    - name: at
+      type: tim
+    - name: more
+spark: &shared
+  conf: 1
+""",
+    )
+
+    assert [fault.rpartition("  ")[2] for fault in found] == [
+        "(a.yaml:5)",
+        "(a.yaml:7)",
+        "(a.yaml:12)",
+        "(a.yaml:13)",
+        "(a.yaml:15)",
+        "(a.yaml:6)",
+    ]
+
+
+def test_what_a_merge_key_brings_in_is_named_where_it_is_written(folder: Path) -> None:
+    found = faults(
+        folder,
+        COMPLETE
+        + """
+tables:
+  a: &defaults
+    table_uri: /a
+    poll_interval_secs: 0
+  b:
+    <<: *defaults
+    table_uri: /b
+  c:
+    <<: *defaults
+    poll_interval_secs: -1
+    table_uri: /c
+""",
+    )
+
+    assert found == [
+        "tables.a.poll_interval_secs: must be greater than 0, is 0  (a.yaml:9)",
+        "tables.b.poll_interval_secs: must be greater than 0, is 0  (a.yaml:9)",
+        "tables.c.poll_interval_secs: must be greater than 0, is -1  (a.yaml:15)",
+    ]
+
+
+def test_what_is_given_in_python_has_no_line() -> None:
+    with pytest.raises(ConfigInvalid) as invalid:
+        load_document([{"sink": {"file_size_mb": -1}}], [], {}, lambda _: ())
+
+    assert invalid.value.faults == [
+        "sink.file_size_mb: must be greater than 0, is -1  (given in Python)",
+        "source: is required  (given in Python)",
+        "sink.path: is required  (given in Python)",
     ]
 
 
