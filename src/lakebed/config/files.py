@@ -84,8 +84,8 @@ def _below(node: yaml.Node | None, part: str | int) -> tuple[yaml.Mark, yaml.Nod
         case yaml.MappingNode():
             # Of two, one came in with `<<`; the one that counts is the last, as in the content.
             named = (entry for entry in reversed(node.value) if entry[0].value == part)
-            key, value = next(named, (None, None))
-            return (key.start_mark, value) if key else None
+            entry = next(named, None)
+            return (entry[0].start_mark, entry[1]) if entry else None
         case yaml.SequenceNode() if isinstance(part, int) and part < len(node.value):
             return node.value[part].start_mark, node.value[part]
         case _:
