@@ -246,6 +246,8 @@ def test_a_batch_that_is_faster_leaves_nothing_to_give_up(gone, desk):
     body.rename(desk.landing / NAME)
 
     class Slow(Store):
+        waits = True
+
         def create(self, path, data):
             if "/journal/" in path and self.waits:
                 self.waits = False
@@ -253,7 +255,6 @@ def test_a_batch_that_is_faster_leaves_nothing_to_give_up(gone, desk):
             return super().create(path, data)
 
     slow = Slow(str(desk.table), no_options())
-    slow.waits = True
     found, entry = give_up(slow, "default", frozenset({NAME}), clock=Clock())
 
     assert (found.records, found.unknown, entry) == ((), frozenset({NAME}), None)

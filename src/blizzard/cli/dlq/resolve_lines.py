@@ -274,7 +274,7 @@ def _both(settings: PipelineSettings, lines: int, lost: Failed) -> str:
 def _list(lost: Failed) -> None:
     for record in lost.records[:FEW]:
         stays = in_the_table(record)
-        say(console(), f"  {record.key}" + (f": {stays} and stay there" if stays else ""))
+        say(console(), f"  {record.key}" + (f": {stays}; they stay there" if stays else ""))
     say_more(console(), len(lost.records) - FEW)
 
 

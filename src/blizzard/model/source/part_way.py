@@ -102,6 +102,11 @@ def given_up(record: SourceRecord) -> SourceRecord:
     return replace(settled(record), gone=True, discarded=True)
 
 
+def found_again(record: SourceRecord) -> SourceRecord:
+    """Return the record of a file whose object is there again: what was begun is read on."""
+    return replace(record, gone=False, discarded=False) if is_part_way(record) else record
+
+
 def with_same_lines(record: SourceRecord, *, size: int, etag: str | None) -> SourceRecord | None:
     """Return a file as another object in which the lines that were read stand where they stood.
 

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from blizzard.journal.state import History
+from blizzard.journal.state import Before, History
+from blizzard.maintain.move_source import to_learn
 from blizzard.maintain.old_journal import inherited
 from blizzard.model.source.part_way import (
     can_be_given_up,
@@ -12,10 +13,11 @@ from blizzard.model.source.part_way import (
     given_up,
     gone_part_way,
     is_part_way,
+    lacks_its_object,
 )
 from lakebed.documents.entry import Entry, encode
 from lakebed.types import Handoff
-from tests.support.builders import ID_AND_NAME, NOON, failure, record
+from tests.support.builders import ID_AND_NAME, NOON, facts, failure, record
 
 PART = replace(record(), complete=False)
 """One line of it is in the table."""
@@ -43,6 +45,7 @@ def test_only_what_failed_and_is_gone_can_be_given_up(one, can):
 
 
 def test_the_way_out_is_in_the_message():
+    assert GONE.failure is not None
     assert "blizzard dlq discard a.ndjson --yes gives up the rest" in GONE.failure.message
 
 
@@ -82,6 +85,18 @@ def test_a_journal_keeps_the_object_that_was_begun_and_the_entry_that_read_it():
 def test_a_file_of_which_nothing_was_read_is_no_file_of_its_source_once_it_is_given_up():
     lost = replace(WHOLE, gone=True)
     assert not learned(WHOLE, lost, given_up(lost)).has_files("default")
+
+
+def test_a_rest_that_was_given_up_is_read_where_a_moved_source_has_the_file():
+    """At another place it has another e-tag; the operator says that it is the same."""
+    history = learned(PART, GONE, given_up(GONE))
+    (left,) = history.unfinished.values()
+
+    (told,) = to_learn(Before(unfinished=left), facts("a.ndjson", size=10, etag="moved"))
+
+    assert (told.etag, told.records_read) == ("moved", 1)
+    assert (told.gone, told.discarded) == (False, False)
+    assert lacks_its_object(told)
 
 
 def test_a_journal_that_takes_over_knows_what_was_given_up():
