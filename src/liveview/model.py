@@ -16,7 +16,7 @@ State = Literal["running", "idle", "waiting", "failing", "stopped", "unknown"]
 Health = Literal["ok", "warning", "failing", "unknown"]
 FileState = Literal[
     "in_table", "journaled", "waiting", "running", "failed", "held", "retracted", "missing",
-    "passed_over",
+    "passed_over", "discarded",
 ]  # fmt: skip
 
 

@@ -340,8 +340,13 @@ class Scan:
 
 
 def _is_ended(record: SourceRecord) -> bool:
-    """Whether the books say already that a file is gone; one that is begun fails by that."""
-    return is_told(record, GonePartWay) if is_part_way(record) else record.gone
+    """Whether the books say already that a file is gone.
+
+    One that is begun fails by that, unless an operator has given up its rest.
+    """
+    if record.discarded or not is_part_way(record):
+        return record.gone
+    return is_told(record, GonePartWay)
 
 
 def gone(record: SourceRecord) -> SourceRecord:

@@ -15,7 +15,7 @@ WAYS_OUT = {
     "decompress_failed": "not tried again: upload it again, complete, it is taken when it changes; "
     "blizzard dlq retry has it read right away",
     "gone_part_way": "not read on: a part of it is in the table, and it is gone from its source; "
-    "it is read on when it is put back as it was",
+    "it is read on when it is put back as it was; blizzard dlq discard PATH gives up the rest",
     "lines_miscounted": "not tried again: blizzard or the machine is at fault, not the file; "
     "blizzard dlq retry has it read again",
     "partition_unknown": "not tried again here: move it into the folders of its partition, where "

@@ -142,6 +142,7 @@ class History:
                     entry=entry.sequence,
                     since=self._failing_since(record, at),
                     failed_in=self._failed_in(record, entry.sequence),
+                    read_in=self._read_in(record, entry.sequence),
                 )
 
     @property
@@ -157,6 +158,13 @@ class History:
         if not (record.retry or record.gone):
             return entry
         return None if before is None else before.failed_in
+
+    def _read_in(self, record: SourceRecord, entry: int) -> int | None:
+        """Return the last entry that read lines of a file of which a part is in the table."""
+        if record.lines and record.failure is None:
+            return entry
+        before = self.unfinished.get(record.key)
+        return before.read_in if before is not None and record.skipped else None
 
     def _failing_since(self, record: SourceRecord, at: datetime) -> datetime | None:
         """Return when a file failed that has not been read without a failure since."""
@@ -233,7 +241,8 @@ class History:
         """Whether a file of a source is known."""
         start = f"{source}:"
         return source in self.books.sums.finished or any(
-            key.startswith(start) and (not known.record.gone or known.record.redo)
+            key.startswith(start)
+            and (not known.record.gone or known.record.redo or known.record.records_read)
             for key, known in self.unfinished.items()
         )
 

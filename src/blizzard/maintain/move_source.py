@@ -24,7 +24,7 @@ from blizzard.journal.state import Before, History
 from blizzard.maintain.new_journal import CHUNK, in_chunks
 from blizzard.maintain.old_journal import inherited
 from blizzard.model.settings import SourceSettings
-from blizzard.model.source.part_way import is_part_way
+from blizzard.model.source.part_way import found_again, is_part_way
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.dataclass import dataclass
@@ -113,7 +113,7 @@ def to_learn(known: Before, facts: ObjectFacts) -> tuple[SourceRecord, ...]:
     if last is not None and last.record.size == facts.size:
         if last.record.etag == facts.etag:
             return ()
-        return (inherited(replace(last.record, etag=facts.etag)),)
+        return (inherited(found_again(replace(last.record, etag=facts.etag))),)
     if done is None or done.etag == facts.etag:
         return ()
     source, _, path = done.key.partition(":")

@@ -5,8 +5,8 @@ blizzard that runs hears of it at its next look, any other at its start. Where t
 that a file still begins with the lines that are in the table, it also names the present object,
 so that only the rest of it is read.
 
-A file that failed and is gone from its source since cannot be read. A `discard` entry says that an
-operator accepts that.
+A file that failed and is gone from its source since cannot be read, nor can the rest of one that is
+in the table in part. A `discard` entry says that an operator accepts that.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,7 +16,13 @@ from typing import Literal
 from blizzard.journal.checks import refuse_closed, refuse_half_begun, refuse_moved
 from blizzard.journal.fence import append_what_is_found
 from blizzard.journal.state import read_history
-from blizzard.model.source.part_way import is_part_way, lacks_its_object, with_same_lines
+from blizzard.model.source.part_way import (
+    can_be_given_up,
+    given_up,
+    is_part_way,
+    lacks_its_object,
+    with_same_lines,
+)
 from lakebed.clock import Clock
 from lakebed.dataclass import dataclass
 from lakebed.documents.entry import Entry
@@ -24,6 +30,9 @@ from lakebed.documents.source_record import SourceRecord
 from lakebed.journal import JournalReader
 from lakebed.shown import printable
 from lakebed.storage.store import Reader, Store
+
+GONE = "it is not in its source any more; blizzard dlq discard gives it up"
+GIVEN_UP = "an operator has given it up; if it is in its source again, the next run takes it up"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +83,7 @@ def look(
         names = names_of(record, last.source_uris)
         if record.gone and wanted is not None and not names.isdisjoint(wanted):
             unknown -= names
-            refused[key] = "it is not in its source any more; blizzard dlq discard gives it up"
+            refused[key] = GIVEN_UP if record.discarded else GONE
         if record.failure is None or record.gone:
             continue
         if wanted is None or not names.isdisjoint(wanted):
@@ -153,7 +162,7 @@ def retry(
 def deleted(store: Reader, pipeline: str, wanted: frozenset[str] | None) -> Failed:
     """Find the files that failed and are gone from their source: all, or those that are named.
 
-    Those that an operator has given up before are none of them.
+    Also those of which a part is in the table. What an operator has given up before is none.
     """
     history = read_history(store, pipeline)
     if history.sequence < 0:
@@ -166,7 +175,7 @@ def deleted(store: Reader, pipeline: str, wanted: frozenset[str] | None) -> Fail
     for key in sorted(history.unfinished):
         record = history.unfinished[key].record
         names = names_of(record, last.source_uris)
-        if record.gone and not record.discarded and (wanted is None or names & wanted):
+        if can_be_given_up(record) and (wanted is None or names & wanted):
             unknown -= names
             found.append(record)
     return Failed(
@@ -183,7 +192,7 @@ def give_up(
         pipeline,
         lambda: deleted(store, pipeline, wanted),
         kind="discard",
-        mark=lambda record: replace(record, discarded=True),
+        mark=given_up,
         clock=clock,
     )
 

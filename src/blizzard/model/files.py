@@ -107,6 +107,9 @@ class UnfinishedFile:
     """When it failed first, if it has failed ever since; None where it did not, or is not known."""
     failed_in: int | None = None
     """The entry that says how it failed: a later one may only ask for it to be read again."""
+    read_in: int | None = None
+    """The last entry that read lines of it; None where none did, or where an earlier version wrote
+    the snapshot."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,10 +37,10 @@ be read again at once. `inherited` repeats what an earlier journal knew of sourc
 ends a journal that another pipeline has taken over. `moved` says that the files of a source lie at
 another place now, and which objects they are there. `promote` puts data files in the place of
 others, in which a column is filled from `_rescued`. `replay` has rows of lines that were set aside,
-`discard` gives such lines up. `retract` takes the rows of source files out of the table, `erase`
-rows for which a condition holds: data files go, or come anew without them. What a retraction has
-read to take the place of such rows are its own data files. `compact` puts the rows of many small
-data files into fewer; no row changes.
+`discard` gives such lines up, or source files that failed and are gone. `retract` takes the rows of
+source files out of the table, `erase` rows for which a condition holds: data files go, or come anew
+without them. What a retraction has read to take the place of such rows are its own data files.
+`compact` puts the rows of many small data files into fewer; no row changes.
 """
 
 

@@ -92,7 +92,7 @@ class SourceRecord:
     gone: bool = False
     """Whether a look at the whole source has not found it any more: nothing waits for it."""
     discarded: bool = False
-    """Whether an operator has given it up: it failed, and is gone from its source."""
+    """Whether an operator has given it up, or its rest: it failed, and is gone from its source."""
     retracted: bool = False
     """Whether its rows, so many, are taken out of the table, and its waiting bad lines given up."""
     modified: int | None = None

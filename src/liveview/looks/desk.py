@@ -19,6 +19,15 @@ MOST = 2000
 LONGEST_SECS = 3600.0
 """An answer is asked for anew after this long, however long it takes to find."""
 
+CHANGED_SECS = 30.0
+"""After a change that is known, an answer that took long is kept no longer than this, unless asking
+anew would take more of a processor than it may."""
+
+CPU_SHARE = 100
+"""Where so many times the CPU seconds that it took are more, it is kept for those: what waits for a
+store is asked for anew soon, and what takes a processor is not. Never longer than without a change.
+"""
+
 FAILED_SECS = 5.0
 """What has failed is tried again after this long."""
 
@@ -42,12 +51,13 @@ class Waiting(Generic[Value]):
 
 
 class _Slot:
-    __slots__ = ("at", "error", "mark", "running", "took", "value")
+    __slots__ = ("at", "cpu", "error", "mark", "running", "took", "value")
 
     def __init__(self) -> None:
         self.value: Any = None
         self.at: float | None = None
         self.took = 0.0
+        self.cpu = 0.0
         self.mark: Hashable = None
         self.error: BaseException | None = None
         self.running: Waiting[Any] | None = None
@@ -61,10 +71,13 @@ class Desk:
         *,
         threads: int = THREADS,
         seconds: Callable[[], float] = time.monotonic,
+        cpu: Callable[[], float] = time.process_time,
         most: int = MOST,
     ) -> None:
+        """`cpu` counts the seconds of all threads: looks have some of their own."""
         self._threads = threads
         self._seconds = seconds
+        self._cpu = cpu
         self._most = most
         self._lock = threading.Lock()
         self._slots: OrderedDict[Hashable, _Slot] = OrderedDict()
@@ -83,14 +96,15 @@ class Desk:
     ) -> None:
         """Have a question answered, unless its answer is young enough; wait for nothing.
 
-        An answer that took long is kept for so many times as long, whatever happens. Another one is
-        not young any more under another mark: something has happened since.
+        An answer that took long is kept for so many times as long. Under another mark something has
+        happened since: then it is kept for half a minute at most, or a hundred times the CPU
+        seconds that it took. One that took no time is not young any more.
         """
         with self._lock:
             slot = self._slot(key)
             if slot.running is not None:
                 return
-            if self._is_young(slot, max_age if slot.mark == mark else 0.0, slow_share):
+            if self._is_young(slot, max_age, slow_share, changed=slot.mark != mark):
                 return
             slot.running, slot.mark = Waiting(), mark
             self._hire()
@@ -162,12 +176,16 @@ class Desk:
             self._slots.popitem(last=False)
         return slot
 
-    def _is_young(self, slot: _Slot, max_age: float, slow_share: float) -> bool:
+    def _is_young(self, slot: _Slot, max_age: float, slow_share: float, *, changed: bool) -> bool:
         if slot.at is None:
             return False
         if slot.error is not None:
             max_age = min(max_age, FAILED_SECS)
-        return self._seconds() - slot.at < max(max_age, min(LONGEST_SECS, slow_share * slot.took))
+        kept = min(LONGEST_SECS, slow_share * slot.took)
+        if changed:
+            affordable = max(CPU_SHARE, slow_share) * slot.cpu
+            max_age, kept = 0.0, min(kept, max(CHANGED_SECS, affordable))
+        return self._seconds() - slot.at < max(max_age, kept)
 
     def _hire(self) -> None:
         if self._started < self._threads and not self._closed:
@@ -182,7 +200,7 @@ class Desk:
         waiting = slot.running
         if waiting is None:
             return
-        began = self._seconds()
+        began, cpu = self._seconds(), self._cpu()
         try:
             waiting.value = compute()
         except BaseException as error:  # noqa: BLE001 - whoever waits is told
@@ -190,6 +208,7 @@ class Desk:
         ended = self._seconds()
         with self._lock:
             slot.error, slot.at, slot.took = waiting.error, ended, ended - began
+            slot.cpu = self._cpu() - cpu
             if waiting.error is None:
                 slot.value = waiting.value
             slot.running = None

@@ -76,7 +76,7 @@ class Search:
     def _unfinished(self, text: str) -> Iterator[FileRow | None]:
         known = sorted(self.history.unfinished.items(), key=lambda one: one[1].at, reverse=True)
         for key, one in known:
-            if text in key and not one.record.gone:
+            if text in key and (one.record.discarded or not one.record.gone):
                 yield _not_done(one)
 
     def _journaled(self, text: str) -> Iterator[FileRow | None]:
@@ -175,9 +175,10 @@ class Search:
 
 def _not_done(one: UnfinishedFile) -> FileRow:
     record = one.record
+    state: FileState = "waiting" if record.failure is None else "failed"
     return FileRow(
         path=record.key,
-        state="waiting" if record.failure is None else "failed",
+        state="discarded" if record.discarded else state,
         at=rfc3339(one.at),
         bytes=record.size,
         rows=None,

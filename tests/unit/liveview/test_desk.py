@@ -113,6 +113,41 @@ def test_what_takes_long_is_kept_for_longer(desk, seconds):
     assert desk.ask("key", slow, max_age=1, wait=LONG) > first
 
 
+@pytest.mark.parametrize(
+    ("takes", "cpu_secs", "kept"),
+    [
+        pytest.param(60.0, 0.1, 30.0, id="waits for a store"),
+        pytest.param(60.0, 2.0, 200.0, id="takes a processor"),
+        pytest.param(60.0, 50.0, 1200.0, id="never longer than without a change"),
+        pytest.param(1.0, 0.1, 20.0, id="takes not that long"),
+        pytest.param(0.0, 0.1, 0.0, id="takes no time"),
+    ],
+)
+def test_after_a_change_that_is_known_an_answer_is_soon_asked_for_anew(
+    seconds, takes, cpu_secs, kept
+):
+    """Nobody looks at what was before for longer, and a page takes little of a processor."""
+    cpu, found = Seconds(), []
+    desk = Desk(seconds=seconds, cpu=cpu)
+
+    def slow():
+        seconds.now += takes
+        cpu.now += cpu_secs
+        found.append(seconds.now)
+        return len(found)
+
+    def asks(mark):
+        return desk.ask("key", slow, max_age=1, wait=LONG, stale_wait=LONG, mark=mark)
+
+    assert asks("before") == 1
+    if kept:
+        seconds.now += kept - 1
+        assert asks("after") == 1
+        seconds.now += 1
+    assert asks("after") == 2
+    desk.close()
+
+
 def test_only_so_many_answers_are_kept(seconds):
     desk = Desk(seconds=seconds, most=2)
     for key in "abc":

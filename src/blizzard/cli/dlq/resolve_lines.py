@@ -1,6 +1,6 @@
 """`blizzard dlq replay` and `discard`: lines in quarantine are read again, or given up.
 
-Source files that failed and were deleted since can be given up, too.
+Source files that failed and were deleted since can be given up, too, or what was not read of them.
 """
 
 from dataclasses import replace
@@ -18,6 +18,8 @@ from blizzard.maintain.bad_lines import Done, discard, look, meant_lines, replay
 from blizzard.maintain.retry import Failed, deleted, give_up
 from blizzard.model.locations import as_key, sink_location
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
+from blizzard.model.source.part_way import is_part_way
+from blizzard.model.source.unread import in_the_table
 from lakebed.dataclass import dataclass
 from lakebed.errors import LakeError, ObjectMissing
 from lakebed.storage.store import Store
@@ -37,6 +39,7 @@ from lakebed.terminal.arguments import (
 )
 from lakebed.terminal.console import console, plural, print_line, say, say_more
 from lakebed.types import Commit
+from lakebed.units import is_are
 from penguin import inline
 
 FEW = 10
@@ -62,7 +65,7 @@ class ResolvedRow:
     left: int
     """Lines that were read again and still cannot be read."""
     files: tuple[str, ...] = ()
-    """Source files that failed, are deleted from their source, and are given up."""
+    """Source files that failed, are deleted from their source, and are given up, or their rest."""
 
 
 def dlq_replay(
@@ -99,7 +102,11 @@ def dlq_discard(
     every: All = False,
     lost: Annotated[
         bool,
-        typer.Option("--deleted", help="All files that failed and were deleted from their source."),
+        typer.Option(
+            "--deleted",
+            help="All files that failed and were deleted from their source, also those of which a "
+            "part is in the table.",
+        ),
     ] = False,
     files: Files = None,
     folders: Folders = None,
@@ -109,7 +116,8 @@ def dlq_discard(
 ) -> None:
     """Give up lines that are set aside, or failed files that were deleted: they never become rows.
 
-    What was deleted before it could be read keeps its day from being complete until then.
+    What was deleted before it could be read keeps its day from being complete until then. Of a
+    file that was deleted after a part of it was read, the rest is given up, and its rows stay.
     """
     _loaded, settings, meant = _asked(names, every, files, folders, pipeline, lost=lost)
     names = meant
@@ -254,18 +262,19 @@ def _show_plan(
 
 def _both(settings: PipelineSettings, lines: int, lost: Failed) -> str:
     """Return in words how many lines and how many deleted files are meant."""
-    counted = plural(lines, word_for(settings))
-    if not lost.records:
-        return counted
-    files = f"{plural(len(lost.records), 'source file')} that failed and is not there any more"
-    if len(lost.records) > 1:
-        files = files.replace(" is ", " are ")
-    return f"{counted} and {files}" if lines else files
+    in_part = sum(map(is_part_way, lost.records))
+    told = [plural(lines, word_for(settings))] if lines or not lost.records else []
+    for count, of in ((len(lost.records) - in_part, ""), (in_part, "the rest of ")):
+        if count:
+            files = plural(count, "source file")
+            told.append(f"{of}{files} that failed and {is_are(count)} not there any more")
+    return " and ".join(told)
 
 
 def _list(lost: Failed) -> None:
     for record in lost.records[:FEW]:
-        say(console(), f"  {record.key}")
+        stays = in_the_table(record)
+        say(console(), f"  {record.key}" + (f": {stays}; they stay there" if stays else ""))
     say_more(console(), len(lost.records) - FEW)
 
 

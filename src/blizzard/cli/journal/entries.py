@@ -288,7 +288,7 @@ def _outcome(record: SourceRecord) -> str:
     if record.retracted:
         return "rows taken out of the table"
     if record.discarded:
-        return "given up by an operator"
+        return f"{'its rest ' if record.records_read else ''}given up by an operator"
     if record.gone:
         return "gone from its source"
     if record.failure is not None:

@@ -55,6 +55,8 @@ class Group:
     """Of those that landed: no longer in their source."""
     lost: int = 0
     """Of those that failed: no longer in their source, so that nothing can be read of them."""
+    in_part: int = 0
+    """Of those that were deleted: a part of them was read before, and the rest cannot be."""
     overwritten: int = 0
     """Of those that were read: another object has their name since, which counts by itself."""
     bytes: int = 0
@@ -90,6 +92,7 @@ class DayBooks:
     sizes: Counter[str] = field(default_factory=Counter)
     deleted: Counter[str] = field(default_factory=Counter)
     lost: Counter[str] = field(default_factory=Counter)
+    in_part: Counter[str] = field(default_factory=Counter)
     overwritten: Counter[str] = field(default_factory=Counter)
     quarantined: Counter[str] = field(default_factory=Counter)
 
@@ -104,6 +107,7 @@ class DayBooks:
         self.sizes[name] += one.size
         self.deleted[name] += one.deleted
         self.lost[name] += one.lost
+        self.in_part[name] += one.in_part
         self.overwritten[name] += one.overwritten
         self.quarantined[name] += one.quarantined_lines
 
@@ -114,6 +118,7 @@ class DayBooks:
         self.sizes.update(other.sizes)
         self.deleted.update(other.deleted)
         self.lost.update(other.lost)
+        self.in_part.update(other.in_part)
         self.overwritten.update(other.overwritten)
         self.quarantined.update(other.quarantined)
 
@@ -133,6 +138,7 @@ class DayBooks:
             landed=states.total(),
             deleted=self.deleted[name],
             lost=self.lost[name],
+            in_part=self.in_part[name],
             overwritten=self.overwritten[name],
             bytes=self.sizes[name],
             rows=None if counted is None else counted.rows,
@@ -188,9 +194,10 @@ def _sentence(group: Group, *, so_far: bool) -> str:
     if group.missing:
         lost = ""
         if group.lost:
+            how = "never loaded, or only in part" if group.in_part else "never loaded"
             lost = (
                 f"; {group.lost:,} of those that failed {'was' if group.lost == 1 else 'were'} "
-                "deleted from the source and never loaded (blizzard dlq discard accepts that)"
+                f"deleted from the source and {how} (blizzard dlq discard accepts that)"
             )
         return f"not everything of {what} is in: of {files}, {_counts(group, _MISSING)}{lost}{bad}"
     rows = "" if group.rows is None else f", {plural(group.rows, 'row')}"
@@ -199,6 +206,8 @@ def _sentence(group: Group, *, so_far: bool) -> str:
         rows = f" ({of})" if group.uncounted == group.landed else f"{rows} ({of})"
     aside = _counts(group, _ASIDE)
     but = f"; {aside} by an operator" if aside else ""
+    if group.in_part:
+        but += f" (of {group.in_part:,} a part is in the table)"
     return f"everything of {what} is in: {files}{rows}, {in_words(group.bytes)}{but}{bad}"
 
 

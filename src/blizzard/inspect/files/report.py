@@ -36,7 +36,7 @@ from lakebed.telemetry.events import code_of
 DAYS = 31
 """How many days are told one by one, unless others are asked for."""
 READ = (FileState.IN_TABLE, FileState.JOURNALED, FileState.HELD, FileState.DISCARDED)
-"""Files whose rows are counted: they were read, as the objects that they are."""
+"""Files whose rows are counted: they were read, or a part of them, as the objects they are."""
 Refusal = Callable[[Reader, History], LakeError | None]
 """Answers why a start of the pipeline would be refused; None where it would not."""
 Keeps = Callable[[FileStanding], bool]
@@ -121,7 +121,8 @@ class Counted:
             self.left_out += 1
             return
         self.books.add(one)
-        if question.rows and one.entry is not None and one.reason is None and one.state in READ:
+        is_read = one.state in READ and (one.reason is None or one.in_part)
+        if question.rows and one.entry is not None and is_read:
             name = self.books.name_of(one)
             self.read.setdefault(name, {}).setdefault(one.entry, []).append(one.key)
 

@@ -8,6 +8,7 @@ from enum import StrEnum
 from blizzard.discover.filter import Decision, is_same, same_object
 from blizzard.journal.state import Before
 from blizzard.model.files import IngestedFile, UnfinishedFile
+from blizzard.model.source.part_way import GonePartWay, is_part_way
 from lakebed.dataclass import dataclass
 from lakebed.storage.store import ObjectFacts
 
@@ -23,7 +24,7 @@ class FileState(StrEnum):
     """It was read, and penguin holds a data file with its rows."""
     DISCARDED = "discarded"
     """An operator gave it up: a data file with its rows, or all of it, after it failed and was
-    deleted from its source."""
+    deleted from its source; or its rest, where a part of it is in the table."""
     FAILED = "failed"
     """It failed when it was last tried; also where it was deleted from its source since."""
     WAITING = "waiting"
@@ -68,6 +69,11 @@ class FileStanding:
     def lost(self) -> bool:
         """Whether it failed, and is not there to be read any more."""
         return self.deleted and self.state is FileState.FAILED
+
+    @property
+    def in_part(self) -> bool:
+        """Whether it was deleted from its source after a part of it was read."""
+        return self.reason == GonePartWay.code
 
     @property
     def key(self) -> str:
@@ -130,13 +136,19 @@ def state_of(
     return (FileState.WAITING if is_read else FileState.CHANGED), None, None
 
 
-def of_deleted(known: UnfinishedFile) -> tuple[FileState, str | None]:
+def of_deleted(known: UnfinishedFile, progress: Progress) -> tuple[FileState, str | None]:
     """Return how a file stands that is not done and not in its source any more, and why it failed.
 
     One that failed was never loaded, and nothing is there to be read: only an operator ends that.
+    What was read of one whose rest was given up still has to come into the table.
     """
     record = known.record
     reason = None if record.failure is None else record.failure.code
+    if record.discarded and is_part_way(record):
+        part = IngestedFile(key=record.key, size=record.size, etag=record.etag, entry=known.read_in)
+        state = progress.of(part)
+        is_in = state is FileState.IN_TABLE
+        return (FileState.DISCARDED if is_in else state), GonePartWay.code
     if record.gone:
         return (FileState.DISCARDED if record.discarded else FileState.FAILED), reason or "gone"
     return (FileState.WAITING if reason is None else FileState.FAILED), reason

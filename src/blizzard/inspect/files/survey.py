@@ -240,14 +240,14 @@ class _Walk:
         for key in sorted(self.sought):
             known = self.survey.history.unfinished[key]
             if self._would_be_listed(known.record.path, plan):
-                state, reason = of_deleted(known)
+                state, reason = of_deleted(known, self.survey.progress)
                 yield FileStanding(
                     source=self.lister.source.name,
                     path=known.record.path,
                     state=state,
                     at=_landed(known),
                     size=known.record.size,
-                    entry=known.entry,
+                    entry=known.entry if known.read_in is None else known.read_in,
                     partition=self._partition(known.record.path),
                     reason=reason,
                     deleted=True,

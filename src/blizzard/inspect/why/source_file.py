@@ -30,6 +30,7 @@ from blizzard.journal.shared_sources import uris_of
 from blizzard.journal.state import Before
 from blizzard.model.files import IngestedFile, UnfinishedFile
 from blizzard.model.settings import SourceSettings
+from blizzard.model.source.part_way import lacks_its_object
 from lakebed.documents.entry import Entry
 from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import StoreDenied
@@ -86,7 +87,7 @@ def _decided(
     known = before.unfinished
     # What is in the table counts for more than that other content failed, and is gone.
     is_over = known is not None and known.record.gone and before.finished is not None
-    if known is not None and not is_over:
+    if known is not None and (not is_over or known.record.records_read):
         return _unfinished(asked, bare, facts, known, found)
     if before.finished is not None:
         return _finished(asked, bare, facts, before.finished, found)
@@ -124,12 +125,13 @@ def _unfinished(
     parts = _parts_of_unfinished(asked, known)
     answer = replace(_with_parts(asked, bare, parts, record.key), failure=failure_of(asked, known))
     is_other = facts is not None and not same_object(record, facts)
+    if found.take and lacks_its_object(record) and not is_other:
+        return replace(answer, state=State.PARTIAL, failure=None)  # It is back: its rest is read.
     if found.take and (record.gone or is_other):
         return replace(answer, state=State.WAITING, reason=Reason.CHANGED.value)
-    if record.discarded:
-        return replace(answer, state=State.GONE, reason="discarded")
     if record.gone:
-        return replace(answer, state=State.GONE)
+        reason = "discarded" if record.discarded else answer.reason
+        return replace(answer, state=State.GONE, reason=reason)
     if record.redo and (record.failure is None or record.failure.attempts == 0):
         return replace(answer, state=State.TO_REDO, failure=None)
     if record.failure is not None:

@@ -70,7 +70,7 @@ def worded(
     sentence = told.sentence
     if answer.stored is None and answer.state in NOT_DONE:
         sentence += " It is not in its source at the moment."
-    elif answer.stored is None and answer.read:
+    elif answer.stored is None and answer.read and answer.state is not State.GONE:
         sentence += " It has gone from its source since; its rows do not depend on that."
     sentence += "".join(f" {erased_in_words(one)}" for one in answer.erased)
     ways = told.ways
@@ -87,6 +87,8 @@ def _missing(_case: Case) -> Told:
 
 
 def _gone(case: Case) -> Told:
+    if case.answer.read:
+        return _gone_part_way(case.answer)
     failure = case.answer.failure
     how = "a part of it was unread" if failure is None else f"it had failed [{failure.code}]"
     back = "put it back if its rows are wanted; it is then read like a new file"
@@ -103,6 +105,27 @@ def _gone(case: Case) -> Told:
             back,
             "blizzard dlq discard PATH gives it up: its day may be complete without it",
         ),
+    )
+
+
+def _gone_part_way(answer: Answer) -> Told:
+    rest = (
+        "an operator has given up the rest"
+        if answer.reason == "discarded"
+        else "its day is not complete"
+    )
+    where = "in the table"
+    if any(one.state is State.HELD for one in answer.data_files):
+        where = "read, and penguin holds some of them"
+    elif not all(one.committed for one in answer.read):
+        where = "journaled, and not in the table yet"
+    ways = ["put it back as it was if the rest is wanted; it is then read on"]
+    if answer.reason != "discarded":
+        ways.append("blizzard dlq discard PATH gives up the rest: its day may be complete then")
+    return Told(
+        f"It disappeared from its source before all of it was read, and {rest}. "
+        f"{phrases.rows_from_lines(answer)} of it {is_are(phrases.row_count(answer))} {where}.",
+        tuple(ways),
     )
 
 

@@ -1,8 +1,8 @@
 """Files of which only a part is in the table and whose rest cannot be read at present. Pure.
 
 The object that was begun is not there any more, so its rest cannot be read, and what is there
-instead cannot be read either without rows twice. That is a failure, until the object is back or
-somebody says what the other one is.
+instead cannot be read either without rows twice. That is a failure, until the object is back,
+somebody says what the other one is, or gives up the rest of one that is gone.
 """
 
 from dataclasses import replace
@@ -83,9 +83,28 @@ def gone_part_way(record: SourceRecord) -> SourceRecord:
             f"it disappeared from its source before all of it was read: {in_the_table(record)}, "
             "the rest is not. If the file is restored as it was, the rest of it is read; if it "
             "comes back as another object that has those lines where they were, blizzard dlq "
-            f"retry --file {record.path} --same-lines reads the others"
+            f"retry --file {record.path} --same-lines reads the others. If it never comes back, "
+            f"blizzard dlq discard {record.path} --yes gives up the rest"
         ),
     )
+
+
+def can_be_given_up(record: SourceRecord) -> bool:
+    """Whether a file failed and is gone from its source, and no operator has given it up so far.
+
+    Of one that is in the table in part that is its rest: what is in the table stays there.
+    """
+    return not record.discarded and (record.gone or is_told(record, GonePartWay))
+
+
+def given_up(record: SourceRecord) -> SourceRecord:
+    """Return the record of a file, or of the rest of one, that will never come."""
+    return replace(settled(record), gone=True, discarded=True)
+
+
+def found_again(record: SourceRecord) -> SourceRecord:
+    """Return the record of a file whose object is there again: what was begun is read on."""
+    return replace(record, gone=False, discarded=False) if is_part_way(record) else record
 
 
 def with_same_lines(record: SourceRecord, *, size: int, etag: str | None) -> SourceRecord | None:
@@ -127,4 +146,4 @@ def settled(record: SourceRecord) -> SourceRecord:
 
 def _failed(record: SourceRecord, error: LakeError) -> SourceRecord:
     failure = Failure(stage=Stage.DISCOVER, code=error.code, message=error.message)
-    return replace(settled(record), complete=True, gone=False, failure=failure)
+    return replace(settled(record), complete=True, gone=False, discarded=False, failure=failure)
