@@ -21,7 +21,7 @@ ARCHIVE := dist/blizzard-env.tar.gz
 
 .PHONY: help setup java demo check test test-quick test-spark test-stores test-ops browser live-images archive wheel \
   test-wheel test-helm helm-renderings test-spark-versions test-cluster interop bench bench-all bench-growth \
-  bench-wide bench-commits bench-cold bench-adopt bench-live bench-open-page bench-upkeep completion features config-schema openapi dashboards commands-page \
+  bench-wide bench-slots bench-commits bench-cold bench-adopt bench-live bench-open-page bench-upkeep completion features config-schema openapi dashboards commands-page \
   tutorial docs docs-serve scaling format lock audit-deps sbom clean
 
 help: ## list the targets
@@ -147,6 +147,9 @@ bench-growth: setup ## measure what grows with the history; writes docs/performa
 
 bench-wide: setup java archive ## measure two workers of one core against one; writes docs/performance.md
 	$(BIN)/python -m bench.wide --write
+
+bench-slots: setup java ## measure two, four and eight tasks at once; writes docs/performance.md
+	$(BIN)/python -m bench.slots --write
 
 bench-commits: setup java ## measure a commit to tables of up to a million files; writes docs/performance.md
 	$(BIN)/python -m bench.commits --most 1000000 --spark --write

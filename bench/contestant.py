@@ -25,6 +25,8 @@ class Contestant(Protocol):
 
 CONTESTANTS: Mapping[str, Callable[[], Contestant]] = {
     "blizzard": ours.on_spark,
+    "blizzard, 4 slots": lambda: ours.on_spark(4),
+    "blizzard, 8 slots": lambda: ours.on_spark(8),
     "bare processes": ours.without_spark,
     "Spark": peers.Spark,
     "Spark stream": peers.SparkStream,

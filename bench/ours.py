@@ -69,9 +69,9 @@ class Ours:
                 raise RuntimeError(f"blizzard failed: {result.error or result.statistics}")
 
 
-def on_spark() -> Ours:
-    """Return blizzard on a local Spark."""
-    return Ours(SparkRunner(SparkSettings(master=f"local[{CORES}]")))
+def on_spark(slots: int = CORES) -> Ours:
+    """Return blizzard on a local Spark that runs so many tasks at once."""
+    return Ours(SparkRunner(SparkSettings(master=f"local[{slots}]")))
 
 
 def without_spark() -> Ours:
