@@ -64,7 +64,7 @@ class Commands(ForwardingGroup):
         "why": DeferredCommand(
             "blizzard.cli.why",
             "why",
-            "Show why a file is not in the table, or how it came there.",
+            "Show why a file is not in the table, or how it got there.",
         ),
         "gc": DeferredCommand(
             "blizzard.cli.gc",
@@ -85,12 +85,12 @@ class Commands(ForwardingGroup):
         "erase": DeferredCommand(
             "blizzard.cli.rows.erase",
             "erase",
-            "Take rows out of the table by what they hold, and say who holds them still.",
+            "Take rows out of the table by their values, and show what still holds them.",
         ),
         "compact": DeferredCommand(
             "blizzard.cli.rows.compact",
             "compact",
-            "Put small data files of a partition together into files of file_size_mb.",
+            "Merge the small data files of each partition into files of about file_size_mb.",
         ),
         "trace": DeferredCommand(
             "blizzard.cli.trace",
@@ -100,7 +100,7 @@ class Commands(ForwardingGroup):
         "journal": DeferredCommand(
             "blizzard.cli.journal.commands",
             "app",
-            "List the last entries, show one of them, or begin a new journal.",
+            "Look at the journal, which has a numbered entry for each batch, or begin a new one.",
         ),
         "dlq": DeferredCommand(
             "blizzard.cli.dlq.commands",
@@ -116,7 +116,7 @@ class Commands(ForwardingGroup):
         "source": DeferredCommand(
             "blizzard.cli.source",
             "source_app",
-            "Change where the files of a source are.",
+            "Tell blizzard that the files of a source have moved.",
         ),
         "handoff": DeferredCommand(
             "blizzard.cli.handoff",

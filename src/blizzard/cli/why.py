@@ -40,13 +40,13 @@ def why(
     pipeline: One = None,
     count_all: Annotated[
         bool,
-        typer.Option("--count-all", help="Count all waiting files, also in a very large source."),
+        typer.Option("--count-all", help="Count all waiting files, even in a very large source."),
     ] = False,
     output: Shape = Output.TEXT,
 ) -> None:
-    """Show why a file is not in the table, or how it came there.
+    """Show why a file is not in the table, or how it got there.
 
-    URI means a source file or a data file of the table. Nothing is written.
+    URI is a source file, or a data file of the table. Nothing is written.
     """
     loaded = load(files, folders)
     pipelines, table_of = chosen(loaded, pipeline), tables_of(loaded, files, folders)

@@ -75,9 +75,9 @@ def dlq_replay(
     yes: Sure = False,
     output: Shape = Output.TEXT,
 ) -> None:
-    """Read lines that are set aside again, as things are configured now.
+    """Read again, with the current configuration, lines that are set aside.
 
-    What can be read becomes rows, on Spark; what cannot goes on waiting.
+    Lines that can be read now become rows, on Spark; the others keep waiting.
     """
     loaded, settings, meant = _asked(names, every, files, folders, pipeline)
     around = Surroundings.of(context)
@@ -109,7 +109,7 @@ def dlq_discard(
 ) -> None:
     """Give up lines that are set aside, or failed files that were deleted: they never become rows.
 
-    What was deleted before it could be read keeps its day from being complete until then.
+    Until then, a file that was deleted before it could be read keeps its day incomplete.
     """
     _loaded, settings, meant = _asked(names, every, files, folders, pipeline, lost=lost)
     names = meant

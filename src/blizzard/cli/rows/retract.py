@@ -63,7 +63,7 @@ def retract(
 ) -> None:
     """Take the rows of source files out of the table, or put those of another in their place.
 
-    Data files with other rows, too, are rewritten on Spark; penguin does it all in one commit.
+    Data files that also hold other rows are rewritten on Spark. It is all one commit of penguin's.
     """
     loaded = load(files, folders)
     settings = the_one(loaded, pipeline)
