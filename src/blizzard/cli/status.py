@@ -271,7 +271,8 @@ def _writer(found: PipelineStatus) -> list[str]:
     if one is None:
         return []
     elsewhere = "; whether it is alive is not known here" if one.state is Life.UNKNOWN else ""
-    who = f"run {one.run} on {one.host}, process {one.process}, since {moment(one.since)}"
+    began = "since" if one.state in (Life.ALIVE, Life.UNKNOWN) else "started"
+    who = f"run {one.run} on {one.host}, process {one.process}, {began} {moment(one.since)}"
     return [f"{IN_WORDS[one.state]} {who}{elsewhere}"]
 
 

@@ -341,9 +341,8 @@ def test_a_path_that_no_file_has_says_where_it_was_looked_for(desk):
     output = said(desk, "nosuch/*.ndjson")[1]
     refused = said(desk, "/elsewhere")[1]
 
-    assert (
-        f"no file below {landing} whose path begins with 'nosuch/*.ndjson' has landed yet" in output
-    )
+    asked = f"no file below {landing} whose path begins with 'nosuch/*.ndjson'"
+    assert f"{asked} (it is not a pattern) has landed yet" in output
     assert "/elsewhere is in none of the sources, which are" in refused
 
 

@@ -249,7 +249,8 @@ def _nothing(question: Question, settings: PipelineSettings) -> str:
     roots = [source.uri for source in settings.sources if source.name == question.source]
     if not question.prefix or not roots:
         return "no file that is asked about"
-    return f"no file below {roots[0]} whose path begins with {question.prefix!r}"
+    literal = " (it is not a pattern)" if set("*?[") & set(question.prefix) else ""
+    return f"no file below {roots[0]} whose path begins with {question.prefix!r}{literal}"
 
 
 def _rows(files: Sequence[FileStanding], settings: PipelineSettings) -> Iterator[FileRow]:
