@@ -149,7 +149,12 @@ def run(
     output: Shape = Output.TEXT,
     _version: Annotated[bool, version_option("blizzard")] = False,
 ) -> None:
-    """Turn NDJSON files into Parquet in the directory of a Delta table, exactly once."""
+    """Turn NDJSON files into Parquet in the directory of a Delta table, exactly once.
+
+    Without a command it runs until it is stopped, and reads files as they land; with --once it
+    reads what is there. `blizzard init FOLDER` writes a configuration to begin with, and
+    `blizzard demo` shows it all on sample data.
+    """
     if context.invoked_subcommand is not None:
         return
     from blizzard.cli.run.command import run_pipelines  # noqa: PLC0415

@@ -82,7 +82,11 @@ def run(
     output: Shape = Output.TEXT,
     _version: Annotated[bool, version_option("penguin")] = False,
 ) -> None:
-    """Commit blizzard's Parquet files to the Delta log, exactly once."""
+    """Commit blizzard's Parquet files to the Delta log, exactly once.
+
+    Without a command it runs until it is stopped, and commits what blizzard writes; with --once it
+    commits what is there.
+    """
     if context.invoked_subcommand is not None:
         return
     settings = options.settings(files, folders, log_format)
@@ -134,7 +138,7 @@ def held(
     folders: Folders = None,
     output: Shape = Output.TEXT,
 ) -> None:
-    """Show which files are held, as they do not fit the table, and which pipelines have stopped.
+    """Show which files are held because they do not fit, and which pipelines have stopped.
 
     The exit code is 1 if there are any.
     """

@@ -42,7 +42,8 @@ def files_command(
         typer.Argument(
             metavar="PATH",
             help="List only the files whose paths begin with this: a local folder or file, a URI, "
-            "or part of a path below the source, such as date=2024-05-01/. It is not a pattern.",
+            "or the start of a path below the source, such as date=2024-05-01/. "
+            "It is not a pattern.",
             show_default=False,
         ),
     ] = None,
@@ -70,8 +71,8 @@ def files_command(
         By | None,
         typer.Option(
             "--by",
-            help="Count files by day or by partition; with --partition it is partition.",
-            show_default="day",
+            help="What to count files by: day, unless --partition is given.",
+            show_default=False,
         ),
     ] = None,
     states: Annotated[
