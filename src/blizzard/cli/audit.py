@@ -63,7 +63,7 @@ def audit(
             "--accept",
             metavar="VERSION",
             help="Accept that this version of the table removed rows, as a DELETE does: they no "
-            "longer count as missing. Takes --reason.",
+            "longer count as missing. Needs --reason.",
         ),
     ] = None,
     reason: Annotated[

@@ -43,7 +43,10 @@ FEW = 10
 
 Names = Annotated[
     list[str] | None,
-    typer.Argument(metavar="GROUP|FILE", help="Groups of dlq list, or source files."),
+    typer.Argument(
+        metavar="GROUP|FILE",
+        help="Groups of bad lines, as `blizzard dlq list` names them, or source files.",
+    ),
 ]
 All = Annotated[bool, typer.Option("--all", help="All lines that are waiting.")]
 

@@ -77,7 +77,7 @@ def compact(
 ) -> None:
     """Merge the small data files of each partition into files of about file_size_mb.
 
-    They are rewritten on Spark; no row changes. It is all one commit of penguin's.
+    They are rewritten on Spark; no row changes, and penguin commits it all at once.
     """
     if yes and dry_run:
         typer.echo("error: --yes and --dry-run contradict each other", err=True)

@@ -64,7 +64,7 @@ def erase(
 ) -> None:
     """Take rows out of the table by their values, and show what still holds them.
 
-    Data files that also hold other rows are rewritten on Spark. It is all one commit of penguin's.
+    Data files that also hold other rows are rewritten on Spark; penguin commits it all at once.
     """
     loaded = load(files, folders)
     settings = the_one(loaded, pipeline)
