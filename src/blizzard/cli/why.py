@@ -31,8 +31,8 @@ def why(
         str,
         typer.Argument(
             metavar="URI",
-            help="A local path, a URI, a path below a source or the table, the UUID of a data file, "
-            "or part of a name.",
+            help="A local path, a URI, a path below a source or the table, the UUID of a data "
+            "file, or part of a name.",
             show_default=False,
         ),
     ],
