@@ -1,5 +1,6 @@
 """What holds for all tests."""
 
+import math
 import os
 import shutil
 import threading
@@ -55,7 +56,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     And allow tests that start Spark, some of them several times, the time of a slow machine.
     """
     tests = Counter(item.path for item in items)
-    long_first = 1 if UNTIL == float("inf") else -1
+    long_first = 1 if math.isinf(UNTIL) else -1
     items.sort(key=lambda item: (long_first * _kind(item.path), -tests[item.path]))
     for item in items:
         if item.get_closest_marker("spark") and not item.get_closest_marker("timeout"):
