@@ -87,7 +87,8 @@ def run(
     counted, and `blizzard dlq list` names them.
     """
     given = _given(config)
-    settings = _chosen(config_file.load(given, [], os.environ), pipeline)
+    loaded = config_file.load(given, [], os.environ, master=_master(spark))
+    settings = _chosen(loaded, pipeline)
     make_runner = _runner(spark)
     stop = stop or Stop()
     with exporting(settings, _emitter(progress=progress), os.environ) as told:
@@ -125,6 +126,15 @@ def _chosen(settings: BlizzardSettings, name: str | None) -> BlizzardSettings:
         names = ", ".join(each.name for each in settings.pipelines)
         raise ConfigInvalid([f"there is no pipeline {name!r}; there are: {names}"])
     return replace(settings, pipelines=found)
+
+
+def _master(spark: Any) -> str | None:  # noqa: ANN401 - whatever somebody passes in
+    """Return where the tasks of a session run, which its executors must reach all places from."""
+    if spark is None:
+        return None
+    from blizzard.execute.spark.lent import checked  # noqa: PLC0415 - pyspark is heavy
+
+    return str(checked(spark).sparkContext.master)
 
 
 def _runner(spark: Any) -> MakeRunner:  # noqa: ANN401

@@ -33,13 +33,15 @@ def in_words(size: int) -> str:
 
 
 def span(seconds: float) -> str:
-    """Show a number of seconds to a person: `41 s`, `2 min 5 s`, `1 h`."""
+    """Show a number of seconds to a person: `41 s`, `2 min 5 s`, `1 h`, `2 d 4 h`."""
     whole = max(0, round(seconds))
-    if whole < 60:
-        return f"{whole} s"
-    unit, size, smaller, part = ("h", 3600, "min", 60) if whole >= 3600 else ("min", 60, "s", 1)
-    rest = whole % size // part
-    return f"{whole // size} {unit}" + (f" {rest} {smaller}" if rest else "")
+    for unit, size, smaller, part in (
+        ("d", 86_400, "h", 3600), ("h", 3600, "min", 60), ("min", 60, "s", 1),
+    ):  # fmt: skip
+        if whole >= size:
+            rest = whole % size // part
+            return f"{whole // size} {unit}" + (f" {rest} {smaller}" if rest else "")
+    return f"{whole} s"
 
 
 def entries_from(first: int, last: int) -> str:

@@ -64,7 +64,7 @@ class Commands(ForwardingGroup):
         "why": DeferredCommand(
             "blizzard.cli.why",
             "why",
-            "Show why a file is not in the table, or how it came there.",
+            "Show why a file is not in the table, or how it got there.",
         ),
         "gc": DeferredCommand(
             "blizzard.cli.gc",
@@ -85,12 +85,12 @@ class Commands(ForwardingGroup):
         "erase": DeferredCommand(
             "blizzard.cli.rows.erase",
             "erase",
-            "Take rows out of the table by what they hold, and say who holds them still.",
+            "Take rows out of the table by their values, and show what still holds them.",
         ),
         "compact": DeferredCommand(
             "blizzard.cli.rows.compact",
             "compact",
-            "Put small data files of a partition together into files of file_size_mb.",
+            "Merge the small data files of each partition into files of about file_size_mb.",
         ),
         "trace": DeferredCommand(
             "blizzard.cli.trace",
@@ -100,7 +100,7 @@ class Commands(ForwardingGroup):
         "journal": DeferredCommand(
             "blizzard.cli.journal.commands",
             "app",
-            "List the last entries, show one of them, or begin a new journal.",
+            "Look at the journal, which has a numbered entry for each batch, or begin a new one.",
         ),
         "dlq": DeferredCommand(
             "blizzard.cli.dlq.commands",
@@ -116,7 +116,7 @@ class Commands(ForwardingGroup):
         "source": DeferredCommand(
             "blizzard.cli.source",
             "source_app",
-            "Change where the files of a source are.",
+            "Tell blizzard that the files of a source have moved.",
         ),
         "handoff": DeferredCommand(
             "blizzard.cli.handoff",
@@ -149,7 +149,12 @@ def run(
     output: Shape = Output.TEXT,
     _version: Annotated[bool, version_option("blizzard")] = False,
 ) -> None:
-    """Turn NDJSON files into Parquet in the directory of a Delta table, exactly once."""
+    """Turn NDJSON files into Parquet in the directory of a Delta table, exactly once.
+
+    Without a command it runs until it is stopped, and reads files as they land; with --once it
+    reads what is there. `blizzard init FOLDER` writes a configuration to begin with, and
+    `blizzard demo` shows it all on sample data.
+    """
     if context.invoked_subcommand is not None:
         return
     from blizzard.cli.run.command import run_pipelines  # noqa: PLC0415

@@ -55,24 +55,25 @@ def audit(
     pipeline: One = None,
     deep: Annotated[
         bool,
-        typer.Option("--deep", help="Also look at every data file: its size and its footer."),
+        typer.Option("--deep", help="Also check the size and the footer of every data file."),
     ] = False,
     version: Annotated[
         int | None,
         typer.Option(
             "--accept",
             metavar="VERSION",
-            help="Accept the rows that this version of the log has removed.",
+            help="Accept that this version of the table removed rows, as a DELETE does: they no "
+            "longer count as missing. Needs --reason.",
         ),
     ] = None,
     reason: Annotated[
-        str | None, typer.Option("--reason", metavar="TEXT", help="Why that is right.")
+        str | None, typer.Option("--reason", metavar="TEXT", help="Why the rows are gone.")
     ] = None,
     output: Shape = Output.TEXT,
 ) -> None:
     """Prove from metadata that each table holds what its journals say, or show the differences.
 
-    Exits with 0 if everything is balanced, 1 if there are differences, and 2 if it cannot be told.
+    Exits with 0 if everything is accounted for, 1 if there are differences, 2 if it cannot tell.
     """
     outcome = Outcome()
     found_settings = chosen(load(files, folders), pipeline)

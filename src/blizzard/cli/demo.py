@@ -127,11 +127,18 @@ def show_table(uri: str, console: Console) -> None:
         f"Delta version {seen.version}\n{Path(uri).absolute()}",
         soft_wrap=True,
     )
-    table = columns(*seen.columns)
+    table = columns(*seen.columns, numbers=("id", "amount"))
     for row in seen.first_rows:
-        # Every column fits into 80 with times to the second.
-        add(table, *(second(cell) if isinstance(cell, datetime) else str(cell) for cell in row))
+        add(table, *map(_value, row))
     print_table(console, table)
+
+
+def _value(cell: object) -> str:
+    """Return a value as query engines print it."""
+    if cell is None or isinstance(cell, bool):
+        return json.dumps(cell)
+    # Every column fits into 80 with times to the second.
+    return second(cell) if isinstance(cell, datetime) else str(cell)
 
 
 def _event(number: int, date: datetime, chance: random.Random) -> dict[str, object]:

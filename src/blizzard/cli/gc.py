@@ -51,13 +51,13 @@ def gc(
     ] = False,
     older_than: Annotated[
         str,
-        typer.Option(metavar="SPAN", help="Leave younger files alone: 90m, 24h, 7d."),
+        typer.Option(metavar="SPAN", help="Only files older than this, such as 90m, 24h or 7d."),
     ] = "24h",
     output: Shape = Output.TEXT,
 ) -> None:
     """Show or delete the files that failed attempts have left behind.
 
-    Uploads to S3 that a kill left unfinished are among them; that takes blizzard-penguin[aws].
+    On S3 that includes unfinished multipart uploads, if blizzard-penguin[aws] is installed.
     """
     span = parse_span(older_than)
     if span is None:

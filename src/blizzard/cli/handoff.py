@@ -35,14 +35,16 @@ def handoff_group(_files: Files = None, _folders: Folders = None, _pipeline: One
 
 @app.command(name="set")
 def handoff_set(
-    handoff: Annotated[Handoff, typer.Argument(metavar="MODE", help="How files are handed off.")],
+    handoff: Annotated[
+        Handoff, typer.Argument(metavar="MODE", help="How penguin learns of new data files.")
+    ],
     pipeline: One = None,
     files: Files = None,
     folders: Folders = None,
 ) -> None:
     """Change the hand-off of every table in the configuration.
 
-    It is refused while an entry is not committed.
+    It is refused while an entry of the journal is not committed.
     """
     settings = load(files, folders)
     tables = _tables(chosen(settings, pipeline))

@@ -34,13 +34,15 @@ def redo(
         typer.Option(
             "--held",
             metavar="ID",
-            help="A held or discarded file, by the ID that `penguin held` shows.",
+            help="A held or discarded file, by the ID that `penguin held` shows; repeatable.",
         ),
     ] = None,
     paths: Annotated[
         list[str] | None,
         typer.Option(
-            "--file", metavar="PATH", help="A source file whose rows are held or discarded."
+            "--file",
+            metavar="PATH",
+            help="A source file whose rows are held or discarded; repeatable.",
         ),
     ] = None,
     output: Shape = Output.TEXT,

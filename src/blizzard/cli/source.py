@@ -45,7 +45,7 @@ def source(
     _pipeline: One = None,
     _output: Shape = Output.TEXT,
 ) -> None:
-    """Change where the files of a source are."""
+    """Tell blizzard that the files of a source have moved."""
 
 
 @source_app.command(name="set")
@@ -55,7 +55,10 @@ def source_set(
     ],
     same_files: Annotated[
         bool,
-        typer.Option("--same-files", help="Confirm that the files that were read are there now."),
+        typer.Option(
+            "--same-files",
+            help="Confirm that the new path has the files that were read at the old one.",
+        ),
     ] = False,
     files: Files = None,
     folders: Folders = None,

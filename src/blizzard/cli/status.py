@@ -28,14 +28,13 @@ from lakebed.terminal.console import (
     add,
     columns,
     console,
-    duration,
     plural,
     print_line,
     print_table,
     say,
     second,
 )
-from lakebed.units import in_words
+from lakebed.units import in_words, span
 
 IN_WORDS = {
     Life.ALIVE: "written now by",
@@ -187,7 +186,7 @@ def show(found: PipelineStatus, clock: Clock) -> None:
             one.source,
             one.pending_files,
             None if one.pending_bytes is None else in_words(one.pending_bytes),
-            None if one.lag_secs is None else duration(one.lag_secs),
+            None if one.lag_secs is None else span(one.lag_secs),
             one.failed_files,
             one.totals.files,
             one.totals.rows,
@@ -234,7 +233,7 @@ def _compacted(found: PipelineStatus, clock: Clock) -> list[str]:
     one = found.compactions
     if one is None:
         return []
-    ago = duration(max(0.0, (clock.now() - one.last_at).total_seconds()))
+    ago = span(max(0.0, (clock.now() - one.last_at).total_seconds()))
     since = f" since entry {one.since}" if one.since else ""
     last = (
         f"the last {ago} ago (entry {one.last_entry}): {one.last_files:,} into "
@@ -272,7 +271,8 @@ def _writer(found: PipelineStatus) -> list[str]:
     if one is None:
         return []
     elsewhere = "; whether it is alive is not known here" if one.state is Life.UNKNOWN else ""
-    who = f"run {one.run} on {one.host}, process {one.process}, since {moment(one.since)}"
+    began = "since" if one.state in (Life.ALIVE, Life.UNKNOWN) else "started"
+    who = f"run {one.run} on {one.host}, process {one.process}, {began} {moment(one.since)}"
     return [f"{IN_WORDS[one.state]} {who}{elsewhere}"]
 
 
@@ -280,7 +280,7 @@ def _last_batch(found: PipelineStatus, clock: Clock) -> str:
     last = found.last_batch
     if last is None:
         return "the journal is begun; no batch is in it yet"
-    ago = duration(max(0.0, (clock.now() - last.at).total_seconds()))
+    ago = span(max(0.0, (clock.now() - last.at).total_seconds()))
     failed = f", {last.failed:,} failed" if last.failed else ""
     return (
         f"last batch {last.entry}: {ago} ago, {plural(last.files, 'file')}{failed}, "
@@ -377,6 +377,6 @@ def _failed(failed: FailedFile, clock: Clock) -> str:
     elif failed.next_try <= clock.now():
         again = "tried again with the next batch"
     else:
-        wait = duration((failed.next_try - clock.now()).total_seconds())
+        wait = span((failed.next_try - clock.now()).total_seconds())
         again = f"tried again at {second(failed.next_try)} UTC (in {wait})"
     return f"{failed.code} ({place(failed.stage, failed.line, failed.field)}); {again}"

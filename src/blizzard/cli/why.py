@@ -31,7 +31,8 @@ def why(
         str,
         typer.Argument(
             metavar="URI",
-            help="A URI, a path below a source or the table, a UUID, or part of a name.",
+            help="A local path, a URI, a path below a source or the table, the UUID of a data "
+            "file, or part of a name.",
             show_default=False,
         ),
     ],
@@ -40,13 +41,13 @@ def why(
     pipeline: One = None,
     count_all: Annotated[
         bool,
-        typer.Option("--count-all", help="Count all waiting files, also in a very large source."),
+        typer.Option("--count-all", help="Count all waiting files, even in a very large source."),
     ] = False,
     output: Shape = Output.TEXT,
 ) -> None:
-    """Show why a file is not in the table, or how it came there.
+    """Show why a file is not in the table, or how it got there.
 
-    URI means a source file or a data file of the table. Nothing is written.
+    URI is a source file, or a data file of the table. Nothing is written.
     """
     loaded = load(files, folders)
     pipelines, table_of = chosen(loaded, pipeline), tables_of(loaded, files, folders)

@@ -64,10 +64,23 @@ sink:
 
 
 def load(
-    files: Sequence[Given], folders: Sequence[Path], environment: Mapping[str, str]
+    files: Sequence[Given],
+    folders: Sequence[Path],
+    environment: Mapping[str, str],
+    *,
+    master: str | None = None,
 ) -> BlizzardSettings:
-    """Read a configuration; ConfigInvalid carries every fault of it."""
-    document = load_document(files, folders, environment, _check)
+    """Read a configuration; ConfigInvalid carries every fault of it.
+
+    `master` is that of a session that the caller has: executors of its must reach all places.
+    """
+
+    def check(document: Document) -> Iterator[Fault]:
+        yield from _check(document)
+        yield from reachability.faults(document, master)
+        yield from overlaps.faults(document, place)
+
+    document = load_document(files, folders, environment, check)
     pipelines = tuple(
         _pipeline(document, path, name, found) for path, name, found in document.named_pipelines()
     )
@@ -129,8 +142,6 @@ def _check(document: Document) -> Iterator[Fault]:
         yield from _check_quarantine(path, pipeline.error_handling)
         yield from _check_queue(path, pipeline.error_handling)
     yield from queues.shared_faults(document)
-    yield from reachability.faults(document)
-    yield from overlaps.faults(document, place)
 
 
 def _check_schema(path: KeyPath, schema: DeclaredSchema) -> Iterator[Fault]:

@@ -22,9 +22,12 @@ from lakebed.storage.remote import is_endpoint
 from lakebed.storage.store import local_path
 
 
-def faults(document: Document) -> Iterator[Fault]:
-    """Yield a fault for each place that executors would look for on their own machines."""
-    master = document.spark.master
+def faults(document: Document, master: str | None = None) -> Iterator[Fault]:
+    """Yield a fault for each place that executors would look for on their own machines.
+
+    `master` is that of a session that the caller has, whatever the configuration says.
+    """
+    master = document.spark.master if master is None else master
     if runs_in_this_process(master):
         return
     shared = [Path(each).absolute() for each in document.spark.shared_paths]

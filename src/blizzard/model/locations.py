@@ -1,5 +1,6 @@
 """Where the stores of a pipeline are, and how they are opened."""
 
+import os.path
 from collections.abc import Callable
 
 from blizzard.model.files import Location
@@ -29,9 +30,11 @@ def sink_location(settings: PipelineSettings) -> Location:
 def as_key(name: str, settings: PipelineSettings) -> str:
     """Return `source:path` for a URI, or a path of this machine, that lies in a source.
 
-    Any other name is returned as it is: a key, a path below a source, a group of bad lines. Pure.
+    Any other name is returned as it is: a key, a path below a source, a group of bad lines. Where a
+    relative path names a file that is here, that file is meant.
     """
-    if "://" not in name and not name.startswith(("/", "~")):
+    is_place = "://" in name or name.startswith(("/", "~"))
+    if not is_place and not os.path.exists(name):  # noqa: PTH110 - a name may be any text
         return name
     paths = ((source.name, below(source.uri, name)) for source in settings.sources)
     return next((f"{source}:{path}" for source, path in paths if path), name)

@@ -139,15 +139,6 @@ def second(at: datetime | None) -> str:
     return "-" if at is None else f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
 
 
-def duration(seconds: float) -> str:
-    """Return a time span in its two largest units."""
-    whole = int(seconds)
-    for unit, size, smaller, part in (("d", 86_400, "h", 3600), ("h", 3600, "m", 60)):
-        if whole >= size:
-            return f"{whole // size}{unit} {whole % size // part}{smaller}"
-    return f"{whole // 60}m {whole % 60}s" if whole >= 60 else f"{whole}s"
-
-
 def print_line(value: object) -> None:
     """Print a value as one line of JSON; times are written in ISO 8601."""
     print(json.dumps(plain(value), ensure_ascii=False), flush=True)  # noqa: T201 - this is the program's output

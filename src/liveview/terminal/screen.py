@@ -147,8 +147,8 @@ def _pipelines(
         Column("STATE", 7),
         Column("WAITING", 7, right=True),
         Column("OLDEST", 6, right=True),
-        Column("FRESH", 5, right=True),
-        Column("WORST", 5, right=True),
+        Column("FRESH", 6, right=True),
+        Column("WORST", 6, right=True),
         Column("ROWS 24H", 8, right=True),
     ]
     if width >= 100:
@@ -210,7 +210,7 @@ def _delta_tables(
     shape = [
         Column("TABLE", None),
         Column("VERSION", 9, right=True),
-        Column("COMMITTED", 9, right=True),
+        Column("COMMITTED", 10, right=True),
         Column("FILES", 6, right=True),
         Column("SIZE", 9, right=True),
         Column("ROWS", 6, right=True),
@@ -322,7 +322,7 @@ def _units(batch: CurrentBatch, width: int) -> Iterator[Text]:
         Column("READ", 5, right=True),
         Column("ROWS", 6, right=True),
         Column("BAD", 5, right=True),
-        Column("TIME", 5, right=True),
+        Column("TIME", 6, right=True),
     ]
     yield titles(shape, width)
     for each in batch.units:

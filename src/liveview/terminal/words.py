@@ -34,19 +34,19 @@ def size(number: float | None) -> str:
 
 
 def span(seconds: float | None) -> str:
-    """Return a time span in at most four characters: `0.4s`, `41s`, `12m`, `3h`, `14d`, `57y`."""
+    """Return a time span in at most six characters: `0.4 s`, `41 s`, `12 min`, `3 h`, `57 y`."""
     if seconds is None:
         return NOTHING
     # A clock that runs behind the store's makes an age negative, which it is not.
     seconds = max(0.0, seconds)
     if seconds < 9.95:
-        return f"{seconds:.1f}s"
-    for unit, below in (("s", 1), ("m", 60), ("h", 3600)):
+        return f"{seconds:.1f} s"
+    for unit, below in (("s", 1), ("min", 60), ("h", 3600)):
         longest = 48 if unit == "h" else 99
         if seconds / below < longest + 0.5:
-            return f"{seconds / below:.0f}{unit}"
+            return f"{seconds / below:.0f} {unit}"
     days = seconds / 86_400
-    return f"{days:.0f}d" if days < 999.5 else f"{days / 365.25:.0f}y"
+    return f"{days:.0f} d" if days < 999.5 else f"{days / 365.25:.0f} y"
 
 
 def age(at: str | None, now: datetime) -> str:

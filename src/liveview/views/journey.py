@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from blizzard.inspect.why.answer import Answer, State
-from lakebed.units import in_words, plural
+from lakebed.units import in_words, plural, span
 from liveview.model import Journey, Step
 from liveview.times import rfc3339
 
@@ -100,7 +100,7 @@ def _backlog(answer: Answer) -> str | None:
     if backlog.position is not None and backlog.files is not None:
         parts.append(f"place {backlog.position:,} of {backlog.files:,}")
     if backlog.starts_in_secs is not None:
-        parts.append(f"a batch begins in {backlog.starts_in_secs:.0f} s at the latest")
+        parts.append(f"a batch begins in {span(backlog.starts_in_secs)} at the latest")
     if backlog.running is False:
         parts.append("no blizzard is running")
     return "; ".join(parts) or None

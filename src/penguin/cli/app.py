@@ -48,7 +48,7 @@ class Commands(ForwardingGroup):
         "vacuum": DeferredCommand(
             "penguin.cli.vacuum",
             "vacuum",
-            "Show or delete data files that no version within the retention needs.",
+            "Show or delete data files that no version within the table's retention needs.",
         ),
         "fsck": DeferredCommand(
             "penguin.cli.fsck",
@@ -82,7 +82,11 @@ def run(
     output: Shape = Output.TEXT,
     _version: Annotated[bool, version_option("penguin")] = False,
 ) -> None:
-    """Commit the Parquet files that blizzard wrote to the Delta log, exactly once."""
+    """Commit blizzard's Parquet files to the Delta log, exactly once.
+
+    Without a command it runs until it is stopped, and commits what blizzard writes; with --once it
+    commits what is there.
+    """
     if context.invoked_subcommand is not None:
         return
     settings = options.settings(files, folders, log_format)
@@ -134,7 +138,7 @@ def held(
     folders: Folders = None,
     output: Shape = Output.TEXT,
 ) -> None:
-    """Show which files are held and which pipelines have stopped.
+    """Show which files are held because they do not fit, and which pipelines have stopped.
 
     The exit code is 1 if there are any.
     """

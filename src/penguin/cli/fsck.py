@@ -71,13 +71,16 @@ def fsck(
     folders: Folders = None,
     repair: Annotated[
         bool,
-        typer.Option("--repair", help="Take missing files out of the log; shows it first."),
+        typer.Option(
+            "--repair", help="Take missing files out of the log, with --yes; without it, show them."
+        ),
     ] = False,
     with_unit: Annotated[
         bool,
         typer.Option(
             "--with-unit",
-            help="Also take out what was written together with them, for blizzard redo.",
+            help="Also take out files written together with them, so that blizzard redo can read "
+            "their sources again.",
         ),
     ] = False,
     rows_lost: Annotated[
@@ -91,11 +94,12 @@ def fsck(
         bool,
         typer.Option(
             "--rows-back",
-            help="Also take out files with deleted rows, which blizzard redo reads again.",
+            help="Also take out files with deleted rows, which come back when blizzard redo reads "
+            "their sources again.",
         ),
     ] = False,
     even_all: Annotated[
-        bool, typer.Option("--all", help="Repair even if none of the files is there.")
+        bool, typer.Option("--all", help="Repair even if none of the table's files is there.")
     ] = False,
     sure: Sure = False,
     output: Shape = Output.TEXT,

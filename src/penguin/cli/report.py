@@ -11,7 +11,6 @@ from lakebed.terminal.console import (
     add,
     columns,
     console,
-    duration,
     is_are,
     plural,
     print_lines,
@@ -20,6 +19,7 @@ from lakebed.terminal.console import (
     say_first,
     second,
 )
+from lakebed.units import span
 from penguin.cli.rows import (
     CommitRow,
     HeldFileRow,
@@ -64,7 +64,7 @@ def statuses(rows: list[StatusRow], output: Output) -> None:
                 one.pending_entries,
                 one.pending_files,
                 one.pending_rows,
-                None if one.lag_secs is None else duration(one.lag_secs),
+                None if one.lag_secs is None else span(one.lag_secs),
                 "stopped" if one.stopped else "",
             )
         print_table(to, shown)
@@ -95,7 +95,7 @@ def _waiting(row: StatusRow) -> str:
         return "nothing is waiting"
     return (
         f"{plural(row.pending_entries, 'entry is', 'entries are')} waiting with "
-        f"{plural(row.pending_files, 'file')}, the oldest for {duration(row.lag_secs)}"
+        f"{plural(row.pending_files, 'file')}, the oldest for {span(row.lag_secs)}"
     )
 
 

@@ -69,16 +69,20 @@ def vacuum(
     older_than: Annotated[
         str | None,
         typer.Option(
-            metavar="SPAN", help="How old files must be: 7d, 240h; as the table says by default."
+            metavar="SPAN",
+            help="Only files older than this, such as 30d or 240h; by default the retention of "
+            "the table.",
         ),
     ] = None,
     ignore_retention: Annotated[
         bool,
-        typer.Option("--ignore-retention", help="Allow less than what the table says."),
+        typer.Option(
+            "--ignore-retention", help="Allow --older-than to be less than the table's retention."
+        ),
     ] = False,
     output: Shape = Output.TEXT,
 ) -> None:
-    """Show or delete data files that no version within the retention needs.
+    """Show or delete data files that no version within the table's retention needs.
 
     Nothing is deleted without --yes.
     """

@@ -6,8 +6,11 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 import blizzard
 import penguin
@@ -66,6 +69,26 @@ def test_a_session_of_spark_connect_is_refused_in_words() -> None:
         checked(FakeConnect())
     with pytest.raises(blizzard.ConfigInvalid, match="must be a SparkSession, is a str"):
         checked("local[*]")
+
+
+class FarSession(SparkSession):
+    """A session whose executors are on other machines, as far as that is asked."""
+
+    def __init__(self) -> None:
+        running = SimpleNamespace(sc=lambda: SimpleNamespace(isStopped=lambda: False))
+        self.told = SimpleNamespace(master="yarn", _jsc=running)
+
+    @property
+    def sparkContext(self) -> Any:  # noqa: N802 - Spark's own name
+        return self.told
+
+
+def test_a_local_path_is_refused_on_a_session_with_executors_elsewhere(tmp_path: Path) -> None:
+    config = {"source": {"path": str(tmp_path)}, "sink": {"path": "s3://lake/events"}}
+    with pytest.raises(blizzard.ConfigInvalid) as invalid:
+        blizzard.run(config, spark=FarSession())
+    (fault,) = invalid.value.faults
+    assert fault.startswith("source.path: is on this machine's disk, but executors of yarn would")
 
 
 @pytest.mark.spark

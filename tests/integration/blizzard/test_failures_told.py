@@ -136,6 +136,16 @@ def test_what_is_looked_for_is_what_has_failed(bench, desk):
     assert look(store, "default", frozenset({"b"})).unknown == {"b"}
 
 
+def test_a_failed_file_is_named_as_a_shell_names_it(bench, desk, monkeypatch):
+    put(desk.landing, "in/a.ndjson", BAD)
+    drain(bench)
+    monkeypatch.chdir(desk.landing / "in")
+    assert desk.run("dlq", "retry", "--file", "a.ndjson").exit_code == 0
+    monkeypatch.chdir(desk.landing.parent)
+    assert desk.run("dlq", "retry", "--file", f"{desk.landing.name}/in/a.ndjson").exit_code == 0
+    assert desk.run("dlq", "retry", "--file", "in/a.ndjson").exit_code == 0
+
+
 def test_penguin_goes_past_what_says_how_failures_end(tmp_path):
     """HOLES L33, W38: such entries have no file, and their books balance."""
     both = Both(tmp_path)

@@ -308,6 +308,44 @@ def test_the_command_lists_files_by_path_and_by_state(desk):
     assert (row["path"], row["state"], row["reason"]) == ("in/bad.ndjson", "failed", "not_json")
 
 
+def test_a_path_is_read_as_a_shell_does_before_it_is_one_below_the_source(desk, monkeypatch):
+    lands(desk, "in/a.ndjson")
+    lands(desk, "in/sub/b.ndjson")
+    lands(desk, "in2/c.ndjson")
+    lands(desk, "sub/d.ndjson")
+
+    def paths(asked: str, *, at: Path) -> list[str]:
+        monkeypatch.chdir(at)
+        lines = said(desk, asked, "--output", "json")[1].splitlines()
+        return sorted(json.loads(line)["path"] for line in lines)
+
+    every = ["in/a.ndjson", "in/sub/b.ndjson", "in2/c.ndjson", "sub/d.ndjson"]
+    landing = desk.landing.folder
+    assert paths("landing", at=desk.folder) == every
+    assert paths("landing/", at=desk.folder) == every
+    assert paths(".", at=landing) == every
+    assert paths("landing/in", at=desk.folder) == every[:2], "a folder, and none that begins so"
+    assert paths(f"{landing}/in", at=desk.folder) == every[:2]
+    assert paths("landing/in/a.ndjson", at=desk.folder) == every[:1]
+    assert paths("in", at=desk.folder) == every[:3], "not here: what paths begin with"
+    assert paths("sub", at=landing / "in") == ["in/sub/b.ndjson"], "the one that is here"
+    assert paths("default:sub", at=landing / "in") == ["sub/d.ndjson"]
+    (desk.folder / "sub").mkdir()
+    assert paths("sub", at=desk.folder) == ["sub/d.ndjson"], "here, but in no source"
+
+
+def test_a_path_that_no_file_has_says_where_it_was_looked_for(desk):
+    lands(desk, "a.ndjson")
+    landing = desk.landing.folder
+
+    output = said(desk, "nosuch/*.ndjson")[1]
+    refused = said(desk, "/elsewhere")[1]
+
+    asked = f"no file below {landing} whose path begins with 'nosuch/*.ndjson'"
+    assert f"{asked} (it is not a pattern) has landed yet" in output
+    assert "/elsewhere is in none of the sources, which are" in refused
+
+
 def test_a_day_that_is_none_and_a_path_of_no_source_are_refused(desk):
     desk.landing.folder.mkdir(parents=True)
     for wrong in (("--day", "2024-02-30"), ("--day", "20240201"), ("s3://elsewhere/x",)):

@@ -111,7 +111,7 @@ def test_it_says_who_writes_or_has_written_last(desk):
     assert told(desk.run("status", "--output", "json"))[0]["writer"]["state"] == "ended"
     shown = desk.run("status").stdout
     assert "  not written now; the last was run run-7 on " in shown
-    assert re.search(r", since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\n", shown)
+    assert re.search(r", started \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\n", shown)
 
 
 def test_of_a_writer_elsewhere_it_says_only_who_it_is(desk):

@@ -1,6 +1,7 @@
 """`blizzard why` for a source file that is not in the table, in every state it can be in."""
 
 import os
+import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -108,6 +109,7 @@ def test_a_young_file_waits_until_it_is_old_enough(desk):
     assert answer["backlog"]["trigger"] == "min_age"
     assert 3000 < answer["backlog"]["starts_in_secs"] <= 3600
     assert "younger than min_age_secs (3600)" in answer["answer"]
+    assert re.search(r"old enough in (1 h|5\d min)\b", answer["answer"])
 
 
 def test_a_file_waits_in_its_place_for_the_trigger_of_the_next_batch(desk):
@@ -119,6 +121,7 @@ def test_a_file_waits_in_its_place_for_the_trigger_of_the_next_batch(desk):
     assert (backlog["position"], backlog["files"], backlog["counted"]) == (2, 3, "source")
     assert (backlog["in_next_batch"], backlog["trigger"]) == (True, "inactivity")
     assert 0 < backlog["starts_in_secs"] <= 60
+    assert re.search(r"It starts in (1 min|\d+ s) at the latest", answer["answer"])
     assert backlog["running"] is False
     assert answer["next"] == ["start blizzard: none is running for this pipeline"]
 

@@ -12,7 +12,6 @@ from lakebed.documents.entry import encode
 from lakebed.layout import journal_entry
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Reader
-from lakebed.terminal.console import duration
 from lakebed.types import Evolution, FieldType
 from penguin.cli.app import app
 from penguin.delta.log.versions import read_commit
@@ -253,14 +252,6 @@ def test_history_ends_where_the_log_was_cleaned_up(penguin, table):
 def test_a_commit_of_somebody_else_may_say_anything(body):
     commit = read_commit(7, body)
     assert (commit.version, commit.entries, commit.at_ms) == (7, (), None)
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0, "0s"), (59.9, "59s"), (61, "1m 1s"), (3600, "1h 0m"), (90_000, "1d 1h")],
-)
-def test_a_time_span_is_said_in_two_units(seconds, text):
-    assert duration(seconds) == text
 
 
 def test_plan_exits_with_1_where_something_is_held_or_would_be(penguin, table):

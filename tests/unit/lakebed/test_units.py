@@ -2,7 +2,7 @@
 
 import pytest
 
-from lakebed.units import in_words, mebibytes
+from lakebed.units import in_words, mebibytes, span
 
 
 def test_a_megabyte_of_a_setting_is_1048576_bytes():
@@ -23,3 +23,21 @@ def test_a_megabyte_of_a_setting_is_1048576_bytes():
 )
 def test_a_size_is_shown_as_a_person_says_it(size, words):
     assert in_words(size) == words
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (-3, "0 s"),
+        (0, "0 s"),
+        (59.4, "59 s"),
+        (59.9, "1 min"),
+        (61, "1 min 1 s"),
+        (3600, "1 h"),
+        (3725, "1 h 2 min"),
+        (86_400, "1 d"),
+        (90_000, "1 d 1 h"),
+    ],
+)
+def test_a_time_span_is_shown_in_its_two_largest_units(seconds, words):
+    assert span(seconds) == words

@@ -44,9 +44,12 @@ app = Program(cls=ForwardingGroup)
 
 Named = Annotated[
     list[str],
-    typer.Argument(metavar="GROUP|FILE", help="A group of dlq list, or a source file."),
+    typer.Argument(
+        metavar="GROUP|FILE",
+        help="A group of bad lines, as `blizzard dlq list` names it, or a source file.",
+    ),
 ]
-Over = Annotated[bool, typer.Option("--all", help="Also failures that are over.")]
+Over = Annotated[bool, typer.Option("--all", help="Also failures that are resolved.")]
 
 
 @app.callback(invoke_without_command=True)
@@ -111,7 +114,7 @@ def dlq_show(
     folders: Folders = None,
     pipeline: One = None,
     limit: Annotated[
-        int, typer.Option(metavar="N", min=1, help="The most lines to show to a person.")
+        int, typer.Option(metavar="N", min=1, help="Show at most this many lines; as JSON, all.")
     ] = 20,
     output: Shape = Output.TEXT,
 ) -> None:
@@ -160,15 +163,17 @@ def dlq_retry(
     pipeline: One = None,
     paths: Annotated[
         list[str] | None,
-        typer.Option("--file", metavar="PATH", help="A source file: its path, source:path or URI."),
+        typer.Option(
+            "--file", metavar="PATH", help="A source file: path, source:path or URI; repeatable."
+        ),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="All files that have failed.")] = False,
     same_lines: Annotated[
         bool,
         typer.Option(
             "--same-lines",
-            help="The lines that are in the table are still where they were in the file: read only "
-            "the others.",
+            help="Read only the lines that are not in the table; you confirm that the others are "
+            "still where they were in the file.",
         ),
     ] = False,
     output: Shape = Output.TEXT,

@@ -46,7 +46,10 @@ FEW = 10
 
 Names = Annotated[
     list[str] | None,
-    typer.Argument(metavar="GROUP|FILE", help="Groups of dlq list, or source files."),
+    typer.Argument(
+        metavar="GROUP|FILE",
+        help="Groups of bad lines, as `blizzard dlq list` names them, or source files.",
+    ),
 ]
 All = Annotated[bool, typer.Option("--all", help="All lines that are waiting.")]
 
@@ -78,9 +81,9 @@ def dlq_replay(
     yes: Sure = False,
     output: Shape = Output.TEXT,
 ) -> None:
-    """Read lines that are set aside again, as things are configured now.
+    """Read again, with the current configuration, lines that are set aside.
 
-    What can be read becomes rows, on Spark; what cannot goes on waiting.
+    Lines that can be read now become rows, on Spark; the others keep waiting.
     """
     loaded, settings, meant = _asked(names, every, files, folders, pipeline)
     around = Surroundings.of(context)
@@ -116,8 +119,8 @@ def dlq_discard(
 ) -> None:
     """Give up lines that are set aside, or failed files that were deleted: they never become rows.
 
-    What was deleted before it could be read keeps its day from being complete until then. Of a
-    file that was deleted after a part of it was read, the rest is given up, and its rows stay.
+    Until then, a file that was deleted before it could be read keeps its day incomplete. Of a file
+    that was deleted after a part of it was read, the rest is given up, and its rows stay.
     """
     _loaded, settings, meant = _asked(names, every, files, folders, pipeline, lost=lost)
     names = meant

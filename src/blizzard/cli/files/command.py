@@ -1,5 +1,6 @@
 """`blizzard files`: what landed on each day, and whether everything of it is in the table."""
 
+import os.path
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import field
@@ -40,7 +41,9 @@ def files_command(
         str | None,
         typer.Argument(
             metavar="PATH",
-            help="A file or what paths begin with: below a source, or a URI. Its files are listed.",
+            help="List only the files whose paths begin with this: a local folder or file, a URI, "
+            "or the start of a path below the source, such as date=2024-05-01/. "
+            "It is not a pattern.",
             show_default=False,
         ),
     ] = None,
@@ -59,11 +62,18 @@ def files_command(
     partition: Annotated[
         str | None,
         typer.Option(
-            "--partition", metavar="VALUE", help="Only files of a partition, by what paths say."
+            "--partition",
+            metavar="VALUE",
+            help="Only files of this partition, as their paths name it, such as date=2024-05-01.",
         ),
     ] = None,
     by: Annotated[
-        By | None, typer.Option("--by", help="What is counted together.", show_default="day")
+        By | None,
+        typer.Option(
+            "--by",
+            help="What to count files by: day, unless --partition is given.",
+            show_default=False,
+        ),
     ] = None,
     states: Annotated[
         list[FileState] | None,
@@ -74,7 +84,7 @@ def files_command(
         ),
     ] = None,
     limit: Annotated[
-        int, typer.Option(min=1, metavar="COUNT", help="How many files are listed at most.")
+        int, typer.Option(min=1, metavar="COUNT", help="List at most this many files.")
     ] = MOST_LISTED,
     check: Annotated[
         bool, typer.Option("--check", help="Exit with 1 unless everything is in the table.")
@@ -83,7 +93,7 @@ def files_command(
 ) -> None:
     """Show what landed on each day, and whether everything of it is in the table.
 
-    With PATH or --state the files are listed. Nothing is written.
+    With PATH or --state it also lists files. Nothing is written.
     """
     pipelines = chosen(load(files, folders), pipeline)
     clock = Surroundings.of(context).clock
@@ -109,7 +119,10 @@ def files_command(
     if check and path is not None and asked.lacks(everywhere):
         outcome.at_least(FAILED)
     if path is not None and not asked.met:
-        raise typer.BadParameter(f"no source of the configuration has a path such as {path}")
+        roots = sorted({source.uri for settings in pipelines for source in settings.sources})
+        raise typer.BadParameter(
+            f"{path} is in none of the sources, which are {', '.join(roots)}", param_hint="PATH"
+        )
     raise typer.Exit(outcome.code)
 
 
@@ -162,7 +175,7 @@ class _Asked:
             if output is Output.JSON:
                 print_lines(_rows(files, settings) if lists else [found])
             else:
-                show_days(found)
+                show_days(found, nothing=_nothing(question, settings))
                 rows = list(_rows(files[: self.limit], settings))
                 show_files(rows, more=len(files) - self.limit)
         return told
@@ -202,20 +215,43 @@ class _Asked:
 def _places(path: str, settings: PipelineSettings) -> Iterator[tuple[str | None, str]]:
     """Yield the sources that a path may be of, and what paths below them begin with.
 
-    It may be typed as it was printed.
+    It may be typed as it was printed. A file or a folder that is here, and in a source, is meant
+    before one that is called so below the source.
     """
     path = typed(path) or path
-    is_place = "://" in path or path.startswith(("/", "~"))
+    is_uri = "://" in path
+    is_place = is_uri or path.startswith(("/", "~"))
+    here = os.path.expanduser(path)  # noqa: PTH111 - a name of no user stays as it is
+    is_folder = path.endswith("/") or (not is_uri and os.path.isdir(here))  # noqa: PTH112 - as above
+    if is_place or os.path.exists(here):  # noqa: PTH110 - as above
+        place = path if is_uri else os.path.abspath(here)  # noqa: PTH100 - its links are not followed
+        found = list(_below(f"{place.rstrip('/')}/" if is_folder else place, settings))
+        for source, prefix in found:
+            yield source, f"{prefix.rstrip('/')}/" if prefix and is_folder else prefix
+        if found or is_place:
+            return
     head = path.partition(":")[0]
     named = head if head in {source.name for source in settings.sources} else None
+    for one in settings.sources:
+        if named in (None, one.name):
+            yield one.name, path if named is None else path.partition(":")[2]
+
+
+def _below(place: str, settings: PipelineSettings) -> Iterator[tuple[str, str]]:
+    """Yield the sources that a place lies in, and its path below them; empty for a source."""
     for source in settings.sources:
-        if is_place:
-            prefix = below(source.uri, path)
-            if prefix is not None:
-                is_folder = bool(prefix) and path.endswith("/")
-                yield source.name, f"{prefix.rstrip('/')}/" if is_folder else prefix
-        elif named in (None, source.name):
-            yield source.name, path if named is None else path.partition(":")[2]
+        prefix = below(source.uri, place)
+        if prefix is not None:
+            yield source.name, prefix
+
+
+def _nothing(question: Question, settings: PipelineSettings) -> str:
+    """Return what is said of a question to which there is no file."""
+    roots = [source.uri for source in settings.sources if source.name == question.source]
+    if not question.prefix or not roots:
+        return "no file that is asked about"
+    literal = " (it is not a pattern)" if set("*?[") & set(question.prefix) else ""
+    return f"no file below {roots[0]} whose path begins with {question.prefix!r}{literal}"
 
 
 def _rows(files: Sequence[FileStanding], settings: PipelineSettings) -> Iterator[FileRow]:

@@ -40,8 +40,11 @@ class FileRow:
     day: str | None
 
 
-def show_days(found: Reconciliation) -> None:
-    """Print the days, or partitions, of a pipeline, and what is missing."""
+def show_days(found: Reconciliation, *, nothing: str) -> None:
+    """Print the days, or partitions, of a pipeline, and what is missing.
+
+    `nothing` names the files that were asked about, where none of them has landed.
+    """
     to = console()
     say(to, f"pipeline {found.pipeline} -> {found.table_uri}")
     if found.groups:
@@ -54,7 +57,7 @@ def show_days(found: Reconciliation) -> None:
         print_table(to, shown)
     else:
         when = "lately" if found.left_out else "yet"
-        say(to, f"  no file that is asked about has landed {when}")
+        say(to, f"  {nothing} has landed {when}")
     if found.left_out:
         others = "on other days" if found.by == "day" else "on other days or in other partitions"
         say(to, f"  {plural(found.left_out, 'file')} landed {others}, not counted here")

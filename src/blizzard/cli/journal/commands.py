@@ -51,7 +51,7 @@ def journal(
     limit: Limit = 20,
     output: Shape = Output.TEXT,
 ) -> None:
-    """List the last entries, show one of them, or begin a new journal.
+    """Look at the journal, which has a numbered entry for each batch, or begin a new one.
 
     Without a command this is `list`; with the number of an entry it is `show`.
     """
@@ -91,7 +91,7 @@ def journal_show(
     pipeline: One = None,
     output: Shape = Output.TEXT,
 ) -> None:
-    """Show one entry with everything that it says.
+    """Show everything that one entry says.
 
     `blizzard journal N` does the same.
     """
@@ -117,11 +117,12 @@ def journal_new(
     old: Annotated[
         str | None,
         typer.Option(
-            "--from", metavar="OLD", help="Take over what the journal of this pipeline knows."
+            "--from", metavar="OLD", help="Take over what the journal of pipeline OLD knows."
         ),
     ] = None,
     empty: Annotated[
-        bool, typer.Option("--empty", help="Know nothing, and ingest everything again.")
+        bool,
+        typer.Option("--empty", help="Start from nothing: every source file is ingested again."),
     ] = False,
     yes: Sure = False,
     output: Shape = Output.TEXT,

@@ -75,9 +75,9 @@ def compact(
     yes: Sure = False,
     output: Shape = Output.TEXT,
 ) -> None:
-    """Put small data files of a partition together into files of file_size_mb.
+    """Merge the small data files of each partition into files of about file_size_mb.
 
-    They are rewritten on Spark; no row changes, and penguin does it all in one commit.
+    They are rewritten on Spark; no row changes, and penguin commits it all at once.
     """
     if yes and dry_run:
         typer.echo("error: --yes and --dry-run contradict each other", err=True)

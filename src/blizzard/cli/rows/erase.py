@@ -57,14 +57,14 @@ def erase(
     pipeline: One = None,
     reason: Annotated[
         str | None,
-        typer.Option(metavar="TEXT", help="Kept in the journal; the condition is not."),
+        typer.Option(metavar="TEXT", help="Why, for the journal; the condition is not kept."),
     ] = None,
     yes: Sure = False,
     output: Shape = Output.TEXT,
 ) -> None:
-    """Take rows out of the table by what they hold, and say who holds them still.
+    """Take rows out of the table by their values, and show what still holds them.
 
-    Data files with other rows, too, are rewritten on Spark; penguin does it all in one commit.
+    Data files that also hold other rows are rewritten on Spark; penguin commits it all at once.
     """
     loaded = load(files, folders)
     settings = the_one(loaded, pipeline)

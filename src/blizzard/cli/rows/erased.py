@@ -70,7 +70,7 @@ def _file(one: FileWithRows) -> str:
 def _still_held(settings: PipelineSettings, done: Erased, left: StillHeld) -> Iterator[str]:
     if left.is_nothing and not done.found.files:
         return
-    yield "who still holds such rows:"
+    yield "what still holds such rows:"
     if done.found.files:
         sink = settings.sink
         days = inline.retention(sink.table_uri, sink.storage_options).total_seconds() / 86_400

@@ -44,7 +44,7 @@ def retract(
         list[str],
         typer.Argument(
             metavar="SOURCE",
-            help="Source files: a URI, a path below the source, or source:path.",
+            help="Source files: a local path, a URI, a path below the source, or source:path.",
         ),
     ],
     files: Files = None,
@@ -63,7 +63,7 @@ def retract(
 ) -> None:
     """Take the rows of source files out of the table, or put those of another in their place.
 
-    Data files with other rows, too, are rewritten on Spark; penguin does it all in one commit.
+    Data files that also hold other rows are rewritten on Spark; penguin commits it all at once.
     """
     loaded = load(files, folders)
     settings = the_one(loaded, pipeline)

@@ -63,7 +63,7 @@ def schema_show(
     pipeline: One = None,
     output: Shape = Output.TEXT,
 ) -> None:
-    """Show the columns, where each came from, and which values are in none.
+    """Show the columns, where each came from, and which values no column takes.
 
     It reads the journal, and no data.
     """
@@ -92,10 +92,10 @@ def schema_infer(
     folders: Folders = None,
     pipeline: One = None,
     most: Looked = sample.BYTES,
-    ddl: Annotated[bool, typer.Option("--ddl", help="Print Spark's DDL.")] = False,
+    ddl: Annotated[bool, typer.Option("--ddl", help="Print the columns as Spark DDL.")] = False,
     output: Shape = Output.TEXT,
 ) -> None:
-    """Look at files and print the columns that they have, as `fields`.
+    """Look at files and print their columns, as the configuration has them.
 
     Nothing is written, and no column of the table is changed.
     """
@@ -122,7 +122,7 @@ def schema_diff(
 ) -> None:
     """Compare the columns of the configuration, of the journal and of the table.
 
-    It exits with 1 if penguin would hold the next files because of a difference.
+    Exits with 1 if, because of a difference, penguin would hold the next files uncommitted.
     """
     outcome = Outcome()
     settings = load(files, folders)

@@ -38,7 +38,9 @@ def promote(
     context: typer.Context,
     field: Annotated[
         str,
-        typer.Argument(metavar="FIELD", help="A column, a field of a struct (user.plan)."),
+        typer.Argument(
+            metavar="FIELD", help="A column, or a field of a struct, such as user.plan."
+        ),
     ],
     kind: Annotated[
         str | None,

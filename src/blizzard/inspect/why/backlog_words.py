@@ -1,11 +1,10 @@
 """What a source file waits for, in plain words. Pure."""
 
 from blizzard.discover.skip_reason import Reason
-from blizzard.inspect.why import phrases
 from blizzard.inspect.why.answer import Answer, Backlog
 from blizzard.model.settings import SourceSettings
 from lakebed.types import OnChange
-from lakebed.units import plural
+from lakebed.units import plural, span
 
 
 def waits(answer: Answer, source: SourceSettings) -> str:
@@ -15,7 +14,7 @@ def waits(answer: Answer, source: SourceSettings) -> str:
         left = 0.0 if backlog is None else backlog.starts_in_secs or 0.0
         return (
             f"It is waiting: it is younger than min_age_secs ({source.min_age:g}), so that nobody "
-            f"still writes to it. It is old enough in {phrases.seconds(left)}."
+            f"still writes to it. It is old enough in {span(max(1.0, left))}."
         )
     again = ""
     if answer.reason == Reason.CHANGED.value:
@@ -52,7 +51,7 @@ def _when(backlog: Backlog) -> str:
         "inactivity": "no new file has come for inactivity_timeout_secs",
     }[backlog.trigger or "rollover"]
     return (
-        f"It starts in {phrases.seconds(backlog.starts_in_secs)} at the latest, once {why}, or "
+        f"It starts in {span(max(1.0, backlog.starts_in_secs))} at the latest, once {why}, or "
         "as soon as more files are waiting; with --once it starts right away."
     )
 

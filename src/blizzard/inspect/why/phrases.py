@@ -119,8 +119,3 @@ def file_id(one: DataFile) -> str:
 def moment(at: datetime) -> str:
     """Write a time."""
     return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
-
-
-def seconds(count: float) -> str:
-    """Write a number of seconds."""
-    return plural(max(1, round(count)), "second")

@@ -24,15 +24,20 @@ def test_the_table_is_shown_whole_in_80_columns(tmp_path: Path):
         "at": at,
         "date": date(2024, 1, 1),
     }
-    write_deltalake(str(tmp_path / "table"), pa.Table.from_pylist([row]), partition_by=["date"])
+    write_deltalake(
+        str(tmp_path / "table"),
+        pa.Table.from_pylist([row, row | {"amount": None, "member": True}]),
+        partition_by=["date"],
+    )
     out = io.StringIO()
     show_table(str(tmp_path / "table"), Console(file=out, width=WIDTH))
-    names, line, shown = out.getvalue().splitlines()[-3:]
+    names, line, shown, other = out.getvalue().splitlines()[-4:]
     assert names.split() == [*row]
     assert shown.split() == [
-        "120000", "user-4999", "search", "199.99", "False", "2024-01-01", "14:01:34", "2024-01-01",
+        "120000", "user-4999", "search", "199.99", "false", "2024-01-01", "14:01:34", "2024-01-01",
     ]  # fmt: skip
-    assert max(map(len, (names, line, shown))) <= WIDTH
+    assert other.split()[3:5] == ["null", "true"], "as query engines print them, not as Python does"
+    assert max(map(len, (names, line, shown, other))) <= WIDTH
 
 
 def test_what_to_try_next_can_be_pasted(tmp_path: Path):
