@@ -44,6 +44,11 @@ def span(seconds: float) -> str:
     return f"{whole} s"
 
 
+def took(seconds: float) -> str:
+    """Show how long something took: `0.4 s`, `41.2 s`, then as a span."""
+    return f"{seconds:.1f} s" if seconds < 59.95 else span(seconds)
+
+
 def entries_from(first: int, last: int) -> str:
     """Return the entries of a range in words: `entry 3`, `entries 3 to 5`."""
     return f"entry {first}" if first == last else f"entries {first} to {last}"

@@ -20,7 +20,7 @@ app.kubernetes.io/component: {{ .component }}
 {{- end -}}
 
 {{- define "lake.serviceAccount" -}}
-{{- if .Values.serviceAccount.create }}{{ include "lake.name" . }}{{ else }}default{{ end -}}
+{{- .Values.serviceAccount.name | default (ternary (include "lake.name" .) "default" .Values.serviceAccount.create) -}}
 {{- end -}}
 
 {{- define "lake.podSecurity" -}}

@@ -9,7 +9,7 @@ from lakebed.documents.entry import Entry
 from lakebed.telemetry.events import Event, Level
 from lakebed.telemetry.health import Part, PartKind, Sign, Working
 from lakebed.telemetry.measures import Count, Measure, Observe, Reading
-from lakebed.units import in_words, plural
+from lakebed.units import in_words, plural, took
 
 
 class Step(StrEnum):
@@ -48,7 +48,7 @@ class WriteRetried(Event):
         """Return what is written again, and when."""
         return (
             f"{self.pipeline}: the store did not accept a write of the {self.stage.value}; "
-            f"trying again in {self.next_try_secs:.1f} s"
+            f"trying again in {took(self.next_try_secs)}"
         )
 
 
@@ -163,7 +163,7 @@ class BatchJournaled(Event):
             f"{self.pipeline}: batch {self.entry}: {plural(self.rows, 'row')} from "
             f"{plural(self.files, 'source file')} in "
             f"{plural(self.parquet_files, 'Parquet file')} ({in_words(self.bytes)}) in "
-            f"{self.seconds:.1f} s{failed}"
+            f"{took(self.seconds)}{failed}"
         )
 
 
@@ -179,7 +179,7 @@ class BatchHandedIn(Event):
     def sentence(self) -> str:
         """Return how old it was, and how much is left."""
         return (
-            f"{self.pipeline}: batch {self.entry} was closed after {self.seconds:.1f} s "
+            f"{self.pipeline}: batch {self.entry} was closed after {took(self.seconds)} "
             "(rollover_timeout_secs); the next one continues with "
             f"{plural(self.left, 'source file')}, or with what is left to read in them"
         )

@@ -7,7 +7,7 @@ from lakebed.dataclass import dataclass
 from lakebed.telemetry.events import Event, Level
 from lakebed.telemetry.health import Degraded, Mended, Part, PartKind, Sign
 from lakebed.telemetry.measures import Count, Measure, Observe
-from lakebed.units import plural
+from lakebed.units import plural, took
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +22,7 @@ class FilesNoticed(Event):
 
     def sentence(self) -> str:
         """Return how many, and how soon."""
-        lag = f", at most {max(self.lag_secs):.1f} s after they were created"
+        lag = f", at most {took(max(self.lag_secs))} after they were created"
         return (
             f"{self.pipeline}: {plural(self.files, 'source file')} found by notice"
             f"{lag if self.lag_secs else ''}"

@@ -13,6 +13,7 @@ from lakebed.errors import LakeError, machine_trouble
 from lakebed.telemetry.health import Ailing, Over, Part, PartKind, Sign, Well
 from lakebed.telemetry.levels import Level as Level  # noqa: PLC0414 - every event has one
 from lakebed.telemetry.measures import Count, Measure, Moment
+from lakebed.units import took
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +81,7 @@ class StepFailed(Event):
         then = (
             "it stops here"
             if self.next_try_secs is None
-            else f"trying again in {self.next_try_secs:.1f} s"
+            else f"trying again in {took(self.next_try_secs)}"
         )
         return f"{self.who}: {self.error} [{self.code}]; {then}"
 
@@ -129,7 +130,7 @@ class NextStepDue(Event):
 
     def sentence(self) -> str:
         """Return when the next step comes, if nothing calls for it sooner."""
-        return f"{self.who}: the next look is in {self.seconds:.1f} s"
+        return f"{self.who}: the next look is in {took(self.seconds)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

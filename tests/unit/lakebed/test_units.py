@@ -2,7 +2,7 @@
 
 import pytest
 
-from lakebed.units import in_words, mebibytes, span
+from lakebed.units import in_words, mebibytes, span, took
 
 
 def test_a_megabyte_of_a_setting_is_1048576_bytes():
@@ -41,3 +41,11 @@ def test_a_size_is_shown_as_a_person_says_it(size, words):
 )
 def test_a_time_span_is_shown_in_its_two_largest_units(seconds, words):
     assert span(seconds) == words
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0.04, "0.0 s"), (19.46, "19.5 s"), (59.94, "59.9 s"), (59.96, "1 min"), (4000, "1 h 6 min")],
+)
+def test_what_took_less_than_a_minute_is_shown_with_a_decimal(seconds, words):
+    assert took(seconds) == words
