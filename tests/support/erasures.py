@@ -48,13 +48,11 @@ class Forgetful(Taken):
 
     def held(self, where: str) -> StillHeld:
         """Find who still holds rows for which a condition holds."""
-        log = table_log(self.settings)
         return still_held(
             self.store,
             self.settings,
             parse(where),
             self.meant(where),
-            log,
             history_of(self.settings),
             origins_in(self.store),
             open_reader,

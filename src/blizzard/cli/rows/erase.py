@@ -96,7 +96,6 @@ def erase(
             settings,
             predicate,
             done.found,
-            log,
             history_of(settings),
             origins,
             open_reader,

@@ -148,13 +148,13 @@ def look(
         if inside is not None:
             places[path] = inside
     known = origins_of(places.keys())
-    waiting = waiting_entries(store, log)
+    waiting = waiting_entries(store, now.table)
     found = tuple(
         with_rows(files[path], inside, known.get(path), predicate)
         for path, inside in places.items()
     )
     others = [entry for entry in waiting if entry.pipeline != settings.name]
-    refuse_contested(others, [one.file for one in found], log)
+    refuse_contested(others, [one.file for one in found], now.table)
     return Found(
         files=found,
         last=now.last,

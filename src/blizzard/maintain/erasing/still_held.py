@@ -17,7 +17,6 @@ import pyarrow as pa
 from blizzard.handoff.held_rows import GONE, HELD
 from blizzard.maintain.erasing.bad_lines import LineSearch, lines_in
 from blizzard.maintain.erasing.erase import Found, OriginsOf, sources_of
-from blizzard.maintain.replacing import TableLog
 from blizzard.model.columns import with_found
 from blizzard.model.locations import OpenReader, source_location
 from blizzard.model.predicate import Predicate
@@ -130,7 +129,6 @@ def still_held(
     settings: PipelineSettings,
     predicate: Predicate,
     found: Found,
-    log: TableLog,
     in_history: FilesInHistory,
     origins_of: OriginsOf,
     open_source: OpenReader,
@@ -138,11 +136,11 @@ def still_held(
     """Look for whoever holds rows for which the condition holds, beside the table."""
     unread: list[str] = []
     others = _rows_of_others(store, predicate, found, unread)
-    files = _data_files(others, found, log, in_history)
+    files = _data_files(others, found, in_history)
     known = with_found(settings.schema, found.history.columns)
     search = LineSearch(predicate, known if known.fields else found.columns)
     lines, uris = _bad_lines(store, settings.name, search, found, unread)
-    before, unknown = _erased_before(store, settings.name, found, log)
+    before, unknown = _erased_before(store, settings.name, found)
     rows, unknown = found.sources + before + uris, unknown + found.unknown
     possible: Counter[str] = Counter()
     if unknown:
@@ -179,11 +177,11 @@ def _rows_of_others(
 
 
 def _data_files(
-    rows: Mapping[str, RowsInFile], found: Found, log: TableLog, in_history: FilesInHistory
+    rows: Mapping[str, RowsInFile], found: Found, in_history: FilesInHistory
 ) -> tuple[OtherFile, ...]:
     """Return of files with such rows why they are there."""
     entries = {file_name(file.filename) for entry in found.waiting for file in entry.data_files}
-    fates = log.fates([file_name(path) for path in rows]) if rows else {}
+    fates = found.table.fates([file_name(path) for path in rows]) if rows else {}
     history = in_history(rows.keys()) if rows else {}
 
     def standing(path: str) -> OtherFile:
@@ -253,9 +251,7 @@ def _bad_lines(
     return tuple(lines), uris
 
 
-def _erased_before(
-    store: Reader, pipeline: str, found: Found, log: TableLog
-) -> tuple[Counter[str], int]:
+def _erased_before(store: Reader, pipeline: str, found: Found) -> tuple[Counter[str], int]:
     """Count the rows that earlier erasures took, by their source files, and those of unknown ones.
 
     What an entry took out, and does not count by a source file, is of unknown ones.
@@ -268,7 +264,7 @@ def _erased_before(
         for number, one in found.history.books.retractions.items()
         if one.erased
     }
-    fates = log.fates(marks.keys()) if marks else {}
+    fates = found.table.fates(marks.keys()) if marks else {}
     for mark, (number, taken) in marks.items():
         if fates.get(mark) == GONE:
             continue
