@@ -14,9 +14,11 @@ from blizzard.cli.rows.erase import origins_in
 from blizzard.cli.rows.rewriting import table_log
 from blizzard.handoff.held_rows import read_aside
 from blizzard.inspect.audit.table import audit_table
+from blizzard.inspect.refusal import refusal_of
 from blizzard.inspect.why.answer import State
 from blizzard.inspect.why.why import why
-from blizzard.log_questions import asked_of, open_reader
+from blizzard.journal.state import read_history
+from blizzard.log_questions import asked_of, asks_the_log, open_reader
 from blizzard.maintain import promote, retract
 from blizzard.maintain.compacting.compact import look as look_for_small_files
 from blizzard.maintain.compacting.origins import KnownOrigins
@@ -123,6 +125,19 @@ def test_a_pipeline_that_begins_during_an_audit_is_in_the_books(tmp_path):
     found = audit_table(first.store, log, lambda uri: open_reader(opening(uri=uri)))
     assert found.differences == ()
     assert found.totals.rows == 2
+
+
+def test_the_journal_of_a_pipeline_that_has_just_begun_is_not_lost(tmp_path):
+    desk = Rescued(tmp_path)
+    desk.land("a.ndjson", {"id": 1})
+    desk.table.mkdir()
+    history = read_history(desk.store, "default")
+
+    def knows():
+        desk.ingest()
+        return asks_the_log(desk.settings)()
+
+    assert refusal_of(desk.settings, desk.store, history, knows, lambda: None) is None
 
 
 def test_a_file_that_is_just_discarded_is_held_or_discarded(tmp_path):
