@@ -82,14 +82,21 @@ def test_rows_that_are_just_released_are_not_taken_for_none(tmp_path):
         retract.look(desk.store, desk.settings, ["b.ndjson"], log)
 
 
-def test_a_batch_holds_rows_for_an_erasure_or_waits(tmp_path):
-    """Its file is named as one that waits, not as one that an attempt has left behind."""
+@pytest.mark.parametrize("why", ["added", "waiting"])
+def test_rows_that_come_during_an_erasure_are_not_told_to_be_deleted_by_gc(tmp_path, why):
+    """They are in the table, or are about to be: whoever asked is told to ask again."""
     desk = landed(tmp_path)
-    desk.land("late.ndjson", {"id": 99, "user": "x"})
-    desk.blizzard()
-    log, store = overtaken(desk, desk.penguin), desk.store
+
+    def late():
+        desk.land("late.ndjson", {"id": 99, "user": "x"})
+        desk.blizzard()
+        if why == "added":
+            desk.penguin()
+
+    log, store = overtaken(desk, late), desk.store
     found = erase.look(store, desk.settings, parse("id = 99"), log, origins_in(store))
-    assert (found.rows, [one.kind for one in found.waiting]) == (0, ["batch"])
+    assert found.rows == 0
+    assert [(one.rows, one.why) for one in desk.held("id = 99", found).data_files] == [(1, why)]
 
 
 def test_a_compaction_knows_the_files_that_came_while_it_looked(tmp_path):

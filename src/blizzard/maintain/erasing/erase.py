@@ -90,8 +90,6 @@ class Found:
     history: History
     table: TableNow
     columns: Schema
-    waiting: tuple[Entry, ...]
-    """The entries of all pipelines of the table that are not committed yet."""
 
     @property
     def rows(self) -> int:
@@ -148,11 +146,11 @@ def look(
         if inside is not None:
             places[path] = inside
     known = origins_of(places.keys())
-    waiting = waiting_entries(store, now.table)
     found = tuple(
         with_rows(files[path], inside, known.get(path), predicate)
         for path, inside in places.items()
     )
+    waiting = waiting_entries(store, now.table)
     others = [entry for entry in waiting if entry.pipeline != settings.name]
     refuse_contested(others, [one.file for one in found], now.table)
     return Found(
@@ -161,7 +159,6 @@ def look(
         history=now.history,
         table=now.table,
         columns=columns,
-        waiting=waiting,
     )
 
 
