@@ -233,7 +233,7 @@ def table_log(settings: PipelineSettings) -> TableLog:
         files=lambda paths: {
             path: _log_file(found) for path, found in search().files(paths).items()
         },
-        fates=asks_fates(settings),
+        fates=lambda names: inline.fates_in(search().transaction, names),
         retention=lambda: inline.retention(sink.table_uri, sink.storage_options),
     )
 

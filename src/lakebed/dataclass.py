@@ -7,8 +7,10 @@ the class: from then on nothing lies between a caller and it. What comes out beh
 standard library makes: `replace`, `fields`, patterns, pickles and signatures know no difference.
 """
 
+import sys
+from abc import update_abstractmethods
 from collections.abc import Callable
-from dataclasses import MISSING, Field, FrozenInstanceError, fields
+from dataclasses import MISSING, Field, FrozenInstanceError, InitVar, fields
 from dataclasses import dataclass as standard
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -20,38 +22,31 @@ __all__ = ["dataclass"]
 
 T = TypeVar("T")
 Source = tuple[str, dict[str, Any]]
-"""The text of a method, and the values that it names."""
+"""The text of a method, and the values that it names, beside those of its module."""
 
 
 def _dataclass(
     *, frozen: bool = False, slots: bool = False, kw_only: bool = False
 ) -> Callable[[type[T]], type[T]]:
-    """Return a decorator that makes a class with slots a dataclass. It takes no `InitVar`."""
+    """Return a decorator that makes a class with slots a dataclass. It takes no `InitVar`.
+
+    A class without a docstring stays without: no signature is taken for one.
+    """
     if not slots:
         return standard(frozen=frozen, kw_only=kw_only)
 
     def decorate(cls: type[T]) -> type[T]:
         own = set(vars(cls))
-        # The standard library compiles two methods for `frozen`, and refuses a class that is not as
-        # its bases are. Few have any.
-        inherits = any(hasattr(base, "__dataclass_fields__") for base in cls.__bases__)
-        made: Any = standard(
-            init=False,
-            repr=False,
-            eq=False,
-            slots=True,
-            kw_only=kw_only,
-            frozen=frozen and inherits,
-        )(cls)
+        made = _bare(cls, frozen=frozen, kw_only=kw_only)
+        _check(made, frozen, own)
         written = {"__init__": _init, "__repr__": _repr, "__eq__": _eq}
         if frozen:
             written["__hash__"] = _hash
-            made.__dataclass_params__.frozen = True
             made.__setattr__, made.__delattr__ = _no_assignment, _no_deletion
             plain: dict[str, object] = {"__getstate__": _getstate, "__setstate__": _setstate}
         else:
             plain = {"__hash__": None}
-        if vars(cls).get("__hash__", ...) is None:
+        if vars(cls).get("__hash__", ...) is None and "__eq__" in own:
             own.discard("__hash__")  # Python has set that, since the class has an `__eq__`.
         for name, write in written.items():
             if name not in own:
@@ -59,6 +54,7 @@ def _dataclass(
         for name, method in plain.items():
             if name not in own:
                 setattr(made, name, method)
+        update_abstractmethods(made)
         return made  # type: ignore[no-any-return]
 
     return decorate
@@ -70,6 +66,48 @@ if (
     from dataclasses import dataclass
 else:
     dataclass = _dataclass
+
+
+def _bare(cls: type, *, frozen: bool, kw_only: bool) -> Any:  # noqa: ANN401 - of no known type
+    """Return a class as the standard library makes it, without the methods that it compiles."""
+    undocumented = cls.__doc__ is None
+    if undocumented:
+        cls.__doc__ = "-"  # It would be the signature of a method that is not there yet.
+    # The standard library compiles two methods for `frozen`, and refuses a class that is not as
+    # its bases are. Few have any.
+    inherits = any(hasattr(base, "__dataclass_fields__") for base in cls.__bases__)
+    made: Any = standard(
+        init=False,
+        repr=False,
+        eq=False,
+        slots=True,
+        kw_only=kw_only,
+        frozen=frozen and inherits,
+    )(cls)
+    if undocumented:
+        made.__doc__ = None
+    said = made.__dataclass_params__
+    said.init = said.repr = said.eq = True
+    said.frozen = frozen
+    return made
+
+
+def _check(cls: "type[DataclassInstance]", frozen: bool, own: set[str]) -> None:
+    """Refuse at once what the standard library refuses when it compiles the methods."""
+    for name in ("__setattr__", "__delattr__") if frozen else ():
+        if name in own:
+            raise TypeError(f"Cannot overwrite attribute {name} in class {cls.__name__}")
+    for one in cls.__dataclass_fields__.values():
+        if isinstance(one.type, InitVar):
+            raise TypeError(f"field {one.name!r} of {cls.__name__} is an InitVar")
+    before: str | None = None
+    for one in fields(cls):
+        if one.kw_only or not one.init:
+            continue
+        if one.default is not MISSING or one.default_factory is not MISSING:
+            before = one.name
+        elif before is not None:
+            raise TypeError(f"non-default argument {one.name!r} follows default argument")
 
 
 class _Missing:
@@ -98,8 +136,14 @@ class Deferred:
         """Return the method. Two threads may both compile it; either's will do."""
         cls: Any = self.cls
         source, names = self.write(cls, cls.__dataclass_params__.frozen)
-        exec(source, names)  # noqa: S102 - names of fields, as in the standard library.
-        method = names[self.name]
+        # Made by a function that is given them: the method's globals are those of its module, where
+        # whoever reads its annotations looks for what they name.
+        inner = "\n ".join((*source.split("\n"), f"return {self.name}"))
+        around = getattr(sys.modules.get(cls.__module__), "__dict__", {})
+        found: dict[str, Any] = {}
+        # Nothing but names of fields is put in, as in the standard library.
+        exec(f"def make({', '.join(names)}):\n {inner}", around, found)  # noqa: S102
+        method = found["make"](**names)
         method.__qualname__ = f"{cls.__qualname__}.{self.name}"
         method.__module__ = cls.__module__
         if self.name == "__init__":
@@ -112,7 +156,8 @@ class Deferred:
 
 def _init(cls: "type[DataclassInstance]", frozen: bool) -> Source:
     names: dict[str, Any] = {"_missing": _MISSING}
-    positional: list[str] = ["self"]
+    me = "_self" if "self" in cls.__dataclass_fields__ else "self"
+    positional: list[str] = [me]
     keywords: list[str] = []
     body: list[str] = []
     for field in fields(cls):
@@ -123,11 +168,11 @@ def _init(cls: "type[DataclassInstance]", frozen: bool) -> Source:
             continue  # `__post_init__` sets it.
         if frozen:
             names[f"_set_{field.name}"] = getattr(cls, field.name).__set__
-            body.append(f"_set_{field.name}(self, {value})")
+            body.append(f"_set_{field.name}({me}, {value})")
         else:
-            body.append(f"self.{field.name} = {value}")
+            body.append(f"{me}.{field.name} = {value}")
     if hasattr(cls, "__post_init__"):
-        body.append("self.__post_init__()")
+        body.append(f"{me}.__post_init__()")
     parameters = ", ".join([*positional, "*", *keywords] if keywords else positional)
     return f"def __init__({parameters}):\n " + "\n ".join(body or ["pass"]), names
 
@@ -167,19 +212,28 @@ def _eq(cls: "type[DataclassInstance]", _frozen: bool) -> Source:
 
 def _hash(cls: "type[DataclassInstance]", _frozen: bool) -> Source:
     hashed = [one.name for one in fields(cls) if (one.compare if one.hash is None else one.hash)]
-    return f"def __hash__(self):\n return hash({_values('self', hashed)})", {}
+    return f"def __hash__(self):\n return _hash({_values('self', hashed)})", {"_hash": hash}
 
 
 def _values(owner: str, names: list[str]) -> str:
     return f"({''.join(f'{owner}.{name}, ' for name in names)})"
 
 
-def _no_assignment(_self: object, name: str, _value: object) -> None:
-    raise FrozenInstanceError(f"cannot assign to field {name!r}")
+def _no_assignment(self: "DataclassInstance", name: str, value: object) -> None:
+    if _is_frozen(type(self), name):
+        raise FrozenInstanceError(f"cannot assign to field {name!r}")
+    object.__setattr__(self, name, value)
 
 
-def _no_deletion(_self: object, name: str) -> None:
-    raise FrozenInstanceError(f"cannot delete field {name!r}")
+def _no_deletion(self: "DataclassInstance", name: str) -> None:
+    if _is_frozen(type(self), name):
+        raise FrozenInstanceError(f"cannot delete field {name!r}")
+    object.__delattr__(self, name)
+
+
+def _is_frozen(cls: "type[DataclassInstance]", name: str) -> bool:
+    """Whether an attribute cannot be changed: a class that inherits may have others of its own."""
+    return "__dataclass_params__" in vars(cls) or name in cls.__dataclass_fields__
 
 
 def _getstate(self: "DataclassInstance") -> list[Any]:

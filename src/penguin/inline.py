@@ -203,13 +203,19 @@ def reasons_to_hold(
 
 def fates(uri: str, options: StorageOptions, names: Iterable[str]) -> dict[str, int | None]:
     """Return what the log has decided of held files: 0 held, 1 released, 2 gone; None: nothing."""
-    from lakebed.layout import held_transaction  # noqa: PLC0415
     from penguin.delta.snapshot import look_at  # noqa: PLC0415
 
     table = look_at(uri, options)
-    return {
-        name: None if table is None else table.transaction(held_transaction(name)) for name in names
-    }
+    return fates_in((lambda _app_id: None) if table is None else table.transaction, names)
+
+
+def fates_in(
+    transaction: Callable[[str], int | None], names: Iterable[str]
+) -> dict[str, int | None]:
+    """Return what one version of a table has decided of held files."""
+    from lakebed.layout import held_transaction  # noqa: PLC0415
+
+    return {name: transaction(held_transaction(name)) for name in names}
 
 
 def came_back(uri: str, options: StorageOptions, names: Iterable[str]) -> dict[str, str]:
@@ -274,10 +280,10 @@ def log_search(uri: str, options: StorageOptions) -> "LogSearch":
 
     store = Reader(uri, options)
 
-    def open_table() -> "Snapshot | None":
+    def open_table(version: int) -> "Snapshot":
         from penguin.delta.snapshot import LogReader  # noqa: PLC0415
 
-        return LogReader(store).look()
+        return LogReader(store).at(version)
 
     return LogSearch(store, open_table)
 
@@ -319,6 +325,7 @@ def _files_of(table: "Snapshot") -> "TableFiles":
         files=table.file_facts(),
         mapping=mapping_of(facts.schema, facts.configuration),
         row_columns=row_columns(facts.configuration) if ROW_TRACKING in facts.features else None,
+        transaction=table.transaction,
     )
 
 
@@ -361,6 +368,8 @@ class TableFiles:
 
     schema: dict[str, Any]
     files: "Mapping[str, FileFacts]"
+    transaction: Callable[[str], int | None]
+    """Returns the version of an app transaction that this version of the table has."""
     mapping: "ColumnMapping | None" = None
     """How files hold its columns; None where it maps none."""
     row_columns: "RowColumns | None" = None

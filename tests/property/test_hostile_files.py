@@ -36,8 +36,10 @@ from penguin.delta.log.latest import noted_checkpoint, read_latest
 from penguin.delta.log.search import LogSearch
 from penguin.delta.log.versions import named_files, read_commit
 from penguin.delta.restore import find_restore
+from penguin.delta.snapshot import Snapshot
 from penguin.foreign.footer import read_footer
 from penguin.foreign.trial import TRIAL, Trial
+from penguin.model.errors import TableUnreadable
 from tests.support.bombs import PARQUET
 from tests.support.builders import BEGUN, Bench, ndjson, no_options, pipeline_settings, put, rows
 from tests.support.foreign import Directory
@@ -218,6 +220,10 @@ def test_a_damaged_snapshot_is_an_error_and_no_crash(
     is_told(lambda: snapshot.read_latest(store, "default"))
 
 
+def unopened(_version: int) -> Snapshot:
+    raise TableUnreadable("the library is not asked here")
+
+
 @given(data=st.data())
 @tolerant(200)
 def test_a_damaged_version_of_a_log_is_an_error_and_no_crash(
@@ -228,7 +234,7 @@ def test_a_damaged_version_of_a_log_is_an_error_and_no_crash(
     store = Store(str(tmp_path), no_options())
     put(tmp_path, log_version(0), body)
     put(tmp_path, LAST_CHECKPOINT, body)
-    search = LogSearch(store=store, open_table=lambda: None)
+    search = LogSearch(store=store, open_table=unopened)
     is_told(
         lambda: read_version(body, "the/path"),
         lambda: parse_version(0, body, "the/path", str),
@@ -310,7 +316,7 @@ def test_a_checkpoint_that_refers_to_itself_is_read_once(tmp_path: Path):
     facts = store.head(f"_delta_log/{0:020d}.checkpoint.parquet")
     assert facts is not None
     assert read_checkpoint(store, facts).paths == {"x.parquet"}
-    found = LogSearch(store=store, open_table=lambda: None).files(["x.parquet"])
+    found = LogSearch(store=store, open_table=unopened).files(["x.parquet"])
     assert len(found) == 1
 
 

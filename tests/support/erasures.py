@@ -46,15 +46,13 @@ class Forgetful(Taken):
         store = self.store
         return look(store, self.settings, parse(where), table_log(self.settings), origins_in(store))
 
-    def held(self, where: str) -> StillHeld:
-        """Find who still holds rows for which a condition holds."""
-        log = table_log(self.settings)
+    def held(self, where: str, found: Found | None = None) -> StillHeld:
+        """Find who still holds rows for which a condition holds, after a look at the table."""
         return still_held(
             self.store,
             self.settings,
             parse(where),
-            self.meant(where),
-            log,
+            found or self.meant(where),
             history_of(self.settings),
             origins_in(self.store),
             open_reader,

@@ -90,7 +90,8 @@ def by_reason(metas: Iterable[HeldMeta]) -> tuple[Files, ...]:
 def read_aside(store: Reader, pipeline: str, fates: Fates) -> Aside:
     """Find what is held or discarded of a pipeline; if that fails, the rest is still shown.
 
-    A file that an entry gives up because its sources are read again is neither: its rows come.
+    A file that an entry gives up because its sources are read again is neither: its rows come. One
+    that is discarded in this moment may still be noted as held alone: the log says what it is.
     """
     try:
         return _read(store, pipeline, fates)
@@ -108,11 +109,13 @@ def _read(store: Reader, pipeline: str, fates: Fates) -> Aside:
     later = JournalReader(store, pipeline).entries(first)
     again = {name for entry in later for name in entry.redone}
 
-    def those(metas: tuple[HeldMeta, ...], mark: int) -> tuple[HeldMeta, ...]:
-        names = ((layout.file_name(meta.filename), meta) for meta in metas)
+    noted = {layout.file_name(meta.filename): meta for meta in (*discarded, *held)}
+
+    def those(mark: int) -> tuple[HeldMeta, ...]:
+        names = noted.items()
         return tuple(meta for name, meta in names if marks.get(name) == mark and name not in again)
 
-    return Aside(held=those(held, HELD), discarded=those(discarded, GONE))
+    return Aside(held=those(HELD), discarded=those(GONE))
 
 
 def notes(store: Reader, pipeline: str, folder: str) -> Iterator[HeldMeta]:

@@ -44,7 +44,9 @@ def admit(
     known_at = {name: uri for name, uri in history.source_uris.items() if name not in elsewhere}
     refuse_other_names(store, pipeline, source_uris, known_as)
     refuse_moved(store, pipeline, source_uris, known_at)
-    if history.sequence < 0 and log_knows_pipeline():
+    opening = layout.journal_entry(pipeline, 0)
+    # Looked for again: whoever began meanwhile has committed to the log after it.
+    if history.sequence < 0 and log_knows_pipeline() and store.head(opening) is None:
         raise JournalLost(
             "the Delta log holds commits of this pipeline, but its journal is gone; restore the "
             f"folder from a backup, write to a new table, {NEW_JOURNAL}",

@@ -112,20 +112,19 @@ def look(store: Reader, settings: PipelineSettings, wanted: Wanted, log: TableLo
     adds = settings.unknown_fields is UnknownFields.ADD
     table_schema = with_target(table.schema, target)
     log.check(table_schema, last.partition_columns)
-    committed = log.committed(pipeline, last.journal) or 0
     named, promotions = _named(store, target)
-    refuse_waiting(store, settings, committed)
+    refuse_waiting(store, settings, standing.committed)
     files = [
         replace(file, partition_values=named[path].partition_values) if path in named else file
         for path, file in sorted(table.files.items())
         if path not in named or named[path].holds
     ]
-    refuse_contested([one for one in promotions if one.pipeline != pipeline], files, log)
+    refuse_contested([one for one in promotions if one.pipeline != pipeline], files, table)
     return Found(
         target=target,
         files=tuple(files),
         unknown=frozenset(file.path for file in files if file.path not in named),
-        waiting=max(0, last.sequence - committed),
+        waiting=max(0, last.sequence - standing.committed),
         last=last,
         digest=history.digest,
         # Where columns are found, a batch must not find this one with another type.

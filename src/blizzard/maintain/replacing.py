@@ -70,12 +70,17 @@ class NotRewritten(LakeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableNow:
-    """The table as its log has it."""
+    """One version of the table, as its log has it."""
 
     schema: Mapping[str, Any]
     """As Delta writes it."""
     files: Mapping[str, ActiveFile]
     """Its data files by their names."""
+    committed: Callable[[str, str], int]
+    """Returns the last entry of a pipeline's journal that this version has; 0 where it has none.
+    A later version may have more: asked for it, an entry would neither wait nor be in the files."""
+    fates: Fates
+    """Returns what it has decided of files that were held, and of entries without effect."""
     mapping: ColumnMapping | None = None
     """How files hold its columns; None where it maps none."""
     row_columns: RowColumns | None = None
@@ -93,12 +98,8 @@ class TableLog:
 
     now: Callable[[], TableNow | None]
     """Returns the table; None where there is none."""
-    committed: Callable[[str, str], int | None]
-    """Returns the last entry of a pipeline's journal that is committed."""
     check: Callable[[dict[str, Any], tuple[str, ...]], None] = lambda _schema, _partitions: None
     """Raises where the table would not take this schema and these partition columns."""
-    fates: Fates = lambda _names: {}
-    """Returns what the log has decided of files that were held, and of entries without effect."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,9 +109,11 @@ class Standing:
     last: Entry
     history: History
     table: TableNow
-    committed: int
-    """The last entry that was committed before the table was looked at: it has this one's rows, or
-    is without them."""
+
+    @property
+    def committed(self) -> int:
+        """Return the last entry of the journal that the table has; 0 where it has none."""
+        return self.table.committed(self.last.pipeline, self.last.journal)
 
 
 def tries_again(once: Callable[P, Done]) -> Callable[P, Done]:
@@ -177,28 +180,29 @@ def standing_of(store: Reader, settings: PipelineSettings, log: TableLog) -> Sta
 
 
 def journal_and_table(store: Reader, pipeline: str, log: TableLog) -> Standing:
-    """Return where both stand; raise where there is no table, or the journal takes no entry."""
+    """Return where both stand; raise where there is no table, or the journal takes no entry.
+
+    The table first, and what is committed by the same version: so every file is in one of both.
+    What the table has, an entry names that was written before; one that it does not have waits.
+    """
+    table = log.now()
     history = read_history(store, pipeline)
     tail = JournalReader(store, pipeline).entries(history.sequence - 1)
     last = next(tail, None) if history.sequence >= 0 else None
-    # Asked first: of an entry that is committed in this moment the table may have the rows still.
-    committed = 0 if last is None else log.committed(pipeline, last.journal) or 0
-    table = log.now()
     if last is None or table is None:
         raise ObjectMissing("there is no table yet: nothing was committed", path=store.uri)
     refuse_closed(store, pipeline, heir=history.heir)
     refuse_half_begun(store, pipeline, sequence=history.sequence, awaits=history.awaits)
-    return Standing(last=last, history=history, table=table, committed=committed)
+    return Standing(last=last, history=history, table=table)
 
 
-def waiting_entries(store: Reader, log: TableLog) -> tuple[Entry, ...]:
-    """Return the entries of all journals in use that are not committed yet."""
+def waiting_entries(store: Reader, table: TableNow) -> tuple[Entry, ...]:
+    """Return the entries of all journals in use that the table does not have yet."""
     found: list[Entry] = []
     for pipeline in layout.pipelines(store.folders(layout.OURS)):
         journal = read_history(store, pipeline).journal
         if journal is not None:
-            committed = log.committed(pipeline, journal) or 0
-            found += JournalReader(store, pipeline).entries(committed)
+            found += JournalReader(store, pipeline).entries(table.committed(pipeline, journal))
     return tuple(found)
 
 
@@ -243,7 +247,9 @@ def refuse_waiting(store: Reader, settings: PipelineSettings, committed: int) ->
             )
 
 
-def refuse_contested(entries: Sequence[Entry], files: Sequence[ActiveFile], log: TableLog) -> None:
+def refuse_contested(
+    entries: Sequence[Entry], files: Sequence[ActiveFile], table: TableNow
+) -> None:
     """Raise while an entry of another pipeline is to replace one of the files.
 
     penguin would pass over whichever comes second, after all the rewriting.
@@ -252,7 +258,7 @@ def refuse_contested(entries: Sequence[Entry], files: Sequence[ActiveFile], log:
     for entry in entries:
         if wanted.isdisjoint(one.filename for one in entry.outgoing):
             continue
-        if entry.sequence > (log.committed(entry.pipeline, entry.journal) or 0):
+        if entry.sequence > table.committed(entry.pipeline, entry.journal):
             raise PromotionWaits(
                 f"the {NOUNS[entry.kind]} in entry {entry.sequence} of pipeline {entry.pipeline} "
                 "replaces the same files and is not committed yet; run penguin first, then this "

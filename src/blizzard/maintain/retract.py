@@ -7,9 +7,8 @@ are not read again by themselves.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field
-from functools import cache
 
 from blizzard.execute.runner import Rewriter
 from blizzard.handoff.held_rows import GONE, HELD
@@ -116,10 +115,9 @@ def look(
         keys=frozenset(one.key for one in sources),
         uris={uri: one.key for one in sources for uri in uris_of(one.key, settings, history)},
     )
-    committed = cache(lambda *journal: log.committed(*journal) or 0)
-    refuse_waiting(store, settings, committed(pipeline, last.journal))
+    refuse_waiting(store, settings, standing.committed)
     journals = _journals(store, pipeline, meant, history)
-    fates = log.fates(
+    fates = table.fates(
         [
             *map(file_name, journals.written),
             *(entry.replacement_mark for entry in journals.replacing),
@@ -129,15 +127,15 @@ def look(
         journals,
         table.files,
         in_effect=lambda entry: (
-            entry.sequence <= committed(entry.pipeline, entry.journal)
+            entry.sequence <= table.committed(entry.pipeline, entry.journal)
             and fates.get(entry.replacement_mark) != GONE
         ),
-        aside=_aside(journals, last, committed, fates, settings.sink.committer),
+        aside=_aside(journals, last, table, fates, settings.sink.committer),
     )
     _refuse_untold(rows)
     rows = (search or RowSearch(store))(rows, meant, table)
     others = [entry for entry in journals.replacing if entry.pipeline != pipeline]
-    refuse_contested(others, rows.files, log)
+    refuse_contested(others, rows.files, table)
     lines = MeantLines(sources=meant.keys)
     return Found(
         sources=sources,
@@ -296,7 +294,7 @@ def _journals(store: Reader, pipeline: str, meant: Meant, history: History) -> J
 def _aside(
     journals: Journals,
     last: Entry,
-    committed: Callable[[str, str], int],
+    table: TableNow,
     fates: Mapping[str, int | None],
     committer: str,
 ) -> frozenset[str]:
@@ -304,7 +302,7 @@ def _aside(
     aside: set[str] = set()
     for path, one in journals.written.items():
         name, key = file_name(path), next(filter(None, one.meant))
-        waits = one.sequence > committed(one.pipeline, one.journal)
+        waits = one.sequence > table.committed(one.pipeline, one.journal)
         if waits and (one.pipeline, one.journal) == (last.pipeline, last.journal):
             raise SourceNotRetractable(
                 f"rows of {key} are in entry {one.sequence}, which is not committed yet; run "

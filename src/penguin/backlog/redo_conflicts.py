@@ -150,7 +150,7 @@ def came_back(store: Reader, names: frozenset[str], transactions: Transactions) 
     from penguin.delta.log.search import LogSearch, Standing  # noqa: PLC0415 - it loads Arrow
 
     found: dict[str, str] = {}
-    search = LogSearch(store, LogReader(store).look)
+    search = LogSearch(store, LogReader(store).at)
     for name, told in sorted(search.named(names).items()):
         match told.standing:
             case Standing.IN_TABLE:

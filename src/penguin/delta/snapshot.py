@@ -261,6 +261,14 @@ class LogReader:
         handle = self._handle()
         return None if handle is None else Snapshot(handle, self.store)
 
+    def at(self, version: int) -> Snapshot:
+        """Open a version that was there before; what cannot be read is an error."""
+        try:
+            with translated(self.store, unreadable=True):
+                return Snapshot(_load(self.store, version), self.store)
+        except NoTable as cause:
+            raise _unreadable(self.store) from cause
+
     def schema_at(self, version: int) -> DeltaSchema:
         """Return the schema that an earlier version had."""
         with translated(self.store, unreadable=True):

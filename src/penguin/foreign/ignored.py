@@ -15,8 +15,8 @@ from lakebed.listing.sort import Oddity
 from lakebed.storage.store import ObjectFacts, Reader
 from lakebed.storage.tolerant import objects
 from lakebed.types import Handoff
-from penguin.delta.log.files import NOTHING, read_log
-from penguin.delta.snapshot import LogReader
+from penguin.delta.log.files import NOTHING, LogContents, read_log
+from penguin.delta.snapshot import LogReader, Snapshot
 from penguin.foreign.rules import is_reserved, may_be_entered, may_hold_data
 from penguin.model.errors import FileUnfit
 from penguin.model.foreign_file import PassedOver
@@ -57,8 +57,8 @@ def ignored_files(
 
     Files of a batch that is running, or of an attempt that died, carry blizzard's mark.
     """
-    table = LogReader(store).look()
-    known = NOTHING if table is None else read_log(store, table)
+    log = LogReader(store)
+    known = _log_of(store, log.look())
     listed = _Bounded(store, most_listed)
     unknown = {
         facts.path: facts
@@ -68,6 +68,10 @@ def ignored_files(
         and facts.path not in known.paths
         and facts.path not in named
     }
+    if unknown:
+        # What was committed while the folders were listed is no file that nobody commits.
+        known = _log_of(store, log.look(), known)
+        unknown = {path: facts for path, facts in unknown.items() if path not in known.paths}
     maybe_ours = [facts for facts in unknown.values() if file_id(facts.path) is not None]
     with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="footer") as pool:
         ours = pool.map(lambda facts: _is_ours(store, facts), maybe_ours[:most_read])
@@ -76,6 +80,10 @@ def ignored_files(
         } | {facts.path for facts in maybe_ours[most_read:]}
     complete = listed.complete and len(maybe_ours) <= most_read
     return PassedOver.of({*listed.odd, *(unknown.keys() - left_alone)}, reason, complete=complete)
+
+
+def _log_of(store: Reader, table: Snapshot | None, known: LogContents = NOTHING) -> LogContents:
+    return NOTHING if table is None else read_log(store, table, known)
 
 
 class _Bounded:

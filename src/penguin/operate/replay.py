@@ -75,8 +75,9 @@ class Replay(TableOperation):
 
     def rolled_back(self) -> tuple[RolledBackPipeline, ...]:
         """Return the pipelines whose receipt is ahead of the log; an unreadable one is an error."""
-        table = self.open_log(self.store).open()
+        # The receipts first: what one says of a commit that is made meanwhile, the log says, too.
         found = read_pipelines(self.store, self.settings.discovery)
+        table = self.open_log(self.store).open()
         for unreadable in found.stopped:
             raise unreadable.error
         behind = []
@@ -147,7 +148,12 @@ class Replay(TableOperation):
             if app_id.startswith(HELD_TRANSACTIONS) and state == HeldState.HELD
         ]
         lost = {name for name in names if self.store.head(held_meta(name)) is None}
-        return tuple(self._holds(lost, table)) if lost else ()
+        # A meta is deleted once the log has the release: what is released meanwhile is not lost.
+        now = self.open_log(self.store).open() if lost else None
+        if now is None:
+            return ()
+        held = {one for one in lost if now.transaction(held_transaction(one)) == HeldState.HELD}
+        return tuple(self._holds(held, now))
 
     def _holds(self, names: set[str], table: Table) -> Iterator[Hold]:
         """Find files in the journals, by their names."""

@@ -12,6 +12,8 @@ from typer.testing import CliRunner
 from lakebed.clock import uuid7
 from lakebed.layout import timed_id
 from lakebed.listing.watermark import look_from
+from lakebed.storage.options import StorageOptions
+from lakebed.storage.store import Store
 from lakebed.terminal.arguments import Output
 from lakebed.types import DiscoverBy, Handoff
 from penguin.cli import report
@@ -22,6 +24,7 @@ from penguin.foreign.ignored import ignored_files
 from penguin.inspect.status import table_status
 from tests.support.builders import NOON
 from tests.support.foreign import DAY, Directory
+from tests.support.removals import add
 from tests.support.tables import Penguin, TableDirectory, rows_of, write_file
 
 SEED = "019234ab-cdef-7890-1234-567890abcdef.parquet"
@@ -206,6 +209,23 @@ def test_the_look_at_a_large_table_is_bounded_and_says_so(tmp_path):
     passed = ignored_files(directory.store, frozenset(), "they have no entry", most_listed=4)
     assert passed.files <= 4
     assert passed.complete is False
+
+
+def test_a_file_that_is_committed_during_the_look_is_not_passed_over(table):
+    """HOLES W35"""
+    table.file(1)
+    table.penguin().drain()
+    late = table.file(2, path=f"{DAY}/late.parquet")
+
+    class Overtaken(Store):
+        def in_order(self, *given, **named):
+            listed = list(super().in_order(*given, **named))
+            add(table, late)
+            return iter(listed)
+
+    store = Overtaken(str(table.root), StorageOptions())
+    assert ignored_files(store, frozenset(), "they have no entry").files == 0
+    assert table.ids() == [1, 2]
 
 
 def test_files_that_may_be_blizzards_are_not_counted_unread(tmp_path, capsys):

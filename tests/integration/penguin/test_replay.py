@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import time
+from dataclasses import replace
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -160,6 +161,37 @@ def test_a_release_that_the_log_has_lost_is_made_again(table, cli):
     Penguin(table, options=merge).drain()
     assert table.ids() == [1, 2]
     assert cli("replay", "--yes").exit_code == 0
+
+
+def looked_at_before(table, happens):
+    """Return the orders of an operator whose first look at the log is followed by something."""
+    left = [happens]
+
+    class Overtaken(Log):
+        def open(self):
+            found = super().open()
+            while left:
+                left.pop()()
+            return found
+
+    return replace(replay(table), open_log=Overtaken)
+
+
+def test_a_commit_that_is_made_during_the_look_has_not_been_rolled_back(table):
+    """D16: receipt, log, journal, in this order: a log that was read first knows less."""
+    commit(table, 1)
+    assert looked_at_before(table, lambda: commit(table, 2)).rolled_back() == ()
+
+
+def test_a_release_that_is_made_during_the_look_is_not_lost(table):
+    commit(table, 1)
+    table.journal().schema = Schema((*EVENTS.fields, Field(name="extra", type=FieldType.STRING)))
+    table.journal().batch(rows_of(2))
+    strict, merge = ({"evolution": mode} for mode in (Evolution.STRICT, Evolution.MERGE))
+    Penguin(table, options=strict).drain()
+    released = looked_at_before(table, lambda: Penguin(table, options=merge).drain())
+    assert released.unlisted() == ()
+    assert table.ids() == [1, 2]
 
 
 def test_an_unreadable_receipt_is_not_taken_for_nothing_to_do(table, cli):

@@ -96,7 +96,6 @@ def erase(
             settings,
             predicate,
             done.found,
-            log,
             history_of(settings),
             origins,
             open_reader,
@@ -189,9 +188,9 @@ def history_of(settings: PipelineSettings) -> FilesInHistory:
             return InHistory(why=why, deleted_from=None if since is None else since + keeps)
 
         found = {
-            path: told(Why.REMOVED, one.removed_at)
+            path: told(Why.REMOVED, one.removed_at) if one.removed else told(Why.ADDED, None)
             for path, one in questions.files(paths).items()
-            if one.removed
+            if one.removed or one.in_table
         }
         others = [path for path in paths if path not in found]
         changes = inline.change_files(sink.table_uri, sink.storage_options, others)

@@ -16,6 +16,7 @@ NOT_LOOKED_AT = (
     "least and greatest values of columns that the Delta log and the journal keep of data files"
 )
 WHY = {
+    Why.ADDED: "in the table since it was looked at: run this again",
     Why.WAITING: "not committed yet: run {committer}, then this again",
     Why.HELD: "held by penguin: penguin release or penguin discard {them}, then this again",
     Why.UNNAMED: "not named by the Delta log: blizzard gc, or VACUUM, deletes {them}",

@@ -6,13 +6,7 @@ from contextlib import contextmanager
 from blizzard.cli.surroundings import Surroundings
 from blizzard.events import SparkStarting
 from blizzard.execute.runner import Rewriter, Runner
-from blizzard.log_questions import (
-    asks_columns,
-    asks_fates,
-    asks_last_committed,
-    open_reader,
-    table_rules,
-)
+from blizzard.log_questions import asks_columns, open_reader, table_rules
 from blizzard.maintain.new_content.content import Reading
 from blizzard.maintain.new_content.replace import renew
 from blizzard.maintain.replacing import TableLog, TableNow
@@ -22,7 +16,7 @@ from blizzard.model.settings import BlizzardSettings, PipelineSettings
 from blizzard.renewal import Renew, Renewed
 from blizzard.service import SPARK_SAID, RenewOf, ServiceRunner
 from lakebed.clock import Clock
-from lakebed.layout import TablePath
+from lakebed.layout import TablePath, journal_transaction
 from lakebed.storage.store import Store
 from lakebed.telemetry.events import Emit
 from lakebed.telemetry.levels import LogFormat, LogLevel
@@ -133,16 +127,17 @@ def table_log(settings: PipelineSettings, table: TableSettings | None = None) ->
             )
             for path, facts in found.files.items()
         }
+        ask = found.transaction
         return TableNow(
-            schema=found.schema, files=files, mapping=found.mapping, row_columns=found.row_columns
+            schema=found.schema,
+            files=files,
+            committed=lambda pipeline, journal: ask(journal_transaction(pipeline, journal)) or 0,
+            fates=lambda names: inline.fates_in(ask, names),
+            mapping=found.mapping,
+            row_columns=found.row_columns,
         )
 
     def check(schema: dict[str, object], partition_columns: tuple[str, ...]) -> None:
         inline.check_schema(rules, schema, partition_columns, mode_is_known=mode_is_known)
 
-    return TableLog(
-        now=now,
-        committed=asks_last_committed(sink),
-        check=check,
-        fates=asks_fates(settings),
-    )
+    return TableLog(now=now, check=check)

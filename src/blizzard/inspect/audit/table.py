@@ -55,9 +55,11 @@ class _Audit:
         self.folders: dict[str, Reader | None] = {}
 
     def run(self, read_log: ReadLog) -> Audit:
-        pipelines = layout.pipelines(self.store.folders(layout.OURS))
-        receipts = {name: self._receipt(name) for name in pipelines}
+        known = layout.pipelines(self.store.folders(layout.OURS))
+        receipts = {name: self._receipt(name) for name in known}
         history = read_log()
+        # Listed again: the log may have entries of a pipeline that began in between.
+        pipelines = layout.pipelines(self.store.folders(layout.OURS))
         readable = history is None or not history.gone
         self.log.accepted = self._accepted()
         if history is not None:
@@ -65,7 +67,7 @@ class _Audit:
         for pipeline in pipelines:
             for folder in self._folders(pipeline):
                 in_use = folder == layout.journal_folder(pipeline)
-                receipt = receipts[pipeline] if in_use else None
+                receipt = receipts.get(pipeline) if in_use else None
                 self._read_journal(pipeline, folder, receipt, with_log=readable)
         if readable:
             self.log.finish(self.files.to_delete)

@@ -109,7 +109,8 @@ def look(
     origins.keep(standing.last.journal, active.keys())
     policy = policy_of(settings)
     at = round(now.timestamp() * 1000)
-    taken = {old.filename for entry in waiting_entries(store, log) for old in entry.outgoing}
+    waiting = waiting_entries(store, standing.table)
+    taken = {old.filename for entry in waiting for old in entry.outgoing}
     small = [
         file
         for path, file in active.items()
@@ -176,7 +177,8 @@ def compact(
         nonlocal left
         now = standing_of(store, settings, log)
         refuse_renamed(standing.table.mapping, now.table.mapping, store.uri)
-        left = _still_there(merges, now, waiting_entries(store, log), standing.last.journal)
+        waiting = waiting_entries(store, now.table)
+        left = _still_there(merges, now, waiting, standing.last.journal)
         if not left:
             return left, None
         entry = now.last.successor(

@@ -90,8 +90,6 @@ class Found:
     history: History
     table: TableNow
     columns: Schema
-    waiting: tuple[Entry, ...]
-    """The entries of all pipelines of the table that are not committed yet."""
 
     @property
     def rows(self) -> int:
@@ -148,20 +146,19 @@ def look(
         if inside is not None:
             places[path] = inside
     known = origins_of(places.keys())
-    waiting = waiting_entries(store, log)
     found = tuple(
         with_rows(files[path], inside, known.get(path), predicate)
         for path, inside in places.items()
     )
+    waiting = waiting_entries(store, now.table)
     others = [entry for entry in waiting if entry.pipeline != settings.name]
-    refuse_contested(others, [one.file for one in found], log)
+    refuse_contested(others, [one.file for one in found], now.table)
     return Found(
         files=found,
         last=now.last,
         history=now.history,
         table=now.table,
         columns=columns,
-        waiting=waiting,
     )
 
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 from blizzard.handoff.held_rows import GONE, HELD
 from blizzard.maintain.erasing.bad_lines import LineSearch, lines_in
 from blizzard.maintain.erasing.erase import Found, OriginsOf, sources_of
-from blizzard.maintain.replacing import TableLog
+from blizzard.maintain.replacing import waiting_entries
 from blizzard.model.columns import with_found
 from blizzard.model.locations import OpenReader, source_location
 from blizzard.model.predicate import Predicate
@@ -35,8 +35,10 @@ NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 
 class Why(StrEnum):
-    """Why a data file with such rows is there, though it is not in the table."""
+    """Why a data file with such rows is there, though it was not in the table."""
 
+    ADDED = "added"
+    """It came into the table after that was looked at: its rows are there still."""
     WAITING = "waiting"
     """It is in an entry that penguin has not committed yet."""
     HELD = "held"
@@ -114,7 +116,7 @@ class StillHeld:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InHistory:
-    """What the log says of a file that is not in the table, and that readers of its past read."""
+    """What the log says by now of a file that was not in the table when that was looked at."""
 
     why: Why
     deleted_from: datetime | None
@@ -122,7 +124,7 @@ class InHistory:
 
 
 FilesInHistory = Callable[[Collection[str]], Mapping[str, InHistory]]
-"""Returns what the log says of data files that are not in the table; nothing of those unnamed."""
+"""Returns what the log says by now of data files; nothing of those that it does not name."""
 
 
 def still_held(
@@ -130,7 +132,6 @@ def still_held(
     settings: PipelineSettings,
     predicate: Predicate,
     found: Found,
-    log: TableLog,
     in_history: FilesInHistory,
     origins_of: OriginsOf,
     open_source: OpenReader,
@@ -138,11 +139,11 @@ def still_held(
     """Look for whoever holds rows for which the condition holds, beside the table."""
     unread: list[str] = []
     others = _rows_of_others(store, predicate, found, unread)
-    files = _data_files(others, found, log, in_history)
+    files = _data_files(store, others, found, in_history)
     known = with_found(settings.schema, found.history.columns)
     search = LineSearch(predicate, known if known.fields else found.columns)
     lines, uris = _bad_lines(store, settings.name, search, found, unread)
-    before, unknown = _erased_before(store, settings.name, found, log)
+    before, unknown = _erased_before(store, settings.name, found)
     rows, unknown = found.sources + before + uris, unknown + found.unknown
     possible: Counter[str] = Counter()
     if unknown:
@@ -179,18 +180,24 @@ def _rows_of_others(
 
 
 def _data_files(
-    rows: Mapping[str, RowsInFile], found: Found, log: TableLog, in_history: FilesInHistory
+    store: Reader, rows: Mapping[str, RowsInFile], found: Found, in_history: FilesInHistory
 ) -> tuple[OtherFile, ...]:
-    """Return of files with such rows why they are there."""
-    entries = {file_name(file.filename) for entry in found.waiting for file in entry.data_files}
-    fates = log.fates([file_name(path) for path in rows]) if rows else {}
+    """Return of files with such rows why they are there.
+
+    To rewrite others may have taken long. The journals come after the folders, and the log last:
+    what has come since then waits, or is in the table.
+    """
+    waiting = waiting_entries(store, found.table) if rows else ()
+    entries = {file_name(file.filename) for entry in waiting for file in entry.data_files}
+    fates = found.table.fates([file_name(path) for path in rows]) if rows else {}
     history = in_history(rows.keys()) if rows else {}
 
     def standing(path: str) -> OtherFile:
         bare = OtherFile(path=path, rows=len(rows[path].places), why=Why.UNNAMED)
-        if file_name(path) in entries:
+        told = history.get(path)
+        if file_name(path) in entries and (told is None or told.why is not Why.ADDED):
             return replace(bare, why=Why.WAITING)
-        if (told := history.get(path)) is not None:
+        if told is not None:
             return replace(bare, why=told.why, deleted_from=told.deleted_from)
         return replace(bare, why=Why.HELD) if fates.get(file_name(path)) == HELD else bare
 
@@ -253,9 +260,7 @@ def _bad_lines(
     return tuple(lines), uris
 
 
-def _erased_before(
-    store: Reader, pipeline: str, found: Found, log: TableLog
-) -> tuple[Counter[str], int]:
+def _erased_before(store: Reader, pipeline: str, found: Found) -> tuple[Counter[str], int]:
     """Count the rows that earlier erasures took, by their source files, and those of unknown ones.
 
     What an entry took out, and does not count by a source file, is of unknown ones.
@@ -268,7 +273,7 @@ def _erased_before(
         for number, one in found.history.books.retractions.items()
         if one.erased
     }
-    fates = log.fates(marks.keys()) if marks else {}
+    fates = found.table.fates(marks.keys()) if marks else {}
     for mark, (number, taken) in marks.items():
         if fates.get(mark) == GONE:
             continue

@@ -130,13 +130,18 @@ class _Tail:
 
 @dataclass(slots=True)
 class LogSearch:
-    """Answers of one table's log; what was read for one is not read again for the next."""
+    """Answers of one version of a table's log; what was read for one is not read again for another.
+
+    A later version is not looked at. Of an entry that it commits no file would be found in this
+    one, and they would be taken for removed.
+    """
 
     store: Reader
-    open_table: Callable[[], "Snapshot | None"]
-    """Opens the table by the library, which is loaded only where the log's own files do not do."""
+    open_table: Callable[[int], "Snapshot"]
+    """Opens a version by the library, which is loaded only where the log's own files do not do."""
     _bodies: dict[int, bytes | None] = field(default_factory=dict)
     _tail_read: _Tail | None = None
+    _opened: "Snapshot | None" = None
 
     def entry(self, pipeline: str, journal: str, sequence: int) -> EntryInLog:
         """Return whether an entry is committed, and in which version."""
@@ -146,8 +151,7 @@ class LogSearch:
         app = journal_transaction(pipeline, journal)
         known = self._newest(app, tail.version, 1) or self._newest(app, tail.version, AT_ONCE)
         if not known:
-            table = self.open_table()
-            last = None if table is None else table.transaction(app)
+            last = self.transaction(app)
             known = {} if last is None else {tail.version: last}
         if not known or max(known.values()) < sequence:
             return EntryInLog(committed=False)
@@ -168,6 +172,16 @@ class LogSearch:
             held=named_files(body, "held"),
             reasons_against=reasons_against(body, pipeline, sequence),
         )
+
+    def transaction(self, app_id: str) -> int | None:
+        """Return the version of an app transaction; None where the log has none."""
+        tail = self._tail()
+        return None if tail is None else self._table(tail).transaction(app_id)
+
+    def _table(self, tail: _Tail) -> "Snapshot":
+        if self._opened is None:
+            self._opened = self.open_table(tail.version)
+        return self._opened
 
     def _newest(self, app: str, last: int, count: int) -> dict[int, int]:
         """Return the transactions that some of the newest versions carry, by version."""
@@ -194,9 +208,7 @@ class LogSearch:
             for part in tail.checkpoint.parts:
                 found |= self._in_checkpoint(part, wanted)
         elif not tail.is_whole:
-            table = self.open_table()
-            there = frozenset() if table is None else table.files()
-            present = wanted.paths.intersection(map(wanted.key, there))
+            present = wanted.paths.intersection(map(wanted.key, self._table(tail).files()))
             found |= dict.fromkeys(present, FileInLog(standing=Standing.IN_TABLE))
         for number in range(tail.first, tail.version + 1):
             for path, told in self._in_version(number, wanted):

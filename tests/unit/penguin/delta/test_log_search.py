@@ -28,7 +28,7 @@ class Counting(Reader):
 def search(root: Path) -> LogSearch:
     store = Counting(str(root), StorageOptions())
     store.asked = Counter()
-    return LogSearch(store, LogReader(store).look)
+    return LogSearch(store, LogReader(store).at)
 
 
 @pytest.fixture
@@ -125,3 +125,18 @@ def test_a_long_log_is_not_read_for_one_entry(table):
     assert isinstance(looked.store, Counting)
     assert looked.entry("events", entries[5].journal, entries[5].sequence).commit is not None
     assert looked.store.asked["get"] < 25
+
+
+def test_an_entry_that_is_committed_after_the_first_question_waits(table):
+    """Its files are asked for in the same version: they would be taken for removed ones."""
+    quiet, other, penguin = table.journal("quiet"), table.journal("others"), Penguin(table)
+    quiet.batch(rows_of(1))
+    for number in range(10):
+        other.batch(rows_of(100 + number))
+        penguin.drain()
+    looked = search(table.root)
+    assert looked.files(["x.parquet"])["x.parquet"] == FileInLog()
+    late = quiet.batch(rows_of(2))
+    penguin.drain()
+    assert not looked.entry("quiet", late.journal, late.sequence).committed
+    assert search(table.root).entry("quiet", late.journal, late.sequence).committed

@@ -1,0 +1,172 @@
+"""penguin commits between the two questions of a look: what the table has, and what still waits.
+
+Whoever asks them of two versions finds a file in neither of both, and tells of rows that are lost
+or that never came.
+"""
+
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+
+import pytest
+
+from blizzard.cli.rows.erase import origins_in
+from blizzard.cli.rows.rewriting import table_log
+from blizzard.handoff.held_rows import read_aside
+from blizzard.inspect.audit.table import audit_table
+from blizzard.inspect.refusal import refusal_of
+from blizzard.inspect.why.answer import State
+from blizzard.inspect.why.why import why
+from blizzard.journal.state import read_history
+from blizzard.log_questions import asked_of, asks_the_log, open_reader
+from blizzard.maintain import promote, retract
+from blizzard.maintain.compacting.compact import look as look_for_small_files
+from blizzard.maintain.compacting.origins import KnownOrigins
+from blizzard.maintain.erasing import erase
+from blizzard.maintain.promote import Wanted
+from blizzard.maintain.retract import SourceNotRetractable
+from blizzard.model.files import Location
+from blizzard.model.predicate import parse
+from penguin import inline
+from tests.support.compactions import crowded
+from tests.support.desk import Desk
+from tests.support.erasures import landed
+from tests.support.promotions import ID, PRICE, Rescued
+from tests.support.retractions import Taken
+
+
+def overtaken(desk, happens):
+    """Return the questions to a log to which somebody commits right after it was looked at."""
+    log = table_log(desk.settings)
+
+    def now():
+        table = log.now()
+        happens()
+        return table
+
+    return replace(log, now=now)
+
+
+def test_a_batch_is_promoted_or_waits(tmp_path):
+    """Its files are not among those to be rewritten, so nobody is told that nothing waits."""
+    desk = Rescued(tmp_path, {"fields": [ID]})
+    desk.land("a.ndjson", {"id": 1, "price": "1.00"})
+    desk.ingest()
+    desk.land("b.ndjson", {"id": 2, "price": "2.00"})
+    desk.blizzard()
+    desk.configure({"fields": [ID, PRICE]})
+    log = overtaken(desk, desk.penguin)
+    found = promote.look(desk.store, desk.settings, Wanted(field="price"), log)
+    assert (len(found.files), found.waiting) == (1, 1)
+
+
+def test_rows_that_are_just_committed_are_not_taken_for_none(tmp_path):
+    """A retraction does not answer that no row of the file is in the table."""
+    desk = Taken(tmp_path)
+    desk.land("a.ndjson", {"id": 1})
+    desk.ingest()
+    desk.land("b.ndjson", {"id": 2})
+    desk.blizzard()
+    log = overtaken(desk, desk.penguin)
+    with pytest.raises(SourceNotRetractable, match="entry 2, which is not committed yet"):
+        retract.look(desk.store, desk.settings, ["b.ndjson"], log)
+    assert len(desk.look("b.ndjson").rows.whole) == 1
+
+
+def test_rows_that_are_just_released_are_not_taken_for_none(tmp_path):
+    desk = Desk(tmp_path)
+    desk.holds_a_file()
+    log = overtaken(desk, lambda: desk.operator().release(None))
+    desk.let("schema_evolution: overwrite")
+    with pytest.raises(SourceNotRetractable, match="penguin holds"):
+        retract.look(desk.store, desk.settings, ["b.ndjson"], log)
+
+
+@pytest.mark.parametrize("why", ["added", "waiting"])
+def test_rows_that_come_during_an_erasure_are_not_told_to_be_deleted_by_gc(tmp_path, why):
+    """They are in the table, or are about to be: whoever asked is told to ask again."""
+    desk = landed(tmp_path)
+
+    def late():
+        desk.land("late.ndjson", {"id": 99, "user": "x"})
+        desk.blizzard()
+        if why == "added":
+            desk.penguin()
+
+    log, store = overtaken(desk, late), desk.store
+    found = erase.look(store, desk.settings, parse("id = 99"), log, origins_in(store))
+    assert found.rows == 0
+    assert [(one.rows, one.why) for one in desk.held("id = 99", found).data_files] == [(1, why)]
+
+
+def test_a_compaction_knows_the_files_that_came_while_it_looked(tmp_path):
+    """Whether a file is of the journal is asked once, and kept: a wrong answer would stay."""
+    desk = crowded(tmp_path, files=2, compact={"min_files": 3})
+    log, known = table_log(desk.settings), KnownOrigins()
+
+    def late():
+        desk.land("late.ndjson", {"id": 99, "user": "x"})
+        desk.ingest()
+        return log.now()
+
+    given = (desk.store, desk.settings)
+    later = desk.clock.now() + timedelta(hours=1)
+    look_for_small_files(*given, replace(log, now=late), now=later, known=known)
+    (group,) = look_for_small_files(*given, log, now=later, known=known).groups
+    assert len(group.files) == 3
+
+
+def test_a_pipeline_that_begins_during_an_audit_is_in_the_books(tmp_path):
+    """Its entries are not told to be committed without a journal, nor its files to be unnamed."""
+    first, second = Rescued(tmp_path, pipeline="first"), Rescued(tmp_path, pipeline="second")
+    first.land("a.ndjson", {"id": 1})
+    first.ingest()
+    second.land("b.ndjson", {"id": 2})
+    options = first.sink.storage_options
+
+    def log():
+        second.ingest()
+        return inline.whole_log(str(first.table), options)
+
+    opening = partial(Location, options=options)
+    found = audit_table(first.store, log, lambda uri: open_reader(opening(uri=uri)))
+    assert found.differences == ()
+    assert found.totals.rows == 2
+
+
+def test_the_journal_of_a_pipeline_that_has_just_begun_is_not_lost(tmp_path):
+    desk = Rescued(tmp_path)
+    desk.land("a.ndjson", {"id": 1})
+    desk.table.mkdir()
+    history = read_history(desk.store, "default")
+
+    def knows():
+        desk.ingest()
+        return asks_the_log(desk.settings)()
+
+    assert refusal_of(desk.settings, desk.store, history, knows, lambda: None) is None
+
+
+def test_a_file_that_is_just_discarded_is_held_or_discarded(tmp_path):
+    """HOLES W24: rows that are neither would be taken for rows of the table."""
+    desk = Desk(tmp_path)
+    name = desk.holds_a_file()
+
+    def fates(names):
+        desk.operator().discard(frozenset({name}))
+        return desk.fates(names)
+
+    aside = read_aside(desk.store, "default", fates)
+    assert [len(aside.held), len(aside.discarded)] == [0, 1]
+
+
+def test_a_file_that_is_just_released_has_not_been_removed(tmp_path):
+    """All answers about a file are of one version of the log."""
+    desk = Desk(tmp_path)
+    desk.holds_a_file()
+    asked = asked_of(desk.settings, desk.clock)
+    asked.log.files(["x.parquet"])
+    desk.let("schema_evolution: overwrite")
+    desk.operator().release(None)
+    (answer,) = why("b.ndjson", (asked.settings,), lambda _settings: asked)
+    assert answer.state is State.HELD
