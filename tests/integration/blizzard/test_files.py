@@ -324,6 +324,8 @@ def test_a_path_is_read_as_a_shell_does_before_it_is_one_below_the_source(desk, 
     assert paths("landing", at=desk.folder) == every
     assert paths("landing/", at=desk.folder) == every
     assert paths(".", at=landing) == every
+    assert paths(".", at=desk.folder) == every, "the folder that the source is in"
+    assert paths("..", at=landing / "in") == every
     assert paths("landing/in", at=desk.folder) == every[:2], "a folder, and none that begins so"
     assert paths(f"{landing}/in", at=desk.folder) == every[:2]
     assert paths("landing/in/a.ndjson", at=desk.folder) == every[:1]

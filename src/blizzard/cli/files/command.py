@@ -20,7 +20,7 @@ from blizzard.model.locations import source_location
 from blizzard.model.settings import PipelineSettings
 from lakebed.clock import Clock
 from lakebed.dataclass import dataclass
-from lakebed.locations import below
+from lakebed.locations import below, place_of
 from lakebed.shown import typed
 from lakebed.terminal.arguments import FAILED, Files, Folders, Outcome, Output, Shape
 from lakebed.terminal.console import print_lines
@@ -238,9 +238,14 @@ def _places(path: str, settings: PipelineSettings) -> Iterator[tuple[str | None,
 
 
 def _below(place: str, settings: PipelineSettings) -> Iterator[tuple[str, str]]:
-    """Yield the sources that a place lies in, and its path below them; empty for a source."""
+    """Yield the sources that a place lies in, and its path below them.
+
+    That is empty for a source, and for a folder that a source lies in: all of it is meant.
+    """
     for source in settings.sources:
         prefix = below(source.uri, place)
+        if prefix is None and place.endswith("/") and place_of(place).holds(place_of(source.uri)):
+            prefix = ""
         if prefix is not None:
             yield source.name, prefix
 
