@@ -198,6 +198,12 @@ def _remedy(one: "Damaged") -> str:
             "takes it out only with --rows-lost, since blizzard redo cannot read again what a "
             f"{one.origin.kind} entry wrote"
         )
+    if one.origin.replaced:
+        return (
+            "restore it from a backup, or from a version of the bucket; penguin fsck --repair "
+            "takes it out only with --rows-lost, since another journal has taken the place of the "
+            "one that it was written with, and blizzard redo reads again what its own has"
+        )
     if one.origin.part_read:
         return (
             "restore it from a backup, or from a version of the bucket; penguin fsck --repair "

@@ -7,7 +7,6 @@ looked at again, and so is the log: a file that came or went meanwhile is none t
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from enum import StrEnum
-from itertools import islice
 
 from lakebed import layout
 from lakebed.dataclass import dataclass
@@ -54,6 +53,9 @@ class Origin:
     part_read: tuple[str, ...] = ()
     """Source files of its work unit that were read over several batches: none of those reads can
     be made again by itself."""
+    replaced: bool = False
+    """Whether another journal has taken the place of the one that says so: `blizzard redo` reads
+    again what its own journal has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,7 +187,7 @@ def _with_origins(store: Reader, damaged: list[Damaged]) -> Iterator[Damaged]:
     wanted = {path for path in earlier if layout.file_id(path) is not None}
     wanted |= {path for each in earlier.values() for path in each}
     found: dict[str, Origin] = {}
-    for entry in _entries(store) if wanted else ():
+    for entry, replaced in _entries(store) if wanted else ():
         found |= {
             file.filename: Origin(
                 pipeline=entry.pipeline,
@@ -196,6 +198,7 @@ def _with_origins(store: Reader, damaged: list[Damaged]) -> Iterator[Damaged]:
                 rows=file.record_count,
                 others=tuple(_others(entry, file.filename, file.unit)),
                 part_read=tuple(_part_read(entry, file.unit)),
+                replaced=replaced,
             )
             for file in entry.data_files
             if file.filename in wanted
@@ -234,8 +237,14 @@ def _part_read(entry: Entry, unit: str) -> Iterable[str]:
     )
 
 
-def _entries(store: Reader) -> Iterator[Entry]:
+def _entries(store: Reader) -> Iterator[tuple[Entry, bool]]:
+    """Yield the entries of all journals, and whether another one has taken the place of theirs."""
     for pipeline in layout.pipelines(store.folders(layout.OURS)):
-        reader = JournalReader(store, pipeline, full_paths=True)
-        for _, stored in ahead(reader.listed, islice(reader.numbers(), None)):
-            yield stored.entry
+        aside = filter(layout.is_journal_aside, store.folders(f"{layout.OURS}/{pipeline}"))
+        for folder in (None, *sorted(aside)):
+            where = None if folder is None else folder.rstrip("/")
+            reader = JournalReader(store, pipeline, folder=where, full_paths=True)
+            numbers = reader.numbers()
+            closed = bool(numbers) and reader.listed(numbers[-1]).entry.kind == "closed"
+            for _, stored in ahead(reader.listed, numbers):
+                yield stored.entry, closed or folder is not None

@@ -208,7 +208,8 @@ def is_read_again(one: Damaged) -> bool:
     """Whether rows of a file can be read again by `blizzard redo`, or are none of blizzard's."""
     if one.origin is None:
         return True
-    return one.origin.kind == READ_AGAIN and not one.origin.part_read
+    origin = one.origin
+    return origin.kind == READ_AGAIN and not origin.part_read and not origin.replaced
 
 
 def refuse_deleted_rows(missing: tuple[Damaged, ...], lost: list[Damaged], table: str) -> None:
@@ -246,6 +247,8 @@ def why_lost(origin: Origin) -> str:
     entry = f"entry {origin.entry} of {origin.pipeline}"
     if origin.kind != READ_AGAIN:
         return f"{origin.kind}, {entry}: not written by a batch"
+    if origin.replaced:
+        return f"{entry}: another journal has taken the place of that one"
     more = f" and {len(origin.part_read) - 1} more" if len(origin.part_read) > 1 else ""
     return f"{entry}: {origin.part_read[0]}{more} was read over several batches"
 
