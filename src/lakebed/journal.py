@@ -26,6 +26,12 @@ class StoredEntry:
         return digest(self.body)
 
 
+def journals_aside(store: Reader, pipeline: str) -> list[str]:
+    """List the folders of a pipeline's journals that others have taken the place of."""
+    folders = store.folders(f"{layout.OURS}/{pipeline}")
+    return sorted(folder.rstrip("/") for folder in folders if layout.is_journal_aside(folder))
+
+
 class JournalReader:
     """One journal of a table directory."""
 

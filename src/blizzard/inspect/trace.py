@@ -14,7 +14,7 @@ from lakebed import layout
 from lakebed.dataclass import dataclass
 from lakebed.documents.data_file import FinishedFile, Run
 from lakebed.documents.entry import Entry
-from lakebed.journal import JournalReader
+from lakebed.journal import JournalReader, journals_aside
 from lakebed.storage.store import Reader
 from lakebed.types import Provenance
 
@@ -139,9 +139,7 @@ def _telling(entry: Entry) -> Iterator[FinishedFile]:
 
 def _entries(store: Reader) -> Iterator[Entry]:
     for pipeline in layout.pipelines(store.folders(layout.OURS)):
-        below = f"{layout.OURS}/{pipeline}"
-        aside = [one.rstrip("/") for one in store.folders(below) if layout.is_journal_aside(one)]
-        for folder in (*aside, layout.journal_folder(pipeline)):
+        for folder in (*journals_aside(store, pipeline), layout.journal_folder(pipeline)):
             yield from JournalReader(store, pipeline, folder=folder).entries()
 
 

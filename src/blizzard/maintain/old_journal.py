@@ -18,7 +18,7 @@ from lakebed.documents.pending_meta import decode_meta
 from lakebed.documents.quarantine_file import QuarantineFile
 from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import DocumentUnreadable, JournalConflict, JournalLost, LakeError
-from lakebed.journal import JournalReader
+from lakebed.journal import JournalReader, journals_aside
 from lakebed.storage.store import Reader
 from lakebed.units import plural
 
@@ -197,11 +197,7 @@ def _kept_folder(store: Reader, pipeline: str) -> str:
     numbers = journal.numbers()
     if numbers:
         return layout.journal_aside(pipeline, id_of(journal, numbers))
-    kept = sorted(
-        folder.rstrip("/")
-        for folder in store.folders(f"{layout.OURS}/{pipeline}")
-        if layout.is_journal_aside(folder)
-    )
+    kept = journals_aside(store, pipeline)
     return kept[-1] if kept else layout.journal_folder(pipeline)
 
 

@@ -11,7 +11,7 @@ from lakebed.dataclass import dataclass
 from lakebed.documents.entry import Entry
 from lakebed.documents.pending_meta import decode_meta
 from lakebed.errors import DocumentUnreadable, JournalLost
-from lakebed.journal import JournalReader, StoredEntry
+from lakebed.journal import JournalReader, StoredEntry, journals_aside
 from lakebed.storage.store import ObjectFacts, Reader
 
 
@@ -49,12 +49,7 @@ def read_references(store: Reader, pipeline: str) -> References:
     # The receipt first: the journal only grows, so what is in the receipt must be in it.
     receipt = JournalReader(store, pipeline).receipt()
     for other in layout.pipelines(store.folders(layout.OURS)):
-        aside = [
-            folder.rstrip("/")
-            for folder in store.folders(f"{layout.OURS}/{other}")
-            if layout.is_journal_aside(folder)
-        ]
-        for folder in (*aside, layout.journal_folder(other)):
+        for folder in (*journals_aside(store, other), layout.journal_folder(other)):
             for stored in entries_in(store, other, folder):
                 entry = stored.entry
                 files = frozenset(file.filename for file in entry.data_files)

@@ -29,7 +29,7 @@ from lakebed.dataclass import dataclass
 from lakebed.documents.entry import Entry
 from lakebed.documents.replacement import Replacement
 from lakebed.errors import FilesCollected, JournalConflict, LakeError, ObjectMissing, Whose
-from lakebed.journal import JournalReader
+from lakebed.journal import JournalReader, journals_aside
 from lakebed.storage.store import Reader, Store
 
 P = ParamSpec("P")
@@ -213,8 +213,7 @@ def entries_of_table(store: Reader, first: str = "") -> Iterator[tuple[Entry, bo
     """
     pipelines = layout.pipelines(store.folders(layout.OURS))
     for pipeline in sorted(pipelines, key=lambda name: (name != first, name)):
-        below = f"{layout.OURS}/{pipeline}"
-        aside = [one.rstrip("/") for one in store.folders(below) if layout.is_journal_aside(one)]
+        aside = journals_aside(store, pipeline)
         for folder in (layout.journal_folder(pipeline), *aside):
             for stored in entries_in(store, pipeline, folder):
                 yield stored.entry, folder not in aside

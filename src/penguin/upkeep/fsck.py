@@ -12,7 +12,7 @@ from lakebed import layout
 from lakebed.dataclass import dataclass
 from lakebed.documents.entry import Entry, Kind
 from lakebed.documents.repaired import TakenOut
-from lakebed.journal import JournalReader
+from lakebed.journal import JournalReader, journals_aside
 from lakebed.storage.ahead import ahead
 from lakebed.storage.store import Reader
 from penguin.delta.log.file_actions import FileAction, Key, active_files, read_versions
@@ -240,10 +240,8 @@ def _part_read(entry: Entry, unit: str) -> Iterable[str]:
 def _entries(store: Reader) -> Iterator[tuple[Entry, bool]]:
     """Yield the entries of all journals, and whether another one has taken the place of theirs."""
     for pipeline in layout.pipelines(store.folders(layout.OURS)):
-        aside = filter(layout.is_journal_aside, store.folders(f"{layout.OURS}/{pipeline}"))
-        for folder in (None, *sorted(aside)):
-            where = None if folder is None else folder.rstrip("/")
-            reader = JournalReader(store, pipeline, folder=where, full_paths=True)
+        for folder in (None, *journals_aside(store, pipeline)):
+            reader = JournalReader(store, pipeline, folder=folder, full_paths=True)
             numbers = reader.numbers()
             closed = bool(numbers) and reader.listed(numbers[-1]).entry.kind == "closed"
             for _, stored in ahead(reader.listed, numbers):

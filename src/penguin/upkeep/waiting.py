@@ -10,7 +10,7 @@ from lakebed import layout
 from lakebed.dataclass import dataclass
 from lakebed.documents.pending_meta import decode_meta
 from lakebed.errors import DocumentUnreadable
-from lakebed.journal import JournalReader
+from lakebed.journal import JournalReader, journals_aside
 from lakebed.listing.sort import Oddity
 from lakebed.storage.ahead import ahead
 from lakebed.storage.store import Reader
@@ -45,12 +45,7 @@ def read_journals(store: Reader, transactions: Mapping[str, int]) -> tuple[Journ
     """Find every journal of a table, and how far the log has it."""
     found = []
     for pipeline in layout.pipelines(store.folders(layout.OURS)):
-        aside = [
-            folder.rstrip("/")
-            for folder in store.folders(f"{layout.OURS}/{pipeline}")
-            if layout.is_journal_aside(folder)
-        ]
-        for folder in (*aside, layout.journal_folder(pipeline)):
+        for folder in (*journals_aside(store, pipeline), layout.journal_folder(pipeline)):
             reader = JournalReader(store, pipeline, folder=folder, full_paths=True)
             numbers = tuple(reader.numbers())
             if not numbers:

@@ -24,7 +24,7 @@ from lakebed.documents.accepted import Accepted, decode_accepted
 from lakebed.documents.entry import Entry, Receipt, decode_entry, digest
 from lakebed.documents.log_version import LogHistory
 from lakebed.errors import DocumentUnreadable, ObjectMissing
-from lakebed.journal import JournalReader
+from lakebed.journal import JournalReader, journals_aside
 from lakebed.storage.ahead import ahead
 from lakebed.storage.parquet_tail import footer_of
 from lakebed.storage.store import Reader
@@ -136,9 +136,7 @@ class _Audit:
 
     def _folders(self, pipeline: str) -> Iterator[str]:
         """Yield the journals of a pipeline, those that were replaced first."""
-        for folder in sorted(self.store.folders(f"{layout.OURS}/{pipeline}")):
-            if layout.is_journal_aside(folder):
-                yield folder.rstrip("/")
+        yield from journals_aside(self.store, pipeline)
         yield layout.journal_folder(pipeline)
 
     def _read_journal(
