@@ -6,7 +6,7 @@ any attempt that died; from then on penguin does all of it in one version or, wh
 the table any more, nothing.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar, cast
 
@@ -100,6 +100,9 @@ class TableLog:
     """Returns the table; None where there is none."""
     check: Callable[[dict[str, Any], tuple[str, ...]], None] = lambda _schema, _partitions: None
     """Raises where the table would not take this schema and these partition columns."""
+    repaired: Callable[[], Collection[str]] = tuple
+    """Returns the names of blizzard's data files that were missing, whose rows `penguin fsck
+    --repair` took out of the table and nothing has put back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ are not read again by themselves.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field
 
 from blizzard.execute.runner import Rewriter
@@ -123,15 +123,23 @@ def look(
             *(entry.replacement_mark for entry in journals.replacing),
         ]
     )
-    rows = find_rows(
-        journals,
-        table.files,
-        in_effect=lambda entry: (
-            entry.sequence <= table.committed(entry.pipeline, entry.journal)
-            and fates.get(entry.replacement_mark) != GONE
-        ),
-        aside=_aside(journals, last, table, fates, settings.sink.committer),
-    )
+    aside = _aside(journals, last, table, fates, settings.sink.committer)
+
+    def found_without(repaired: Collection[str]) -> RowsFound:
+        return find_rows(
+            journals,
+            table.files,
+            in_effect=lambda entry: (
+                entry.sequence <= table.committed(entry.pipeline, entry.journal)
+                and fates.get(entry.replacement_mark) != GONE
+            ),
+            aside=aside,
+            repaired=repaired,
+        )
+
+    rows = found_without(())
+    if rows.untold:
+        rows = found_without({file_name(path) for path in log.repaired()})
     _refuse_untold(rows)
     rows = (search or RowSearch(store))(rows, meant, table)
     others = [entry for entry in journals.replacing if entry.pipeline != pipeline]

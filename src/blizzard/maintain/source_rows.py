@@ -198,11 +198,13 @@ def find_rows(
     *,
     in_effect: Callable[[Entry], bool],
     aside: Collection[str] = (),
+    repaired: Collection[str] = (),
 ) -> RowsFound:
     """Find the rows of source files in the files that are in the table.
 
-    `aside` are the names of files that were never added; `in_effect` says whether what an entry
-    says of other files was done.
+    `aside` are the names of files that were never added, `repaired` those of files that were
+    missing and taken out of the table; `in_effect` says whether what an entry says of other files
+    was done.
     """
     written = journals.with_heirs()
     whole: list[ActiveFile] = []
@@ -231,7 +233,7 @@ def find_rows(
             mixed.append(replace(file, without=journals.meant.condition()))
         else:
             untold[path] = frozenset(keys)
-    lost = _lost(journals, active, in_effect, aside)
+    lost = _lost(journals, active, in_effect, aside, repaired)
     unnamed = _unnamed(journals, active) if lost else []
     around = {_partition(file.partition_values) for file in unnamed}
     untold |= {
@@ -279,6 +281,7 @@ def _lost(
     active: Mapping[str, ActiveFile],
     in_effect: Callable[[Entry], bool],
     aside: Collection[str],
+    repaired: Collection[str],
 ) -> dict[str, Written]:
     """Return the files whose rows somebody else has removed from the table, or rewritten."""
     heirs: dict[str, list[TablePath | None]] = {}
@@ -290,8 +293,8 @@ def _lost(
         left: list[str] = [path]
         while left:
             one = left.pop()
-            if one in active:
-                return True
+            if one in active or file_name(one) in repaired:
+                return True  # Rows of a file that was missing are in no other.
             for heir in heirs.get(one, ()):
                 if heir is None:
                     return True  # All of its rows were taken out on purpose.

@@ -6,11 +6,13 @@ from contextlib import contextmanager
 from blizzard.cli.surroundings import Surroundings
 from blizzard.events import SparkStarting
 from blizzard.execute.runner import Rewriter, Runner
-from blizzard.log_questions import asks_columns, open_reader, table_rules
+from blizzard.inspect.files.repairs import repaired
+from blizzard.log_questions import asks_columns, asks_still_out, open_reader, table_rules
 from blizzard.maintain.new_content.content import Reading
 from blizzard.maintain.new_content.replace import renew
 from blizzard.maintain.replacing import TableLog, TableNow
 from blizzard.model.files import SourceFile
+from blizzard.model.locations import sink_location
 from blizzard.model.rewriting import ActiveFile
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
 from blizzard.renewal import Renew, Renewed
@@ -140,4 +142,9 @@ def table_log(settings: PipelineSettings, table: TableSettings | None = None) ->
     def check(schema: dict[str, object], partition_columns: tuple[str, ...]) -> None:
         inline.check_schema(rules, schema, partition_columns, mode_is_known=mode_is_known)
 
-    return TableLog(now=now, check=check)
+    def taken_out() -> frozenset[str]:
+        found = repaired(open_reader(sink_location(settings)))
+        out = asks_still_out(settings)([one.path for one in found]) if found else ()
+        return frozenset(one.written or one.path for one in found if one.path in out and one.whole)
+
+    return TableLog(now=now, check=check, repaired=taken_out)
