@@ -141,8 +141,8 @@ class Deferred:
         inner = "\n ".join((*source.split("\n"), f"return {self.name}"))
         around = getattr(sys.modules.get(cls.__module__), "__dict__", {})
         found: dict[str, Any] = {}
-        # Nothing but names of fields is put in, as in the standard library.
-        exec(f"def make({', '.join(names)}):\n {inner}", around, found)  # noqa: S102
+        text = f"def make({', '.join(names)}):\n {inner}"
+        exec(text, around, found)  # noqa: S102 - names of fields, as in the standard library.
         method = found["make"](**names)
         method.__qualname__ = f"{cls.__qualname__}.{self.name}"
         method.__module__ = cls.__module__

@@ -74,7 +74,19 @@ def test_the_first_commit_of_a_process_does_not_open_the_table_either(table, loa
     assert table.ids() == [1, 2]
 
 
-def test_no_opened_table_is_kept_between_two_steps(table):
+@pytest.fixture
+def opened_tables():
+    """Count the tables that a test has opened and somebody still holds."""
+    known = tables_held()  # Held here, so that no other object gets the identity of one.
+    return lambda: sum(all(one is not other for other in known) for one in tables_held())
+
+
+def tables_held():
+    gc.collect()
+    return [one for one in gc.get_objects() if isinstance(one, DeltaTable)]
+
+
+def test_no_opened_table_is_kept_between_two_steps(table, opened_tables):
     """It costs some kilobytes for every file of the table, and there may be many tables."""
     penguin = running(table, 1, 2)
     table.journal().batch(rows_of(3))
@@ -82,7 +94,7 @@ def test_no_opened_table_is_kept_between_two_steps(table):
     assert opened_tables() == 0
 
 
-def test_no_opened_table_is_kept_of_a_directory_of_others(tmp_path):
+def test_no_opened_table_is_kept_of_a_directory_of_others(tmp_path, opened_tables):
     """Nor after the first look of a process, when nothing is recalled yet."""
     table = Directory(tmp_path / "table")
     table.file(1)
@@ -93,18 +105,13 @@ def test_no_opened_table_is_kept_of_a_directory_of_others(tmp_path):
     assert penguin.run.totals.commits == 0
 
 
-def test_a_commit_holds_no_opened_table(table):
+def test_a_commit_holds_no_opened_table(table, opened_tables):
     """Nor does the first one of a process."""
     running(table, 1)
     table.journal().batch(rows_of(2))
     held: list[int] = []
     Penguin(table, log=before_commit(lambda: held.append(opened_tables()))).step()
     assert held == [0]
-
-
-def opened_tables():
-    gc.collect()
-    return sum(isinstance(one, DeltaTable) for one in gc.get_objects())
 
 
 # ---------------------------------------------------------------------- what others commit

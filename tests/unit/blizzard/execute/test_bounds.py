@@ -67,7 +67,7 @@ def test_a_batch_that_is_old_enough_is_handed_in_and_the_rest_goes_on(tmp_path: 
     assert ids(bench.table) == list(range(100))
     told = [event.sentence() for event in bench.said(BatchHandedIn)]
     assert told[0] == (
-        "default: batch 1 was closed after 450.0 s (rollover_timeout_secs); the next one "
+        "default: batch 1 was closed after 7 min 30 s (rollover_timeout_secs); the next one "
         "continues with 7 source files, or with what is left to read in them"
     )
     assert len(told) == 3
