@@ -4,13 +4,13 @@ Delta is loaded with the first question, and Spark not at all.
 """
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from blizzard.config.columns import columns_from
-from blizzard.handoff.held_rows import CameBack, Fates
+from blizzard.handoff.held_rows import GONE, CameBack, Fates
 from blizzard.handoff.publish import IsCommitted
 from blizzard.handoff.switch import LastCommitted
 from blizzard.inspect.audit.log_books import REPAIR
@@ -23,6 +23,7 @@ from blizzard.journal.state import History, read_history
 from blizzard.model.files import Location
 from blizzard.model.locations import OpenReader, sink_location
 from blizzard.model.settings import PipelineSettings, SinkSettings
+from blizzard.model.source.undecided import PassedOver
 from lakebed.clock import Clock
 from lakebed.columns.schema import Schema
 from lakebed.documents.entry import Entry
@@ -65,6 +66,19 @@ def asks_fates(settings: PipelineSettings) -> Fates:
     """Return a function that asks the log what has become of held files."""
     sink = settings.sink
     return lambda names: inline.fates(sink.table_uri, sink.storage_options, names)
+
+
+def asks_passed_over(settings: PipelineSettings) -> PassedOver:
+    """Return a function that asks the log which retractions had no effect."""
+    last_committed, fates = asks_last_committed(settings.sink), asks_fates(settings)
+
+    def ask(journal: str, marks: Mapping[int, str]) -> dict[int, bool]:
+        last = last_committed(settings.name, journal) or 0
+        done = {entry: mark for entry, mark in marks.items() if entry <= last}
+        found = fates(list(done.values())) if done else {}
+        return {entry: found.get(mark) == GONE for entry, mark in done.items()}
+
+    return ask
 
 
 def asks_still_out(settings: PipelineSettings) -> StillOut:

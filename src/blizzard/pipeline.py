@@ -369,6 +369,7 @@ class Pipeline:
         """Learn what was appended beside the batches, and hand it on: no batch may follow soon."""
         with self._schedule.journal_lock:
             learned = journal.catch_up()
+            journal.history.settle(self.log.passed_over)
         if learned:
             self._last = replace(self._last, handed_off=False)
         self._publish()

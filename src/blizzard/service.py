@@ -35,6 +35,7 @@ from blizzard.log_questions import (
     asks_fates,
     asks_for_entry,
     asks_last_committed,
+    asks_passed_over,
     asks_retention,
     asks_the_log,
     checks_schema,
@@ -290,6 +291,7 @@ class Service:
                 mapping=inline.column_mapping(
                     settings.sink.table_uri, settings.sink.storage_options
                 ),
+                passed_over=asks_passed_over(settings),
                 retention=asks_retention(settings),
                 renew=self.renew_of(self.settings, settings, runner, emit),
                 compact=self.compact_of(self.settings, settings, runner, emit),

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from blizzard.discover.schedule import Pace
 from blizzard.execute.runner import Runner
 from blizzard.handoff.publish import FollowEntry, IsCommitted, Publisher
-from blizzard.log_questions import asks_columns
+from blizzard.log_questions import asks_columns, asks_passed_over
 from blizzard.model.locations import OpenReader, OpenStore
 from blizzard.model.settings import PipelineSettings
 from blizzard.pipeline import Pipeline
@@ -43,6 +43,7 @@ def pipeline_of(
         log=DeltaLog(
             knows_pipeline=log_knows_pipeline,
             columns=asks_columns(settings),
+            passed_over=asks_passed_over(settings),
             mapping=inline.column_mapping(settings.sink.table_uri, settings.sink.storage_options),
             renew=renew,
             compact=compact,

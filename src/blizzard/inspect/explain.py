@@ -19,6 +19,7 @@ from blizzard.model.files import UnfinishedFile, WorkUnit
 from blizzard.model.locations import OpenReader, sink_location, source_location, source_uris_of
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from blizzard.model.source.forecast import Forecast
+from blizzard.model.source.undecided import PassedOver
 from blizzard.plan.timing import learned
 from blizzard.proposal import View, propose
 from lakebed.clock import Clock
@@ -50,6 +51,7 @@ def explain(
     parallelism: int,
     clock: Clock,
     log_knows_pipeline: Callable[[], bool] = lambda: False,
+    passed_over: PassedOver = lambda _journal, _marks: {},
     beside: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
     check_schema: Callable[[], None] = lambda: None,
     retention: Callable[[], timedelta] = lambda: timedelta.max,
@@ -60,6 +62,7 @@ def explain(
     """
     store = _reader(settings, open_reader)
     history, refusal = _history(settings, store, log_knows_pipeline, check_schema)
+    history.settle(passed_over)
     if refusal is None and history.sequence < 0:
         try:
             refuse_beside(settings.name, source_uris_of(settings), beside)

@@ -6,6 +6,7 @@ from typing import Any
 from blizzard.model.locations import source_uris_of
 from blizzard.model.settings import PipelineSettings
 from lakebed.dataclass import dataclass
+from lakebed.documents.entry import Entry
 from lakebed.types import Handoff
 
 
@@ -32,3 +33,16 @@ def identity_of(settings: PipelineSettings, run_id: str) -> Identity:
         table_schema=settings.table_schema.delta(),
         partition_columns=template.keys if template else (),
     )
+
+
+def learn_sources(entry: Entry, names: dict[str, str], uris: dict[str, str]) -> None:
+    """Record where an entry says that sources are: all names by URI so far, and URIs by name."""
+    gone = entry.moved
+    if gone is not None and entry.source_uris.get(gone) != uris.get(gone):
+        # Its files are not where they were: whoever reads that folder reads others.
+        for left in [uri for uri, name in names.items() if name == gone]:
+            del names[left]
+        uris.pop(gone, None)
+    for name, uri in entry.source_uris.items():
+        names[uri] = name
+        uris[name] = uri

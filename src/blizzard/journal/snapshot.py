@@ -14,6 +14,7 @@ from blizzard.journal.books.ledger import KeptLedger
 from blizzard.journal.books.shelf import Kept
 from blizzard.journal.ingested import SegmentRef
 from blizzard.model.files import UnfinishedFile
+from blizzard.model.source.undecided import Undecided
 from lakebed import layout
 from lakebed.dataclass import dataclass
 from lakebed.documents.formats import FORMATS
@@ -57,6 +58,8 @@ class Snapshot:
     """By how many seconds a later entry had an earlier time."""
     unfinished: Kept[UnfinishedFile] = field(default_factory=Kept)
     """Files that failed, or of which a part is unread."""
+    undecided: Mapping[str, Undecided] = field(default_factory=dict)
+    """Files that a retraction makes others of than they were, unless penguin passes it over."""
     books: KeptLedger = field(default_factory=KeptLedger)
     segments: tuple[SegmentRef, ...] = ()
     check: str = ""

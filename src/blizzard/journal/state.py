@@ -14,8 +14,10 @@ from pydantic import TypeAdapter
 from blizzard.journal import snapshot
 from blizzard.journal.books.ledger import Ledger, open_ledger
 from blizzard.journal.books.shelf import Shelf
+from blizzard.journal.identity import learn_sources
 from blizzard.journal.ingested import Blocks, Cursor, Segment, SegmentBroken, open_segment
 from blizzard.model.files import IngestedFile, UnfinishedFile
+from blizzard.model.source.undecided import PassedOver, Undecided, before_retraction
 from lakebed import layout
 from lakebed.columns.schema import Schema
 from lakebed.dataclass import dataclass
@@ -86,6 +88,8 @@ class History:
     """The pipeline that has taken this journal over."""
     unfinished: Shelf[UnfinishedFile] = field(default_factory=_unfinished_files)
     """Files that failed, or of which a part is unread."""
+    undecided: dict[str, Undecided] = field(default_factory=dict)
+    """Files that a retraction makes others of than they were, unless penguin passes it over."""
     books: Ledger = field(default_factory=Ledger)
     """What the entries add up to."""
     recent: dict[str, IngestedFile] = field(default_factory=dict)
@@ -129,6 +133,7 @@ class History:
         if entry.data_files or self.shaping is None:
             self.shaping = entry
         self.books.learn(entry)
+        before = before_retraction(entry, self.unfinished)
         for record in entry.sources:
             if record.gone:
                 self._leave(record, at, entry.sequence)
@@ -144,6 +149,26 @@ class History:
                     failed_in=self._failed_in(record, entry.sequence),
                     read_in=self._read_in(record, entry.sequence),
                 )
+            self._told(record.key)
+        self.undecided |= before
+
+    def _told(self, key: str) -> None:
+        """Heed what a later entry says of a file that a retraction was about."""
+        known, left = self.undecided.pop(key, None), self.unfinished.get(key)
+        if known is not None and left is not None:
+            self.undecided[key] = replace(known, unfinished=left)
+
+    def settle(self, passed_over: PassedOver) -> None:
+        """Learn what became of retractions: what one was passed over for is as it was before."""
+        marks = {one.entry: one.mark for one in self.undecided.values() if not one.passed_over}
+        told = passed_over(self.journal, marks) if marks and self.journal is not None else {}
+        for key, one in list(self.undecided.items()):
+            if told.get(one.entry):
+                self.undecided[key] = replace(one, passed_over=True)
+                if one.unfinished is not None:
+                    self.unfinished[key] = one.unfinished
+            elif one.entry in told:
+                del self.undecided[key]
 
     @property
     def bad_lines(self) -> int:
@@ -251,19 +276,6 @@ class History:
         return Lookup(self, store, pipeline)
 
 
-def learn_sources(entry: Entry, names: dict[str, str], uris: dict[str, str]) -> None:
-    """Record where an entry says that sources are: all names by URI so far, and URIs by name."""
-    gone = entry.moved
-    if gone is not None and entry.source_uris.get(gone) != uris.get(gone):
-        # Its files are not where they were: whoever reads that folder reads others.
-        for left in [uri for uri, name in names.items() if name == gone]:
-            del names[left]
-        uris.pop(gone, None)
-    for name, uri in entry.source_uris.items():
-        names[uri] = name
-        uris[name] = uri
-
-
 class Lookup:
     """Answers what the journal knows of a name, from memory or from the segments."""
 
@@ -283,6 +295,9 @@ class Lookup:
             answers = (cursor.find(key) for cursor in self._cursors)
             finished = next((name for name in answers if name is not None), None)
         unfinished = self._history.unfinished.get(key)
+        undone = self._history.undecided.get(key)
+        if undone is not None and undone.passed_over:
+            finished = undone.finished
         if unfinished is not None and unfinished.record.redo:
             finished = None  # The files with its rows are gone: it is to be read again.
         if finished is None and unfinished is None:
@@ -382,6 +397,7 @@ def _from_snapshot(store: Reader, pipeline: str) -> History:
         awaits=found.awaits,
         heir=found.heir,
         unfinished=unfinished,
+        undecided=dict(found.undecided),
         books=open_ledger(store, pipeline, found.books),
         segments=[open_segment(store, pipeline, ref) for ref in found.segments],
         kept=found.sequence,

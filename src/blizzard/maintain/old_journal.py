@@ -6,9 +6,8 @@ from dataclasses import replace
 
 from blizzard.handoff.switch import LastCommitted
 from blizzard.journal.checks import refuse_moved, refuse_other_names
-from blizzard.journal.identity import Identity
+from blizzard.journal.identity import Identity, learn_sources
 from blizzard.journal.quarantine import WaitingFile, with_entry
-from blizzard.journal.state import learn_sources
 from blizzard.maintain.references import entries_in
 from blizzard.model.source.part_way import settled
 from lakebed import layout

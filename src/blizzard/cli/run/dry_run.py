@@ -10,7 +10,13 @@ from blizzard.cli.output import open_reader
 from blizzard.discover.skip_reason import IN_WORDS, SkippedFile, SkipSummary
 from blizzard.inspect.explain import Explanation, explain
 from blizzard.inspect.queue_status import QueueStatus, queues_of
-from blizzard.log_questions import TableOf, asks_retention, asks_the_log, checks_schema
+from blizzard.log_questions import (
+    TableOf,
+    asks_passed_over,
+    asks_retention,
+    asks_the_log,
+    checks_schema,
+)
 from blizzard.model.files import SourceFile, WorkUnit
 from blizzard.model.locations import source_uris_of
 from blizzard.model.settings import PipelineSettings
@@ -70,6 +76,7 @@ def explained(
         parallelism=os.cpu_count() or 1,
         clock=Clock(),
         log_knows_pipeline=asks_the_log(pipeline),
+        passed_over=asks_passed_over(pipeline),
         beside={
             other.name: source_uris_of(other)
             for other in all_of_them

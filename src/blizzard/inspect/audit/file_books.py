@@ -5,7 +5,7 @@ from dataclasses import field
 
 from blizzard.inspect.audit.findings import Amount, Difference, Kind, Loss, Place, Places
 from blizzard.inspect.audit.journal_books import JournalBooks
-from blizzard.inspect.audit.log_books import BEFORE, REPAIR, Active, LogBooks
+from blizzard.inspect.audit.log_books import BEFORE, GONE, HELD, REPAIR, Active, LogBooks
 from blizzard.inspect.audit.shapes import disagreements, why_not_held
 from blizzard.inspect.audit.successors import Successors
 from lakebed.dataclass import dataclass
@@ -15,9 +15,6 @@ from lakebed.documents.log_version import TableShape
 from lakebed.documents.replacement import Replacement
 from lakebed.layout import file_id, file_name, held_transaction, stranger_transaction
 from lakebed.units import plural
-
-HELD, GONE = 0, 2
-"""What the log says of files that were set aside."""
 
 
 @dataclass(slots=True)
@@ -331,8 +328,7 @@ class FileBooks:
         """Whether a file was put in its place or, where none is, the old one was taken out."""
         if one.new is not None:
             return self._is_known(one.new.filename)
-        mark = held_transaction(entry.replacement_mark)
-        return journal.is_committed(entry) and self.log.transactions.get(mark) != GONE
+        return journal.is_committed(entry) and not journal.is_passed_over(entry)
 
     def _in_place(
         self, one: Replacement, entry: Entry, journal: JournalBooks

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from dataclasses import field
 
 from blizzard.inspect.audit.findings import Difference, Kind, Totals, spans
-from blizzard.inspect.audit.log_books import JournalName, LogBooks
+from blizzard.inspect.audit.log_books import GONE, JournalName, LogBooks
 from blizzard.inspect.audit.quarantine_books import QuarantineBooks
 from lakebed.dataclass import dataclass
 from lakebed.documents.entry import Entry, Receipt, digest_number
 from lakebed.documents.source_record import SourceRecord
-from lakebed.layout import digest_transaction
+from lakebed.layout import digest_transaction, held_transaction
 from lakebed.units import plural
 
 
@@ -53,6 +53,12 @@ class JournalBooks:
     def is_committed(self, entry: Entry) -> bool:
         """Whether the log says that an entry is committed."""
         return entry.sequence <= self.position
+
+    def is_passed_over(self, entry: Entry) -> bool:
+        """Whether the log says that an entry which replaces files had no effect."""
+        mark = held_transaction(entry.replacement_mark)
+        is_over = entry.replaces and self.is_committed(entry)
+        return is_over and self.log.transactions.get(mark) == GONE
 
     def unreadable(self, number: int, why: str) -> Iterator[Difference]:
         """Go on after an entry that cannot be read."""
@@ -209,6 +215,8 @@ class JournalBooks:
 
     def _remember(self, number: int, entry: Entry, record: SourceRecord) -> Iterator[Difference]:
         """Keep in mind how far a source file was read; report one that is read a second time."""
+        if self.is_passed_over(entry):
+            return  # Its source files are what they were before.
         place = hash(record.key)
         if record.redo:
             self._done.discard(place)

@@ -24,6 +24,8 @@ RESTORE = "RESTORE"
 REPAIR = "FSCK"
 BEFORE = -1
 """Stands for a version that is no longer in the log."""
+HELD, GONE = 0, 2
+"""What the log says of files that were set aside, and of entries without effect."""
 
 JournalName = tuple[str, str]
 """A pipeline and the id of one of its journals."""

@@ -1,0 +1,149 @@
+"""A retraction that penguin passes over: its source files are what they were before it.
+
+Another program has rewritten the files that it replaces. All of it is done or nothing.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from blizzard.journal.compaction import SnapshotWriter
+from blizzard.journal.state import read_history
+from tests.integration.blizzard.test_part_way import NAME
+from tests.support.desk import Desk
+from tests.support.pipelines import pipeline_of
+from tests.support.promotions import ID
+from tests.support.retractions import Taken
+from tests.support.stops import CUT, all_at
+
+LINES = 200
+
+
+def optimize(desk: Desk) -> None:
+    """Rewrite the files of the table, as another program does."""
+    DeltaTable(str(desk.table)).optimize.compact()
+
+
+def ids(desk: Desk) -> list[Any]:
+    return DeltaTable(str(desk.table)).to_pyarrow_table(columns=["id"])["id"].to_pylist()
+
+
+@pytest.fixture
+def gone(tmp_path: Path) -> tuple[Desk, Path]:
+    """A table with a part of a file that is gone since, which a run has noticed."""
+    desk = Desk(tmp_path / "both")
+    desk.landing.land("a.ndjson", 3)
+    desk.blizzard()
+    desk.penguin()
+    desk.landing.land(NAME, LINES)
+    assert pipeline_of(replace(desk.settings, sizing=CUT), all_at(30)).step()
+    desk.penguin()
+    aside = (desk.landing.folder / NAME).rename(tmp_path / "aside")
+    desk.blizzard()
+    desk.penguin()
+    return desk, aside
+
+
+def retracted_in_vain(desk: Desk) -> None:
+    done = desk.cli("retract", NAME, "--yes")
+    assert done.exit_code == 0, done.output
+    optimize(desk)
+    desk.penguin()
+
+
+def put_back(desk: Desk, aside: Path) -> None:
+    aside.rename(desk.landing.folder / NAME)
+
+
+def write_snapshot(desk: Desk) -> None:
+    writer = SnapshotWriter(store=desk.store, pipeline="default", clock=desk.clock)
+    writer.write(read_history(desk.store, "default"))
+
+
+@pytest.mark.parametrize("snapshot", [False, True])
+@pytest.mark.parametrize("looked_before", [False, True])
+def test_the_rest_of_a_file_that_was_not_taken_back_is_read_on(
+    gone: tuple[Desk, Path], snapshot: bool, looked_before: bool
+) -> None:
+    """HOLES L39: it counted as read to its end, and its rest was lost."""
+    desk, aside = gone
+    before = ids(desk)
+    retracted_in_vain(desk)
+    assert sorted(ids(desk)) == sorted(before), "nothing was taken out"
+    if looked_before:
+        desk.blizzard()
+    if snapshot:
+        write_snapshot(desk)
+
+    put_back(desk, aside)
+    plan = desk.cli("--dry-run")
+    desk.blizzard()
+    desk.penguin()
+
+    assert NAME in plan.output
+    assert len(ids(desk)) == len(set(ids(desk))) == 3 + LINES
+    desk.blizzard()
+    desk.penguin()
+    assert len(ids(desk)) == 3 + LINES
+
+
+def test_a_file_that_was_taken_back_is_not_read_on(gone: tuple[Desk, Path]) -> None:
+    desk, aside = gone
+    assert desk.cli("retract", NAME, "--yes").exit_code == 0
+    desk.penguin()
+    assert len(ids(desk)) == 3
+
+    desk.blizzard()
+    put_back(desk, aside)
+    desk.blizzard()
+    desk.penguin()
+
+    assert len(ids(desk)) == 3
+
+
+def test_a_file_is_not_read_on_before_it_is_decided(gone: tuple[Desk, Path]) -> None:
+    """It would be in the table twice, where the retraction is carried out after all."""
+    desk, aside = gone
+    assert desk.cli("retract", NAME, "--yes").exit_code == 0
+    put_back(desk, aside)
+    desk.blizzard()
+    desk.penguin()
+    assert len(ids(desk)) == 3
+
+    desk.blizzard()
+    desk.penguin()
+
+    assert len(ids(desk)) == 3
+
+
+@pytest.mark.parametrize("on_change", ["replace", "error"])
+def test_new_content_that_was_not_put_in_place_is_still_new(tmp_path: Path, on_change: str) -> None:
+    schema = {"fields": [ID], "provenance": ["file"]}
+    desk = Taken(tmp_path, schema, source={"on_change": on_change})
+    desk.land("a.ndjson", {"id": 1})
+    desk.land("b.ndjson", {"id": 2}, {"id": 3})
+    desk.ingest()
+    desk.land("c.ndjson", {"id": 4})
+    desk.ingest()
+    desk.land("b.ndjson", {"id": 20})
+    if on_change == "replace":
+        desk.blizzard()
+    else:
+        assert desk.cli("retract", "b.ndjson", "--replace", "b.ndjson", "--yes").exit_code == 0
+    desk.optimize()
+    desk.penguin()
+    assert sorted(desk.ids()) == [1, 2, 3, 4], "nothing was replaced"
+
+    desk.blizzard()
+    desk.penguin()
+
+    # A file that is another object is replaced, or told of and left alone, again and again.
+    assert sorted(desk.ids()) == ([1, 4, 20] if on_change == "replace" else [1, 2, 3, 4])
+    told = desk.cli("--dry-run").output
+    assert ("ingested before, changed since" in " ".join(told.split())) == (on_change == "error")
+    desk.blizzard()
+    desk.penguin()
+    assert sorted(desk.ids()) == ([1, 4, 20] if on_change == "replace" else [1, 2, 3, 4])
