@@ -10,7 +10,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from blizzard.config.columns import columns_from
-from blizzard.handoff.held_rows import GONE, CameBack, Fates
+from blizzard.handoff.held_rows import CameBack, Fates, passed_over
 from blizzard.handoff.publish import IsCommitted
 from blizzard.handoff.switch import LastCommitted
 from blizzard.inspect.audit.log_books import REPAIR
@@ -72,11 +72,8 @@ def asks_passed_over(settings: PipelineSettings) -> PassedOver:
     """Return a function that asks the log which retractions had no effect."""
     last_committed, fates = asks_last_committed(settings.sink), asks_fates(settings)
 
-    def ask(journal: str, marks: Mapping[int, str]) -> dict[int, bool]:
-        last = last_committed(settings.name, journal) or 0
-        done = {entry: mark for entry, mark in marks.items() if entry <= last}
-        found = fates(list(done.values())) if done else {}
-        return {entry: found.get(mark) == GONE for entry, mark in done.items()}
+    def ask(journal: str, marks: Mapping[int, str]) -> Mapping[int, bool]:
+        return passed_over(fates, last_committed(settings.name, journal) or 0)(journal, marks)
 
     return ask
 

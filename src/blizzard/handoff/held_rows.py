@@ -6,6 +6,7 @@ writes.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from blizzard.model.source.undecided import PassedOver
 from lakebed import layout
 from lakebed.dataclass import dataclass
 from lakebed.documents.pending_meta import HeldMeta, decode_held
@@ -74,6 +75,17 @@ class Aside:
 def rows(metas: Iterable[HeldMeta]) -> int:
     """Count the rows of some files."""
     return sum(meta.record_count for meta in metas)
+
+
+def passed_over(fates: Fates, committed: int) -> PassedOver:
+    """Return a function that says which retractions had no effect, of those up to an entry."""
+
+    def ask(_journal: str, marks: Mapping[int, str]) -> dict[int, bool]:
+        done = {entry: mark for entry, mark in marks.items() if entry <= committed}
+        found = fates(done.values()) if done else {}
+        return {entry: found.get(mark) == GONE for entry, mark in done.items()}
+
+    return ask
 
 
 def by_reason(metas: Iterable[HeldMeta]) -> tuple[Files, ...]:

@@ -5,10 +5,12 @@ Nothing here needs a running blizzard, and none is disturbed by it.
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import field
 from datetime import datetime
 from typing import Literal
 
+from blizzard.handoff import held_rows
 from blizzard.handoff.held_rows import GONE, Aside, Fates, Files, by_reason, read_aside
 from blizzard.inspect.books import Books
 from blizzard.inspect.source_status import SourceStatus, source_status
@@ -126,6 +128,10 @@ def pipeline_status(
         books.read(store, settings.name)
         writer = writer_status(store, settings.name, machine or this_machine())
         aside = read_aside(store, settings.name, fates)
+    history, sums = books.history, books.history.books.sums
+    committed, fits = committed_entry(store, settings.name, history)
+    with suppress(LakeError):  # What cannot be asked is told where retractions are counted.
+        history.settle(held_rows.passed_over(fates, committed or 0))
     sources = _sources(
         settings,
         open_reader,
@@ -135,8 +141,6 @@ def pipeline_status(
         open_queue=open_queue,
         listed=listed,
     )
-    history, sums = books.history, books.history.books.sums
-    committed, fits = committed_entry(store, settings.name, history)
     counts = aside.counts()
     done, passed_over, error = _retractions(history.books, committed, fates)
     return PipelineStatus(

@@ -3,6 +3,7 @@
 Another program has rewritten the files that it replaces. All of it is done or nothing.
 """
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,9 @@ def test_the_rest_of_a_file_that_was_not_taken_back_is_read_on(
     before = ids(desk)
     retracted_in_vain(desk)
     assert sorted(ids(desk)) == sorted(before), "nothing was taken out"
+    status = json.loads(desk.cli("status", "--output", "json").stdout)
+    assert status["sources"][0]["failed_files"] == 1, "as before"
+    assert desk.cli("files", "--check").exit_code == 1
     if looked_before:
         desk.blizzard()
     if snapshot:

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Generic
 
 from blizzard.discover.skip_reason import SkipSummary
-from blizzard.handoff.held_rows import GONE, Fates, read_aside
+from blizzard.handoff.held_rows import GONE, Fates, passed_over, read_aside
 from blizzard.inspect.books import Books
 from blizzard.inspect.files.entry_rows import EntryRows
 from blizzard.inspect.files.reconcile import By, DayBooks, Group, RowCount
@@ -273,6 +273,7 @@ class Reconciler:
             decided = self.fates(made.values())
         except LakeError as trouble:
             return {}, str(trouble)
+        self.books.history.settle(passed_over(lambda _marks: decided, committed))
         journal = JournalReader(store, self.settings.name)
         found: dict[str, int] = {}
         for number in sorted(entry for entry, mark in made.items() if decided.get(mark) != GONE):
