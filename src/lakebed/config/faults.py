@@ -90,6 +90,7 @@ def _nearest(path: KeyPath) -> str:
     section: type[Section] = Document
     parts = iter(path[:-1])
     for part in parts:
+        section.model_rebuild()  # Sections that are built as parts of others name theirs by text.
         annotation = section.model_fields[section.attributes()[str(part)]].annotation
         if get_origin(annotation) in (dict, list):
             next(parts)

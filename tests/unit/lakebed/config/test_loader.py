@@ -1,5 +1,6 @@
 """From files to one document, or to all faults at once."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -448,6 +449,17 @@ def test_no_message_speaks_of_the_library(folder: Path) -> None:
 def test_a_fault_in_a_short_form_is_told_and_ends(folder: Path, field: str, fault: str) -> None:
     found = faults(folder, f"schema: {{fields: [{{name: a, type: int64, {field}}}]}}")
     assert any(one.startswith(fault) for one in found), found
+
+
+@pytest.mark.parametrize("part", ["items", "values", "fields[0]", "items.fields[0]"])
+def test_an_unknown_key_inside_a_column_is_told_with_the_nearest(folder: Path, part: str) -> None:
+    inside: Any = {"tipe": "string"}
+    for key in reversed(part.split(".")):
+        inside = {"fields": [inside]} if "[" in key else {key: inside}
+    column = {"name": "a", "type": "int64", **inside}
+    found = faults(folder, json.dumps({"schema": {"fields": [column]}}))
+    told = f"schema.fields[0].{part}.tipe: unknown key; did you mean type?  (a.yaml:1)"
+    assert told in found, found
 
 
 def test_a_column_is_not_nested_deeper_than_readers_bear(folder: Path) -> None:
