@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from blizzard.config.columns import schema_of
 from blizzard.model.settings import CompactSettings
-from lakebed.config.faults import Fault
+from lakebed.config.faults import Fault, columns_of
 from lakebed.config.models import Compact, KeyPath, Sink
 from lakebed.config.schema import DeclaredSchema
 from lakebed.partition import Template
@@ -40,6 +40,7 @@ def faults(path: KeyPath, sink: Sink, schema: DeclaredSchema | None) -> Iterator
             here,
             "needs schema.provenance: [file, line]: once rows are sorted, only these columns say "
             "where they came from; leave cluster_by out to keep the order of the rows",
+            near=(here, (*path, "schema", "provenance")),
         )
     kinds = {} if schema is None else {one.name: one.type for one in schema_of(schema).fields}
     is_whole = schema is not None and not schema.is_inferred
@@ -50,7 +51,8 @@ def faults(path: KeyPath, sink: Sink, schema: DeclaredSchema | None) -> Iterator
         elif kinds.get(name) in UNSORTED:
             yield Fault(here, f"names {name}, whose values have no order: it is nested")
         elif is_whole and name not in kinds and not _is_added(name, schema):
-            yield Fault(here, f"names {name}, which is no column of the schema")
+            told = f"names {name}, which is no column of the schema"
+            yield Fault(here, told, near=(here, *columns_of(path)))
 
 
 def _is_added(name: str, schema: DeclaredSchema | None) -> bool:

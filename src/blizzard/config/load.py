@@ -43,7 +43,6 @@ from lakebed.config.models import (
 )
 from lakebed.config.profiles import options_at
 from lakebed.config.schema import DeclaredSchema
-from lakebed.layout import PIPELINE_NAME, PROTOCOL
 from lakebed.listing.lookback import Window
 from lakebed.locations import ByPlace, place_of
 from lakebed.partition import Template
@@ -118,14 +117,8 @@ def _check(document: Document) -> Iterator[Fault]:
     if not pipelines:
         near = ("pipelines", "source", "sink", "schema", "error_handling")
         yield Fault((), NO_PIPELINE, near=tuple((key,) for key in near))
-    for path, name, pipeline in pipelines:
-        yield from _check_name(path, name)
-        if name.casefold() == PROTOCOL.rpartition("/")[2]:
-            yield Fault(
-                path, "this name is reserved for the table directory itself; choose another"
-            )
-        for name_path, source_name, source in pipeline.named_sources():
-            yield from _check_name((*path, *name_path), source_name)
+    for path, _, pipeline in pipelines:
+        for name_path, _, source in pipeline.named_sources():
             yield from _check_source((*path, *name_path), source, pipeline.sink)
             yield from forms.faults((*path, *name_path), source)
             yield from queues.faults((*path, *name_path), source)
@@ -180,17 +173,6 @@ def _check_queue(path: KeyPath, handling: ErrorHandling) -> Iterator[Fault]:
             (*path, "error_handling", "dlq_storage_options"),
             "belongs to dlq_path; without it the queue is in the table directory, and is reached "
             "with the sink's storage_options",
-        )
-
-
-def _check_name(path: KeyPath, name: str) -> Iterator[Fault]:
-    """Pipelines name folders, sources are in the journal: neither may contain a slash or colon."""
-    if not PIPELINE_NAME.fullmatch(name):
-        yield Fault(
-            path,
-            "a name must start with a letter or digit and consist of at most 100 letters, "
-            "digits, _, . or -",
-            near=(),
         )
 
 

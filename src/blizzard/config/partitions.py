@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from blizzard.model import event_time
 from lakebed.columns.schema import Field, walk
-from lakebed.config.faults import Fault
+from lakebed.config.faults import Fault, columns_of
 from lakebed.config.models import KeyPath, PartitionBy
 from lakebed.partition import PARTITION_TYPES, Template
 
@@ -14,7 +14,7 @@ def faults(path: KeyPath, by: PartitionBy, fields: Sequence[Field]) -> Iterator[
     """Yield the faults of a template, and of the field that gives its times."""
     here = (*path, "sink", "partition_by")
     if by.timestamp_field is not None:
-        yield from _check_timestamp(here, by.prefix_template, by.timestamp_field, fields)
+        yield from _check_timestamp(path, by.prefix_template, by.timestamp_field, fields)
     keys = Template.parse(by.prefix_template).keys
     declared = {field.name: field.type for field in fields}
     written = {name.casefold(): name for name in declared}
@@ -39,13 +39,14 @@ def faults(path: KeyPath, by: PartitionBy, fields: Sequence[Field]) -> Iterator[
 
 
 def _check_timestamp(
-    here: KeyPath, template: str, name: str, fields: Sequence[Field]
+    path: KeyPath, template: str, name: str, fields: Sequence[Field]
 ) -> Iterator[Fault]:
     """Refuse a field that tells no time, and a template that it cannot give."""
+    here = (*path, "sink", "partition_by")
     place = (*here, "timestamp_field")
     found = event_time.find_timestamp(fields, name)
     if found is None:
-        yield Fault(place, _unknown(name, fields))
+        yield Fault(place, _unknown(name, fields), near=(place, *columns_of(path)))
         return
     field = found[1]
     if field.type not in event_time.TIME_TYPES:

@@ -1,24 +1,56 @@
 """Checks across sections of a configuration, the same for both programs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from lakebed.config.addresses import address_faults, guard_faults
 from lakebed.config.faults import Fault, dotted
 from lakebed.config.field_checks import check_fields
 from lakebed.config.models import Discovering, Document, KeyPath, Pipeline, Sink, place_in
+from lakebed.layout import PIPELINE_NAME, PROTOCOL
 from lakebed.listing.lookback import Window
 from lakebed.locations import ByPlace, place_of
+
+NO_NAME = (
+    "a name must start with a letter or digit and consist of at most 100 letters, digits, _, . or -"
+)
+SINGLE_FORM = ("source", "sink", "schema", "error_handling")
+"""The sections of a pipeline that stands at the top level of the document."""
+
+
+def check_written(tree: Mapping[str, Any]) -> Iterator[Fault]:
+    """Yield what is wrong with the sections' names, whatever faults the sections have themselves.
+
+    Pipelines name folders, sources are in the journal: neither may contain a slash or colon.
+    """
+    pipelines = tree.get("pipelines")
+    given = [key for key in SINGLE_FORM if tree.get(key) is not None]
+    if pipelines and given:
+        yield Fault(
+            ("pipelines",),
+            "cannot be combined with a pipeline at the top level of the document, which has "
+            f"{' and '.join(given)}; move that one under pipelines",
+        )
+    for name, pipeline in _entries(pipelines):
+        path = ("pipelines", name)
+        if not PIPELINE_NAME.fullmatch(name):
+            yield Fault(path, NO_NAME)
+        if name.casefold() == PROTOCOL.rpartition("/")[2]:
+            yield Fault(
+                path, "this name is reserved for the table directory itself; choose another"
+            )
+        sources = pipeline.get("sources") if isinstance(pipeline, Mapping) else None
+        for source, _ in _entries(sources):
+            if not PIPELINE_NAME.fullmatch(source):
+                yield Fault((*path, "sources", source), NO_NAME)
+
+
+def _entries(section: Any) -> Iterable[tuple[str, Any]]:  # noqa: ANN401 - whatever YAML holds
+    return section.items() if isinstance(section, Mapping) else ()
 
 
 def check_sections(document: Document) -> Iterator[Fault]:
     """Yield the faults of a document whose sections have none."""
-    if document.has_single_form and document.pipelines:
-        yield Fault(
-            ("pipelines",),
-            "cannot be combined with a pipeline at the top level of the document; move that one "
-            "under pipelines",
-            near=(),
-        )
     for faults in (address_faults(document), guard_faults(document)):
         yield from (Fault(path, message) for path, message in faults)
     yield from _check_profiles(document)
@@ -55,7 +87,7 @@ def _check_profiles(document: Document) -> Iterator[Fault]:
         if first != index:
             yield Fault(
                 ("storage", index, "prefix"),
-                f"is the same as storage[{first}].prefix; put their options together",
+                "is the same as that of an earlier profile; put their options together",
             )
 
 
@@ -78,11 +110,14 @@ def _check_pipeline(path: KeyPath, pipeline: Pipeline) -> Iterator[Fault]:
             "cannot be combined with sources; give it a name and move it there",
             near=(),
         )
+    # What is at the top level beside pipelines has to move, and need not be whole.
+    mixed: tuple[KeyPath, ...] = () if path else (("pipelines",),)
     if pipeline.source is None and not pipeline.sources:
-        yield Fault((*path, "source"), "is required", near=((*path, "source"), (*path, "sources")))
+        near = ((*path, "source"), (*path, "sources"), *mixed)
+        yield Fault((*path, "source"), "is required", near=near)
     sink, schema = pipeline.sink, pipeline.schema_
     if sink is None:
-        yield Fault((*path, "sink"), "is required")
+        yield Fault((*path, "sink"), "is required", near=((*path, "sink"), *mixed))
     elif sink.uri is None:
         near = ((*path, "sink", "path"), (*path, "sink", "table_uri"))
         yield Fault((*path, "sink", "path"), "is required", near=near)

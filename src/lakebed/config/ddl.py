@@ -11,8 +11,21 @@ from typing import Any, NoReturn
 
 from lakebed.types import NESTED_TYPES, FieldType
 
-Declared = dict[str, Any]
-"""A field as `schema.fields` has it."""
+
+class Declared(dict[str, Any]):
+    """A field, or a type, as `schema.fields` has it."""
+
+    line: int | None = None
+    """The line of the text that a field begins on, where that is certain."""
+
+
+class SchemaUnreadable(ValueError):
+    """Says what is wrong with a schema, and on which line of the text if that is certain."""
+
+    def __init__(self, message: str, line: int | None = None) -> None:
+        super().__init__(message)
+        self.line = line
+
 
 _OWN_NAMES = {
     kind.value: kind.value for kind in FieldType if kind not in {*NESTED_TYPES, FieldType.DECIMAL}
@@ -68,45 +81,73 @@ _TOKEN = re.compile(
 
 
 def schema_from(text: str) -> list[Declared]:
-    """Read a schema that is Spark's or Delta's JSON, or DDL."""
+    """Read a schema that is Spark's or Delta's JSON, or DDL; SchemaUnreadable says why not."""
     if not text.lstrip().startswith("{"):
         return fields_from_ddl(text)
     try:
         document = json.loads(text)
-    except ValueError as wrong:
-        raise ValueError(f"is not JSON: {wrong}") from None
-    return fields_from_json(document)
+    except json.JSONDecodeError as wrong:
+        message = f"is not JSON: {wrong.msg} at column {wrong.colno}"
+        raise SchemaUnreadable(message, wrong.lineno) from None
+    return _not_empty(fields_from_json(document, text))
 
 
-def fields_from_json(document: Any) -> list[Declared]:  # noqa: ANN401 - whatever JSON holds
-    """Read a StructType as Spark and Delta write it."""
+def _not_empty(fields: list[Declared]) -> list[Declared]:
+    if not fields:
+        raise SchemaUnreadable("declares no column")
+    return fields
+
+
+def fields_from_json(document: Any, text: str = "") -> list[Declared]:  # noqa: ANN401 - any JSON
+    """Read a StructType as Spark and Delta write it; `text` is what it was read from."""
     if not isinstance(document, dict) or document.get("type") != "struct":
-        raise ValueError('is not a schema of Spark or Delta, which begins {"type": "struct"')
+        raise SchemaUnreadable('is not a schema of Spark or Delta, which begins {"type": "struct"')
+    fields = document.get("fields", [])
+    if not isinstance(fields, list):
+        raise SchemaUnreadable("has fields that are no list")
     found = []
-    for one in document.get("fields", []):
+    for one in fields:
         if not isinstance(one, dict) or not isinstance(one.get("name"), str):
-            raise ValueError("has a field without a name")  # noqa: TRY004 - a fault of a text
-        nullable = one.get("nullable", True)
-        found.append(
-            {"name": one["name"], **_json_type(one.get("type"), one["name"]), "nullable": nullable}
-        )
+            raise SchemaUnreadable("has a field without a name")
+        name, nullable = one["name"], one.get("nullable", True)
+        line = _line_of(name, text)
+        try:
+            kind = _json_type(one.get("type"), name, text)
+        except SchemaUnreadable:
+            raise  # It knows the line of a field inside.
+        except ValueError as wrong:
+            raise SchemaUnreadable(str(wrong), line) from None
+        found.append(Declared({"name": name, **kind, "nullable": nullable}))
+        found[-1].line = line
     return found
 
 
-def _json_type(kind: Any, path: str) -> Declared:  # noqa: ANN401
+def _line_of(name: str, text: str) -> int | None:
+    """Return the line of the only field in a JSON text that has this name; of several, none."""
+    written = re.escape(json.dumps(name, ensure_ascii=False))
+    found = list(re.finditer(rf'"name"\s*:\s*{written}', text))
+    return _line_at(text, found[0].start()) if len(found) == 1 else None
+
+
+def _line_at(text: str, position: int) -> int:
+    return text.count("\n", 0, position) + 1
+
+
+def _json_type(kind: Any, path: str, text: str) -> Declared:  # noqa: ANN401
     if isinstance(kind, str):
-        return {"type": _plain(kind, path)}
+        return Declared(type=_plain(kind, path))
     match kind:
         case {"type": "struct"}:
-            return {"type": "struct", "fields": fields_from_json(kind)}
+            return Declared(type="struct", fields=fields_from_json(kind, text))
         case {"type": "array", "elementType": element}:
-            items = _json_type(element, f"{path}[]")
-            return {"type": "list", "items": {**items, "nullable": kind.get("containsNull", True)}}
+            items = _json_type(element, f"{path}[]", text)
+            nullable = kind.get("containsNull", True)
+            return Declared(type="list", items={**items, "nullable": nullable})
         case {"type": "map", "keyType": key, "valueType": value}:
             _require_text_keys(key, path)
-            values = _json_type(value, f"{path}[]")
+            values = _json_type(value, f"{path}[]", text)
             nullable = kind.get("valueContainsNull", True)
-            return {"type": "map", "values": {**values, "nullable": nullable}}
+            return Declared(type="map", values={**values, "nullable": nullable})
     raise ValueError(f"{path}: has no type that is known")
 
 
@@ -159,10 +200,12 @@ def _of(path: str, message: str) -> str:
 def fields_from_ddl(text: str) -> list[Declared]:
     """Read columns as Spark's DDL declares them: `id BIGINT NOT NULL, tags ARRAY<STRING>`."""
     reader = _Ddl(text)
-    fields = reader.fields("", ends=None)
-    if not fields:
-        raise ValueError("declares no column")
-    return fields
+    try:
+        return _not_empty(reader.fields("", ends=None))
+    except SchemaUnreadable:
+        raise
+    except ValueError as wrong:
+        raise SchemaUnreadable(str(wrong), reader.line()) from None
 
 
 class _Ddl:
@@ -171,6 +214,10 @@ class _Ddl:
     def __init__(self, text: str) -> None:
         self._text = text
         self._at = 0
+
+    def line(self) -> int:
+        """Return the line of what was read last."""
+        return _line_at(self._text, self._at)
 
     def only_type(self) -> Declared:
         found = self._type("")
@@ -183,10 +230,12 @@ class _Ddl:
         while not self._takes(ends):
             if found:
                 self._require(",", "a comma or the end")
-            name = self._name()
+            name, line = self._name(), self.line()
             self._takes(":")
             path = f"{above}.{name}" if above else name
-            found.append({"name": name, **self._type(path), "nullable": self._nullable()})
+            kind = self._type(path)
+            found.append(Declared({"name": name, **kind, "nullable": self._nullable()}))
+            found[-1].line = line
         return found
 
     def _type(self, path: str) -> Declared:
@@ -194,25 +243,25 @@ class _Ddl:
         match name:
             case "struct":
                 self._require("<", "<")
-                return {"type": "struct", "fields": self.fields(path, ends=">")}
+                return Declared(type="struct", fields=self.fields(path, ends=">"))
             case "array" | "list":
                 self._require("<", "<")
                 items = self._type(f"{path}[]")
                 self._require(">", ">")
-                return {"type": "list", "items": items}
+                return Declared(type="list", items=items)
             case "map":
                 self._require("<", "<")
                 _require_text_keys(self._type(f"{path}[key]")["type"], path)
                 self._require(",", "a comma")
                 values = self._type(f"{path}[]")
                 self._require(">", ">")
-                return {"type": "map", "values": values}
+                return Declared(type="map", values=values)
             case "decimal" | "dec" | "numeric" if self._takes("("):
                 digits = self._word("digits")
                 scale = self._word("digits") if self._takes(",") else "0"
                 self._require(")", "a closing parenthesis")
-                return {"type": f"decimal({digits},{scale})"}
-        return {"type": _plain(name, path)}
+                return Declared(type=f"decimal({digits},{scale})")
+        return Declared(type=_plain(name, path))
 
     def _nullable(self) -> bool:
         nullable = True
@@ -260,6 +309,7 @@ class _Ddl:
         return _TOKEN.match(self._text, self._at)
 
     def _wrong(self, expected: str) -> NoReturn:
-        rest = self._text[self._at :].strip()
-        found = f"at {rest[:20]!r}" if rest else "at its end"
-        raise ValueError(f"expected {expected} {found}")
+        rest = self._text[self._at :].lstrip()
+        found = f"at {rest[:20].rstrip()!r}" if rest else "at its end"
+        line = _line_at(self._text, len(self._text) - len(rest)) if rest else self.line()
+        raise SchemaUnreadable(f"expected {expected} {found}", line)

@@ -19,6 +19,13 @@ class Fault:
     near: tuple[KeyPath, ...] | None = None
     """Where a fault that was already reported makes this one redundant; by default, its own path.
     """
+    line: int | None = None
+    """The line that is meant of the text that the key holds or names, counted from 1."""
+
+
+def columns_of(path: KeyPath) -> tuple[KeyPath, ...]:
+    """Return where a pipeline's columns may be written: by a fault there some may be missing."""
+    return tuple((*path, "schema", key) for key in ("fields", "ddl", "file"))
 
 
 def dotted(path: KeyPath) -> str:
@@ -46,7 +53,7 @@ def in_words(error: ErrorDetails, written: object) -> str:
     """Return what is wrong with a value. It is shown as it was written, variables not filled in."""
     if error["type"] == "extra_forbidden":
         return f"unknown key; {_nearest(error['loc'])}"
-    found = _at(written, error["loc"])
+    found = value_at(written, error["loc"])
     kind = kind_of(found)
     facts = error.get("ctx", {}) | {"kind": kind, "value": found if kind == "text" else kind}
     if "expected" in facts:
@@ -55,7 +62,8 @@ def in_words(error: ErrorDetails, written: object) -> str:
     return _WORDS.get(error["type"], f"must be {number}, is {{value}}").format(**facts)
 
 
-def _at(tree: Any, path: KeyPath) -> object:  # noqa: ANN401
+def value_at(tree: Any, path: KeyPath) -> object:  # noqa: ANN401
+    """Return what is at a path; None where the tree does not have it."""
     for part in path:
         try:
             tree = tree[part]
@@ -82,6 +90,7 @@ def _nearest(path: KeyPath) -> str:
     section: type[Section] = Document
     parts = iter(path[:-1])
     for part in parts:
+        section.model_rebuild()  # Sections that are built as parts of others name theirs by text.
         annotation = section.model_fields[section.attributes()[str(part)]].annotation
         if get_origin(annotation) in (dict, list):
             next(parts)

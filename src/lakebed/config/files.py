@@ -10,7 +10,7 @@ from yaml.composer import ComposerError
 from yaml.parser import ParserError
 from yaml.scanner import ScannerError
 
-from lakebed.config.faults import Fault, dotted, kind_of
+from lakebed.config.faults import Fault, dotted, kind_of, value_at
 from lakebed.config.models import KeyPath
 from lakebed.dataclass import dataclass
 from lakebed.errors import ConfigInvalid
@@ -23,6 +23,8 @@ NAMED_SECTIONS = ("pipelines", "tables")
 _TWO_DOCUMENTS = "expected a single document in the stream"
 """How the library begins what it has to say of a second one."""
 _NO_MAPPING = "mapping values are not allowed here"
+_IN_QUOTES = "while scanning a quoted scalar"
+_IN_BRACKETS = ("while parsing a flow mapping", "while parsing a flow sequence")
 
 
 class _YamlLoader(yaml.SafeLoader):
@@ -77,6 +79,19 @@ class Written:
             line = mark.line + 1
         return self.file if line is None else f"{self.file}:{line}"
 
+    def place_within(self, path: KeyPath, line: int) -> str:
+        """Return file and line of a line of the text at a key, as far as they are certain."""
+        node, text = self.node, value_at(self.content, path)
+        for part in path:
+            found = _below(node, part)
+            node = found[1] if found else None
+        if "${" in str(text):  # What a variable holds may have lines of its own.
+            return self.place(path)
+        if isinstance(node, yaml.ScalarNode) and node.style == "|":
+            return f"{self.file}:{node.start_mark.line + 1 + line}"
+        several = "\n" in str(text).strip()
+        return f"{self.place(path)}, line {line} of it" if several else self.place(path)
+
 
 def _below(node: yaml.Node | None, part: str | int) -> tuple[yaml.Mark, yaml.Node] | None:
     """Return where an entry of a mapping or a list begins, and its value."""
@@ -104,10 +119,7 @@ def read_all(files: Sequence[Given], folders: Sequence[Path]) -> list[Written]:
     for folder in folders:
         names = [path for path in folder.glob("[!.]*") if path.suffix in (".yaml", ".yml")]
         if not names:
-            what = (
-                "contains no *.yaml or *.yml file" if folder.is_dir() else "there is no such folder"
-            )
-            faults.append(f"{folder}: {what}")
+            faults.append(f"{folder}: {_no_files(folder)}")
         wanted += sorted(names)
     documents: dict[Path, Written] = {}
     for path in wanted:
@@ -125,6 +137,13 @@ def read_all(files: Sequence[Given], folders: Sequence[Path]) -> list[Written]:
             for number, each in enumerate(in_code, start=1)
         ),
     ]
+
+
+def _no_files(folder: Path) -> str:
+    """Return why nothing is found in a folder."""
+    if folder.is_dir():
+        return "contains no *.yaml or *.yml file"
+    return "is a file; name it with -c" if folder.exists() else "there is no such folder"
 
 
 def _as_text(value: Any) -> Any:  # noqa: ANN401 - whatever YAML could hold
@@ -161,6 +180,8 @@ def _read(path: Path) -> Written:
         raise ValueError(f"{path}: is not UTF-8 text") from None
     except yaml.MarkedYAMLError as cause:
         mark = cause.problem_mark or cause.context_mark
+        if _is_unclosed_quote(cause):
+            mark = cause.context_mark
         where = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
         raise ValueError(f"{path}{where}: {_wrong_yaml(cause)}") from None
     except yaml.YAMLError:
@@ -175,6 +196,8 @@ def _read(path: Path) -> Written:
 def _wrong_yaml(cause: yaml.MarkedYAMLError) -> str:
     """Return what is wrong with a file, in the parser's words where there are none of ours."""
     what = str(cause.problem or cause.context)
+    if _is_unclosed_quote(cause):
+        return "a text in quotes begins here, and its closing quote is missing"
     if isinstance(cause, ComposerError) and cause.context == _TWO_DOCUMENTS:
         return "a second document begins here; a configuration file holds one document"
     if isinstance(cause, ParserError) and "<block" in what:
@@ -183,7 +206,20 @@ def _wrong_yaml(cause: yaml.MarkedYAMLError) -> str:
         return "a tab, which YAML does not allow here; indent with spaces, not a tab"
     if isinstance(cause, ScannerError) and what == _NO_MAPPING:
         return f"{what}; is the line indented wrongly, or is there a ': ' in a text without quotes?"
-    return what
+    return what + _opened_above(cause)
+
+
+def _opened_above(cause: yaml.MarkedYAMLError) -> str:
+    """Return where a bracket was opened that may lack its end, if that is on a line before."""
+    opened, found = cause.context_mark, cause.problem_mark
+    if cause.context not in _IN_BRACKETS or not opened or not found or opened.line == found.line:
+        return ""
+    return f"; the bracket around it was opened on line {opened.line + 1}"
+
+
+def _is_unclosed_quote(cause: yaml.MarkedYAMLError) -> bool:
+    """Whether the parser came to the end in search of a quote: where it began says more."""
+    return cause.context == _IN_QUOTES and str(cause.problem).startswith("found unexpected")
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +229,8 @@ class Merged:
     tree: dict[str, Any] = field(default_factory=dict)
     origins: dict[KeyPath, Written] = field(default_factory=dict)
     faults: list[Fault] = field(default_factory=list)
+    named: dict[KeyPath, str] = field(default_factory=dict)
+    """The files that were read because a key names them."""
 
     def line(self, fault: Fault) -> str:
         """Return a fault as a line for a person, with its place where that is known."""
@@ -201,9 +239,16 @@ class Merged:
         above = (fault.path[:length] for length in range(len(fault.path), -1, -1))
         origin = next((self.origins[path] for path in above if path in self.origins), None)
         first, newline, rest = fault.message.partition("\n")
-        where = f"  ({origin.place(fault.path)})" if origin else ""
+        where = f"  ({self._place(fault, origin)})" if origin else ""
         # Further lines are meant to be copied, so nothing is appended to them.
         return f"{dotted(fault.path)}: {first}{where}{newline}{rest}"
+
+    def _place(self, fault: Fault, origin: Written) -> str:
+        place = origin.place(fault.path)
+        if (file := self.named.get(fault.path)) is not None:
+            line = "" if fault.line is None else f":{fault.line}"
+            return f"{file}{line}, named in {place}"
+        return place if fault.line is None else origin.place_within(fault.path, fault.line)
 
     def text_of(self, path: KeyPath, name: str) -> str:
         """Return the text of a file that is named at a key; a ValueError says why it cannot be.
@@ -211,15 +256,19 @@ class Merged:
         A relative name is looked for beside the configuration that it stands in.
         """
         origin = self.origins.get(path)
-        file = Path(origin.file if origin else "").parent / name
+        beside = Path(origin.file if origin else "").parent
+        file = beside / name
         try:
-            return file.read_text(encoding="utf-8")
+            text = file.read_text(encoding="utf-8")
         except FileNotFoundError:
             raise ValueError(f"there is no file {file}") from None
         except OSError as cause:
             raise ValueError(f"{file} cannot be read: {cause.strerror}") from None
         except UnicodeDecodeError:
             raise ValueError(f"{file} is not text in UTF-8") from None
+        # It is shown as it is written: what a variable holds may be a secret.
+        self.named[path] = str(beside / str(value_at(self.tree, path)))
+        return text
 
     def add(
         self, into: dict[str, Any], content: dict[str, Any], path: KeyPath, written: Written

@@ -11,9 +11,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from lakebed.config.checks import check_sections
-from lakebed.config.ddl import schema_from
-from lakebed.config.faults import Fault, in_words
+from lakebed.config.checks import check_sections, check_written
+from lakebed.config.ddl import Declared, SchemaUnreadable, schema_from
+from lakebed.config.faults import Fault, in_words, kind_of, value_at
 from lakebed.config.files import Given, Merged, merge, read_all
 from lakebed.config.interpolate import interpolate
 from lakebed.config.models import Document, KeyPath
@@ -34,9 +34,11 @@ def load_document(
         (*path, "fields"): (*path, _declare(path, section, merged, faults))
         for path, section in _schemas(tree)
     }
-    document = with_profiles(_validated(tree, merged.tree, faults))
+    valid, cut = _validated(tree, merged.tree, faults)
+    document = with_profiles(valid)
+    faults += check_written(tree)
     for fault in [*check_sections(document), *check(document)]:
-        _report(fault, faults)
+        _report(_where_written(fault, tree, cut), faults)
     if faults:
         named = (_as_written(fault, written_as, tree) for fault in faults)
         raise ConfigInvalid([merged.line(fault) for fault in named])
@@ -89,18 +91,35 @@ def _declare(path: KeyPath, section: dict[str, Any], merged: Merged, faults: lis
     if len(given) > 1:
         ways = " and ".join(given)
         faults.append(Fault(path, f"has {ways}, which mean the same; keep one of them"))
-    for key, read in (("ddl", _as_it_is), ("file", merged.text_of)):
-        text = section.pop(key, None)
-        if isinstance(text, str):
+    for key in ("ddl", "file"):
+        if (value := section.pop(key, None)) is not None:
             try:
-                section["fields"] = schema_from(read((*path, key), text))
+                section["fields"] = _fields((*path, key), value, merged)
             except ValueError as wrong:
-                # What a variable holds may be a secret, and the message quotes from it.
-                written = _at(merged.tree, (*path, key)) == text
-                message = str(wrong) if written else f"{key} cannot be read, with its variables"
-                faults.append(Fault((*path, key), message, near=()))
+                line = wrong.line if isinstance(wrong, SchemaUnreadable) else None
+                faults.append(Fault((*path, key), str(wrong), near=(), line=line))
                 section["fields"] = None
     return given[-1] if given else "fields"
+
+
+def _fields(path: KeyPath, value: object, merged: Merged) -> list[Declared]:
+    """Return the fields that a text, or the file that it names, declares.
+
+    What a variable holds may be a secret, so a ValueError quotes only what somebody has written.
+    """
+    if not isinstance(value, str):
+        raise ValueError(f"must be text, is {kind_of(value)}")  # noqa: TRY004 - a fault of a file
+    if not value:
+        raise ValueError("must not be empty")
+    is_written = value_at(merged.tree, path) == value
+    try:
+        if path[-1] == "file":
+            value, is_written = merged.text_of(path, value), True
+        return schema_from(value)
+    except ValueError:
+        if is_written:
+            raise
+        raise ValueError(f"{path[-1]} cannot be read, with its variables") from None
 
 
 def _as_written(fault: Fault, written_as: Mapping[KeyPath, KeyPath], tree: Any) -> Fault:  # noqa: ANN401
@@ -108,45 +127,65 @@ def _as_written(fault: Fault, written_as: Mapping[KeyPath, KeyPath], tree: Any) 
     for length in range(len(fault.path) + 1):
         fields, rest = fault.path[:length], fault.path[length:]
         if written_as.get(fields, fields) != fields:
-            names = list(_names(_at(tree, fields), rest))
-            message = f"{'.'.join(names)}: {fault.message}" if names else fault.message
-            return replace(fault, path=written_as[fields], message=message)
+            above = list(_fields_above(value_at(tree, fields), rest))
+            names = ".".join(field["name"] for field in above)
+            message = f"{names}: {fault.message}" if names else fault.message
+            line = above[-1].line if above else None
+            return replace(fault, path=written_as[fields], message=message, line=line)
     return fault
 
 
-def _names(fields: Any, path: KeyPath) -> Iterator[str]:  # noqa: ANN401
-    """Yield the names of the fields that lead to a place in `fields`."""
+def _fields_above(fields: Any, path: KeyPath) -> Iterator[Declared]:  # noqa: ANN401
+    """Yield the declared fields that lead to a place in `fields`."""
     for part in path:
         try:
             fields = fields[part]
         except (LookupError, TypeError):
             return
-        if isinstance(part, int):
-            yield fields["name"]
+        if isinstance(fields, Declared) and isinstance(part, int):
+            yield fields
 
 
-def _at(tree: Any, path: KeyPath) -> object:  # noqa: ANN401
-    for part in path:
-        tree = tree[part]
-    return tree
-
-
-def _as_it_is(_path: KeyPath, text: str) -> str:
-    return text
-
-
-def _validated(tree: Any, written: Any, faults: list[Fault]) -> Document:  # noqa: ANN401
-    """Return the document without its faulty parts, which are reported as they are cut out."""
+def _validated(
+    tree: Any,  # noqa: ANN401
+    written: Any,  # noqa: ANN401
+    faults: list[Fault],
+) -> tuple[Document, set[KeyPath]]:
+    """Return the document without its faulty parts, which are reported, and what was cut out."""
+    cut: set[KeyPath] = set()
     while True:
+        kept = _without(tree, cut)
         try:
-            return Document.model_validate(tree)
+            return Document.model_validate(kept), cut
         except ValidationError as invalid:
             errors = invalid.errors(include_url=False, include_input=False)
+        faulty = set()
         for error in errors:
+            # A section without a required key is cut out whole.
+            part = error["loc"][: -1 if error["type"] == "missing" else None]
+            faulty.add(_path_written(_within(kept, part), tree, cut))
+            error["loc"] = _path_written(error["loc"], tree, cut)
             _report(Fault(error["loc"], in_words(error, written)), faults)
-        # A section without a required key is cut out whole.
-        cut = {error["loc"][: -1 if error["type"] == "missing" else None] for error in errors}
-        tree = _without(tree, {_within(tree, path) for path in cut})
+        cut |= faulty
+
+
+def _where_written(fault: Fault, tree: Any, cut: set[KeyPath]) -> Fault:  # noqa: ANN401
+    """Return a fault of what was left of the tree with its path in the whole tree."""
+    near = fault.near and tuple(_path_written(path, tree, cut) for path in fault.near)
+    return replace(fault, path=_path_written(fault.path, tree, cut), near=near)
+
+
+def _path_written(path: KeyPath, tree: Any, cut: set[KeyPath]) -> KeyPath:  # noqa: ANN401
+    """Return the path that a part has in the whole tree: in lists, others move up to fill gaps."""
+    found: KeyPath = ()
+    for part in path:
+        if isinstance(tree, list) and isinstance(part, int):
+            kept = [index for index in range(len(tree)) if (*found, index) not in cut]
+            found = (*found, kept[part])
+        else:
+            found = (*found, part)
+        tree = value_at(tree, found[-1:])
+    return found
 
 
 def _within(tree: Any, path: KeyPath) -> KeyPath:  # noqa: ANN401

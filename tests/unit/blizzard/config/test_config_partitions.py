@@ -206,3 +206,27 @@ def test_an_unknown_code_is_refused_also_where_paths_give_the_partitions(
 
 def test_the_codes_of_a_template_are_those_that_rows_can_fill() -> None:
     assert set(TEMPLATE_CODES) == {ANY, *CODES}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"fields": [{"name": "id", "type": "string"}, {"name": "at", "type": "tim"}]},
+        {"ddl": "id STRING, at tim"},
+    ],
+)
+def test_a_column_that_is_faulty_itself_is_not_missed_elsewhere(
+    tmp_path: Path, schema: dict[str, Any]
+) -> None:
+    given = minimal(
+        sink__partition_by={"prefix_template": "date=%Y", "timestamp_field": "at"},
+        sink__compact={"cluster_by": ["at"]},
+    )
+    given["schema"] = {**schema, "provenance": ["file", "lin"]}
+
+    found = faults_of(tmp_path, given)
+
+    assert sorted(fault.partition(":")[0] for fault in found) == [
+        "schema.ddl" if "ddl" in schema else "schema.fields[1].type",
+        "schema.provenance[1]",
+    ]

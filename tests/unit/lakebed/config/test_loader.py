@@ -1,5 +1,6 @@
 """From files to one document, or to all faults at once."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,40 @@ def test_all_faults_of_all_sections_are_reported_at_once(folder: Path) -> None:
             "case-insensitive; declare the one to keep (values of the other are left out and "
             "counted), and rename one in the data to keep both  (a.yaml:4)"
         ),
+    ]
+
+
+def test_faults_of_a_list_have_the_indexes_that_are_written(folder: Path) -> None:
+    found = faults(
+        folder,
+        """
+        schema:
+          fields:
+            - {name: s, type: struct}
+            - {name: id, type: string}
+            - {name: d, type: "decimal(40,2)"}
+            - {name: a b, type: string}
+            - {name: u, type: struct, fields: [{name: x}, {name: y, type: z}, {name: =, type: int}]}
+        storage:
+          - {options: {}}
+          - {prefix: s3://b, options: {}}
+          - {prefix: s3://b, options: {}}
+        """,
+        check=lambda _: [Fault(("schema", "fields", 0), "", near=(("schema", "fields", 0),))],
+    )
+
+    assert [(fault.partition(":")[0], fault.rpartition(":")[2]) for fault in found] == [
+        ("schema.fields[0]", "4)"),
+        ("schema.fields[2].type", "6)"),
+        ("schema.fields[4].fields[0].type", "8)"),
+        ("schema.fields[4].fields[1].type", "8)"),
+        ("storage[0].prefix", "10)"),
+        ("storage[2].prefix", "12)"),
+        ("source", " is required  (a.yaml)"),
+        ("sink", " is required  (a.yaml)"),
+        ("schema.fields[3].name", "7)"),
+        ("schema.fields[4].fields[2].name", "8)"),
+        ("schema.fields[1]", "5)"),
     ]
 
 
@@ -158,6 +193,8 @@ def test_sections_can_share_their_keys_by_anchor(folder: Path) -> None:
 
 
 QUOTED = "is the line indented wrongly, or is there a ': ' in a text without quotes?"
+OPENED = "the bracket around it was opened on line 1"
+UNCLOSED = "a text in quotes begins here, and its closing quote is missing"
 INDENTED = "is this line indented like those that it belongs to?"
 
 
@@ -165,6 +202,12 @@ INDENTED = "is this line indented like those that it belongs to?"
     ("text", "fault"),
     [
         ("sink: [1", "a.yaml:1:9: expected ',' or ']', but got '<stream end>'"),
+        (
+            "source: {path: /in\nsink: {path: /out}",
+            f"a.yaml:2:5: expected ',' or '}}', but got ':'; {OPENED}",
+        ),
+        ("sink:\n  path: 'x\n  a: 1\n", f"a.yaml:2:9: {UNCLOSED}"),
+        ('sink:\n  path: "x\n---\na: 1', f"a.yaml:2:9: {UNCLOSED}"),
         (
             "a: b: c",
             f"a.yaml:1:5: mapping values are not allowed here; {QUOTED}",
@@ -212,16 +255,21 @@ def test_a_file_that_is_not_utf_8_is_reported(folder: Path) -> None:
 
 def test_every_place_that_cannot_be_read_is_reported(folder: Path) -> None:
     (folder / "bare").mkdir()
+    (folder / "file.yaml").write_text("a: 1")
     here = folder.relative_to(folder)
 
     with pytest.raises(ConfigInvalid) as invalid:
         load_document(
-            [here / "no.yaml", here / "bare"], [here / "none", here / "bare"], {}, lambda _: ()
+            [here / "no.yaml", here / "bare"],
+            [here / "none", here / "bare", here / "file.yaml"],
+            {},
+            lambda _: (),
         )
 
     assert sorted(invalid.value.faults) == [
         "bare: contains no *.yaml or *.yml file",
         "bare: is a folder; name it with -C",
+        "file.yaml: is a file; name it with -c",
         "no.yaml: there is no such file",
         "none: there is no such folder",
     ]
@@ -401,6 +449,17 @@ def test_no_message_speaks_of_the_library(folder: Path) -> None:
 def test_a_fault_in_a_short_form_is_told_and_ends(folder: Path, field: str, fault: str) -> None:
     found = faults(folder, f"schema: {{fields: [{{name: a, type: int64, {field}}}]}}")
     assert any(one.startswith(fault) for one in found), found
+
+
+@pytest.mark.parametrize("part", ["items", "values", "fields[0]", "items.fields[0]"])
+def test_an_unknown_key_inside_a_column_is_told_with_the_nearest(folder: Path, part: str) -> None:
+    inside: Any = {"tipe": "string"}
+    for key in reversed(part.split(".")):
+        inside = {"fields": [inside]} if "[" in key else {key: inside}
+    column = {"name": "a", "type": "int64", **inside}
+    found = faults(folder, json.dumps({"schema": {"fields": [column]}}))
+    told = f"schema.fields[0].{part}.tipe: unknown key; did you mean type?  (a.yaml:1)"
+    assert told in found, found
 
 
 def test_a_column_is_not_nested_deeper_than_readers_bear(folder: Path) -> None:

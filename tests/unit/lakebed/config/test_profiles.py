@@ -119,8 +119,8 @@ def test_two_profiles_for_one_prefix_are_refused(tmp_path: Path) -> None:
     (fault,) = faults_from(
         blizzard.config.load.load, tmp_path, document(("s3://lake/", {}), ("s3a://lake", {}))
     )
-    assert (
-        fault == "storage[1].prefix: is the same as storage[0].prefix; put their options together"
+    assert fault == (
+        "storage[1].prefix: is the same as that of an earlier profile; put their options together"
     )
 
 

@@ -1,5 +1,6 @@
 """Schemas that are written as DDL or in a file: their faults stand under that key."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -8,14 +9,15 @@ from lakebed.config.loader import load_document
 from lakebed.errors import ConfigInvalid
 
 
-def faults(folder: Path, text: str) -> list[str]:
+def faults(folder: Path, text: str, **environment: str) -> list[str]:
     file = folder / "a.yaml"
     file.write_text(text)
     with pytest.raises(ConfigInvalid) as invalid:
-        load_document([file], [], {}, lambda _document: ())
-    return invalid.value.faults
+        load_document([file], [], environment, lambda _document: ())
+    return [fault.replace(f"{folder}/", "") for fault in invalid.value.faults]
 
 
+STRUCT = '{"type": "struct", "fields": '
 PLACES = "source: {path: /in}\nsink: {path: /table}\n"
 
 
@@ -46,3 +48,97 @@ def test_faults_of_fields_of_a_named_pipeline_stand_under_its_key(tmp_path: Path
         '    schema: {ddl: "`a b` INT"}\n',
     )
     assert fault.startswith("pipelines.one.schema.ddl: a b: Delta column names"), fault
+
+
+@pytest.mark.parametrize("key", ["ddl", "file"])
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ("[id STRING NOT NULL, v STRING]", "must be text, is a list"),
+        ("[]", "must be text, is a list"),
+        ("{id: BIGINT}", "must be text, is a section"),
+        ("''", "must not be empty"),
+    ],
+)
+def test_columns_that_are_no_text_are_refused(
+    tmp_path: Path, key: str, value: str, told: str
+) -> None:
+    found = faults(tmp_path, f"{PLACES}schema: {{{key}: {value}}}\n")
+    assert found == [f"schema.{key}: {told}  (a.yaml:3)"]
+
+
+@pytest.mark.parametrize(
+    ("schema", "told", "line"),
+    [
+        ("id INT,\n\nd DECIMAL(40,2)", "d: a decimal has", 3),
+        ("id INT,\nu STRUCT<\n  x: INT,\n  `a b`: INT>", "u.a b: Delta column names", 4),
+        ("id INT,\nat tim,\nc INT", "at: the type tim is not known", 2),
+        ("id INT,\nm MAP<INT,\nSTRING>", "m: the keys of a map are strings", 2),
+        ("id INT\n\nc INT", "expected a comma or the end at 'c INT'", 3),
+        ("id INT,\nc\n\n", "expected a type at its end", 2),
+        ('{"type": "struct",\n"fields": [}', "is not JSON: Expecting value at column 12", 2),
+        (
+            f'{STRUCT}[\n{{"name": "a", "type": {STRUCT}[\n{{"name": "b", "type": "tim"}}]}}}}]}}',
+            "b: the type tim is not known",
+            3,
+        ),
+        (
+            '{"type": "struct", "fields": [\n{"name": "d", "type": "decimal(40,2)"}]}',
+            "d: a decimal has",
+            2,
+        ),
+    ],
+)
+def test_a_fault_names_the_line_of_the_columns_wherever_they_are_written(
+    tmp_path: Path, schema: str, told: str, line: int
+) -> None:
+    (tmp_path / "s.txt").write_text(schema)
+    (fault,) = faults(tmp_path, f"{PLACES}schema: {{file: s.txt}}\n")
+    assert fault.startswith(f"schema.file: {told}"), fault
+    assert fault.endswith(f"  (s.txt:{line}, named in a.yaml:3)"), fault
+
+    block = schema.replace("\n", "\n    ")
+    (fault,) = faults(tmp_path, f"{PLACES}schema:\n  ddl: |\n    {block}\n")
+    assert fault.startswith(f"schema.ddl: {told}"), fault
+    assert fault.endswith(f"  (a.yaml:{4 + line})"), fault
+
+    (fault,) = faults(tmp_path, f"{PLACES}schema:\n  ddl: {json.dumps(schema)}\n")
+    assert fault.endswith(f"  (a.yaml:4, line {line} of it)"), fault
+
+
+def test_a_line_is_told_only_where_it_is_certain(tmp_path: Path) -> None:
+    (fault,) = faults(tmp_path, f"{PLACES}schema:\n  ddl: >\n    id INT,\n    d DECIMAL(99)\n")
+    assert fault.endswith("  (a.yaml:4)"), fault
+    (fault,) = faults(
+        tmp_path,
+        f"{PLACES}schema:\n  ddl: |\n    ${{MORE}},\n    d DECIMAL(99)\n",
+        MORE="a INT,\nb INT",
+    )
+    assert fault.endswith("  (a.yaml:4)"), fault
+    twice = '{"name": "d", "type": "decimal(99,0)"}'
+    (tmp_path / "s.json").write_text(f'{{"type": "struct", "fields": [{twice}, {twice}]}}')
+    found = faults(tmp_path, f"{PLACES}schema: {{file: s.json}}\n")
+    assert all(fault.endswith("  (s.json, named in a.yaml:3)") for fault in found), found
+
+
+def test_a_file_is_named_as_it_is_written(tmp_path: Path) -> None:
+    (tmp_path / "s.txt").write_text("id strin")
+    (fault,) = faults(tmp_path, f"{PLACES}schema: {{file: '${{NAME}}.txt'}}\n", NAME="s")
+    assert fault.endswith("did you mean string?  (${NAME}.txt:1, named in a.yaml:3)"), fault
+    (fault,) = faults(tmp_path, f"{PLACES}schema: {{file: '${{NAME}}.txt'}}\n", NAME="canary")
+    assert fault == "schema.file: file cannot be read, with its variables  (a.yaml:3)"
+
+
+@pytest.mark.parametrize(
+    ("schema", "told"),
+    [
+        ('{"type": "struct"}', "declares no column"),
+        ('{"type": "struct", "fields": []}', "declares no column"),
+        ('{"type": "struct", "fields": null}', "has fields that are no list"),
+        (" \n", "declares no column"),
+    ],
+)
+def test_a_schema_without_columns_is_refused(tmp_path: Path, schema: str, told: str) -> None:
+    (tmp_path / "s.json").write_text(schema)
+    found = faults(tmp_path, f"{PLACES}schema: {{file: s.json}}\n")
+    assert found == [f"schema.file: {told}  (s.json, named in a.yaml:3)"]
