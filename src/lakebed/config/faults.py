@@ -1,6 +1,7 @@
 """Faults of a configuration, and how they are shown."""
 
 import difflib
+import re
 from typing import Any, get_args, get_origin
 
 from pydantic_core import ErrorDetails
@@ -49,7 +50,7 @@ _WORDS = {
 }
 
 
-def in_words(error: ErrorDetails, written: object) -> str:
+def in_words(error: ErrorDetails, written: object, filled: object) -> str:
     """Return what is wrong with a value. It is shown as it was written, variables not filled in."""
     if error["type"] == "extra_forbidden":
         return f"unknown key; {_nearest(error['loc'])}"
@@ -59,7 +60,12 @@ def in_words(error: ErrorDetails, written: object) -> str:
     if "expected" in facts:
         facts["expected"] = facts["expected"].replace("'", "")
     number = "a whole number" if error["type"].startswith("int_") else "a number"
-    return _WORDS.get(error["type"], f"must be {number}, is {{value}}").format(**facts)
+    words = _WORDS.get(error["type"], f"must be {number}, is {{value}}").format(**facts)
+    value = value_at(filled, error["loc"])
+    if isinstance(value, str) and isinstance(found, str) and value and value != found:
+        # A check quotes what it was given, and a variable may hold a secret.
+        words = re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", lambda _: found, words)
+    return words
 
 
 def value_at(tree: Any, path: KeyPath) -> object:  # noqa: ANN401

@@ -165,7 +165,7 @@ def _validated(
             part = error["loc"][: -1 if error["type"] == "missing" else None]
             faulty.add(_path_written(_within(kept, part), tree, cut))
             error["loc"] = _path_written(error["loc"], tree, cut)
-            _report(Fault(error["loc"], in_words(error, written)), faults)
+            _report(Fault(error["loc"], in_words(error, written, tree)), faults)
         cut |= faulty
 
 

@@ -138,6 +138,15 @@ def test_a_fault_shows_a_value_as_it_is_written(folder: Path) -> None:
     assert fault == "sink.file_size_mb: must be greater than 0, is ${SIZE}  (a.yaml:3)"
 
 
+def test_what_a_variable_holds_is_not_quoted_by_a_check(folder: Path) -> None:
+    (fault,) = faults(
+        folder, COMPLETE.replace("type: string", "type: '${KIND}'"), environment={"KIND": "hunter2"}
+    )
+
+    assert fault.startswith("schema.fields[0].type: ${KIND} is not a type;")
+    assert "hunter2" not in fault
+
+
 def test_variables_are_filled_in_values_only(folder: Path) -> None:
     document = load(
         folder,
