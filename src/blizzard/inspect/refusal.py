@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 
-from blizzard.journal.checks import admit
+from blizzard.journal.checks import admit, redirected, refuse_moved
 from blizzard.journal.protocol import require_handoff
 from blizzard.journal.state import History
 from blizzard.model.locations import source_uris_of
-from blizzard.model.settings import PipelineSettings
+from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed.errors import JournalLost, LakeError, ProtocolConflict, SourceContested
+from lakebed.locations import written_out
 from lakebed.storage.store import Reader
 
 
@@ -32,3 +33,16 @@ def refusal_of(
     except (JournalLost, ProtocolConflict, SourceContested) as refusal:
         return refusal
     return None
+
+
+def refuse_elsewhere(
+    store: Reader | None, pipeline: str, source: SourceSettings, history: History
+) -> None:
+    """Refuse to look at a source that is at another place than the journal knows its files by.
+
+    Nothing there is known to wait: a start would not read it.
+    """
+    if store is not None:
+        at = {source.name: written_out(source.uri)}
+        if not redirected(at, history):
+            refuse_moved(store, pipeline, at, history.source_uris)
