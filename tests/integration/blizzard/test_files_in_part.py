@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
@@ -94,13 +95,7 @@ def test_a_file_that_failed_without_a_part_in_the_table_has_no_rows(tmp_path):
 
 
 def test_bad_lines_that_wait_are_among_those_that_were_set_aside(tmp_path):
-    desk = Desk(tmp_path / "both")
-    desk.file = config(desk.folder, error_handling="on_bad_record: quarantine")
-    desk.landing.land(NAME, 200)
-    file = desk.landing.folder / NAME
-    file.write_bytes(b'{"id": "no"}\n' * 6 + file.read_bytes())
-    dated(desk, NAME, YESTERDAY)
-    reads_a_part(desk)
+    desk = begun_with_bad_lines(tmp_path / "both")
 
     part = fits(desk)
 
@@ -110,6 +105,54 @@ def test_bad_lines_that_wait_are_among_those_that_were_set_aside(tmp_path):
     assert (fits(desk).bad_lines, fits(desk).quarantined_lines) == (6, 6)
     assert desk.cli("dlq", "discard", "--all", "--yes").exit_code == 0
     assert (fits(desk).bad_lines, fits(desk).quarantined_lines) == (6, 0)
+
+
+def begun_with_bad_lines(folder: Path) -> Desk:
+    """A part of the only file is in the table, and bad lines of that part wait."""
+    desk = Desk(folder)
+    desk.file = config(desk.folder, error_handling="on_bad_record: quarantine")
+    desk.landing.land(NAME, 200)
+    file = desk.landing.folder / NAME
+    file.write_bytes(b'{"id": "no"}\n' * 6 + file.read_bytes())
+    dated(desk, NAME, YESTERDAY)
+    reads_a_part(desk)
+    return desk
+
+
+def changes(desk: Desk) -> None:
+    """Let the file be another object, with one line more, and a run notice it."""
+    file = desk.landing.folder / NAME
+    file.write_bytes(file.read_bytes() + b'{"id": 1}\n')
+    dated(desk, NAME, YESTERDAY)
+    desk.blizzard()
+    desk.penguin()
+
+
+def test_to_discard_bad_lines_of_a_changed_file_does_not_give_it_up_and_says_so(tmp_path):
+    desk = begun_with_bad_lines(tmp_path / "both")
+    changes(desk)
+    warned = f"default:{NAME}: the rest of it is not given up: it failed (changed_part_way)"
+    plan = desk.cli("dlq", "discard", NAME)
+    assert (plan.exit_code, warned in plan.stderr) == (1, True)
+
+    done = desk.cli("dlq", "discard", NAME, "--yes")
+
+    assert (done.exit_code, "6 lines discarded" in done.stdout) == (0, True)
+    assert warned in done.stderr
+    assert fits(desk).failed == 1
+
+
+def test_a_changed_file_is_told_every_way_out_and_its_content_takes_the_place(begun):
+    changes(begun)
+    letters = " ".join(begun.cli("dlq", "list").stdout.split())
+    assert f"blizzard retract {NAME} --replace {NAME} puts all of its current" in letters
+
+    done = begun.cli("retract", NAME, "--replace", NAME, "--yes")
+
+    assert done.exit_code == 0, done.output
+    begun.penguin()
+    assert fits(begun).rows == 201
+    assert "no file is in a failed state now" in begun.cli("dlq", "list").stdout
 
 
 def test_an_audit_counts_a_file_of_which_a_part_is_in_the_table_once(begun):
