@@ -14,6 +14,7 @@ from enum import StrEnum
 
 from pydantic import TypeAdapter, ValidationError
 
+from blizzard.handoff.lost_files import LostFile, as_told, lost_among
 from blizzard.journal.books.ledger import dead_letters_of
 from blizzard.journal.state import History, read_history
 from blizzard.model.files import Location, UnfinishedFile
@@ -210,23 +211,6 @@ class Now(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LostFile:
-    """A source file that landed, was deleted from its source, and of which nothing can be read."""
-
-    pipeline: str
-    lost: str
-    """The file's full URI."""
-    source: str
-    path: str
-    """The path below that source, as commands take it."""
-    code: str | None
-    """How it failed; None where the data files with its rows were given up instead."""
-    size: int
-    since: str
-    """When a run noticed that it is gone."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Queue:
     """What the queue of one pipeline holds."""
 
@@ -360,8 +344,8 @@ def dead_letter_queue(
     journal = JournalReader(store, settings.name)
     history = read_history(store, settings.name)
     inherited = sum(_failed_before(known, history) for known in history.unfinished.values())
-    lost = {key: known for key, known in history.unfinished.items() if _is_lost(known)}
-    told = _told(settings, history, lost.values())
+    lost = lost_among(history)
+    told = as_told(settings, history, lost.values())
     if every:
         entries = list(journal.entries())
         states = _states(entries, lost)
@@ -379,31 +363,6 @@ def dead_letter_queue(
     there = sum(dead_letters_of(entry) for entry in named)
     unread = history.books.sums.dead_letters - there
     return replace(queue, unread=unread, inherited=inherited, lost=told)
-
-
-def _is_lost(known: UnfinishedFile) -> bool:
-    """Whether a file is gone before it was loaded, and nobody has given it up."""
-    return known.record.gone and not known.record.discarded
-
-
-def _told(
-    settings: PipelineSettings, history: History, lost: Iterable[UnfinishedFile]
-) -> tuple[LostFile, ...]:
-    """Return files that are lost as they are told, the newest first."""
-    roots = history.source_uris | source_uris_of(settings)
-    newest = sorted(lost, key=lambda known: known.at, reverse=True)
-    return tuple(
-        LostFile(
-            pipeline=settings.name,
-            lost=f"{roots.get(known.record.source, '').rstrip('/')}/{known.record.path}",
-            source=known.record.source,
-            path=known.record.path,
-            code=None if known.record.failure is None else known.record.failure.code,
-            size=known.record.size,
-            since=known.at.isoformat(),
-        )
-        for known in newest
-    )
 
 
 def _failed_before(known: UnfinishedFile, history: History) -> bool:
