@@ -2,13 +2,12 @@
 
 from collections.abc import Callable
 
-from blizzard.journal.checks import admit, redirected, refuse_moved
+from blizzard.journal.checks import admit, redirected, refuse_moved, refuse_other_names
 from blizzard.journal.protocol import require_handoff
 from blizzard.journal.state import History
 from blizzard.model.locations import source_uris_of
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed.errors import JournalLost, LakeError, ProtocolConflict, SourceContested
-from lakebed.locations import written_out
 from lakebed.storage.store import Reader
 
 
@@ -35,14 +34,18 @@ def refusal_of(
     return None
 
 
-def refuse_elsewhere(
-    store: Reader | None, pipeline: str, source: SourceSettings, history: History
+def refuse_other_source(
+    store: Reader | None, settings: PipelineSettings, source: SourceSettings, history: History
 ) -> None:
-    """Refuse to look at a source that is at another place than the journal knows its files by.
+    """Refuse to look at a source whose files the journal knows at another place, or by other names.
 
     Nothing there is known to wait: a start would not read it.
     """
-    if store is not None:
-        at = {source.name: written_out(source.uri)}
-        if not redirected(at, history):
-            refuse_moved(store, pipeline, at, history.source_uris)
+    if store is None:
+        return
+    uris = source_uris_of(settings)
+    at, elsewhere = {source.name: uris[source.name]}, redirected(uris, history)
+    known_as = {uri: name for uri, name in history.source_names.items() if name not in elsewhere}
+    refuse_other_names(store, settings.name, at, known_as)
+    if source.name not in elsewhere:
+        refuse_moved(store, settings.name, at, history.source_uris)

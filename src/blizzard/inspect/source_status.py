@@ -8,7 +8,7 @@ from blizzard.discover.retry import next_try
 from blizzard.discover.skip_reason import Reason, SkipSummary
 from blizzard.inspect.explain import look_at
 from blizzard.inspect.queue_status import QueueStatus, queue_status
-from blizzard.inspect.refusal import refuse_elsewhere
+from blizzard.inspect.refusal import refuse_other_source
 from blizzard.journal.books.totals import Totals, ValuesAt, Watermark, most_frequent
 from blizzard.journal.ingested import SegmentBroken
 from blizzard.journal.state import History
@@ -124,7 +124,7 @@ def source_status(
     if not listed:
         return told
     try:
-        refuse_elsewhere(store, settings.name, source, history)
+        refuse_other_source(store, settings, source, history)
         found = look_at(
             settings,
             source,

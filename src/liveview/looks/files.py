@@ -14,7 +14,7 @@ from itertools import islice
 from blizzard.inspect.files import standing
 from blizzard.inspect.files.entry_rows import EntryRows
 from blizzard.inspect.files.standing import Progress, has_a_part_read, of_unfinished
-from blizzard.inspect.refusal import refuse_elsewhere
+from blizzard.inspect.refusal import refuse_other_source
 from blizzard.journal.ingested import SegmentBroken, names_with
 from blizzard.journal.state import History, Lookup
 from blizzard.model.files import IngestedFile, UnfinishedFile
@@ -142,7 +142,7 @@ class Search:
         """Find names in the sources that the journal does not know; return what is not certain."""
         for source in self.settings.sources:
             try:
-                refuse_elsewhere(self.store, self.settings.name, source, self.history)
+                refuse_other_source(self.store, self.settings, source, self.history)
                 names = self.opening(source_location(source)).objects()
                 for count, facts in enumerate(names):
                     if count >= MOST_LISTED or self.seconds() >= end or len(self._found) > limit:

@@ -123,6 +123,19 @@ def test_files_of_a_source_at_another_place_are_not_said_to_wait(desk):
     assert "[source_moved]" in listed.stderr
 
 
+def test_files_of_a_source_by_another_name_are_not_said_to_wait(desk):
+    file = desk.config()
+    text = file.read_text()
+    file.write_text(text.replace("    source: {", "    sources:\n      logs: {"))
+    for command in ("files", "status"):
+        shown = desk.run(command, config=file)
+        assert shown.exit_code == 1, shown.output
+        assert "has been read as 'default' and is now called 'logs'" in " ".join(
+            shown.stdout.split()
+        )
+    assert "waiting to be read" not in desk.run("files", config=file).stdout
+
+
 def test_the_program_refuses_it_with_exit_2(desk):
     """HOLES L26: before it asks Spark for anything."""
     ended = run("blizzard", "-c", config(desk, moved(desk)), "--once")

@@ -20,14 +20,14 @@ from blizzard.inspect.files.reconcile import By, DayBooks, Group, RowCount
 from blizzard.inspect.files.repairs import StillOut
 from blizzard.inspect.files.standing import FileStanding, FileState
 from blizzard.inspect.files.survey import Collected, DayOf, Survey
-from blizzard.inspect.refusal import refuse_elsewhere
+from blizzard.inspect.refusal import refuse_other_source
 from blizzard.journal.ingested import SegmentBroken
 from blizzard.journal.state import History
 from blizzard.model.locations import OpenReader, sink_location
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed.clock import Clock
 from lakebed.dataclass import dataclass
-from lakebed.errors import LakeError, ObjectMissing, SourceMoved
+from lakebed.errors import JournalLost, LakeError, ObjectMissing, SourceMoved
 from lakebed.journal import JournalReader
 from lakebed.storage.store import Reader
 from lakebed.telemetry.events import code_of
@@ -286,11 +286,11 @@ class Looked(Generic[Collected]):
     ) -> None:
         """Look at one more source."""
         try:
-            refuse_elsewhere(survey.store, survey.settings.name, source, survey.history)
+            refuse_other_source(survey.store, survey.settings, source, survey.history)
             found, passed_over = survey.over(source, prefix, collect)
         except SegmentBroken:
             raise  # Nothing is wrong with the source: the entries say the same.
-        except SourceMoved as refusal:
+        except (JournalLost, SourceMoved) as refusal:
             self.refused = True
             self.errors += (_refused(refusal),)
         except LakeError as trouble:
