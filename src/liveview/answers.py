@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from blizzard.handoff.held_rows import Aside, read_aside
+from blizzard.inspect.files.progress import progress_of
 from blizzard.inspect.files.report import Question
 from blizzard.inspect.source_status import FailedFile as SourceFailure
 from blizzard.inspect.source_status import failed_files
@@ -13,7 +14,7 @@ from blizzard.inspect.ways_out import way_out
 from blizzard.inspect.why.subject import FileUnknown
 from blizzard.inspect.why.why import why
 from blizzard.journal.state import History
-from blizzard.log_questions import asked_of, asks_fates
+from blizzard.log_questions import asked_of, asks_fates, asks_still_out
 from blizzard.model.settings import PipelineSettings
 from lakebed.errors import LakeError
 from lakebed.journal import JournalReader
@@ -115,18 +116,26 @@ class Answers:
     def files(self, name: str, *, search: str, limit: int) -> Files:
         """Return source files with a text in their names, the newest first."""
         settings, look = self._on.lake.pipelines[name], self._on.pipelines[name]
-        view = self._on.pipeline_view(name)
+        self._on.pipeline_view(name)  # What the journal says by now is learned with it.
         store, committed = look.store(), self._on.committed(name)
-        aside = Aside() if store is None else self._aside(settings)
-        return Search(
+        history = look.history()
+        progress, unsure = progress_of(
+            settings,
+            store,
+            history,
+            fates=asks_fates(settings),
+            still_out=asks_still_out(settings),
+        )
+        found = Search(
             settings=settings,
             store=store,
-            history=look.history(),
+            history=history,
             opening=self._on.opening,
             committed=committed.get,
-            committed_upto=view.status.committed_entry or 0,
-            aside=aside,
+            progress=progress,
         ).find(search, limit)
+        notes = [*unsure, *(() if found.note is None else (found.note,))]
+        return replace(found, note="; ".join(notes) or None)
 
     def journey(self, name: str, path: str) -> Journey:
         """Return where one source file is; NoSuchFile where no file is meant."""

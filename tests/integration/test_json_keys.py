@@ -72,7 +72,7 @@ KEYS = {
     """,
     "blizzard files a.ndjson": """
         pipeline uri source path state at size entry partition reason deleted
-        overwritten quarantined_lines day
+        overwritten quarantined_lines in_part day
     """,
     "blizzard journal": """
         pipeline entry kind at run files failed rows parquet_files parquet_bytes gone sources

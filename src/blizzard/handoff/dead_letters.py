@@ -7,13 +7,14 @@ never a failure without its record. If it cannot be written, the batch is not jo
 
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
 from enum import StrEnum
 
 from pydantic import TypeAdapter, ValidationError
 
+from blizzard.handoff.lost_files import LostFile, as_told, lost_among
 from blizzard.journal.books.ledger import dead_letters_of
 from blizzard.journal.state import History, read_history
 from blizzard.model.files import Location, UnfinishedFile
@@ -203,6 +204,8 @@ class Now(StrEnum):
     FAILED_AGAIN = "failed again"
     """A later letter reports it."""
     INGESTED = "ingested"
+    LOST = "lost"
+    """This was its last try, it was deleted from its source since, and nobody has given it up."""
     GONE = "gone"
     """It is not in its source any more, or is to be read again for another reason."""
 
@@ -222,12 +225,19 @@ class Queue:
     """Files that failed under an earlier journal: it has their letters."""
     unread: int = 0
     """Letters in objects that were not read, because none is of a file that is failed now."""
+    lost: tuple[LostFile, ...] = ()
+    """Files that nobody has given up: their days stay open. The newest first."""
 
     @property
     def current(self) -> tuple[DeadLetter, ...]:
         """Return the letters of files that are failed now, one of each file."""
         together = zip(self.letters, self.now, strict=True)
         return tuple(letter for letter, now in together if now is Now.FAILED)
+
+    @property
+    def over(self) -> int:
+        """Count the letters of failures that nobody has to do anything about."""
+        return sum(now not in (Now.FAILED, Now.LOST) for now in self.now) + self.unread
 
 
 def read(
@@ -236,11 +246,13 @@ def read(
     *,
     pipeline: str,
     open_folder: Callable[[str], Reader],
+    lost: Collection[str] = (),
 ) -> Queue:
     """Read the objects that journal entries name; no other object belongs to the queue.
 
-    `states` says by key what became of a file, or which entry says how it failed. The objects may
-    be in several places, since `dlq_path` may have been another one before.
+    `states` says by key what became of a file, or which entry says how it failed; `lost` are the
+    keys of those that are lost. The objects may be in several places, since `dlq_path` may have
+    been another one before.
     """
     found: list[DeadLetter] = []
     now: list[Now] = []
@@ -263,11 +275,11 @@ def read(
         else:
             letters_here = decode(body, uri)
             found += letters_here
-            now += [_now(letter, entry, states) for letter in letters_here]
+            now += [_now(letter, entry, states, lost) for letter in letters_here]
     return Queue(pipeline=pipeline, letters=tuple(found), gone=tuple(gone), now=tuple(now))
 
 
-def _states(entries: Iterable[Entry]) -> dict[str, int | Now]:
+def _states(entries: Iterable[Entry], lost: Collection[str]) -> dict[str, int | Now]:
     """Return what became of each file that has ever failed, or the entry that says how it failed.
 
     Pure. Only those are held: of all others there is no letter.
@@ -277,6 +289,8 @@ def _states(entries: Iterable[Entry]) -> dict[str, int | Now]:
         for record in entry.sources:
             if record.failure is None and record.key not in states:
                 continue
+            if record.gone and record.key in lost:
+                continue  # It failed as it did before, and still stands so.
             if record.gone:
                 states[record.key] = Now.GONE
             elif record.failure is None:
@@ -286,12 +300,17 @@ def _states(entries: Iterable[Entry]) -> dict[str, int | Now]:
     return states
 
 
-def _now(letter: DeadLetter, entry: Entry, states: Mapping[str, int | Now]) -> Now:
+def _now(
+    letter: DeadLetter, entry: Entry, states: Mapping[str, int | Now], lost: Collection[str]
+) -> Now:
     root = entry.source_uris.get(letter.source, "").rstrip("/")
-    state = states.get(f"{letter.source}:{letter.path.removeprefix(f'{root}/')}", Now.GONE)
+    key = f"{letter.source}:{letter.path.removeprefix(f'{root}/')}"
+    state = states.get(key, Now.GONE)
     if isinstance(state, Now):
         return state
-    return Now.FAILED if state == entry.sequence else Now.FAILED_AGAIN
+    if state != entry.sequence:
+        return Now.FAILED_AGAIN
+    return Now.LOST if key in lost else Now.FAILED
 
 
 def dlq_location_of(settings: PipelineSettings) -> DlqLocation:
@@ -325,27 +344,29 @@ def dead_letter_queue(
     journal = JournalReader(store, settings.name)
     history = read_history(store, settings.name)
     inherited = sum(_failed_before(known, history) for known in history.unfinished.values())
+    lost = lost_among(history)
+    told = as_told(settings, history, lost.values())
     if every:
         entries = list(journal.entries())
-        states = _states(entries)
-        queue = read(entries, states, pipeline=settings.name, open_folder=open_folder)
-        return replace(queue, inherited=inherited)
+        states = _states(entries, lost)
+        queue = read(entries, states, pipeline=settings.name, open_folder=open_folder, lost=lost)
+        return replace(queue, inherited=inherited, lost=told)
     failed_in = {
         key: known.failed_in
         for key, known in history.unfinished.items()
         if known.record.failure is not None
-        and not known.record.gone
+        and (key in lost or not known.record.gone)
         and known.failed_in is not None
     }
     named = [journal.listed(number).entry for number in sorted(set(failed_in.values()))]
-    queue = read(named, failed_in, pipeline=settings.name, open_folder=open_folder)
+    queue = read(named, failed_in, pipeline=settings.name, open_folder=open_folder, lost=lost)
     there = sum(dead_letters_of(entry) for entry in named)
     unread = history.books.sums.dead_letters - there
-    return replace(queue, unread=unread, inherited=inherited)
+    return replace(queue, unread=unread, inherited=inherited, lost=told)
 
 
 def _failed_before(known: UnfinishedFile, history: History) -> bool:
     """Whether a file failed under the journal that this one has taken over, and not since."""
     entry = known.entry if known.failed_in is None else known.failed_in
     before = entry is None or entry <= history.awaits
-    return known.record.failure is not None and not known.record.discarded and before
+    return known.record.failure is not None and not known.record.gone and before

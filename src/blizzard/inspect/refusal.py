@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 
-from blizzard.journal.checks import admit
+from blizzard.journal.checks import admit, redirected, refuse_moved, refuse_other_names
 from blizzard.journal.protocol import require_handoff
 from blizzard.journal.state import History
 from blizzard.model.locations import source_uris_of
-from blizzard.model.settings import PipelineSettings
+from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed.errors import JournalLost, LakeError, ProtocolConflict, SourceContested
 from lakebed.storage.store import Reader
 
@@ -32,3 +32,20 @@ def refusal_of(
     except (JournalLost, ProtocolConflict, SourceContested) as refusal:
         return refusal
     return None
+
+
+def refuse_other_source(
+    store: Reader | None, settings: PipelineSettings, source: SourceSettings, history: History
+) -> None:
+    """Refuse to look at a source whose files the journal knows at another place, or by other names.
+
+    Nothing there is known to wait: a start would not read it.
+    """
+    if store is None:
+        return
+    uris = source_uris_of(settings)
+    at, elsewhere = {source.name: uris[source.name]}, redirected(uris, history)
+    known_as = {uri: name for uri, name in history.source_names.items() if name not in elsewhere}
+    refuse_other_names(store, settings.name, at, known_as)
+    if source.name not in elsewhere:
+        refuse_moved(store, settings.name, at, history.source_uris)

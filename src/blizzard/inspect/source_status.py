@@ -8,8 +8,8 @@ from blizzard.discover.retry import next_try
 from blizzard.discover.skip_reason import Reason, SkipSummary
 from blizzard.inspect.explain import look_at
 from blizzard.inspect.queue_status import QueueStatus, queue_status
+from blizzard.inspect.refusal import refuse_other_source
 from blizzard.journal.books.totals import Totals, ValuesAt, Watermark, most_frequent
-from blizzard.journal.checks import redirected, refuse_moved
 from blizzard.journal.ingested import SegmentBroken
 from blizzard.journal.state import History
 from blizzard.model.failure_basis import bases_of
@@ -21,7 +21,6 @@ from lakebed.clock import Clock
 from lakebed.dataclass import dataclass
 from lakebed.documents.source_record import Stage
 from lakebed.errors import LakeError
-from lakebed.locations import written_out
 from lakebed.storage.store import Reader
 
 FEW = 10
@@ -125,10 +124,7 @@ def source_status(
     if not listed:
         return told
     try:
-        if store is not None:
-            at = {source.name: written_out(source.uri)}
-            if not redirected(at, history):
-                refuse_moved(store, settings.name, at, history.source_uris)
+        refuse_other_source(store, settings, source, history)
         found = look_at(
             settings,
             source,

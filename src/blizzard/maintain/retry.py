@@ -43,7 +43,7 @@ class Failed:
     unknown: frozenset[str] = frozenset()
     """What was named but is not one of the files that failed."""
     refused: Mapping[str, str] = field(default_factory=dict)
-    """Files that failed, are meant, and cannot be read so; with the reason."""
+    """Files that failed, are meant, and cannot be read so, or given up; with the reason."""
     last: Entry | None = None
     digest: str | None = None
 
@@ -171,6 +171,7 @@ def deleted(store: Reader, pipeline: str, wanted: frozenset[str] | None) -> Fail
     refuse_closed(store, pipeline, heir=history.heir)
     refuse_half_begun(store, pipeline, sequence=history.sequence, awaits=history.awaits)
     found: list[SourceRecord] = []
+    refused: dict[str, str] = {}
     unknown = set(wanted or ())
     for key in sorted(history.unfinished):
         record = history.unfinished[key].record
@@ -178,8 +179,18 @@ def deleted(store: Reader, pipeline: str, wanted: frozenset[str] | None) -> Fail
         if can_be_given_up(record) and (wanted is None or names & wanted):
             unknown -= names
             found.append(record)
+        elif wanted is not None and names & wanted and record.failure and not record.gone:
+            refused[key] = (
+                f"{'the rest of it' if is_part_way(record) else 'the file itself'} is not given "
+                f"up: it failed ({record.failure.code}), and no run has found that it is gone "
+                "from its source; blizzard dlq list has the ways out"
+            )
     return Failed(
-        records=tuple(found), unknown=frozenset(unknown), last=last, digest=history.digest
+        records=tuple(found),
+        unknown=frozenset(unknown),
+        refused=refused,
+        last=last,
+        digest=history.digest,
     )
 
 

@@ -2,6 +2,7 @@
 
 First those that are not done, then those of the newest entries, then the names that the journal
 keeps, then those that only the sources have. Whatever was not reached when the time is up is said.
+How each stands is decided as `blizzard files` decides it.
 """
 
 import time
@@ -10,14 +11,16 @@ from dataclasses import field
 from datetime import datetime
 from itertools import islice
 
-from blizzard.handoff.held_rows import Aside
+from blizzard.inspect.files import standing
+from blizzard.inspect.files.entry_rows import EntryRows
+from blizzard.inspect.files.standing import Progress, has_a_part_read, of_unfinished
+from blizzard.inspect.refusal import refuse_other_source
 from blizzard.journal.ingested import SegmentBroken, names_with
-from blizzard.journal.state import History
-from blizzard.model.files import UnfinishedFile
+from blizzard.journal.state import History, Lookup
+from blizzard.model.files import IngestedFile, UnfinishedFile
 from blizzard.model.locations import OpenReader, source_location
 from blizzard.model.settings import PipelineSettings
 from lakebed.dataclass import dataclass
-from lakebed.documents.entry import Entry
 from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import LakeError
 from lakebed.journal import JournalReader
@@ -31,6 +34,20 @@ BUDGET_SECS = 2.0
 MOST_ENTRIES = 2000
 MOST_LISTED = 5000
 """Names of a source that are listed to find one that the journal does not know."""
+STATES: dict[standing.FileState, FileState] = {
+    standing.FileState.IN_TABLE: "in_table",
+    standing.FileState.JOURNALED: "journaled",
+    standing.FileState.HELD: "held",
+    standing.FileState.DISCARDED: "discarded",
+    standing.FileState.FAILED: "failed",
+    standing.FileState.WAITING: "waiting",
+    standing.FileState.CHANGED: "in_table",
+    standing.FileState.RETRACTED: "retracted",
+    standing.FileState.REMOVED: "missing",
+}
+"""How the API calls the states of files; of one that changed, what was read is in the table."""
+VERSIONED = ("in_table", "retracted")
+"""States that a version of the table has brought about."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -43,12 +60,12 @@ class Search:
     opening: OpenReader
     committed: Callable[[int], Committed | None]
     """Returns the version that has an entry, as far as it is known."""
-    committed_upto: int
-    aside: Aside = field(default_factory=Aside)
+    progress: Progress
     running: Collection[str] = ()
     seconds: Callable[[], float] = time.monotonic
     budget_secs: float = BUDGET_SECS
     _found: dict[str, FileRow] = field(default_factory=dict)
+    _rows: EntryRows | None = None
 
     def find(self, text: str, limit: int) -> Files:
         """Return files with a text in their names; without one, the newest.
@@ -76,14 +93,15 @@ class Search:
     def _unfinished(self, text: str) -> Iterator[FileRow | None]:
         known = sorted(self.history.unfinished.items(), key=lambda one: one[1].at, reverse=True)
         for key, one in known:
-            if text in key and (one.record.discarded or not one.record.gone):
-                yield _not_done(one)
+            if text in key:
+                yield self._not_done(one)
 
     def _journaled(self, text: str) -> Iterator[FileRow | None]:
         """Yield the files of the newest entries; None where an entry has none of them."""
         if self.store is None:
             return
         journal = JournalReader(self.store, self.settings.name)
+        lookup = self.history.lookup(self.store, self.settings.name)
         word = text.encode()
         plain = '"' not in text and "\\" not in text and text.isprintable()
         lowest = max(0, self.history.sequence - MOST_ENTRIES)
@@ -97,29 +115,26 @@ class Search:
                 entry = None
             yield None
             for record in () if entry is None else entry.readings:
-                if text in record.key and not record.gone and entry is not None:
-                    yield self._row(entry, record)
+                is_new = text in record.key and record.key not in self._found
+                done = _finished(lookup, record.key) if is_new else None
+                if done is not None and entry is not None:
+                    at = rfc3339(datetime.fromisoformat(entry.created))
+                    yield self._done(done, at=at, read=record if number == done.entry else None)
 
     def _named(self, text: str, limit: int) -> Iterator[FileRow | None]:
         """Yield the files that the journal knows by name, whichever entry has them."""
         if self.store is None or not text:
             return
+        # Those that were taken over from an earlier journal are in no entry that has read them.
+        yield from (
+            self._done(one) for one in list(self.history.recent.values()) if text in one.key
+        )
         try:
             for segment in reversed(self.history.segments):
                 for one in islice(
                     names_with(self.store, self.settings.name, segment, text), limit + 1
                 ):
-                    made = None if one.entry is None else self.committed(one.entry)
-                    yield FileRow(
-                        path=one.key,
-                        state=self._state(one.entry),
-                        at=None,
-                        bytes=one.size,
-                        rows=0 if one.empty else None,
-                        entry=one.entry,
-                        version=None if made is None else made.version,
-                        reason=None,
-                    )
+                    yield self._done(one)
         except SegmentBroken:
             return
 
@@ -127,6 +142,7 @@ class Search:
         """Find names in the sources that the journal does not know; return what is not certain."""
         for source in self.settings.sources:
             try:
+                refuse_other_source(self.store, self.settings, source, self.history)
                 names = self.opening(source_location(source)).objects()
                 for count, facts in enumerate(names):
                     if count >= MOST_LISTED or self.seconds() >= end or len(self._found) > limit:
@@ -148,41 +164,60 @@ class Search:
                 return f"source {source.name} cannot be listed: {trouble}", False
         return None, False
 
-    def _row(self, entry: Entry, record: SourceRecord) -> FileRow:
-        made = self.committed(entry.sequence)
-        failed = record.failure
-        held = {meta.entry for meta in self.aside.held}
-        state: FileState = self._state(entry.sequence)
-        if failed is not None:
-            state = "failed"
-        elif entry.sequence in held and record.rows:
-            state = "held"
+    def _done(
+        self, done: IngestedFile, *, at: str | None = None, read: SourceRecord | None = None
+    ) -> FileRow:
+        """Return a file that was read to its end; `read` is what its entry says of it."""
+        state = STATES[self.progress.of(done)]
+        inherited = done.entry is not None and done.entry <= self.history.awaits
+        made = None if done.entry is None or inherited else self.committed(done.entry)
+        rows = None
+        if done.empty or state == "retracted":
+            rows = 0
+        elif read is not None:
+            rows = self._rows_upto(done.entry, read.key) if read.skipped else read.rows
         return FileRow(
-            path=record.key,
+            path=done.key,
             state=state,
-            at=rfc3339(datetime.fromisoformat(entry.created)),
-            bytes=record.size,
-            rows=record.rows if failed is None else None,
-            entry=entry.sequence,
-            version=None if made is None else made.version,
-            reason=None if failed is None else failed.code,
+            at=at,
+            bytes=done.size,
+            rows=rows,
+            entry=done.entry,
+            version=made.version if made is not None and state in VERSIONED else None,
+            reason=None,
         )
 
-    def _state(self, entry: int | None) -> FileState:
-        done = entry is not None and entry <= self.committed_upto
-        return "in_table" if done else "journaled"
+    def _not_done(self, known: UnfinishedFile) -> FileRow:
+        """Return a file that waits, failed, or was given up, as far as the journal says."""
+        record = known.record
+        state, reason = of_unfinished(known, self.progress)
+        if state is standing.FileState.WAITING:
+            reason = "a part of it is read" if has_a_part_read(known) else "it is to be read again"
+        return FileRow(
+            path=record.key,
+            state=STATES[state],
+            at=rfc3339(known.at),
+            bytes=record.size,
+            rows=self._rows_upto(known.read_in, record.key) if has_a_part_read(known) else None,
+            entry=known.entry,
+            version=None,
+            reason=reason,
+        )
+
+    def _rows_upto(self, entry: int | None, key: str) -> int | None:
+        """Return how many rows were read of a file up to an entry; None where none says it."""
+        if entry is None or self.store is None:
+            return None
+        if self._rows is None:
+            self._rows = EntryRows(JournalReader(self.store, self.settings.name))
+        counted = self._rows.count({entry: [(key, key)]})[key]
+        return None if counted.unknown else counted.rows
 
 
-def _not_done(one: UnfinishedFile) -> FileRow:
-    record = one.record
-    state: FileState = "waiting" if record.failure is None else "failed"
-    return FileRow(
-        path=record.key,
-        state="discarded" if record.discarded else state,
-        at=rfc3339(one.at),
-        bytes=record.size,
-        rows=None,
-        entry=one.entry,
-        version=None,
-        reason="a part of it is read" if record.failure is None else record.failure.code,
-    )
+def _finished(lookup: Lookup, key: str) -> IngestedFile | None:
+    """Return how the journal knows a file that is done; None where it is not, or is not known."""
+    try:
+        before = lookup(key)
+    except SegmentBroken:
+        return None
+    return before.finished if before.unfinished is None else None

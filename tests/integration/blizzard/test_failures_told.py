@@ -50,19 +50,52 @@ def test_the_queue_shows_what_is_failed_now_and_all_of_it_if_asked(bench, desk):
     assert len(asked_for) == 3  # Nothing was read yet.
     drain(bench.again(run_id="run-2"))
     current = told(desk.run("dlq", "list", "--output", "json"))
-    assert [(one["path"].rpartition("/")[2], one["retry_count"]) for one in current] == [
+    letters = [one for one in current if "lost" not in one]
+    assert [(one["path"].rpartition("/")[2], one["retry_count"]) for one in letters] == [
         ("stays.ndjson", 1)
     ]
     shown = desk.run("dlq", "list").stdout
     assert "1 failure, the newest first" in shown
-    assert "3 earlier failures are over, and --all lists them too" in shown
+    assert "2 earlier failures are over, and --all lists them too" in shown
     everything = desk.run("dlq", "list", "--all")
-    assert len(told(desk.run("dlq", "list", "--all", "--output", "json"))) == 4
-    for state in ("ingested", "gone", "failed again"):
+    assert len(told(desk.run("dlq", "list", "--all", "--output", "json"))) == 4 + 1
+    for state in ("ingested", "lost", "failed again"):
         assert state in " ".join(everything.stdout.split())
     (desk.landing / "stays.ndjson").unlink()
     drain(bench.again(run_id="run-3"))
-    assert "no file is in a failed state now; 4 earlier failures" in desk.run("dlq", "list").stdout
+    assert "no file is in a failed state now; 2 earlier failures" in desk.run("dlq", "list").stdout
+
+
+def test_the_queue_names_files_that_are_lost_until_they_are_given_up(bench, desk):
+    """Their days stay open: it is not over."""
+    for name in ("first", "second"):
+        put(desk.landing, f"{name}.ndjson", BAD)
+    drain(bench)
+    for name in ("first", "second"):
+        (desk.landing / f"{name}.ndjson").unlink()
+    drain(bench.again(run_id="run-2"))
+
+    shown = " ".join(desk.run("dlq", "list").stdout.split())
+    assert "no file is in a failed state now pipeline default: 2 files are lost" in shown
+    assert "first.ndjson [wrong_type] second.ndjson [wrong_type]" in shown
+    assert "put them back, or run blizzard dlq discard PATH --yes" in shown
+    assert "over" not in shown
+    lost = told(desk.run("dlq", "list", "--output", "json"))
+    assert list(lost[0]) == ["pipeline", "lost", "source", "path", "code", "size", "since"]
+    assert [(one["lost"], one["path"]) for one in lost] == [
+        (f"{desk.landing}/{name}", name) for name in ("first.ndjson", "second.ndjson")
+    ]
+
+    assert desk.run("dlq", "discard", "first.ndjson", "--yes").exit_code == 0
+    shown = " ".join(desk.run("dlq", "list").stdout.split())
+    assert "1 earlier failure is over" in shown
+    assert "1 file is lost, it failed and was deleted from the source" in shown
+    every = " ".join(desk.run("dlq", "list", "--all").stdout.split())
+    assert "lost" in every
+    assert "gone" in every
+    put(desk.landing, "second.ndjson", ndjson(rows(1)))
+    drain(bench.again(run_id="run-3"))
+    assert "lost" not in desk.run("dlq", "list").stdout
 
 
 def test_a_misplaced_file_is_told_the_way_out(desk):

@@ -107,6 +107,35 @@ def test_a_source_at_another_place_is_refused_with_both_ways_out(desk):
     assert "has been read from" in shown.stdout
 
 
+def test_files_of_a_source_at_another_place_are_not_said_to_wait(desk):
+    file = config(desk, moved(desk))
+    for asked in ((), ("--check",), ("--state", "waiting")):
+        shown = desk.run("files", *asked, config=file)
+        assert shown.exit_code == 1, shown.output
+        assert "a start would be refused: " in shown.stdout
+        assert "[source_moved]" in shown.stdout
+        assert "waiting" not in shown.stdout
+        assert "has landed" not in shown.stdout
+    (row,) = told(desk.run("files", "--output", "json", config=file))
+    assert (row["groups"], len(row["errors"])) == ([], 1)
+    listed = desk.run("files", "a.ndjson", "--output", "json", config=file)
+    assert (listed.exit_code, listed.stdout) == (1, "")
+    assert "[source_moved]" in listed.stderr
+
+
+def test_files_of_a_source_by_another_name_are_not_said_to_wait(desk):
+    file = desk.config()
+    text = file.read_text()
+    file.write_text(text.replace("    source: {", "    sources:\n      logs: {"))
+    for command in ("files", "status"):
+        shown = desk.run(command, config=file)
+        assert shown.exit_code == 1, shown.output
+        assert "has been read as 'default' and is now called 'logs'" in " ".join(
+            shown.stdout.split()
+        )
+    assert "waiting to be read" not in desk.run("files", config=file).stdout
+
+
 def test_the_program_refuses_it_with_exit_2(desk):
     """HOLES L26: before it asks Spark for anything."""
     ended = run("blizzard", "-c", config(desk, moved(desk)), "--once")

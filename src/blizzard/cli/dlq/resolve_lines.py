@@ -259,6 +259,7 @@ def _show_plan(
         _list(lost)
         if meant or lost.records:
             say(console(), "add --yes to do it")
+    _warn_of(lost)
     _complain_of(unknown)
     raise typer.Exit(FAILED if meant or lost.records or unknown else DONE)
 
@@ -298,6 +299,7 @@ def _tell(
             say(to, f"  {plural(done.left, word)} still cannot be read and {wait} on")
         if done.entry is not None:
             say(to, f"  recorded in entry {done.entry}")
+    _warn_of(lost or Failed())
     _complain_of(done.unknown)
     raise typer.Exit(FAILED if done.unknown else DONE)
 
@@ -314,6 +316,12 @@ def _print(settings: PipelineSettings, done: Done, lost: Failed) -> None:
             files=tuple(record.key for record in lost.records),
         )
     )
+
+
+def _warn_of(found: Failed) -> None:
+    """Name the files that were meant and still stand as failed: only their bad lines are done."""
+    for key, why in found.refused.items():
+        typer.echo(f"warning: {key}: {why}", err=True)
 
 
 def _complain_of(unknown: frozenset[str]) -> None:

@@ -174,6 +174,8 @@ class _Asked:
             told.append(found)
             if output is Output.JSON:
                 print_lines(_rows(files, settings) if lists else [found])
+                for error in found.errors if lists else ():
+                    typer.echo(f"error: {settings.name}: {error}", err=True)
             else:
                 show_days(found, nothing=_nothing(question, settings))
                 rows = list(_rows(files[: self.limit], settings))

@@ -55,7 +55,7 @@ def show_days(found: Reconciliation, *, nothing: str) -> None:
         for group in found.groups:
             add(shown, *_cells(group, seldom))
         print_table(to, shown)
-    else:
+    elif not found.errors:  # Otherwise it is not known whether one has.
         when = "lately" if found.left_out else "yet"
         say(to, f"  {nothing} has landed {when}")
     if found.left_out:

@@ -19,9 +19,13 @@ from lakebed.terminal.console import (
     print_lines,
     print_table,
     say,
+    say_more,
 )
 from lakebed.types import Handoff
 from lakebed.units import entries_from, in_words, is_are
+
+FEW = 10
+"""How many lost files are named; as JSON, all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +66,36 @@ def dead_letters(queue: Queue, output: Output, *, every: bool = True) -> None:
     letters = queue.letters if every else queue.current
     if output is Output.JSON:
         print_lines(letters)
+        print_lines(queue.lost)
         return
+    _show_letters(queue, letters, every=every)
+    _show_lost(queue)
+
+
+def _show_lost(queue: Queue) -> None:
+    """Name the files that no run can read any more, with the way out."""
+    if not queue.lost:
+        return
+    to, count = console(), len(queue.lost)
+    files = plural(count, "file is lost, it", "files are lost, they")
+    days = "its day stays" if count == 1 else "their days stay"
+    say(
+        to,
+        f"pipeline {queue.pipeline}: {files} failed and {'was' if count == 1 else 'were'} deleted "
+        f"from the source, and {days} open until somebody decides:",
+    )
+    for one in queue.lost[:FEW]:
+        code = "" if one.code is None else f" [{one.code}]"
+        say(to, f"  {one.path}{code}")
+    say_more(to, count - FEW)
+    say(
+        to,
+        f"  put {'it' if count == 1 else 'them'} back, or run blizzard dlq discard PATH --yes "
+        "(--deleted instead of PATH for all)",
+    )
+
+
+def _show_letters(queue: Queue, letters: tuple[DeadLetter, ...], *, every: bool) -> None:
     to = console()
     if queue.inherited:
         files = plural(queue.inherited, "file")
@@ -73,10 +106,12 @@ def dead_letters(queue: Queue, output: Output, *, every: bool = True) -> None:
             f"{'it' if queue.inherited == 1 else 'them'}, blizzard why says more",
         )
     if not queue.letters and not queue.unread:
+        if queue.lost:
+            return
         since = " under this journal" if queue.inherited else ""
         say(to, f"pipeline {queue.pipeline}: no failures{since}")
         return
-    over = len(queue.letters) - len(letters) + queue.unread
+    over = 0 if every else queue.over
     told = plural(over, "earlier failure is", "earlier failures are")
     more = f"; {told} over, and --all lists {'it' if over == 1 else 'them'} too" if over else ""
     if not letters:

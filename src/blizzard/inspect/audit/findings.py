@@ -176,7 +176,7 @@ class Totals:
     waiting: int = 0
     """Entries that are waiting for penguin."""
     source_files: int = 0
-    """Source files that were read to their end."""
+    """Source files that were read, also those of which only a part was so far."""
     lines: int = 0
     blank: int = 0
     filtered: int = 0

@@ -244,7 +244,9 @@ class JournalBooks:
         totals.waiting += not self.is_committed(entry) and entry.sequence > 0
         for record in entry.readings:
             if record.failure is None:
-                totals.source_files += record.complete
+                # One that several batches have read counts with the first lines of it.
+                is_begun = record.complete or record.lines > 0
+                totals.source_files += is_begun and not record.skipped
                 totals.lines += record.lines
                 totals.blank += record.blank
                 totals.filtered += record.filtered

@@ -61,7 +61,8 @@ class Group:
     """Of those that were read: another object has their name since, which counts by itself."""
     bytes: int = 0
     rows: int | None = None
-    """Rows that were read from them; None where that was not counted."""
+    """Rows that were read from them, also from parts of those that are not done; not those that
+    were retracted or removed. None where that was not counted."""
     bad_lines: int | None = None
     quarantined_lines: int = 0
     """Bad lines of them that wait in quarantine: nobody has replayed or discarded them so far."""
@@ -107,7 +108,7 @@ class DayBooks:
         self.sizes[name] += one.size
         self.deleted[name] += one.deleted
         self.lost[name] += one.lost
-        self.in_part[name] += one.in_part
+        self.in_part[name] += one.in_part and one.deleted
         self.overwritten[name] += one.overwritten
         self.quarantined[name] += one.quarantined_lines
 

@@ -12,31 +12,32 @@ from functools import cache
 from typing import Generic
 
 from blizzard.discover.skip_reason import SkipSummary
-from blizzard.handoff.held_rows import GONE, Fates, passed_over, read_aside
+from blizzard.handoff.held_rows import Fates
 from blizzard.inspect.books import Books
 from blizzard.inspect.files.entry_rows import EntryRows
+from blizzard.inspect.files.progress import progress_of
 from blizzard.inspect.files.reconcile import By, DayBooks, Group, RowCount
-from blizzard.inspect.files.repairs import StillOut, taken_out
-from blizzard.inspect.files.standing import FileStanding, FileState, Progress
+from blizzard.inspect.files.repairs import StillOut
+from blizzard.inspect.files.standing import FileStanding, FileState
 from blizzard.inspect.files.survey import Collected, DayOf, Survey
-from blizzard.inspect.status import committed_entry
+from blizzard.inspect.refusal import refuse_other_source
 from blizzard.journal.ingested import SegmentBroken
 from blizzard.journal.state import History
 from blizzard.model.locations import OpenReader, sink_location
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed.clock import Clock
 from lakebed.dataclass import dataclass
-from lakebed.documents.pending_meta import HeldMeta
-from lakebed.errors import LakeError, ObjectMissing
+from lakebed.errors import JournalLost, LakeError, ObjectMissing, SourceMoved
 from lakebed.journal import JournalReader
-from lakebed.locations import written_out
 from lakebed.storage.store import Reader
 from lakebed.telemetry.events import code_of
 
 DAYS = 31
 """How many days are told one by one, unless others are asked for."""
 READ = (FileState.IN_TABLE, FileState.JOURNALED, FileState.HELD, FileState.DISCARDED)
-"""Files whose rows are counted: they were read, or a part of them, as the objects they are."""
+"""Files whose rows are counted: they were read as the objects they are."""
+OUT = (FileState.RETRACTED, FileState.REMOVED)
+"""Files whose rows are no longer in the table, nor on their way there."""
 Refusal = Callable[[Reader, History], LakeError | None]
 """Answers why a start of the pipeline would be refused; None where it would not."""
 Keeps = Callable[[FileStanding], bool]
@@ -121,7 +122,8 @@ class Counted:
             self.left_out += 1
             return
         self.books.add(one)
-        is_read = one.state in READ and (one.reason is None or one.in_part)
+        is_whole = one.state in READ and one.reason is None
+        is_read = is_whole or (one.in_part and one.state not in OUT)
         if question.rows and one.entry is not None and is_read:
             name = self.books.name_of(one)
             self.read.setdefault(name, {}).setdefault(one.entry, []).append(one.key)
@@ -213,82 +215,28 @@ class Reconciler:
     def _look(
         self, store: Reader | None, question: Question, collect: Callable[[], Collected]
     ) -> "Looked[Collected]":
-        progress, errors = self._progress(store)
+        history = self.books.history
+        progress, errors = progress_of(
+            self.settings, store, history, fates=self.fates, still_out=self.still_out
+        )
         survey = Survey(
             settings=self.settings,
             open_reader=self.open_reader,
             store=store,
-            history=self.books.history,
+            history=history,
             progress=progress,
             clock=self.clock,
             written=self._written(question.window(self.clock.now())),
             quarantined=self._quarantined(),
         )
-        refusal = None if store is None else self.refusal(store, self.books.history)
+        refusal = None if store is None else self.refusal(store, history)
         if refusal is not None:
-            errors += (f"a start would be refused: {refusal} [{code_of(refusal)}]",)
+            errors += (_refused(refusal),)
         looked: Looked[Collected] = Looked(errors=errors, refused=refusal is not None)
         for source in self.settings.sources:
             if question.source in (None, source.name):
                 looked.add(survey, source, question.prefix, collect)
         return looked
-
-    def _progress(self, store: Reader | None) -> tuple[Progress, tuple[str, ...]]:
-        """Return how far files that were read have come, and why that is not known for sure."""
-        history = self.books.history
-        committed, fits = committed_entry(store, self.settings.name, history)
-        if history.awaits and fits:
-            # What a journal inherits was committed by the earlier one, or it would not be here.
-            committed = max(committed or 0, history.awaits)
-        if store is None or committed is None:
-            return Progress(committed=None), ()
-        aside = read_aside(store, self.settings.name, self.fates)
-        retracted, error = self._retracted(store, committed)
-        removed, unknown = self._removed(store)
-        errors = [aside.error, error, unknown]
-        if not fits:
-            errors.append(
-                f"entry {committed} is committed, but the journal does not have it as it was"
-            )
-        keys = _Keys(self.settings, history)
-        progress = Progress(
-            committed=committed,
-            held=keys.of(aside.held),
-            discarded=keys.of(aside.discarded),
-            retracted=retracted,
-            removed=removed,
-        )
-        return progress, tuple(one for one in errors if one is not None)
-
-    def _retracted(self, store: Reader, committed: int) -> tuple[dict[str, int], str | None]:
-        """Return the files whose rows were taken out, by the entries that did."""
-        made = {
-            int(entry): one.mark
-            for entry, one in self.books.history.books.retractions.items()
-            if not one.erased and int(entry) <= committed
-        }
-        if not made:
-            return {}, None
-        try:
-            decided = self.fates(made.values())
-        except LakeError as trouble:
-            return {}, str(trouble)
-        self.books.history.settle(passed_over(lambda _marks: decided, committed))
-        journal = JournalReader(store, self.settings.name)
-        found: dict[str, int] = {}
-        for number in sorted(entry for entry, mark in made.items() if decided.get(mark) != GONE):
-            entry = journal.entry(number)
-            for record in () if entry is None else entry.sources:
-                if record.retracted and entry is not None and not entry.has_read(record.key):
-                    found[record.key] = number
-        return found, None
-
-    def _removed(self, store: Reader) -> tuple[dict[str, int], str | None]:
-        """Return the files whose rows a repair took out, by the last entries that had them."""
-        try:
-            return taken_out(store, self.settings.name, self.still_out), None
-        except LakeError as trouble:
-            return {}, str(trouble)
 
     def _quarantined(self) -> Counter[str]:
         """Return how many bad lines of files wait in quarantine, by key; no file is opened."""
@@ -338,9 +286,13 @@ class Looked(Generic[Collected]):
     ) -> None:
         """Look at one more source."""
         try:
+            refuse_other_source(survey.store, survey.settings, source, survey.history)
             found, passed_over = survey.over(source, prefix, collect)
         except SegmentBroken:
             raise  # Nothing is wrong with the source: the entries say the same.
+        except (JournalLost, SourceMoved) as refusal:
+            self.refused = True
+            self.errors += (_refused(refusal),)
         except LakeError as trouble:
             self.errors += (f"source {source.name}: {trouble}",)
         else:
@@ -348,22 +300,5 @@ class Looked(Generic[Collected]):
             self.passed_over += passed_over
 
 
-class _Keys:
-    """Finds the keys of source files by the URIs that metas have."""
-
-    def __init__(self, settings: PipelineSettings, history: History) -> None:
-        roots = dict(history.source_names)
-        roots |= {uri: name for name, uri in history.source_uris.items()}
-        roots |= {source.uri: source.name for source in settings.sources}
-        self._roots = {f"{root.rstrip('/')}/": name for root, name in roots.items()}
-        self._roots |= {f"{written_out(root).rstrip('/')}/": name for root, name in roots.items()}
-
-    def of(self, metas: Iterable[HeldMeta]) -> frozenset[str]:
-        """Return the keys of all source files with rows in some data files."""
-        uris = {uri for meta in metas for uri in (*meta.source_files, meta.source_file) if uri}
-        return frozenset(
-            f"{name}:{uri.removeprefix(root)}"
-            for uri in uris
-            for root, name in self._roots.items()
-            if uri.startswith(root)
-        )
+def _refused(refusal: LakeError) -> str:
+    return f"a start would be refused: {refusal} [{code_of(refusal)}]"

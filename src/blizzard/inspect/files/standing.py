@@ -53,7 +53,8 @@ class FileStanding:
     when it was read."""
     size: int
     entry: int | None = None
-    """The entry with which it was read; None where it was not, or where that is not known."""
+    """The entry with which it was read, or the last part of it; of one that was not, the entry that
+    says so. None where there is none, or where that is not known."""
     partition: str | None = None
     """What its path says, such as `date=2024-01-01`; None where it says none."""
     reason: str | None = None
@@ -64,16 +65,13 @@ class FileStanding:
     """Whether another object has its name since; that one is a file of its own."""
     quarantined_lines: int = 0
     """Bad lines of it that wait in quarantine."""
+    in_part: bool = False
+    """Whether a part of it was read, and the rest was not."""
 
     @property
     def lost(self) -> bool:
         """Whether it failed, and is not there to be read any more."""
         return self.deleted and self.state is FileState.FAILED
-
-    @property
-    def in_part(self) -> bool:
-        """Whether it was deleted from its source after a part of it was read."""
-        return self.reason == GonePartWay.code
 
     @property
     def key(self) -> str:
@@ -131,7 +129,8 @@ def state_of(
     if done is not None and is_same(done, facts):
         return progress.of(done), done.entry, None
     if known is not None:
-        return _unfinished(facts, known, decision)
+        state, reason = _unfinished(facts, known, decision)
+        return state, last_entry(known), reason
     is_read = done is None or decision is not Decision.DONE
     return (FileState.WAITING if is_read else FileState.CHANGED), None, None
 
@@ -154,13 +153,34 @@ def of_deleted(known: UnfinishedFile, progress: Progress) -> tuple[FileState, st
     return (FileState.WAITING if reason is None else FileState.FAILED), reason
 
 
+def of_unfinished(known: UnfinishedFile, progress: Progress) -> tuple[FileState, str | None]:
+    """Return how a file stands that is not done, by the journal alone, and why it failed."""
+    if not known.record.gone and _is_due(known):
+        return FileState.WAITING, None
+    return of_deleted(known, progress)
+
+
+def has_a_part_read(known: UnfinishedFile) -> bool:
+    """Whether rows of a file that is not done were read, and none of them was given up."""
+    return is_part_way(known.record) and not known.record.redo
+
+
+def last_entry(known: UnfinishedFile) -> int | None:
+    """Return the last entry that read lines of a file that is not done; without one, the last."""
+    return known.entry if known.read_in is None else known.read_in
+
+
+def _is_due(known: UnfinishedFile) -> bool:
+    """Whether nothing is wrong with a file: the rest of it, or all of it, is to be read."""
+    failure = known.record.failure
+    return failure is None or (known.record.redo and not failure.attempts)
+
+
 def _unfinished(
     facts: ObjectFacts, known: UnfinishedFile, decision: Decision
-) -> tuple[FileState, int | None, str | None]:
+) -> tuple[FileState, str | None]:
     failure = known.record.failure
     is_new = known.record.gone or not same_object(known.record, facts)
-    if is_new and decision is not Decision.DONE:
-        return FileState.WAITING, known.entry, None
-    if failure is None or (known.record.redo and not failure.attempts):
-        return FileState.WAITING, known.entry, None
-    return FileState.FAILED, known.entry, failure.code
+    if failure is None or _is_due(known) or (is_new and decision is not Decision.DONE):
+        return FileState.WAITING, None
+    return FileState.FAILED, failure.code

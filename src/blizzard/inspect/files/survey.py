@@ -15,7 +15,14 @@ from blizzard.discover.filter import Decision, is_same
 from blizzard.discover.lister import Scan, SourceLister, source_listers
 from blizzard.discover.names import PartitionUnknown, partition_of, why_not_ours
 from blizzard.discover.skip_reason import SkipSummary
-from blizzard.inspect.files.standing import FileStanding, Progress, of_deleted, state_of
+from blizzard.inspect.files.standing import (
+    FileStanding,
+    Progress,
+    has_a_part_read,
+    last_entry,
+    of_deleted,
+    state_of,
+)
 from blizzard.journal.ingested import merged
 from blizzard.journal.state import Before, History
 from blizzard.model.files import IngestedFile, UnfinishedFile
@@ -207,6 +214,7 @@ class _Walk:
             partition=self._partition(facts.path),
             reason=reason,
             quarantined_lines=bad_lines,
+            in_part=done is None and unfinished is not None and has_a_part_read(unfinished),
         )
 
     def _gone(self, done: IngestedFile, plan: ListingPlan) -> Iterator[FileStanding]:
@@ -247,11 +255,12 @@ class _Walk:
                     state=state,
                     at=_landed(known),
                     size=known.record.size,
-                    entry=known.entry if known.read_in is None else known.read_in,
+                    entry=last_entry(known),
                     partition=self._partition(known.record.path),
                     reason=reason,
                     deleted=True,
                     quarantined_lines=self.survey.quarantined.get(key, 0),
+                    in_part=has_a_part_read(known),
                 )
 
     def _would_be_listed(self, path: str, plan: ListingPlan) -> bool:

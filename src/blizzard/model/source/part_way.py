@@ -54,9 +54,10 @@ def changed_part_way(record: SourceRecord) -> SourceRecord:
             "content at that time is not, and its current content is not read. If those lines "
             "are still where they were (the file was touched, appended to, or corrected after "
             f"them), blizzard dlq retry --file {record.path} --same-lines reads the others. If "
-            "the file is restored as it was, the rest of it is read. source.on_change: reingest "
-            "reads all of its current content, and the rows that are already in the table stay "
-            "there, too"
+            "the file is restored as it was, the rest of it is read. blizzard retract "
+            f"{record.path} --replace {record.path} puts all of its current content in the place "
+            "of the rows that are already in the table; source.on_change: reingest reads all of "
+            "it, and those rows stay there, too"
         ),
     )
 

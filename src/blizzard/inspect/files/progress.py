@@ -1,0 +1,107 @@
+"""What has become of files that were read: committed, held, discarded, or taken out again.
+
+`blizzard files` and the live page ask here, so that they give the same answer. Read-only.
+"""
+
+from collections.abc import Iterable
+
+from blizzard.handoff.held_rows import GONE, Fates, passed_over, read_aside
+from blizzard.inspect.files.repairs import StillOut, taken_out
+from blizzard.inspect.files.standing import Progress
+from blizzard.inspect.status import committed_entry
+from blizzard.journal.state import History
+from blizzard.model.settings import PipelineSettings
+from lakebed.documents.pending_meta import HeldMeta
+from lakebed.errors import LakeError
+from lakebed.journal import JournalReader
+from lakebed.locations import written_out
+from lakebed.storage.store import Reader
+
+
+def progress_of(
+    settings: PipelineSettings,
+    store: Reader | None,
+    history: History,
+    *,
+    fates: Fates,
+    still_out: StillOut,
+) -> tuple[Progress, tuple[str, ...]]:
+    """Return how far files that were read have come, and why that is not known for sure."""
+    committed, fits = committed_entry(store, settings.name, history)
+    if history.awaits and fits:
+        # What a journal inherits was committed by the earlier one, or it would not be here.
+        committed = max(committed or 0, history.awaits)
+    if store is None or committed is None:
+        return Progress(committed=None), ()
+    aside = read_aside(store, settings.name, fates)
+    retracted, error = _retracted(store, settings.name, history, committed, fates)
+    removed, unknown = _removed(store, settings.name, still_out)
+    errors = [aside.error, error, unknown]
+    if not fits:
+        errors.append(f"entry {committed} is committed, but the journal does not have it as it was")
+    keys = _Keys(settings, history)
+    progress = Progress(
+        committed=committed,
+        held=keys.of(aside.held),
+        discarded=keys.of(aside.discarded),
+        retracted=retracted,
+        removed=removed,
+    )
+    return progress, tuple(one for one in errors if one is not None)
+
+
+def _retracted(
+    store: Reader, pipeline: str, history: History, committed: int, fates: Fates
+) -> tuple[dict[str, int], str | None]:
+    """Return the files whose rows were taken out, by the entries that did."""
+    made = {
+        int(entry): one.mark
+        for entry, one in history.books.retractions.items()
+        if not one.erased and int(entry) <= committed
+    }
+    if not made:
+        return {}, None
+    try:
+        decided = fates(made.values())
+    except LakeError as trouble:
+        return {}, str(trouble)
+    history.settle(passed_over(lambda _marks: decided, committed))
+    journal = JournalReader(store, pipeline)
+    found: dict[str, int] = {}
+    for number in sorted(entry for entry, mark in made.items() if decided.get(mark) != GONE):
+        entry = journal.entry(number)
+        for record in () if entry is None else entry.sources:
+            if record.retracted and entry is not None and not entry.has_read(record.key):
+                found[record.key] = number
+    return found, None
+
+
+def _removed(
+    store: Reader, pipeline: str, still_out: StillOut
+) -> tuple[dict[str, int], str | None]:
+    """Return the files whose rows a repair took out, by the last entries that had them."""
+    try:
+        return taken_out(store, pipeline, still_out), None
+    except LakeError as trouble:
+        return {}, str(trouble)
+
+
+class _Keys:
+    """Finds the keys of source files by the URIs that metas have."""
+
+    def __init__(self, settings: PipelineSettings, history: History) -> None:
+        roots = dict(history.source_names)
+        roots |= {uri: name for name, uri in history.source_uris.items()}
+        roots |= {source.uri: source.name for source in settings.sources}
+        self._roots = {f"{root.rstrip('/')}/": name for root, name in roots.items()}
+        self._roots |= {f"{written_out(root).rstrip('/')}/": name for root, name in roots.items()}
+
+    def of(self, metas: Iterable[HeldMeta]) -> frozenset[str]:
+        """Return the keys of all source files with rows in some data files."""
+        uris = {uri for meta in metas for uri in (*meta.source_files, meta.source_file) if uri}
+        return frozenset(
+            f"{name}:{uri.removeprefix(root)}"
+            for uri in uris
+            for root, name in self._roots.items()
+            if uri.startswith(root)
+        )
