@@ -19,6 +19,7 @@ from blizzard.inspect.files.reconcile import By, DayBooks, Group, RowCount
 from blizzard.inspect.files.repairs import StillOut, taken_out
 from blizzard.inspect.files.standing import FileStanding, FileState, Progress
 from blizzard.inspect.files.survey import Collected, DayOf, Survey
+from blizzard.inspect.files.undone import Undone, read_before, undone
 from blizzard.inspect.status import committed_entry
 from blizzard.journal.ingested import SegmentBroken
 from blizzard.journal.state import History
@@ -243,7 +244,7 @@ class Reconciler:
         if store is None or committed is None:
             return Progress(committed=None), ()
         aside = read_aside(store, self.settings.name, self.fates)
-        retracted, error = self._retracted(store, committed)
+        retracted, without_effect, error = self._retracted(store, committed)
         removed, unknown = self._removed(store)
         errors = [aside.error, error, unknown]
         if not fits:
@@ -256,23 +257,26 @@ class Reconciler:
             held=keys.of(aside.held),
             discarded=keys.of(aside.discarded),
             retracted=retracted,
+            undone=without_effect,
             removed=removed,
         )
         return progress, tuple(one for one in errors if one is not None)
 
-    def _retracted(self, store: Reader, committed: int) -> tuple[dict[str, int], str | None]:
-        """Return the files whose rows were taken out, by the entries that did."""
+    def _retracted(
+        self, store: Reader, committed: int
+    ) -> tuple[dict[str, int], dict[str, Undone], str | None]:
+        """Return the files whose rows were taken out, and those of retractions without effect."""
         made = {
             int(entry): one.mark
             for entry, one in self.books.history.books.retractions.items()
             if not one.erased and int(entry) <= committed
         }
         if not made:
-            return {}, None
+            return {}, {}, None
         try:
             decided = self.fates(made.values())
         except LakeError as trouble:
-            return {}, str(trouble)
+            return {}, {}, str(trouble)
         journal = JournalReader(store, self.settings.name)
         found: dict[str, int] = {}
         for number in sorted(entry for entry, mark in made.items() if decided.get(mark) != GONE):
@@ -280,7 +284,9 @@ class Reconciler:
             for record in () if entry is None else entry.sources:
                 if record.retracted and entry is not None and not entry.has_read(record.key):
                     found[record.key] = number
-        return found, None
+        passed = frozenset(entry for entry, mark in made.items() if decided.get(mark) == GONE)
+        entries = filter(None, map(journal.entry, sorted(passed)))
+        return found, undone(entries, read_before(journal, passed)), None
 
     def _removed(self, store: Reader) -> tuple[dict[str, int], str | None]:
         """Return the files whose rows a repair took out, by the last entries that had them."""

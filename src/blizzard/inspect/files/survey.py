@@ -15,7 +15,14 @@ from blizzard.discover.filter import Decision, is_same
 from blizzard.discover.lister import Scan, SourceLister, source_listers
 from blizzard.discover.names import PartitionUnknown, partition_of, why_not_ours
 from blizzard.discover.skip_reason import SkipSummary
-from blizzard.inspect.files.standing import FileStanding, Progress, of_deleted, state_of
+from blizzard.inspect.files.standing import (
+    FileStanding,
+    FileState,
+    Progress,
+    of_deleted,
+    state_of,
+)
+from blizzard.inspect.files.undone import NOT_APPLIED
 from blizzard.journal.ingested import merged
 from blizzard.journal.state import Before, History
 from blizzard.model.files import IngestedFile, UnfinishedFile
@@ -191,8 +198,11 @@ class _Walk:
         if decision is Decision.NO_FILE:
             return
         bad_lines = self.survey.quarantined.get(key, 0)
+        if done is not None and is_same(done, facts) and self._is_not_applied(done):
+            yield from self._not_applied(done, at=facts.modified)
+            return
         if done is not None and not is_same(done, facts):
-            yield self._read(done, overwritten=True)
+            yield from self._overwritten(done)
             bad_lines = 0  # They are of what was read.
             if unfinished is None and self.lister.source.on_change is OnChange.IGNORE:
                 return  # Whatever has its name now is nothing to anybody.
@@ -214,13 +224,52 @@ class _Walk:
         known = self.survey.history.unfinished.get(done.key)
         if known is not None and known.record.redo:
             return  # The files with its rows are gone: it was to be read again.
-        if self._would_be_listed(done.key.partition(":")[2], plan):
+        if not self._would_be_listed(done.key.partition(":")[2], plan):
+            return
+        if self._is_not_applied(done):
+            yield from self._not_applied(done, at=self.survey.written(done.entry), deleted=True)
+        else:
             yield self._read(done, deleted=True)
+
+    def _is_not_applied(self, done: IngestedFile) -> bool:
+        """Whether the rows of a file were to come in the place of others, and have not."""
+        undone = self.survey.progress.undone_of(done)
+        return undone is not None and undone.is_read
+
+    def _not_applied(
+        self, done: IngestedFile, *, at: datetime | None, deleted: bool = False
+    ) -> Iterator[FileStanding]:
+        """Yield what is in the table of a file, and its new content, which is not."""
+        yield from self._overwritten(done)
+        path = done.key.partition(":")[2]
+        yield FileStanding(
+            source=self.lister.source.name,
+            path=path,
+            state=FileState.CHANGED,
+            at=at,
+            size=done.size,
+            entry=done.entry,
+            partition=self._partition(path),
+            reason=NOT_APPLIED,
+            deleted=deleted,
+            quarantined_lines=self.survey.quarantined.get(done.key, 0),
+        )
+
+    def _overwritten(self, done: IngestedFile) -> Iterator[FileStanding]:
+        """Yield what was read under a name that another object has now, if it is in the table."""
+        undone = self.survey.progress.undone_of(done)
+        if undone is None or not undone.is_read:
+            yield self._read(done, overwritten=True)
+        elif undone.old is not None:
+            yield replace(self._read(undone.old, overwritten=True), quarantined_lines=0)
 
     def _read(
         self, done: IngestedFile, *, deleted: bool = False, overwritten: bool = False
     ) -> FileStanding:
         """Return how a file stands that was read, and is not in its source as it was."""
+        undone = self.survey.progress.undone_of(done)
+        if undone is not None and undone.old is not None:
+            done = undone.old  # What was to take its rows out has not.
         path = done.key.partition(":")[2]
         return FileStanding(
             source=self.lister.source.name,

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from blizzard.inspect.why.answer import Answer, DataFile, Resolution, State
+from blizzard.inspect.why.answer import Answer, DataFile, Resolution, Retraction, State
 from lakebed.units import plural
 
 FEW = 3
@@ -54,6 +54,23 @@ def taken_out(answer: Answer) -> tuple[str, str]:
     return (
         f"its rows have been removed from the table since: {removals(files)}",
         "time travel to an earlier version shows them, until VACUUM",
+    )
+
+
+def not_applied(path: str | None, taken: Retraction) -> tuple[str, str]:
+    """Return that new content did not come in the place of other rows, and what to do."""
+    old = ", ".join(taken.others) or "the old content"
+    stay = "stays" if taken.rows == 1 else "stay"
+    sentence = (
+        f"The replacement was not applied: its new content was read with entry {taken.entry} to "
+        f"take the place of {old}, and penguin had to pass that entry over"
+        f"{because(taken.reasons)}. {plural(taken.rows, 'row')} of {old} {stay} in the table, and "
+        "no row of the new content is in it."
+    )
+    names = " ".join(taken.others) or path
+    return sentence, (
+        f"run blizzard retract {names} --replace {path} again, which replaces them if they can "
+        "still be told apart"
     )
 
 

@@ -8,6 +8,7 @@ from blizzard.discover.filter import is_same, same_object
 from blizzard.discover.finding import Finding
 from blizzard.discover.skip_reason import Reason, SkippedFile
 from blizzard.handoff.held_rows import GONE
+from blizzard.inspect.files.undone import NOT_APPLIED
 from blizzard.inspect.why.answer import (
     Answer,
     DataFile,
@@ -172,7 +173,10 @@ def _finished(
         gone = retraction.is_done and not retraction.replaced
         state = State.RETRACTED if gone else answer.state
         answer = replace(answer, state=state, retraction=retraction)
-    if facts is not None and not is_same(done, facts):
+    is_other = facts is not None and not is_same(done, facts)
+    if retraction is not None and retraction.is_not_applied and not (is_other and found.take):
+        return replace(answer, state=State.CHANGED, reason=NOT_APPLIED)
+    if is_other:
         state = State.WAITING if found.take else State.CHANGED
         return replace(answer, state=state, reason=Reason.CHANGED.value)
     return answer
@@ -204,7 +208,9 @@ def _retraction(
         entry = retracting(table.journal, done.key, done.key.partition(":")[2], last)
     if entry is None:
         return None
-    rows = sum(one.rows for one in entry.sources if one.key == done.key and one.retracted)
+    out = [one for one in entry.sources if one.retracted]
+    own = [one for one in out if one.key == done.key]
+    rows = sum(one.rows for one in own or out)
     had_them = {one.path: one.entry for one in data_files if one.entry < entry.sequence}
     if entry.has_read(done.key):
         had_them = _files_before(table, entry, done.key)
@@ -213,7 +219,8 @@ def _retraction(
         return any(one.key == done.key and one.retracted for one in other.sources)
 
     taken = _taken_out(asked, table, entry, rows, had_them, takes)
-    return replace(taken, replaced=entry.has_read(done.key))
+    others = () if own else tuple(one.path for one in out)
+    return replace(taken, replaced=entry.has_read(done.key), others=others)
 
 
 def _files_before(table: Table, entry: Entry, key: str) -> dict[str, int]:

@@ -215,6 +215,10 @@ def _inherited(case: Case) -> Told:
 
 
 def _changed(case: Case) -> Told:
+    taken = case.answer.retraction
+    if taken is not None and taken.is_not_applied:
+        sentence, way = phrases.not_applied(case.answer.path, taken)
+        return Told(sentence, (way,))
     on_change = case.source.on_change
     said = "is reported and not read" if on_change is OnChange.ERROR else "is not read"
     rows = f" ({phrases.rows(case.answer)})" if case.answer.read else ""
@@ -276,15 +280,7 @@ def _held(case: Case) -> Told:
 
 
 def _discarded(case: Case) -> Told:
-    answer, taken = case.answer, case.answer.retraction
-    if taken is not None and taken.replaced and taken.passed_over:
-        return Told(
-            f"Its new content was read with entry {taken.entry} to take the place of the old, and "
-            f"penguin could not apply that entry{phrases.because(taken.reasons)}: "
-            f"{plural(taken.rows, 'row')} of the old content "
-            f"{'stays' if taken.rows == 1 else 'stay'} in the table.",
-            (f"blizzard retract {answer.path} --replace {answer.path} replaces them",),
-        )
+    answer = case.answer
     files = plural(len(phrases.in_state(answer)), "data file")
     return Told(
         f"It was read with {phrases.entries(answer)} ({phrases.rows_from_lines(answer)}); {files} "
