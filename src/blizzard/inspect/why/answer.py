@@ -242,6 +242,8 @@ class Answer:
     """What was asked to take some of its rows out of the table by what they hold."""
     inherited: Inherited | None = None
     """The earlier journal that knew it."""
+    earlier_lines: int = 0
+    """Lines of it that were read under that journal, which counted their rows."""
     deleted_from: datetime | None = None
     """Of an orphan: from when on `blizzard gc` deletes it."""
     next: tuple[str, ...] = ()

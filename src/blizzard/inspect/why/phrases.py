@@ -110,6 +110,29 @@ def rows(answer: Answer) -> str:
     return plural(row_count(answer), "row")
 
 
+def present(answer: Answer) -> str:
+    """Name how many rows of the file are in the table, of those that this journal counts."""
+    return plural(present_count(answer), "row")
+
+
+def present_count(answer: Answer) -> int:
+    """Count the rows that the file has given, without those that were erased since."""
+    erased = sum(one.rows for one in answer.erased if one.is_done)
+    return max(0, row_count(answer) - erased)
+
+
+def earlier(answer: Answer) -> str:
+    """Return what was read of the file under an earlier journal, in a sentence; else empty."""
+    before = answer.inherited
+    if before is None or not answer.earlier_lines:
+        return ""
+    which = plural(answer.earlier_lines, "line of it was", "lines of it were")
+    return (
+        f" {which} read before, under journal {before.journal} of pipeline {before.pipeline}; "
+        "their rows are in the table, and only that journal has counted them."
+    )
+
+
 def row_count(answer: Answer) -> int:
     """Count the rows that the file has given."""
     read = sum(one.rows for one in answer.read)

@@ -72,6 +72,7 @@ def worded(
         sentence += " It is not in its source at the moment."
     elif answer.stored is None and answer.read and answer.state is not State.GONE:
         sentence += " It has gone from its source since; its rows do not depend on that."
+    sentence += phrases.earlier(answer)
     sentence += "".join(f" {erased_in_words(one)}" for one in answer.erased)
     ways = told.ways
     if waiting_lines(answer):
@@ -87,7 +88,7 @@ def _missing(_case: Case) -> Told:
 
 
 def _gone(case: Case) -> Told:
-    if case.answer.read:
+    if case.answer.read or case.answer.earlier_lines:
         return _gone_part_way(case.answer)
     failure = case.answer.failure
     how = "a part of it was unread" if failure is None else f"it had failed [{failure.code}]"
@@ -122,18 +123,21 @@ def _gone_part_way(answer: Answer) -> Told:
     ways = ["put it back as it was if the rest is wanted; it is then read on"]
     if answer.reason != "discarded":
         ways.append("blizzard dlq discard PATH gives up the rest: its day may be complete then")
+    rows = phrases.present_count(answer) if where == "in the table" else phrases.row_count(answer)
+    read = f" {plural(rows, 'row')} from {phrases.lines(answer)} of it {is_are(rows)} {where}."
     return Told(
-        f"It disappeared from its source before all of it was read, and {rest}. "
-        f"{phrases.rows_from_lines(answer)} of it {is_are(phrases.row_count(answer))} {where}.",
+        f"It disappeared from its source before all of it was read, and {rest}."
+        f"{read if answer.read else ''}",
         tuple(ways),
     )
 
 
 def _partial(case: Case) -> Told:
-    lines = phrases.lines(case.answer)
+    read = f"{phrases.lines(case.answer)} so far, {phrases.present(case.answer)}"
+    if not case.answer.read:
+        read = "a part of it is in the table"
     return Told(
-        f"It is being read over several batches: {lines} so far, "
-        f"{phrases.rows(case.answer)}. The next batch reads on.",
+        f"It is being read over several batches: {read}. The next batch reads on.",
         ways_of_waiting(None),
     )
 
@@ -177,19 +181,21 @@ def _failed(case: Case) -> Told:
     )
     since = f" since {phrases.moment(failure.since)}" if failure.since is not None else ""
     times = plural(failure.attempts, "try", "tries")
-    rows = (
-        f"{phrases.rows(answer)} of it {is_are(phrases.row_count(answer))}"
-        if answer.read
-        else "no row of it is"
-    )
+    rows = "; no row of it is in the table"
+    if answer.read:
+        count = phrases.present_count(answer)
+        rows = f"; {plural(count, 'row')} of it {is_are(count)} in the table"
+    elif answer.earlier_lines:
+        rows = ""
     sentence = (
         f"It has failed{since} ({times}) at stage {failure.stage}{at}: {failure.message} "
-        f"[{failure.code}]; {rows} in the table."
+        f"[{failure.code}]{rows}."
     )
     if failure.next_try is None:
         quarantines = case.settings.quarantine is not None
         bad_line = failure.line is not None and not quarantines
-        way = way_out(failure.code, part_way=bool(answer.read), bad_line=bad_line)
+        part_way = bool(answer.read or answer.earlier_lines)
+        way = way_out(failure.code, part_way=part_way, bad_line=bad_line)
         return Told(
             f"{sentence} It is not tried again by itself.",
             (way.partition(": ")[2], "blizzard dlq list shows what was written about it"),
@@ -329,7 +335,7 @@ def _committed(case: Case) -> Told:
         word = "version" if len(versions) == 1 else "versions"
         where = f"Delta {word} {', '.join(map(str, versions))}"
     sentence = (
-        f"It is in the table: {phrases.rows_from_lines(answer)}, "
+        f"It is in the table: {phrases.present(answer)} from {phrases.lines(answer)}, "
         f"read with {phrases.entries(answer)}, in {where}."
     )
     moved = [one for one in answer.data_files if one.state is State.REWRITTEN]
