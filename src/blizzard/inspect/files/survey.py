@@ -11,7 +11,7 @@ from heapq import merge
 from itertools import takewhile
 from typing import Protocol, TypeVar
 
-from blizzard.discover.filter import Decision, is_same
+from blizzard.discover.filter import Decision, is_same, same_object
 from blizzard.discover.lister import Scan, SourceLister, source_listers
 from blizzard.discover.names import PartitionUnknown, partition_of, why_not_ours
 from blizzard.discover.skip_reason import SkipSummary
@@ -28,6 +28,7 @@ from blizzard.journal.state import Before, History
 from blizzard.model.files import IngestedFile, UnfinishedFile
 from blizzard.model.locations import OpenReader, source_location
 from blizzard.model.settings import PipelineSettings, SourceSettings
+from blizzard.model.source.part_way import ChangedPartWay, is_part_way, lacks_its_object
 from lakebed.clock import Clock
 from lakebed.dataclass import dataclass
 from lakebed.listing.incremental import ListingPlan
@@ -197,16 +198,14 @@ class _Walk:
         decision = self.scan.file_filter.consider(facts, before)
         if decision is Decision.NO_FILE:
             return
-        bad_lines = self.survey.quarantined.get(key, 0)
         if done is not None and is_same(done, facts) and self._is_not_applied(done):
             yield from self._not_applied(done, at=facts.modified)
             return
-        if done is not None and not is_same(done, facts):
-            yield from self._overwritten(done)
-            bad_lines = 0  # They are of what was read.
-            if unfinished is None and self.lister.source.on_change is OnChange.IGNORE:
-                return  # Whatever has its name now is nothing to anybody.
-        state, entry, reason = state_of(facts, before, decision, self.survey.progress)
+        read = tuple(self._read_before(facts, before, decision))
+        yield from read
+        if read and unfinished is None and self.lister.source.on_change is OnChange.IGNORE:
+            return  # Whatever has its name now is nothing to anybody.
+        state, entry, reason = self._state(facts, before, decision)
         yield FileStanding(
             source=self.lister.source.name,
             path=facts.path,
@@ -216,8 +215,33 @@ class _Walk:
             entry=entry,
             partition=self._partition(facts.path),
             reason=reason,
-            quarantined_lines=bad_lines,
+            # Where something was read before, they are of that.
+            quarantined_lines=0 if read else self.survey.quarantined.get(key, 0),
         )
+
+    def _read_before(
+        self, facts: ObjectFacts, before: Before, decision: Decision
+    ) -> Iterator[FileStanding]:
+        """Yield what was read under a name, as the object that it was, and counts by itself."""
+        known, done = before.unfinished, before.finished
+        if done is not None and not is_same(done, facts):
+            yield from self._overwritten(done)
+        if known is not None and self._is_over(facts, known, decision):
+            yield replace(self._of_deleted(known), deleted=False, overwritten=True)
+
+    def _state(
+        self, facts: ObjectFacts, before: Before, decision: Decision
+    ) -> tuple[FileState, int | None, str | None]:
+        """Return how a listed object stands, as the next run finds it."""
+        state, entry, reason = state_of(facts, before, decision, self.survey.progress)
+        known, done = before.unfinished, before.finished
+        if known is None or (done is not None and is_same(done, facts)):
+            return state, entry, reason
+        if self.scan.file_filter.loses_rest(facts, known):
+            return FileState.FAILED, entry, ChangedPartWay.code
+        if decision is Decision.TAKE and lacks_its_object(known.record):
+            return FileState.WAITING, entry, None  # Its rest is read, or all of it.
+        return state, entry, reason
 
     def _gone(self, done: IngestedFile, plan: ListingPlan) -> Iterator[FileStanding]:
         """Yield a file that is done and was not listed, unless the listing left it out."""
@@ -289,19 +313,29 @@ class _Walk:
         for key in sorted(self.sought):
             known = self.survey.history.unfinished[key]
             if self._would_be_listed(known.record.path, plan):
-                state, reason = of_deleted(known, self.survey.progress)
-                yield FileStanding(
-                    source=self.lister.source.name,
-                    path=known.record.path,
-                    state=state,
-                    at=_landed(known),
-                    size=known.record.size,
-                    entry=known.entry if known.read_in is None else known.read_in,
-                    partition=self._partition(known.record.path),
-                    reason=reason,
-                    deleted=True,
-                    quarantined_lines=self.survey.quarantined.get(key, 0),
-                )
+                yield self._of_deleted(known)
+
+    def _is_over(self, facts: ObjectFacts, known: UnfinishedFile, decision: Decision) -> bool:
+        """Whether the rest of a file was given up, and another object is read under its name."""
+        record = known.record
+        is_given_up = record.discarded and is_part_way(record) and not same_object(record, facts)
+        is_cut = self.scan.file_filter.loses_rest(facts, known)
+        return is_given_up and not is_cut and decision is not Decision.DONE
+
+    def _of_deleted(self, known: UnfinishedFile) -> FileStanding:
+        state, reason = of_deleted(known, self.survey.progress)
+        return FileStanding(
+            source=self.lister.source.name,
+            path=known.record.path,
+            state=state,
+            at=_landed(known),
+            size=known.record.size,
+            entry=known.entry if known.read_in is None else known.read_in,
+            partition=self._partition(known.record.path),
+            reason=reason,
+            deleted=True,
+            quarantined_lines=self.survey.quarantined.get(known.record.key, 0),
+        )
 
     def _would_be_listed(self, path: str, plan: ListingPlan) -> bool:
         since = self.scan.file_filter.since

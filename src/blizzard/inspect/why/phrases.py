@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from blizzard.inspect.why.answer import Answer, DataFile, Resolution, Retraction, State
-from lakebed.units import plural
+from lakebed.units import is_are, plural
 
 FEW = 3
 """How many files a sentence names."""
@@ -119,6 +119,14 @@ def present_count(answer: Answer) -> int:
     """Count the rows that the file has given, without those that were erased since."""
     erased = sum(one.rows for one in answer.erased if one.is_done)
     return max(0, row_count(answer) - erased)
+
+
+def rows_there(answer: Answer) -> str:
+    """Say how many rows of a file that failed are in the table; empty where nobody counts them."""
+    if not answer.read:
+        return "" if answer.earlier_lines else "; no row of it is in the table"
+    count = present_count(answer)
+    return f"; {plural(count, 'row')} of it {is_are(count)} in the table"
 
 
 def earlier(answer: Answer) -> str:

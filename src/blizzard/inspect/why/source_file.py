@@ -19,7 +19,7 @@ from blizzard.inspect.why.answer import (
 from blizzard.inspect.why.asked import Asked
 from blizzard.inspect.why.entries import earlier_parts, reading
 from blizzard.inspect.why.failing import failure_of
-from blizzard.inspect.why.later import resolutions
+from blizzard.inspect.why.later import resolutions, waiting_lines
 from blizzard.inspect.why.standing import Table
 from blizzard.inspect.why.table_log import LogEntry
 from blizzard.inspect.why.taken_out import erasures_of, retraction_of
@@ -28,7 +28,7 @@ from blizzard.inspect.why.words import worded
 from blizzard.journal.state import Before
 from blizzard.model.files import IngestedFile, UnfinishedFile
 from blizzard.model.settings import SourceSettings
-from blizzard.model.source.part_way import lacks_its_object
+from blizzard.model.source.part_way import ChangedPartWay, lacks_its_object
 from lakebed.documents.entry import Entry
 from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import StoreDenied
@@ -58,13 +58,23 @@ def why_source_file(asked: Asked, source: SourceSettings, path: str) -> Answer:
         else StoredObject(size=facts.size, etag=facts.etag, modified=facts.modified),
     )
     answer = _decided(asked, bare, facts, before, found)
-    answer = replace(answer, erased=erasures_of(asked, key, answer))
+    answer = replace(
+        answer,
+        erased=erasures_of(asked, key, answer),
+        other_bad_lines=max(0, _waiting_in_all(asked, key) - max(0, waiting_lines(answer))),
+    )
     refusal = asked.refusal() if answer.state in TO_BE_READ else None
     if refusal is not None:
         answer = replace(answer, state=State.REFUSED, reason=code_of(refusal), detail=str(refusal))
     elif answer.state is State.WAITING:
         answer = replace(answer, backlog=backlog_of(asked, spot, answer))
     return worded(answer, asked.settings, source, asked.clock.now())
+
+
+def _waiting_in_all(asked: Asked, key: str) -> int:
+    """Count the bad lines of a file that wait, whatever has become of it since they were read."""
+    files = (each.file for each in asked.history.books.waiting_files())
+    return sum(one.lines for file in files for one in file.sources if one.source == key)
 
 
 def _head(place: Reader, path: str) -> ObjectFacts | None:
@@ -86,7 +96,7 @@ def _decided(
     # What is in the table counts for more than that other content failed, and is gone.
     is_over = known is not None and known.record.gone and before.finished is not None
     if known is not None and (not is_over or known.record.records_read):
-        return _unfinished(asked, bare, facts, known, found)
+        return _as_found(_unfinished(asked, bare, facts, known, found), found)
     if before.finished is not None:
         return _finished(asked, bare, facts, before.finished, found)
     if found.take:
@@ -110,6 +120,14 @@ def _passed(found: Finding, path: str) -> SkippedFile | None:
         ),
         None,
     )
+
+
+def _as_found(answer: Answer, found: Finding) -> Answer:
+    """Return that nothing more is read of a file, where the next run would say so."""
+    passed = _passed(found, answer.path or "")
+    if passed is None or passed.reason is not Reason.CHANGED_PART_WAY:
+        return answer
+    return replace(answer, state=State.FAILED, reason=ChangedPartWay.code, detail=passed.detail)
 
 
 def _unfinished(

@@ -75,7 +75,7 @@ def worded(
     sentence += phrases.earlier(answer)
     sentence += "".join(f" {erased_in_words(one)}" for one in answer.erased)
     ways = told.ways
-    if waiting_lines(answer):
+    if waiting_lines(answer) or answer.other_bad_lines:
         ways = (*ways, "blizzard dlq list shows which bad lines are waiting, and why")
     return replace(answer, answer=f"{sentence}{bad_lines_in_words(answer)}", next=ways)
 
@@ -172,8 +172,13 @@ def _waiting(case: Case) -> Told:
 
 def _failed(case: Case) -> Told:
     answer, failure = case.answer, case.answer.failure
-    if failure is None:
-        raise AssertionError("a failed file has a failure")
+    if failure is None or (answer.detail is not None and failure.code != answer.reason):
+        code = answer.reason or ""
+        return Told(
+            f"It is not read on: {answer.detail} [{code}]{phrases.rows_there(answer)}. The next "
+            "run records that.",
+            (way_out(code, part_way=True).partition(": ")[2],),
+        )
     at = "".join(
         f", {name} {value}"
         for name, value in (("line", failure.line), ("field", failure.field))
@@ -181,15 +186,9 @@ def _failed(case: Case) -> Told:
     )
     since = f" since {phrases.moment(failure.since)}" if failure.since is not None else ""
     times = plural(failure.attempts, "try", "tries")
-    rows = "; no row of it is in the table"
-    if answer.read:
-        count = phrases.present_count(answer)
-        rows = f"; {plural(count, 'row')} of it {is_are(count)} in the table"
-    elif answer.earlier_lines:
-        rows = ""
     sentence = (
         f"It has failed{since} ({times}) at stage {failure.stage}{at}: {failure.message} "
-        f"[{failure.code}]{rows}."
+        f"[{failure.code}]{phrases.rows_there(answer)}."
     )
     if failure.next_try is None:
         quarantines = case.settings.quarantine is not None
