@@ -227,7 +227,8 @@ class _Walk:
         if done is not None and not is_same(done, facts):
             yield from self._overwritten(done)
         if known is not None and self._is_over(facts, known, decision):
-            yield replace(self._of_deleted(known), deleted=False, overwritten=True)
+            part = replace(self._of_deleted(known), deleted=False, overwritten=True)
+            yield part if done is None else replace(part, quarantined_lines=0)  # Told above.
 
     def _state(
         self, facts: ObjectFacts, before: Before, decision: Decision
