@@ -29,7 +29,8 @@ KEYS = {
         parquet_bytes quarantine(waiting replayed filtered discarded) found_columns
         held_files held_rows
         held[code reasons files rows]
-        discarded_files discarded_rows retracted_rows erased_rows aside_error compactions
+        discarded_files discarded_rows unapplied_files unapplied_rows retracted_rows erased_rows
+        aside_error compactions
         lag_secs error
     """,
     "blizzard why a.ndjson": """
@@ -39,7 +40,7 @@ KEYS = {
         committed_at counted] resolved failure
         backlog data_files[path rows bytes entry sources state version
         removed_version removed_at removed_by code reasons replaced_by] sources retraction
-        erased inherited
+        erased inherited earlier_lines other_bad_lines
         deleted_from next
     """,
     "blizzard why bad.ndjson": """
@@ -47,14 +48,16 @@ KEYS = {
         stored(size etag modified) read resolved
         failure(stage code message line field attempts since last
         entry next_try) backlog
-        data_files sources retraction erased inherited deleted_from next
+        data_files sources retraction erased inherited earlier_lines other_bad_lines
+        deleted_from next
     """,
     "blizzard why c.ndjson": """
         kind state uri pipeline table_uri source path answer reason detail
         stored(size etag modified) read resolved
         failure backlog(position files counted in_next_batch
         trigger starts_in_secs running)
-        data_files sources retraction erased inherited deleted_from next
+        data_files sources retraction erased inherited earlier_lines other_bad_lines
+        deleted_from next
     """,
     "blizzard why ID": """
         kind state uri pipeline table_uri source path answer reason detail
@@ -62,12 +65,13 @@ KEYS = {
         failure backlog data_files[path rows bytes entry sources
         state version
         removed_version removed_at removed_by code reasons replaced_by] sources retraction
-        erased inherited
+        erased inherited earlier_lines other_bad_lines
         deleted_from next
     """,
     "blizzard files": """
         pipeline table_uri by groups[name landed in_table journaled held discarded failed waiting
-        changed retracted removed deleted lost in_part overwritten bytes rows bad_lines
+        changed retracted removed deleted lost in_part not_applied overwritten bytes
+        rows bad_lines
         quarantined_lines uncounted complete sentence] left_out passed_over errors
     """,
     "blizzard files a.ndjson": """

@@ -316,11 +316,18 @@ def _aside(found: PipelineStatus) -> list[str]:
         for one in found.held[:SHOWN]:
             which = plural(one.files, "file")
             lines += [f"  {which}: {reason} [{one.code}]" for reason in one.reasons]
-    if found.discarded_files:
+    discarded = found.discarded_files - found.unapplied_files
+    if discarded:
         lines.append(
-            f"NOT in the table: {plural(found.discarded_files, 'file')} with "
-            f"{plural(found.discarded_rows, 'row')}, which were discarded; blizzard redo --file "
-            "SOURCE reads a source file again"
+            f"NOT in the table: {plural(discarded, 'file')} with "
+            f"{plural(found.discarded_rows - found.unapplied_rows, 'row')}, which were discarded; "
+            "blizzard redo --file SOURCE reads a source file again"
+        )
+    if found.unapplied_files:
+        lines.append(
+            f"NOT in the table: {plural(found.unapplied_files, 'file')} with "
+            f"{plural(found.unapplied_rows, 'row')} that were to replace others: penguin could not "
+            "apply that, and the old rows are in the table; run blizzard retract --replace again"
         )
     if found.retracted_rows:
         lines.append(

@@ -92,7 +92,7 @@ class FileFilter:
         known = before.unfinished
         on_change = self.source.on_change
         is_cut = known is not None and self._is_cut(known, facts)
-        if known is not None and is_cut and on_change is not OnChange.REINGEST:
+        if known is not None and self.loses_rest(facts, known):
             return self._lose_rest(facts, known.record)
         if before.finished is not None and is_same(before.finished, facts):
             return self.done(facts)
@@ -119,6 +119,10 @@ class FileFilter:
     def fails(self, key: str) -> bool:
         """Whether a file fails without being read."""
         return any(record.key == key for record in self._misplaced)
+
+    def loses_rest(self, facts: ObjectFacts, known: UnfinishedFile) -> bool:
+        """Whether a part of a file is in the table, and nothing is read of what it is now."""
+        return self._is_cut(known, facts) and self.source.on_change is not OnChange.REINGEST
 
     def _may_be_tried(self, known: UnfinishedFile) -> bool:
         """Whether a file may be read again as it is: it is due, or is there again."""

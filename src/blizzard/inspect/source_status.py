@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import field, replace
 from datetime import datetime
 
+from blizzard.discover.finding import Finding
 from blizzard.discover.retry import next_try
 from blizzard.discover.skip_reason import Reason, SkipSummary
 from blizzard.inspect.explain import look_at
@@ -16,10 +17,11 @@ from blizzard.model.failure_basis import bases_of
 from blizzard.model.files import UnfinishedFile
 from blizzard.model.locations import OpenReader
 from blizzard.model.settings import PipelineSettings, SourceSettings
+from blizzard.model.source.part_way import CODES, ChangedPartWay
 from blizzard.notices.subscription import OpenQueue
 from lakebed.clock import Clock
 from lakebed.dataclass import dataclass
-from lakebed.documents.source_record import Stage
+from lakebed.documents.source_record import SourceRecord, Stage
 from lakebed.errors import LakeError
 from lakebed.storage.store import Reader
 
@@ -105,11 +107,7 @@ def source_status(
     told = SourceStatus(
         source=source.name,
         uri=source.uri,
-        failed_files=len(failed),
-        failed_for_good=sum(one.next_try is None for one in failed),
-        next_try=min((one.next_try for one in failed if one.next_try), default=None),
         lost_files=lost_files(source, history),
-        failures=tuple(failed[:FEW]),
         watermarks=watermarks[:FEW],
         folders=len(watermarks),
         totals=books.sums.by_source.get(name, Totals()),
@@ -121,6 +119,7 @@ def source_status(
             else None
         ),
     )
+    told = _with_failed(told, failed)
     if not listed:
         return told
     try:
@@ -139,6 +138,7 @@ def source_status(
         return replace(told, error=str(trouble))
     oldest = min((file.modified for file in found.take), default=None)
     age = (clock.now() - oldest).total_seconds() if oldest else 0.0
+    told = _with_failed(told, as_found(failed, found, clock.now()))
     return replace(
         told,
         pending_files=len(found.take) + found.left_over,
@@ -147,6 +147,56 @@ def source_status(
         lag_secs=max(0.0, age),
         changed_files=found.count(Reason.CHANGED),
         passed_over=found.amiss,
+    )
+
+
+def _with_failed(told: SourceStatus, failed: list[FailedFile]) -> SourceStatus:
+    return replace(
+        told,
+        failed_files=len(failed),
+        failed_for_good=sum(one.next_try is None for one in failed),
+        next_try=min((one.next_try for one in failed if one.next_try), default=None),
+        failures=tuple(failed[:FEW]),
+    )
+
+
+def as_found(failed: list[FailedFile], found: Finding, now: datetime) -> list[FailedFile]:
+    """Return the failed files as the next run finds them.
+
+    One of which a part is in the table is read on where its object is back; where another has come
+    in its place, that is what fails now, whatever was said of the file before.
+    """
+    taken = {file.path for file in found.take}
+    changed = {
+        record.path: record
+        for record in found.misplaced
+        if record.failure is not None and record.failure.code == ChangedPartWay.code
+    }
+    there = [
+        one
+        for one in failed
+        if one.path not in changed and not (one.code in CODES and one.path in taken)
+    ]
+    before = {one.path: one for one in failed}
+    new = [_changed(record, before.get(path), now) for path, record in sorted(changed.items())]
+    return sorted((*new, *there), key=lambda one: one.failed_at, reverse=True)
+
+
+def _changed(record: SourceRecord, before: FailedFile | None, now: datetime) -> FailedFile:
+    failure = record.failure
+    if failure is None:
+        raise AssertionError("only a failed file has a failure to tell of")
+    return FailedFile(
+        path=record.path,
+        stage=failure.stage.value,
+        code=failure.code,
+        message=failure.message,
+        line=None,
+        field=None,
+        attempts=0 if before is None else before.attempts,
+        failed_at=now if before is None else before.failed_at,
+        next_try=None,
+        lines_in_table=record.records_read,
     )
 
 

@@ -28,6 +28,7 @@ from lakebed.clock import Clock
 from lakebed.columns.schema import walk
 from lakebed.dataclass import dataclass
 from lakebed.errors import LakeError, ObjectMissing
+from lakebed.journal import JournalReader
 from lakebed.storage.store import Reader
 from lakebed.types import Handoff
 
@@ -84,6 +85,9 @@ class PipelineStatus:
     discarded_files: int = 0
     discarded_rows: int = 0
     """Journaled, but never to be in the table: they were discarded."""
+    unapplied_files: int = 0
+    unapplied_rows: int = 0
+    """Among these: they were to come in the place of others, and penguin could not apply that."""
     retracted_rows: int = 0
     """Rows that blizzard retract has taken out of the table."""
     erased_rows: int = 0
@@ -142,7 +146,8 @@ def pipeline_status(
         listed=listed,
     )
     counts = aside.counts()
-    done, passed_over, error = _retractions(history.books, committed, fates)
+    done, without_effect, error = _retractions(history.books, committed, fates)
+    passed_over = _open(store, settings.name, history, without_effect)
     return PipelineStatus(
         pipeline=settings.name,
         table_uri=settings.sink.table_uri,
@@ -166,6 +171,8 @@ def pipeline_status(
         held=by_reason(aside.held),
         discarded_files=counts.discarded_files + sum(one.files for one in passed_over),
         discarded_rows=counts.discarded_rows + sum(one.read for one in passed_over),
+        unapplied_files=sum(one.files for one in passed_over),
+        unapplied_rows=sum(one.read for one in passed_over),
         retracted_rows=sum(one.rows for one in done if not one.erased),
         erased_rows=sum(one.rows for one in done if one.erased),
         aside_error=aside.error or error,
@@ -213,6 +220,28 @@ def _retractions(
         return [], [], str(trouble)
     passed_over = [one for one in settled if decided.get(one.mark) == GONE]
     return [one for one in settled if one not in passed_over], passed_over, None
+
+
+def _open(
+    store: Reader | None, pipeline: str, history: History, without_effect: list[Retraction]
+) -> list[Retraction]:
+    """Return the replacements without effect that nobody has repeated since."""
+    if store is None:
+        return []
+    lookup, journal = history.lookup(store, pipeline), JournalReader(store, pipeline)
+    found = []
+    for number, one in history.books.retractions.items():
+        entry = journal.entry(int(number)) if one in without_effect and one.files else None
+        keys = () if entry is None else tuple(record.key for record in entry.readings)
+        try:
+            done = [lookup(key).finished for key in keys]
+        except SegmentBroken:
+            return [each for each in without_effect if each.files]  # The next look knows more.
+        # What was known before counts again, until something else is known of a file.
+        undone = (history.undecided.get(key) for key in keys)
+        if any(each is not None and each.entry == int(number) for each in (*done, *undone)):
+            found.append(one)
+    return found
 
 
 def _sources(

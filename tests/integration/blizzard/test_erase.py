@@ -145,6 +145,7 @@ def test_trace_and_why_know_the_rows_that_stay_and_those_that_went(desk):
     why = desk.said("why", "a.ndjson")
     assert [(one["entry"], one["rows"]) for one in why["erased"]] == [(4, 2)]
     assert "2 of its rows were erased in entry 4" in why["answer"]
+    assert "It is in the table: 1 row from 3 lines" in why["answer"]
     assert "1 of its rows was erased in entry 4" in desk.said("why", "c.ndjson")["answer"]
     assert desk.said("why", "d.ndjson")["erased"] == []
     assert desk.said("status")["erased_rows"] == 4
@@ -224,3 +225,19 @@ def test_an_audit_finds_rows_that_have_come_back(desk):
     desk.forget("user = 'x'")
     DeltaTable(str(desk.table)).restore(before)
     assert "rows_back" in {one.kind.value for one in desk.audited().differences}
+
+
+def test_why_knows_of_an_erasure_after_the_source_was_moved(desk):
+    """The entry names the rows by where the source was at that time."""
+    desk.forget("user = 'x'")
+    desk.ends_well()
+    moved = desk.landing.folder.rename(desk.folder / "elsewhere")
+    text = desk.file.read_text()
+    desk.file.write_text(text.replace(str(desk.landing.folder), str(moved)))
+    done = desk.cli("source", "set", "in", "--same-files", "--yes")
+    assert done.exit_code == 0, done.output
+    why = desk.said("why", "a.ndjson")
+    assert [(one["entry"], one["rows"]) for one in why["erased"]] == [(4, 2)]
+    assert "It is in the table: 1 row from 3 lines" in why["answer"]
+    desk.forget("user = 'y'")
+    assert [one["rows"] for one in desk.said("why", "a.ndjson")["erased"]] == [2, 1]

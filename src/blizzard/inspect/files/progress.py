@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from blizzard.handoff.held_rows import GONE, Fates, passed_over, read_aside
 from blizzard.inspect.files.repairs import StillOut, taken_out
 from blizzard.inspect.files.standing import Progress
+from blizzard.inspect.files.undone import Undone, read_before, undone
 from blizzard.inspect.status import committed_entry
 from blizzard.journal.state import History
 from blizzard.model.settings import PipelineSettings
@@ -34,7 +35,7 @@ def progress_of(
     if store is None or committed is None:
         return Progress(committed=None), ()
     aside = read_aside(store, settings.name, fates)
-    retracted, error = _retracted(store, settings.name, history, committed, fates)
+    retracted, without_effect, error = _retracted(store, settings.name, history, committed, fates)
     removed, unknown = _removed(store, settings.name, still_out)
     errors = [aside.error, error, unknown]
     if not fits:
@@ -45,6 +46,7 @@ def progress_of(
         held=keys.of(aside.held),
         discarded=keys.of(aside.discarded),
         retracted=retracted,
+        undone=without_effect,
         removed=removed,
     )
     return progress, tuple(one for one in errors if one is not None)
@@ -52,19 +54,19 @@ def progress_of(
 
 def _retracted(
     store: Reader, pipeline: str, history: History, committed: int, fates: Fates
-) -> tuple[dict[str, int], str | None]:
-    """Return the files whose rows were taken out, by the entries that did."""
+) -> tuple[dict[str, int], dict[str, Undone], str | None]:
+    """Return the files whose rows were taken out, and those of retractions without effect."""
     made = {
         int(entry): one.mark
         for entry, one in history.books.retractions.items()
         if not one.erased and int(entry) <= committed
     }
     if not made:
-        return {}, None
+        return {}, {}, None
     try:
         decided = fates(made.values())
     except LakeError as trouble:
-        return {}, str(trouble)
+        return {}, {}, str(trouble)
     history.settle(passed_over(lambda _marks: decided, committed))
     journal = JournalReader(store, pipeline)
     found: dict[str, int] = {}
@@ -73,7 +75,9 @@ def _retracted(
         for record in () if entry is None else entry.sources:
             if record.retracted and entry is not None and not entry.has_read(record.key):
                 found[record.key] = number
-    return found, None
+    passed = frozenset(entry for entry, mark in made.items() if decided.get(mark) == GONE)
+    entries = filter(None, map(journal.entry, sorted(passed)))
+    return found, undone(entries, read_before(journal, passed)), None
 
 
 def _removed(

@@ -8,6 +8,7 @@ from dataclasses import field, replace
 from typing import Literal
 
 from blizzard.inspect.files.standing import DONE, FileStanding, FileState
+from blizzard.inspect.files.undone import NOT_APPLIED
 from lakebed.dataclass import dataclass
 from lakebed.units import in_words, is_are, plural
 
@@ -57,6 +58,9 @@ class Group:
     """Of those that failed: no longer in their source, so that nothing can be read of them."""
     in_part: int = 0
     """Of those that were deleted: a part of them was read before, and the rest cannot be."""
+    not_applied: int = 0
+    """Of those that changed: their rows were to come in the place of others, and penguin could not
+    apply that, so the others are in the table."""
     overwritten: int = 0
     """Of those that were read: another object has their name since, which counts by itself."""
     bytes: int = 0
@@ -94,6 +98,7 @@ class DayBooks:
     deleted: Counter[str] = field(default_factory=Counter)
     lost: Counter[str] = field(default_factory=Counter)
     in_part: Counter[str] = field(default_factory=Counter)
+    not_applied: Counter[str] = field(default_factory=Counter)
     overwritten: Counter[str] = field(default_factory=Counter)
     quarantined: Counter[str] = field(default_factory=Counter)
 
@@ -108,7 +113,8 @@ class DayBooks:
         self.sizes[name] += one.size
         self.deleted[name] += one.deleted
         self.lost[name] += one.lost
-        self.in_part[name] += one.in_part and one.deleted
+        self.in_part[name] += one.in_part and (one.deleted or one.overwritten)
+        self.not_applied[name] += one.reason == NOT_APPLIED
         self.overwritten[name] += one.overwritten
         self.quarantined[name] += one.quarantined_lines
 
@@ -120,6 +126,7 @@ class DayBooks:
         self.deleted.update(other.deleted)
         self.lost.update(other.lost)
         self.in_part.update(other.in_part)
+        self.not_applied.update(other.not_applied)
         self.overwritten.update(other.overwritten)
         self.quarantined.update(other.quarantined)
 
@@ -140,6 +147,7 @@ class DayBooks:
             deleted=self.deleted[name],
             lost=self.lost[name],
             in_part=self.in_part[name],
+            not_applied=self.not_applied[name],
             overwritten=self.overwritten[name],
             bytes=self.sizes[name],
             rows=None if counted is None else counted.rows,
@@ -200,7 +208,15 @@ def _sentence(group: Group, *, so_far: bool) -> str:
                 f"; {group.lost:,} of those that failed {'was' if group.lost == 1 else 'were'} "
                 f"deleted from the source and {how} (blizzard dlq discard accepts that)"
             )
-        return f"not everything of {what} is in: of {files}, {_counts(group, _MISSING)}{lost}{bad}"
+        changed = group.changed - group.not_applied
+        missing = _counts(replace(group, changed=changed), _MISSING)
+        if group.not_applied:
+            missing += ", " if missing else ""
+            missing += (
+                f"the new rows of {group.not_applied:,} did not come in the place of the old ones, "
+                "which are in the table (blizzard retract --replace again)"
+            )
+        return f"not everything of {what} is in: of {files}, {missing}{lost}{bad}"
     rows = "" if group.rows is None else f", {plural(group.rows, 'row')}"
     if rows and group.uncounted:
         of = f"{group.uncounted:,} read under an earlier journal, which counted their rows"

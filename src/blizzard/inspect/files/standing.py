@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 
 from blizzard.discover.filter import Decision, is_same, same_object
+from blizzard.inspect.files.undone import Undone
 from blizzard.journal.state import Before
 from blizzard.model.files import IngestedFile, UnfinishedFile
 from blizzard.model.source.part_way import GonePartWay, is_part_way
@@ -30,7 +31,8 @@ class FileState(StrEnum):
     WAITING = "waiting"
     """It is to be read, or a part of it is."""
     CHANGED = "changed"
-    """It was read, and is another object now, which `on_change` says not to read."""
+    """It was read, and is another object now, which `on_change` says not to read; or its rows were
+    to come in the place of others, and penguin could not apply that."""
     RETRACTED = "retracted"
     """Its rows were taken out of the table by `blizzard retract`."""
     REMOVED = "removed"
@@ -95,8 +97,20 @@ class Progress:
     discarded: frozenset[str] = frozenset()
     retracted: Mapping[str, int] = field(default_factory=dict)
     """The entries that took the rows of files out of the table, by key."""
+    undone: Mapping[str, Undone] = field(default_factory=dict)
+    """What entries without effect were to do with files, by key."""
     removed: Mapping[str, int] = field(default_factory=dict)
     """The last entries whose rows of files a repair took out of the table, by key."""
+
+    def undone_of(self, done: IngestedFile) -> Undone | None:
+        """Return the entry without effect with which a file was done; None where there is none."""
+        found = self.undone.get(done.key)
+        return found if found is not None and found.entry == done.entry else None
+
+    def read_in(self, done: IngestedFile) -> int | None:
+        """Return the entry with the rows of a file that are in the table."""
+        undone = self.undone_of(done)
+        return done.entry if undone is None or undone.old is None else undone.old.entry
 
     def of(self, done: IngestedFile) -> FileState:
         """Return how a file stands that was read to its end."""
@@ -127,7 +141,7 @@ def state_of(
     """
     known, done = before.unfinished, before.finished
     if done is not None and is_same(done, facts):
-        return progress.of(done), done.entry, None
+        return progress.of(done), progress.read_in(done), None
     if known is not None:
         state, reason = _unfinished(facts, known, decision)
         return state, last_entry(known), reason

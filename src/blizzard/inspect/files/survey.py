@@ -11,23 +11,26 @@ from heapq import merge
 from itertools import takewhile
 from typing import Protocol, TypeVar
 
-from blizzard.discover.filter import Decision, is_same
+from blizzard.discover.filter import Decision, is_same, same_object
 from blizzard.discover.lister import Scan, SourceLister, source_listers
 from blizzard.discover.names import PartitionUnknown, partition_of, why_not_ours
 from blizzard.discover.skip_reason import SkipSummary
 from blizzard.inspect.files.standing import (
     FileStanding,
+    FileState,
     Progress,
     has_a_part_read,
     last_entry,
     of_deleted,
     state_of,
 )
+from blizzard.inspect.files.undone import NOT_APPLIED
 from blizzard.journal.ingested import merged
 from blizzard.journal.state import Before, History
 from blizzard.model.files import IngestedFile, UnfinishedFile
 from blizzard.model.locations import OpenReader, source_location
 from blizzard.model.settings import PipelineSettings, SourceSettings
+from blizzard.model.source.part_way import ChangedPartWay, is_part_way, lacks_its_object
 from lakebed.clock import Clock
 from lakebed.dataclass import dataclass
 from lakebed.listing.incremental import ListingPlan
@@ -193,17 +196,21 @@ class _Walk:
         unfinished = self.survey.history.unfinished.get(key)
         if unfinished is not None and unfinished.record.redo:
             done = None  # The files with its rows are gone: it is to be read again.
+        undecided = self.survey.history.undecided.get(key)
+        if undecided is not None and undecided.passed_over and undecided.unfinished is not None:
+            done = None  # It was to be taken back, and is what it was before: a part of a file.
         before = Before(unfinished=unfinished, finished=done)
         decision = self.scan.file_filter.consider(facts, before)
         if decision is Decision.NO_FILE:
             return
-        bad_lines = self.survey.quarantined.get(key, 0)
-        if done is not None and not is_same(done, facts):
-            yield self._read(done, overwritten=True)
-            bad_lines = 0  # They are of what was read.
-            if unfinished is None and self.lister.source.on_change is OnChange.IGNORE:
-                return  # Whatever has its name now is nothing to anybody.
-        state, entry, reason = state_of(facts, before, decision, self.survey.progress)
+        if done is not None and is_same(done, facts) and self._is_not_applied(done):
+            yield from self._not_applied(done, at=facts.modified)
+            return
+        read = tuple(self._read_before(facts, before, decision))
+        yield from read
+        if read and unfinished is None and self.lister.source.on_change is OnChange.IGNORE:
+            return  # Whatever has its name now is nothing to anybody.
+        state, entry, reason = self._state(facts, before, decision)
         yield FileStanding(
             source=self.lister.source.name,
             path=facts.path,
@@ -213,22 +220,90 @@ class _Walk:
             entry=entry,
             partition=self._partition(facts.path),
             reason=reason,
-            quarantined_lines=bad_lines,
-            in_part=done is None and unfinished is not None and has_a_part_read(unfinished),
+            # Where something was read before, they are of that.
+            quarantined_lines=0 if read else self.survey.quarantined.get(key, 0),
+            in_part=not read
+            and done is None
+            and unfinished is not None
+            and has_a_part_read(unfinished),
         )
+
+    def _read_before(
+        self, facts: ObjectFacts, before: Before, decision: Decision
+    ) -> Iterator[FileStanding]:
+        """Yield what was read under a name, as the object that it was, and counts by itself."""
+        known, done = before.unfinished, before.finished
+        if done is not None and not is_same(done, facts):
+            yield from self._overwritten(done)
+        if known is not None and self._is_over(facts, known, decision):
+            part = replace(self._of_deleted(known), deleted=False, overwritten=True)
+            yield part if done is None else replace(part, quarantined_lines=0)  # Told above.
+
+    def _state(
+        self, facts: ObjectFacts, before: Before, decision: Decision
+    ) -> tuple[FileState, int | None, str | None]:
+        """Return how a listed object stands, as the next run finds it."""
+        state, entry, reason = state_of(facts, before, decision, self.survey.progress)
+        known, done = before.unfinished, before.finished
+        if known is None or (done is not None and is_same(done, facts)):
+            return state, entry, reason
+        if self.scan.file_filter.loses_rest(facts, known):
+            return FileState.FAILED, entry, ChangedPartWay.code
+        if decision is Decision.TAKE and lacks_its_object(known.record):
+            return FileState.WAITING, entry, None  # Its rest is read, or all of it.
+        return state, entry, reason
 
     def _gone(self, done: IngestedFile, plan: ListingPlan) -> Iterator[FileStanding]:
         """Yield a file that is done and was not listed, unless the listing left it out."""
         known = self.survey.history.unfinished.get(done.key)
         if known is not None and known.record.redo:
             return  # The files with its rows are gone: it was to be read again.
-        if self._would_be_listed(done.key.partition(":")[2], plan):
+        if not self._would_be_listed(done.key.partition(":")[2], plan):
+            return
+        if self._is_not_applied(done):
+            yield from self._not_applied(done, at=self.survey.written(done.entry), deleted=True)
+        else:
             yield self._read(done, deleted=True)
+
+    def _is_not_applied(self, done: IngestedFile) -> bool:
+        """Whether the rows of a file were to come in the place of others, and have not."""
+        undone = self.survey.progress.undone_of(done)
+        return undone is not None and undone.is_read
+
+    def _not_applied(
+        self, done: IngestedFile, *, at: datetime | None, deleted: bool = False
+    ) -> Iterator[FileStanding]:
+        """Yield what is in the table of a file, and its new content, which is not."""
+        yield from self._overwritten(done)
+        path = done.key.partition(":")[2]
+        yield FileStanding(
+            source=self.lister.source.name,
+            path=path,
+            state=FileState.CHANGED,
+            at=at,
+            size=done.size,
+            entry=done.entry,
+            partition=self._partition(path),
+            reason=NOT_APPLIED,
+            deleted=deleted,
+            quarantined_lines=self.survey.quarantined.get(done.key, 0),
+        )
+
+    def _overwritten(self, done: IngestedFile) -> Iterator[FileStanding]:
+        """Yield what was read under a name that another object has now, if it is in the table."""
+        undone = self.survey.progress.undone_of(done)
+        if undone is None or not undone.is_read:
+            yield self._read(done, overwritten=True)
+        elif undone.old is not None:
+            yield replace(self._read(undone.old, overwritten=True), quarantined_lines=0)
 
     def _read(
         self, done: IngestedFile, *, deleted: bool = False, overwritten: bool = False
     ) -> FileStanding:
         """Return how a file stands that was read, and is not in its source as it was."""
+        undone = self.survey.progress.undone_of(done)
+        if undone is not None and undone.old is not None:
+            done = undone.old  # What was to take its rows out has not.
         path = done.key.partition(":")[2]
         return FileStanding(
             source=self.lister.source.name,
@@ -248,20 +323,30 @@ class _Walk:
         for key in sorted(self.sought):
             known = self.survey.history.unfinished[key]
             if self._would_be_listed(known.record.path, plan):
-                state, reason = of_deleted(known, self.survey.progress)
-                yield FileStanding(
-                    source=self.lister.source.name,
-                    path=known.record.path,
-                    state=state,
-                    at=_landed(known),
-                    size=known.record.size,
-                    entry=last_entry(known),
-                    partition=self._partition(known.record.path),
-                    reason=reason,
-                    deleted=True,
-                    quarantined_lines=self.survey.quarantined.get(key, 0),
-                    in_part=has_a_part_read(known),
-                )
+                yield self._of_deleted(known)
+
+    def _is_over(self, facts: ObjectFacts, known: UnfinishedFile, decision: Decision) -> bool:
+        """Whether the rest of a file was given up, and another object is read under its name."""
+        record = known.record
+        is_given_up = record.discarded and is_part_way(record) and not same_object(record, facts)
+        is_cut = self.scan.file_filter.loses_rest(facts, known)
+        return is_given_up and not is_cut and decision is not Decision.DONE
+
+    def _of_deleted(self, known: UnfinishedFile) -> FileStanding:
+        state, reason = of_deleted(known, self.survey.progress)
+        return FileStanding(
+            source=self.lister.source.name,
+            path=known.record.path,
+            state=state,
+            at=_landed(known),
+            size=known.record.size,
+            entry=last_entry(known),
+            partition=self._partition(known.record.path),
+            reason=reason,
+            deleted=True,
+            quarantined_lines=self.survey.quarantined.get(known.record.key, 0),
+            in_part=has_a_part_read(known),
+        )
 
     def _would_be_listed(self, path: str, plan: ListingPlan) -> bool:
         since = self.scan.file_filter.since

@@ -31,7 +31,8 @@ class State(StrEnum):
     INHERITED = "inherited"
     """It was read under an earlier journal."""
     CHANGED = "changed"
-    """It was read, and is another object since that is not read."""
+    """It was read, and is another object since that is not read; or its new content was to come in
+    the place of other rows, and penguin could not apply that."""
     UNCOMMITTED = "uncommitted"
     """It is journaled, and penguin has yet to commit it."""
     COMMITTED = "committed"
@@ -184,6 +185,8 @@ class Retraction:
     """Before then no VACUUM deletes the files with the rows, by the table's retention."""
     replaced: bool = False
     """Whether the new content of the file comes in their place, with the same entry."""
+    others: tuple[str, ...] = ()
+    """The source files whose rows they are, where they are not of this one."""
     came_back: bool = False
     """Whether data files that it took out are in the table again, as after a RESTORE."""
 
@@ -191,6 +194,11 @@ class Retraction:
     def is_done(self) -> bool:
         """Whether the rows were taken out, and still are."""
         return self.committed and not self.passed_over and not self.came_back
+
+    @property
+    def is_not_applied(self) -> bool:
+        """Whether new content was to come in their place, and penguin could not apply that."""
+        return self.replaced and self.passed_over
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,6 +242,10 @@ class Answer:
     """What was asked to take some of its rows out of the table by what they hold."""
     inherited: Inherited | None = None
     """The earlier journal that knew it."""
+    earlier_lines: int = 0
+    """Lines of it that were read under that journal, which counted their rows."""
+    other_bad_lines: int = 0
+    """Bad lines that wait, and are not of what `read` tells: of what had its name before, say."""
     deleted_from: datetime | None = None
     """Of an orphan: from when on `blizzard gc` deletes it."""
     next: tuple[str, ...] = ()

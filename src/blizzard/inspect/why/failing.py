@@ -34,16 +34,15 @@ def failure_of(asked: Asked, known: UnfinishedFile) -> FailedAt | None:
 def _failed_last(asked: Asked, known: UnfinishedFile) -> tuple[datetime, int | None]:
     """Return when a file failed last, and the entry that says so.
 
-    A later one may say that it is gone, or is to be read again.
+    A later one may say that it is gone, was given up, or is to be read again.
     """
-    is_later = known.failed_in is not None and known.failed_in != known.entry
+    number = known.entry if known.failed_in is None else known.failed_in
+    is_later = number != known.entry or known.record.gone
     table = asked.table if is_later else None
-    if table is None or known.failed_in is None:
-        return known.at, known.entry
-    failed = table.journal.entry(known.failed_in)
+    failed = None if table is None or number is None else table.journal.entry(number)
     if failed is None:
         return known.at, known.entry
-    return datetime.fromisoformat(failed.created), known.failed_in
+    return datetime.fromisoformat(failed.created), number
 
 
 def _bases(asked: Asked, source: str) -> Mapping[Stage, str]:

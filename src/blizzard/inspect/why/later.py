@@ -66,15 +66,20 @@ def waiting_lines(answer: Answer) -> int:
 def bad_lines_in_words(answer: Answer) -> str:
     """Return what was set aside of a file and what has become of it; empty where nothing was."""
     bad = sum(one.quarantined for one in answer.read)
+    others = ""
+    if answer.other_bad_lines > 0:
+        which = plural(answer.other_bad_lines, "bad line")
+        others = f" {which} of what was read of it before "
+        others += f"{is_are(answer.other_bad_lines)} waiting."
     if not bad:
-        return ""
+        return others
     word = "bad line" if answer.read[0].counted == "lines" else "bad record"
     sentence = f" {plural(bad, word)} of it {'was' if bad == 1 else 'were'} set aside"
     told = list(_since(answer))
     left = waiting_lines(answer)
     if told and left:
         told.append(f"{left:,} {is_are(left)} waiting")
-    return f"{sentence}{': ' if told else ''}{', '.join(told)}."
+    return f"{sentence}{': ' if told else ''}{', '.join(told)}.{others}"
 
 
 def _since(answer: Answer) -> Iterator[str]:

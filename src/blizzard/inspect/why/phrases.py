@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime
 
-from blizzard.inspect.why.answer import Answer, DataFile, Resolution, State
-from lakebed.units import plural
+from blizzard.inspect.why.answer import Answer, DataFile, Resolution, Retraction, State
+from lakebed.units import is_are, plural
 
 FEW = 3
 """How many files a sentence names."""
@@ -57,6 +57,23 @@ def taken_out(answer: Answer) -> tuple[str, str]:
     )
 
 
+def not_applied(path: str | None, taken: Retraction) -> tuple[str, str]:
+    """Return that new content did not come in the place of other rows, and what to do."""
+    old = ", ".join(taken.others) or "the old content"
+    stay = "stays" if taken.rows == 1 else "stay"
+    sentence = (
+        f"The replacement was not applied: its new content was read with entry {taken.entry} to "
+        f"take the place of {old}, and penguin had to pass that entry over"
+        f"{because(taken.reasons)}. {plural(taken.rows, 'row')} of {old} {stay} in the table, and "
+        "no row of the new content is in it."
+    )
+    names = " ".join(taken.others) or path
+    return sentence, (
+        f"run blizzard retract {names} --replace {path} again, which replaces them if they can "
+        "still be told apart"
+    )
+
+
 def some_lost(files: list[DataFile]) -> str:
     """Say of which files rows were removed, or perhaps were."""
     have = "may have" if any(one.state is State.ALTERED for one in files) else "have"
@@ -91,6 +108,37 @@ def left_out(answer: Answer) -> str:
 def rows(answer: Answer) -> str:
     """Name how many rows the file has given."""
     return plural(row_count(answer), "row")
+
+
+def present(answer: Answer) -> str:
+    """Name how many rows of the file are in the table, of those that this journal counts."""
+    return plural(present_count(answer), "row")
+
+
+def present_count(answer: Answer) -> int:
+    """Count the rows that the file has given, without those that were erased since."""
+    erased = sum(one.rows for one in answer.erased if one.is_done)
+    return max(0, row_count(answer) - erased)
+
+
+def rows_there(answer: Answer) -> str:
+    """Say how many rows of a file that failed are in the table; empty where nobody counts them."""
+    if not answer.read:
+        return "" if answer.earlier_lines else "; no row of it is in the table"
+    count = present_count(answer)
+    return f"; {plural(count, 'row')} of it {is_are(count)} in the table"
+
+
+def earlier(answer: Answer) -> str:
+    """Return what was read of the file under an earlier journal, in a sentence; else empty."""
+    before = answer.inherited
+    if before is None or not answer.earlier_lines:
+        return ""
+    which = plural(answer.earlier_lines, "line of it was", "lines of it were")
+    return (
+        f" {which} read before, under journal {before.journal} of pipeline {before.pipeline}; "
+        "their rows are in the table, and only that journal has counted them."
+    )
 
 
 def row_count(answer: Answer) -> int:

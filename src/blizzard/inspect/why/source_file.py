@@ -1,36 +1,34 @@
 """Why a source file is where it is: not seen, waiting, failed, read in part, or in the table."""
 
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from blizzard.discover.filter import is_same, same_object
 from blizzard.discover.finding import Finding
 from blizzard.discover.skip_reason import Reason, SkippedFile
-from blizzard.handoff.held_rows import GONE
+from blizzard.inspect.files.undone import NOT_APPLIED
 from blizzard.inspect.why.answer import (
     Answer,
     DataFile,
     Inherited,
     Read,
     Resolution,
-    Retraction,
     State,
     StoredObject,
 )
 from blizzard.inspect.why.asked import Asked
-from blizzard.inspect.why.entries import became, earlier_parts, reading, retracting
+from blizzard.inspect.why.entries import earlier_parts, reading
 from blizzard.inspect.why.failing import failure_of
-from blizzard.inspect.why.later import resolutions
+from blizzard.inspect.why.later import resolutions, waiting_lines
 from blizzard.inspect.why.standing import Table
 from blizzard.inspect.why.table_log import LogEntry
+from blizzard.inspect.why.taken_out import erasures_of, retraction_of
 from blizzard.inspect.why.waiting import backlog_of
 from blizzard.inspect.why.words import worded
-from blizzard.journal.shared_sources import uris_of
 from blizzard.journal.state import Before
 from blizzard.model.files import IngestedFile, UnfinishedFile
 from blizzard.model.settings import SourceSettings
-from blizzard.model.source.part_way import lacks_its_object
+from blizzard.model.source.part_way import ChangedPartWay, lacks_its_object
 from lakebed.documents.entry import Entry
 from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import StoreDenied
@@ -60,13 +58,23 @@ def why_source_file(asked: Asked, source: SourceSettings, path: str) -> Answer:
         else StoredObject(size=facts.size, etag=facts.etag, modified=facts.modified),
     )
     answer = _decided(asked, bare, facts, before, found)
-    answer = replace(answer, erased=_erasures(asked, key, answer.data_files))
+    answer = replace(
+        answer,
+        erased=erasures_of(asked, key, answer),
+        other_bad_lines=max(0, _waiting_in_all(asked, key) - max(0, waiting_lines(answer))),
+    )
     refusal = asked.refusal() if answer.state in TO_BE_READ else None
     if refusal is not None:
         answer = replace(answer, state=State.REFUSED, reason=code_of(refusal), detail=str(refusal))
     elif answer.state is State.WAITING:
         answer = replace(answer, backlog=backlog_of(asked, spot, answer))
     return worded(answer, asked.settings, source, asked.clock.now())
+
+
+def _waiting_in_all(asked: Asked, key: str) -> int:
+    """Count the bad lines of a file that wait, whatever has become of it since they were read."""
+    files = (each.file for each in asked.history.books.waiting_files())
+    return sum(one.lines for file in files for one in file.sources if one.source == key)
 
 
 def _head(place: Reader, path: str) -> ObjectFacts | None:
@@ -88,7 +96,7 @@ def _decided(
     # What is in the table counts for more than that other content failed, and is gone.
     is_over = known is not None and known.record.gone and before.finished is not None
     if known is not None and (not is_over or known.record.records_read):
-        return _unfinished(asked, bare, facts, known, found)
+        return _as_found(_unfinished(asked, bare, facts, known, found), found)
     if before.finished is not None:
         return _finished(asked, bare, facts, before.finished, found)
     if found.take:
@@ -114,6 +122,14 @@ def _passed(found: Finding, path: str) -> SkippedFile | None:
     )
 
 
+def _as_found(answer: Answer, found: Finding) -> Answer:
+    """Return that nothing more is read of a file, where the next run would say so."""
+    passed = _passed(found, answer.path or "")
+    if passed is None or passed.reason is not Reason.CHANGED_PART_WAY:
+        return answer
+    return replace(answer, state=State.FAILED, reason=ChangedPartWay.code, detail=passed.detail)
+
+
 def _unfinished(
     asked: Asked,
     bare: Answer,
@@ -124,6 +140,8 @@ def _unfinished(
     record = known.record
     parts = _parts_of_unfinished(asked, known)
     answer = replace(_with_parts(asked, bare, parts, record.key), failure=failure_of(asked, known))
+    unseen = record.records_read - sum(one.lines for one in answer.read)
+    answer = _with_earlier(asked, answer, unseen)
     is_other = facts is not None and not same_object(record, facts)
     if found.take and lacks_its_object(record) and not is_other:
         return replace(answer, state=State.PARTIAL, failure=None)  # It is back: its rest is read.
@@ -167,12 +185,17 @@ def _finished(
     else:
         parts = (*earlier_parts(table.journal, done.key, entry), entry)
         answer = _with_parts(asked, bare, parts, done.key)
-    retraction = _retraction(asked, table, done, answer.data_files)
+        skipped = (one.skipped for one in parts[0].readings if one.key == done.key)
+        answer = _with_earlier(asked, answer, max(skipped, default=0))
+    retraction = retraction_of(asked, table, done, answer.data_files)
     if retraction is not None:
         gone = retraction.is_done and not retraction.replaced
         state = State.RETRACTED if gone else answer.state
         answer = replace(answer, state=state, retraction=retraction)
-    if facts is not None and not is_same(done, facts):
+    is_other = facts is not None and not is_same(done, facts)
+    if retraction is not None and retraction.is_not_applied and not (is_other and found.take):
+        return replace(answer, state=State.CHANGED, reason=NOT_APPLIED)
+    if is_other:
         state = State.WAITING if found.take else State.CHANGED
         return replace(answer, state=state, reason=Reason.CHANGED.value)
     return answer
@@ -192,110 +215,6 @@ def _entry_of(table: Table, done: IngestedFile) -> Entry | None:
     return reading(table.journal, done.key, path, last) or entry
 
 
-def _retraction(
-    asked: Asked, table: Table, done: IngestedFile, data_files: Sequence[DataFile]
-) -> Retraction | None:
-    """Return what was asked last to take the rows of a file out of the table."""
-    entry = None if done.entry is None else table.journal.entry(done.entry)
-    if entry is None or entry.kind != "retract":
-        if entry is not None and entry.kind == "batch":
-            return None
-        last = table.last if done.entry is None else done.entry
-        entry = retracting(table.journal, done.key, done.key.partition(":")[2], last)
-    if entry is None:
-        return None
-    rows = sum(one.rows for one in entry.sources if one.key == done.key and one.retracted)
-    had_them = {one.path: one.entry for one in data_files if one.entry < entry.sequence}
-    if entry.has_read(done.key):
-        had_them = _files_before(table, entry, done.key)
-
-    def takes(other: Entry) -> bool:
-        return any(one.key == done.key and one.retracted for one in other.sources)
-
-    taken = _taken_out(asked, table, entry, rows, had_them, takes)
-    return replace(taken, replaced=entry.has_read(done.key))
-
-
-def _files_before(table: Table, entry: Entry, key: str) -> dict[str, int]:
-    """Return the data files with the content that an entry replaced, and their entries."""
-    newest = reading(table.journal, key, key.partition(":")[2], entry.sequence - 1)
-    parts = () if newest is None else (*earlier_parts(table.journal, key, newest), newest)
-    return {
-        file.filename: one.sequence
-        for one in parts
-        for file in one.files
-        if key in file.source_files
-    }
-
-
-def _erasures(asked: Asked, key: str, data_files: Sequence[DataFile]) -> tuple[Retraction, ...]:
-    """Return what was asked to take rows of a file out of the table by what they hold."""
-    table = asked.table
-    if table is None:
-        return ()
-    numbers = [int(at) for at, one in asked.history.books.retractions.items() if one.erased]
-    uris = uris_of(key, asked.settings, asked.history) if numbers else frozenset()
-    found = []
-
-    def erased(entry: Entry) -> int:
-        return sum(entry.erased.get(uri, 0) for uri in uris)
-
-    for number in sorted(numbers):
-        entry = table.journal.entry(number)
-        rows = 0 if entry is None else erased(entry)
-        if entry is None or not rows:
-            continue
-
-        def takes(other: Entry, number: int = number, rows: int = rows) -> bool:
-            again = other.sequence >= number and erased(other) >= rows
-            return again or any(one.key == key and one.retracted for one in other.sources)
-
-        had_them = {one.path: one.entry for one in data_files if one.entry < number}
-        found.append(_taken_out(asked, table, entry, rows, had_them, takes))
-    return tuple(found)
-
-
-def _taken_out(
-    asked: Asked,
-    table: Table,
-    entry: Entry,
-    rows: int,
-    had_them: Mapping[str, int],
-    takes: Callable[[Entry], bool],
-) -> Retraction:
-    """Return what became of rows that an entry takes out.
-
-    They may be back, with the files that it took out, or with those that were compacted into
-    these: `had_them` says which had rows of the source file at first, with their entries.
-    """
-    told, mark = table.committed(entry), entry.replacement_mark
-    at = None if told.version is None else told.version.at
-    passed_over = table.log.fates([mark]).get(mark) == GONE
-    taken_out = [one.old for one in entry.replaced] if told.committed and not passed_over else []
-    named = table.log.files(taken_out) if taken_out else {}
-    came_back = any(one.in_table for one in named.values())
-    if taken_out and not came_back:
-        there = table.is_there_past(list(had_them), takes)
-        came_back = any(
-            not became(table.journal, path, range(had_them[path] + 1, entry.sequence)).isdisjoint(
-                taken_out
-            )
-            for path in there
-        )
-    return Retraction(
-        entry=entry.sequence,
-        at=datetime.fromisoformat(entry.created),
-        rows=rows,
-        committed=told.committed,
-        passed_over=passed_over,
-        reasons=told.reasons_against if passed_over else (),
-        came_back=came_back,
-        version=None if told.version is None else told.version.version,
-        committed_at=at,
-        deleted_from=None if at is None else at + asked.log.retention(),
-    )
-
-
 def _inherited(table: Table, bare: Answer) -> Answer:
     """Return that an earlier journal knew a file, and which one."""
     opening = table.journal.entry(0)
@@ -306,6 +225,17 @@ def _inherited(table: Table, bare: Answer) -> Answer:
         pipeline=lineage.pipeline, journal=lineage.journal, last_entry=lineage.sequence
     )
     return replace(bare, state=State.INHERITED, inherited=earlier)
+
+
+def _with_earlier(asked: Asked, answer: Answer, lines: int) -> Answer:
+    """Add how many lines of a file were read under an earlier journal, and which one that is."""
+    table = asked.table
+    if table is None or lines <= 0:
+        return answer
+    inherited = _inherited(table, answer).inherited
+    if inherited is None:
+        return answer
+    return replace(answer, earlier_lines=lines, inherited=inherited)
 
 
 def _with_parts(asked: Asked, bare: Answer, parts: tuple[Entry, ...], key: str) -> Answer:

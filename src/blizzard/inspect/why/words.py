@@ -72,9 +72,10 @@ def worded(
         sentence += " It is not in its source at the moment."
     elif answer.stored is None and answer.read and answer.state is not State.GONE:
         sentence += " It has gone from its source since; its rows do not depend on that."
+    sentence += phrases.earlier(answer)
     sentence += "".join(f" {erased_in_words(one)}" for one in answer.erased)
     ways = told.ways
-    if waiting_lines(answer):
+    if waiting_lines(answer) or answer.other_bad_lines:
         ways = (*ways, "blizzard dlq list shows which bad lines are waiting, and why")
     return replace(answer, answer=f"{sentence}{bad_lines_in_words(answer)}", next=ways)
 
@@ -87,7 +88,7 @@ def _missing(_case: Case) -> Told:
 
 
 def _gone(case: Case) -> Told:
-    if case.answer.read:
+    if case.answer.read or case.answer.earlier_lines:
         return _gone_part_way(case.answer)
     failure = case.answer.failure
     how = "a part of it was unread" if failure is None else f"it had failed [{failure.code}]"
@@ -122,18 +123,21 @@ def _gone_part_way(answer: Answer) -> Told:
     ways = ["put it back as it was if the rest is wanted; it is then read on"]
     if answer.reason != "discarded":
         ways.append("blizzard dlq discard PATH gives up the rest: its day may be complete then")
+    rows = phrases.present_count(answer) if where == "in the table" else phrases.row_count(answer)
+    read = f" {plural(rows, 'row')} from {phrases.lines(answer)} of it {is_are(rows)} {where}."
     return Told(
-        f"It disappeared from its source before all of it was read, and {rest}. "
-        f"{phrases.rows_from_lines(answer)} of it {is_are(phrases.row_count(answer))} {where}.",
+        f"It disappeared from its source before all of it was read, and {rest}."
+        f"{read if answer.read else ''}",
         tuple(ways),
     )
 
 
 def _partial(case: Case) -> Told:
-    lines = phrases.lines(case.answer)
+    read = f"{phrases.lines(case.answer)} so far, {phrases.present(case.answer)}"
+    if not case.answer.read:
+        read = "a part of it is in the table"
     return Told(
-        f"It is being read over several batches: {lines} so far, "
-        f"{phrases.rows(case.answer)}. The next batch reads on.",
+        f"It is being read over several batches: {read}. The next batch reads on.",
         ways_of_waiting(None),
     )
 
@@ -168,8 +172,13 @@ def _waiting(case: Case) -> Told:
 
 def _failed(case: Case) -> Told:
     answer, failure = case.answer, case.answer.failure
-    if failure is None:
-        raise AssertionError("a failed file has a failure")
+    if failure is None or (answer.detail is not None and failure.code != answer.reason):
+        code = answer.reason or ""
+        return Told(
+            f"It is not read on: {answer.detail} [{code}]{phrases.rows_there(answer)}. The next "
+            "run records that.",
+            (way_out(code, part_way=True).partition(": ")[2],),
+        )
     at = "".join(
         f", {name} {value}"
         for name, value in (("line", failure.line), ("field", failure.field))
@@ -177,19 +186,15 @@ def _failed(case: Case) -> Told:
     )
     since = f" since {phrases.moment(failure.since)}" if failure.since is not None else ""
     times = plural(failure.attempts, "try", "tries")
-    rows = (
-        f"{phrases.rows(answer)} of it {is_are(phrases.row_count(answer))}"
-        if answer.read
-        else "no row of it is"
-    )
     sentence = (
         f"It has failed{since} ({times}) at stage {failure.stage}{at}: {failure.message} "
-        f"[{failure.code}]; {rows} in the table."
+        f"[{failure.code}]{phrases.rows_there(answer)}."
     )
     if failure.next_try is None:
         quarantines = case.settings.quarantine is not None
         bad_line = failure.line is not None and not quarantines
-        way = way_out(failure.code, part_way=bool(answer.read), bad_line=bad_line)
+        part_way = bool(answer.read or answer.earlier_lines)
+        way = way_out(failure.code, part_way=part_way, bad_line=bad_line)
         return Told(
             f"{sentence} It is not tried again by itself.",
             (way.partition(": ")[2], "blizzard dlq list shows what was written about it"),
@@ -215,6 +220,10 @@ def _inherited(case: Case) -> Told:
 
 
 def _changed(case: Case) -> Told:
+    taken = case.answer.retraction
+    if taken is not None and taken.is_not_applied:
+        sentence, way = phrases.not_applied(case.answer.path, taken)
+        return Told(sentence, (way,))
     on_change = case.source.on_change
     said = "is reported and not read" if on_change is OnChange.ERROR else "is not read"
     rows = f" ({phrases.rows(case.answer)})" if case.answer.read else ""
@@ -276,15 +285,7 @@ def _held(case: Case) -> Told:
 
 
 def _discarded(case: Case) -> Told:
-    answer, taken = case.answer, case.answer.retraction
-    if taken is not None and taken.replaced and taken.passed_over:
-        return Told(
-            f"Its new content was read with entry {taken.entry} to take the place of the old, and "
-            f"penguin could not apply that entry{phrases.because(taken.reasons)}: "
-            f"{plural(taken.rows, 'row')} of the old content "
-            f"{'stays' if taken.rows == 1 else 'stay'} in the table.",
-            (f"blizzard retract {answer.path} --replace {answer.path} replaces them",),
-        )
+    answer = case.answer
     files = plural(len(phrases.in_state(answer)), "data file")
     return Told(
         f"It was read with {phrases.entries(answer)} ({phrases.rows_from_lines(answer)}); {files} "
@@ -333,7 +334,7 @@ def _committed(case: Case) -> Told:
         word = "version" if len(versions) == 1 else "versions"
         where = f"Delta {word} {', '.join(map(str, versions))}"
     sentence = (
-        f"It is in the table: {phrases.rows_from_lines(answer)}, "
+        f"It is in the table: {phrases.present(answer)} from {phrases.lines(answer)}, "
         f"read with {phrases.entries(answer)}, in {where}."
     )
     moved = [one for one in answer.data_files if one.state is State.REWRITTEN]

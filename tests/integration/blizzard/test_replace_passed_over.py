@@ -1,0 +1,104 @@
+"""A replacement that penguin has passed over: nobody takes the new content for loaded."""
+
+import json
+
+import pytest
+
+from tests.support.promotions import ID
+from tests.support.retractions import Taken
+
+
+@pytest.fixture
+def desk(tmp_path):
+    """A table on which the replacement of a file was overtaken by another program."""
+    desk = Taken(tmp_path, {"fields": [ID], "provenance": ["file"]})
+    desk.land("a.ndjson", {"id": 1}, {"id": 2})
+    desk.ingest()
+    desk.land("b.ndjson", {"id": 3})
+    desk.ingest()
+    desk.land("a.ndjson", {"id": 7}, {"id": 8}, {"id": 9})
+    desk.replace("a.ndjson", by="a.ndjson")
+    desk.optimize()
+    desk.penguin()
+    assert desk.ids() == [1, 2, 3]
+    return desk
+
+
+def plain(text):
+    return " ".join(text.split())
+
+
+def said(desk, *arguments):
+    return json.loads(desk.cli(*arguments, "--output", "json").stdout)
+
+
+def test_everybody_says_that_it_was_not_applied_and_the_old_rows_are_there(desk):
+    checked = desk.cli("files", "--check")
+    assert checked.exit_code == 1
+    assert "the new rows of 1 did not come in the place of the old ones" in plain(checked.output)
+    (day,) = said(desk, "files")["groups"]
+    assert (day["landed"], day["in_table"], day["changed"], day["not_applied"]) == (3, 2, 1, 1)
+    assert (day["rows"], day["overwritten"], day["uncounted"], day["complete"]) == (3, 1, 0, False)
+    assert "changed (not_applied)" in plain(desk.cli("files", "--state", "changed").output)
+
+    answer = said(desk, "why", "a.ndjson")
+    assert (answer["state"], answer["reason"]) == ("changed", "not_applied")
+    assert "The replacement was not applied" in answer["answer"]
+    assert "2 rows of the old content stay in the table" in answer["answer"]
+    (way,) = answer["next"]
+    assert way.startswith("run blizzard retract a.ndjson --replace a.ndjson again")
+
+    status = plain(desk.cli("status").output)
+    assert "1 file with 3 rows that were to replace others" in status
+    assert "run blizzard retract --replace again" in status
+    assert "blizzard redo" not in status
+    row = said(desk, "status")
+    assert (row["discarded_files"], row["unapplied_files"], row["unapplied_rows"]) == (1, 1, 3)
+
+
+def test_once_it_is_repeated_nobody_speaks_of_it_any_more(desk):
+    desk.replace("a.ndjson", by="a.ndjson")
+    desk.penguin()
+    assert desk.ids() == [3, 7, 8, 9]
+    assert desk.cli("files", "--check").exit_code == 0
+    (day,) = said(desk, "files")["groups"]
+    assert (day["in_table"], day["not_applied"], day["rows"]) == (2, 0, 4)
+    assert said(desk, "why", "a.ndjson")["state"] == "committed"
+    row = said(desk, "status")
+    assert (row["discarded_files"], row["unapplied_files"]) == (0, 0)
+
+
+def test_another_file_that_was_to_take_the_place_is_not_in_either(desk):
+    desk.land("d.ndjson", {"id": 40})
+    desk.ingest()
+    desk.land("c.ndjson", {"id": 30})
+    desk.replace("b.ndjson", by="c.ndjson")
+    desk.optimize()
+    desk.penguin()
+    assert desk.ids() == [1, 2, 3, 40]
+    answer = said(desk, "why", "c.ndjson")
+    assert (answer["state"], answer["reason"]) == ("changed", "not_applied")
+    assert "1 row of b.ndjson stays in the table" in answer["answer"]
+    assert "blizzard retract b.ndjson --replace c.ndjson again" in answer["next"][0]
+    assert said(desk, "why", "b.ndjson")["state"] == "committed"
+    (day,) = said(desk, "files")["groups"]
+    assert (day["in_table"], day["not_applied"], day["rows"], day["uncounted"]) == (3, 2, 4, 0)
+
+
+def test_a_retraction_without_effect_leaves_its_rows_counted(tmp_path):
+    desk = Taken(tmp_path)
+    desk.land("a.ndjson", {"id": 1}, {"id": 2})
+    desk.ingest()
+    desk.land("b.ndjson", {"id": 3})
+    desk.ingest()
+    desk.retract("a.ndjson")
+    desk.optimize()
+    desk.penguin()
+    (day,) = said(desk, "files")["groups"]
+    assert (day["in_table"], day["rows"], day["uncounted"], day["complete"]) == (2, 3, 0, True)
+
+
+def test_a_file_that_is_deleted_since_keeps_its_day_open(desk):
+    (desk.landing.folder / "a.ndjson").unlink()
+    (day,) = said(desk, "files")["groups"]
+    assert (day["in_table"], day["not_applied"], day["rows"], day["complete"]) == (2, 1, 3, False)
