@@ -193,6 +193,11 @@ def asked_of(
         history = read_history(store, settings.name)
     except ObjectMissing:
         history = History()  # The table's folder does not exist yet, so neither does a journal.
+    history.settle(asks_passed_over(settings))
+    # New content that was not put in place is told of as such, not as what was there before.
+    history.undecided = {
+        key: one for key, one in history.undecided.items() if one.unfinished is not None
+    }
     return Asked(
         settings=settings,
         store=store,

@@ -77,6 +77,8 @@ def test_the_rest_of_a_file_that_was_not_taken_back_is_read_on(
     status = json.loads(desk.cli("status", "--output", "json").stdout)
     assert status["sources"][0]["failed_files"] == 1, "as before"
     assert desk.cli("files", "--check").exit_code == 1
+    answer = json.loads(desk.cli("why", NAME, "--output", "json").stdout)
+    assert (answer["state"], answer["failure"]["code"]) == ("failed", "gone_part_way")
     if looked_before:
         desk.blizzard()
     if snapshot:

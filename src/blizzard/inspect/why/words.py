@@ -223,7 +223,8 @@ def _changed(case: Case) -> Told:
     taken = case.answer.retraction
     if taken is not None and taken.is_not_applied:
         sentence, way = phrases.not_applied(case.answer.path, taken)
-        return Told(sentence, (way,))
+        by_itself = case.source.on_change is OnChange.REPLACE and not taken.others
+        return Told(sentence, ("the next run puts it in place" if by_itself else way,))
     on_change = case.source.on_change
     said = "is reported and not read" if on_change is OnChange.ERROR else "is not read"
     rows = f" ({phrases.rows(case.answer)})" if case.answer.read else ""
