@@ -1,6 +1,5 @@
 """What holds for all tests."""
 
-import math
 import os
 import shutil
 import threading
@@ -45,19 +44,16 @@ LONG = ("crash", "property", "integration")
 
 
 UNTIL = float(os.environ.get("TESTS_UNTIL", "inf"))
-"""When the last test may begin, in seconds since 1970; .ci/run says it, who has so long at most."""
+"""When the last test may begin, in seconds since 1970; .ci/run says it of its later suites."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the files that take long: at the end no process waits for another one's.
 
-    Where time may run out, they come last, so that what is left out is as little as can be.
-
     And allow tests that start Spark, some of them several times, the time of a slow machine.
     """
     tests = Counter(item.path for item in items)
-    long_first = 1 if math.isinf(UNTIL) else -1
-    items.sort(key=lambda item: (long_first * _kind(item.path), -tests[item.path]))
+    items.sort(key=lambda item: (_kind(item.path), -tests[item.path]))
     for item in items:
         if item.get_closest_marker("spark") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(WITH_SPARK_SECS))

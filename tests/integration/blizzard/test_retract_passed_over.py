@@ -85,6 +85,8 @@ def test_the_rest_of_a_file_that_was_not_taken_back_is_read_on(
         write_snapshot(desk)
 
     put_back(desk, aside)
+    (row,) = map(json.loads, desk.cli("files", NAME, "--output", "json").stdout.splitlines())
+    assert row["state"] == "waiting", "its rest is"
     plan = desk.cli("--dry-run")
     desk.blizzard()
     desk.penguin()
