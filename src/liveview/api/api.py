@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from http import HTTPStatus
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from pydantic import TypeAdapter
+from pydantic_core import to_json
 
 from lakebed.dataclass import dataclass
 from lakebed.errors import LakeError
@@ -58,7 +58,6 @@ class Api:
         self._version = version
         self._emit = emit
         self._seconds = seconds
-        self._encoders: dict[type[Any], TypeAdapter[Any]] = {}
         self._frame_lock = threading.Lock()
         self._frame_at = 0.0
         self._last_frame: Frame | None = None
@@ -141,11 +140,11 @@ class Api:
         if route.kind is Overview:
             return Answer(HTTPStatus.OK, JSON, self._frame().body, NO_STORE)
         if route.max_age == 0:
-            body = self._encoded(route.kind, route.answer(self._on, name, values))
+            body = encoded(route.answer(self._on, name, values))
         else:
             body = self._on.observer.asked.ask(
                 ("route", route.path, name, tuple(values.items())),
-                lambda: self._encoded(route.kind, route.answer(self._on, name, values)),
+                lambda: encoded(route.answer(self._on, name, values)),
                 max_age=route.max_age,
                 wait=self._on.observer.patience.answer,
                 stale_wait=self._on.observer.patience.stale,
@@ -173,18 +172,17 @@ class Api:
                 mark = replace(
                     found, at="", pipelines=[same_but_for_time(one) for one in found.pipelines]
                 )
-                body = self._encoded(Overview, found)
+                body = encoded(found)
                 self._last_frame, self._frame_at = Frame(mark, body), self._seconds()
             return self._last_frame
 
     def _log(self, route: str, error: Exception) -> None:
         self._emit(ViewFailed(route=route, error=place_of(error)))
 
-    def _encoded(self, kind: type[Any], value: object) -> bytes:
-        encoder = self._encoders.get(kind)
-        if encoder is None:
-            encoder = self._encoders[kind] = TypeAdapter(kind)
-        return encoder.dump_json(value, warnings="none")
+
+def encoded(document: object) -> bytes:
+    """Return a document as JSON. Pure; by its fields, since a schema of it would cost more."""
+    return to_json(document, inf_nan_mode="null")
 
 
 def refusal(

@@ -6,7 +6,9 @@ names, and nowhere else. With TLS, the certificate must be the configured one.
 
 import http.client
 import ssl
+from collections.abc import Callable
 from contextlib import closing
+from functools import cache
 from http import HTTPStatus
 from typing import TypeVar
 
@@ -22,8 +24,6 @@ LARGEST = 64 << 20
 EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104 - to be asked, not bound
 """Who listens everywhere is asked on this machine."""
 
-_PROCESS = TypeAdapter(Process)
-
 Document = TypeVar("Document")
 
 
@@ -36,11 +36,22 @@ class Unreachable:
 
 def ask(address: str, guard: Guard, *, timeout: float) -> Process | Unreachable:
     """Return what the program at an address knows of itself, or why it does not answer."""
-    return fetched(address, guard, "/api/v1/process", _PROCESS, timeout=timeout)
+    return fetched(address, guard, "/api/v1/process", _process, timeout=timeout)
+
+
+@cache
+def _process() -> TypeAdapter[Process]:
+    """Return what reads its document. Made when another program answers first: it costs a bit."""
+    return TypeAdapter(Process)
 
 
 def fetched(
-    address: str, guard: Guard, path: str, document: TypeAdapter[Document], *, timeout: float
+    address: str,
+    guard: Guard,
+    path: str,
+    document: Callable[[], TypeAdapter[Document]],
+    *,
+    timeout: float,
 ) -> Document | Unreachable:
     """Return a document of the program at an address, or why there is none."""
     host, _colon, port = address.rpartition(":")
@@ -55,7 +66,7 @@ def fetched(
             answer = connection.getresponse()
             if answer.status != HTTPStatus.OK:
                 return Unreachable(f"it answers {answer.status} at {address}")
-            return document.validate_json(answer.read(LARGEST))
+            return document().validate_json(answer.read(LARGEST))
     except ConfigInvalid:
         return Unreachable("the token or the certificate of the configuration cannot be read")
     except (OSError, http.client.HTTPException):

@@ -78,6 +78,7 @@ class TableLook:
         self._most_files = most_files
         self._lock = threading.Lock()
         self._cache = LogCache()
+        self._knowing = threading.Lock()
         self._window: Window[VersionFacts] = Window()
         self._id: str | None = None
         self._size: tuple[int, TableSize] | None = None
@@ -127,8 +128,8 @@ class TableLook:
     def size(self) -> TableSize:
         """Add up the files of the newest version; what was added up for it is known."""
         store = self._open(self.settings)
+        known = None if store is None else self._known(store)
         with self._lock:
-            known = None if store is None else self._known(store)
             size = self._size
         if store is None or known is None:
             return TableSize()
@@ -170,10 +171,20 @@ class TableLook:
         if store is None:
             return None
         return table_status(
-            self.settings, store, self._clock.now(), count_ignored=False, everything=False
+            self.settings,
+            store,
+            self._clock.now(),
+            count_ignored=False,
+            everything=False,
+            log=_KnownLog(store, self._known),
         )
 
     def _known(self, store: Reader) -> CachedVersion | None:
+        """Return the newest version; what is known of the log is not read again."""
+        with self._knowing:
+            return self._newest(store)
+
+    def _newest(self, store: Reader) -> CachedVersion | None:
         known = self._cache.catch_up(store)
         if known is None:
             known = read_latest(store)
@@ -192,6 +203,19 @@ class TableLook:
     def _first_at(self) -> float | None:
         known = self._window.documents
         return known[min(known)].at if known else None
+
+
+class _KnownLog(LogReader):
+    """A log of which repeated looks read what is new."""
+
+    def __init__(self, store: Reader, known: Callable[[Reader], CachedVersion | None]) -> None:
+        super().__init__(store)
+        self._known = known
+
+    def look(self) -> Snapshot | None:
+        """Open the latest version of whatever table there is."""
+        known = self._known(self.store)
+        return None if known is None else Snapshot(known, self.store)
 
 
 def _version(store: Reader, number: int) -> VersionFacts | None:

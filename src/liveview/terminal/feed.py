@@ -88,7 +88,7 @@ class Feed:
             return Unreachable(note)
         if address is None:
             return Unreachable("it serves no page; metrics.enabled turns that on")
-        return fetched(address, self._lake.guard, PATH, _OVERVIEW, timeout=self._timeout)
+        return fetched(address, self._lake.guard, PATH, lambda: _OVERVIEW, timeout=self._timeout)
 
     def _looked(self) -> Observer:
         if self._observer is None:

@@ -46,17 +46,19 @@ def explain(
     *,
     everything: bool = False,
     clock: Clock | None = None,
+    log: LogReader | None = None,
 ) -> Explanation:
     """Return what the next commit would do. What it is handed cannot write.
 
-    With `everything` the journals are read to their ends, not only up to a commit's worth.
+    With `everything` the journals are read to their ends, not only up to a commit's worth. Who
+    knows the log from earlier looks hands it in.
     """
     bound = sys.maxsize if everything else settings.max_files_per_commit
     clock = clock or Clock()
     view = look(
         replace(settings, max_files_per_commit=bound),
         store,
-        LogReader(store),
+        log or LogReader(store),
         search=Search(settings=settings, clock=clock),
     )
     proposal = propose(settings, store, view)

@@ -12,6 +12,7 @@ from lakebed.telemetry.events import code_of
 from penguin.catalog.catalog import state_in
 from penguin.catalog.registrar import OpenCatalog
 from penguin.delta.log.versions import Commit, read_history
+from penguin.delta.snapshot import LogReader
 from penguin.foreign.ignored import ignored_files
 from penguin.held import HeldFile
 from penguin.inspect.explain import Explanation, explain
@@ -111,13 +112,15 @@ def table_status(
     count_ignored: bool = True,
     open_catalog: OpenCatalog | None = None,
     everything: bool = True,
+    log: LogReader | None = None,
 ) -> TableStatus:
     """Return the status of a table, from the same look and the same plan as the next step's.
 
     To count files that nobody searches for takes a listing of all folders: it can be left out.
     Without `everything` the journals are read up to the next commit's worth, not to their ends.
+    Who knows the log from earlier looks hands it in.
     """
-    shown = explain(settings, store, everything=everything, clock=Clock(now.timestamp))
+    shown = explain(settings, store, everything=everything, clock=Clock(now.timestamp), log=log)
     return TableStatus(
         version=shown.view.version,
         last_commit=None if shown.view.version is None else _last(store, shown.view.version),

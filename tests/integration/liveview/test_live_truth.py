@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import threading
 import time
 from datetime import UTC, datetime
@@ -149,3 +150,26 @@ def test_a_table_that_changes_faster_than_it_is_added_up_keeps_its_last_size(lak
     table = found["summary"]
     assert (table["files"], table["rows"], table["size_version"]) == (1, 2, table["version"] - 1)
     assert f"those of version {table['size_version']}, committed at 20" in found["note"]
+
+
+def test_the_status_of_a_table_that_is_looked_at_again_is_that_of_a_first_look(lake):
+    look = TableLook(lake.penguin.tables[0], clock=Clock(lambda: 1_700_000_000.0))
+
+    def first() -> object:
+        return TableLook(lake.penguin.tables[0], clock=Clock(lambda: 1_700_000_000.0)).status()
+
+    seen = []
+    for number in range(3):
+        lake.land("orders", f"{number}.ndjson", 1)
+        lake.ingest("orders")
+        assert look.status() == first()
+        lake.commit("orders")
+        assert look.status() == first()
+        seen.append(look.status().version)
+    assert seen == [2, 3, 4]
+    shutil.rmtree(lake.root / "orders-table")
+    assert look.status() is None
+    lake.ingest("orders")
+    lake.commit("orders")
+    assert look.status() == first()
+    assert look.status().version == 1

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Generic
 
+from blizzard.discover.lister import SourceLister, source_listers
 from blizzard.discover.skip_reason import SkipSummary
 from blizzard.handoff.held_rows import Fates
 from blizzard.inspect.books import Books
@@ -140,6 +141,7 @@ class Reconciler:
     still_out: StillOut = frozenset
     refusal: Refusal = lambda _store, _history: None
     books: Books = field(default_factory=Books)
+    _listers: dict[str, SourceLister] = field(default_factory=dict)
     _rows: EntryRows | None = None
 
     def reconcile(self, question: Question) -> Reconciliation:
@@ -216,11 +218,14 @@ class Reconciler:
         self, store: Reader | None, question: Question, collect: Callable[[], Collected]
     ) -> "Looked[Collected]":
         history = self.books.history
+        if not self._listers:
+            self._listers = {each.source.name: each for each in source_listers(self.settings)}
         progress, errors = progress_of(
             self.settings, store, history, fates=self.fates, still_out=self.still_out
         )
         survey = Survey(
             settings=self.settings,
+            listers=self._listers,
             open_reader=self.open_reader,
             store=store,
             history=history,

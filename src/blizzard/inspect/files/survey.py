@@ -12,7 +12,7 @@ from itertools import takewhile
 from typing import Protocol, TypeVar
 
 from blizzard.discover.filter import Decision, is_same, same_object
-from blizzard.discover.lister import Scan, SourceLister, source_listers
+from blizzard.discover.lister import Scan, SourceLister
 from blizzard.discover.names import PartitionUnknown, partition_of, why_not_ours
 from blizzard.discover.skip_reason import SkipSummary
 from blizzard.inspect.files.standing import (
@@ -58,6 +58,8 @@ class Survey:
     """All that a look at the files of a pipeline is made from."""
 
     settings: PipelineSettings
+    listers: Mapping[str, SourceLister]
+    """By the names of their sources."""
     open_reader: OpenReader
     store: Reader | None
     """The table's directory; None where there is none yet."""
@@ -77,7 +79,7 @@ class Survey:
         Also return the names that cannot be read. If the store turns out to list names in no
         order, all is told once more, to another collector.
         """
-        lister = next(each for each in source_listers(self.settings) if each.source is source)
+        lister = self.listers[source.name]
         place = self.open_reader(source_location(source))
 
         def look() -> tuple[Collected, tuple[SkipSummary, ...]]:

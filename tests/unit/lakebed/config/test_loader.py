@@ -241,6 +241,8 @@ INDENTED = "is this line indented like those that it belongs to?"
         ("", "a.yaml: is empty"),
         ("# a comment", "a.yaml: is empty"),
         ("a: \x01", "a.yaml: contains a character that YAML does not allow"),
+        ("a: " + "[" * 5000, "a.yaml: is nested too deeply to be a configuration"),
+        ("a: " + "[" * 900 + "]" * 900, "a.yaml: is nested too deeply to be a configuration"),
     ],
 )
 def test_a_file_that_is_no_configuration_is_reported_with_its_place(
