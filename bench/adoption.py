@@ -1,26 +1,19 @@
 """What it costs to adopt a folder of so many Parquet files.
 
-The files are links to one small file on a local disk, so that a million of them take no room. Of a
-million the footers are not read: what they hold is put there as if an earlier run had read them.
-Each measure runs in a process of its own. Run it from the root of the checkout:
+The files are links to one small file on a local disk, so that a million of them take no room. Each
+measure runs in a process of its own; a million files take half an hour. Run it from the root of
+the checkout:
 
-    .venv/bin/python -m bench.adoption [--most 1000000] [--footers] [--write]
+    .venv/bin/python -m bench.adoption [--most 1000000] [--write]
 
-`--footers` has those of a million files read, too, by a run that is interrupted half way and one
-that goes on; the figures are those of both. `--write` puts the table into docs/performance.md.
+`--write` puts the table into docs/performance.md.
 """
 
-import argparse
 import os
 import resource
-import signal
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -30,22 +23,17 @@ from deltalake import DeltaTable
 from bench.by_size import Alone, BySize, Figures
 from bench.section import Section
 from lakebed.clock import Clock
-from lakebed.layout import ADOPTION, log_checkpoint, log_version
+from lakebed.layout import log_checkpoint, log_version
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 from penguin.adopt.adoption import Adopter
-from penguin.adopt.folder import Folder
-from penguin.adopt.reading import read_record
-from penguin.adopt.working_state import FILES_PER_SEGMENT, SegmentWriter
 from penguin.foreign.trial import TRIAL
-from penguin.model.adoption import FileRecord, Wanted
+from penguin.model.adoption import Wanted
 from penguin.model.settings import TableSettings
 
 MODULE = "bench.adoption"
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 FOLDERS = 100
-KNOWN_FROM = 1_000_000
-"""Files from which on their footers are known from an earlier run."""
 LINKS = 50_000
 """Links to one file; file systems have a limit to them."""
 COLUMNS = 10
@@ -64,20 +52,6 @@ def make(folder: Path, files: int) -> None:
         if number < FOLDERS:
             into.mkdir(parents=True)
         os.link(source, into / f"part-{number:08d}.parquet")
-
-
-def know(folder: Path) -> None:
-    """Keep what the footers hold, as a run that was killed right before the commit would."""
-    store = Store(str(folder), StorageOptions())
-    writer = SegmentWriter(store, "bench")
-    first: FileRecord | None = None
-    for one in Folder(store).files():
-        first = first or read_record(store, one)
-        if first is None or first.file is None:
-            raise AssertionError("it is a whole file")
-        file = replace(first.file, found=one)
-        writer.add(FileRecord(found=one, file=file, schema_key=first.schema_key))
-    writer.flush()
 
 
 def adopt(folder: Path) -> Figures:
@@ -148,37 +122,11 @@ def _cpu() -> float:
     return sum(used.ru_utime + used.ru_stime for used in map(resource.getrusage, whose))
 
 
-def rows(place: Path, files: int, alone: Alone, *, footers: bool) -> Iterator[Figures]:
+def rows(place: Path, files: int, alone: Alone) -> Iterator[Figures]:
     """Yield what it costs to adopt a folder of so many files."""
     make(place, files)
     table = place / "table"
-    if files < KNOWN_FROM:
-        adopted = alone("adopt", table)
-    elif footers:
-        adopted = interrupted(table, files, alone)
-    else:
-        know(table)
-        adopted = alone("adopt", table)
-    yield adopted | alone("opened", table)
-
-
-def interrupted(folder: Path, files: int, alone: Alone) -> Figures:
-    """Adopt a folder, stop that when half of the footers are kept, and adopt it again."""
-    start, ran, kept = time.perf_counter(), _cpu(), 0
-    command = [sys.executable, "-m", MODULE, "--alone", "adopt", str(folder)]
-    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as first:
-        while kept * FILES_PER_SEGMENT < files // 2 and first.poll() is None:
-            time.sleep(0.5)
-            kept = sum(one.is_file() for one in (folder / ADOPTION).rglob("*"))
-        # Not a kill: what its other process took would be lost with it.
-        first.send_signal(signal.SIGINT)
-    spent, took = _cpu() - ran, time.perf_counter() - start
-    found = alone("adopt", folder)
-    return found | {
-        "cpu": found["cpu"] + spent,
-        "seconds": found["seconds"] + took,
-        "kept": 1 - found["reads"],
-    }
+    yield alone("adopt", table) | alone("opened", table)
 
 
 def measure(what: str, folder: Path) -> Figures:
@@ -187,14 +135,11 @@ def measure(what: str, folder: Path) -> Figures:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(add_help=False)
-    parser.add_argument("--footers", action="store_true")
-    chosen, others = parser.parse_known_args()
     BySize(
         module=MODULE,
         section=Section("performance.md", "adopt"),
         sizes=SIZES,
         measure=measure,
-        rows=partial(rows, footers=chosen.footers),
+        rows=rows,
         lines=lines,
-    ).main(others)
+    ).main()
