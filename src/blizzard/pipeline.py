@@ -283,7 +283,12 @@ class Pipeline:
             snapshots = SnapshotWriter(
                 store=store, pipeline=self.settings.name, clock=self.clock, limits=limits
             )
-            history = read_history(store, self.settings.name, spill=snapshots.spill)
+            history = read_history(
+                store,
+                self.settings.name,
+                passed_over=self.log.passed_over,
+                spill=snapshots.spill,
+            )
             if history.rebuilt is not None:
                 self._report.rebuilt(history.rebuilt)
             journal = self._journal = Journal(
@@ -369,7 +374,7 @@ class Pipeline:
         """Learn what was appended beside the batches, and hand it on: no batch may follow soon."""
         with self._schedule.journal_lock:
             learned = journal.catch_up()
-            journal.history.settle(self.log.passed_over)
+            journal.history.settle()
         if learned:
             self._last = replace(self._last, handed_off=False)
         self._publish()

@@ -60,7 +60,7 @@ class SnapshotWriter:
             peak=None if history.peak is None else history.peak.isoformat(),
             stepped_back=history.stepped_back.total_seconds(),
             unfinished=history.unfinished.kept,
-            undecided=history.undecided,
+            undecided=history.undecided.files,
             books=history.books.kept,
             segments=tuple(
                 SegmentRef(id=each.id, names=each.names, digest=each.digest)

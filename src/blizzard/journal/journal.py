@@ -153,7 +153,7 @@ class Journal:
         fresh = rebuild(
             self._store,
             self._identity.pipeline,
-            receipt=self._history.receipt,
+            self._history,
             why=why,
             spill=self._snapshots.spill,
         )

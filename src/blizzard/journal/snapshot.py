@@ -12,19 +12,20 @@ from pydantic import TypeAdapter, ValidationError
 
 from blizzard.journal.books.ledger import KeptLedger
 from blizzard.journal.books.shelf import Kept
+from blizzard.journal.books.undecided import Undecided
 from blizzard.journal.ingested import SegmentRef
 from blizzard.model.files import UnfinishedFile
-from blizzard.model.source.undecided import Undecided
 from lakebed import layout
 from lakebed.dataclass import dataclass
 from lakebed.documents.formats import FORMATS
 from lakebed.errors import LakeError
 from lakebed.storage.store import Reader, Store
 
-FORMAT = 10
-"""Of a snapshot with the books. Those of before have the formats of entries, which are lower, and
-no books: they are not read, and a program of before does not read these. Each reads the entries
-once instead. What a program must know of entries to understand a snapshot, the books say."""
+FORMAT = 11
+"""Of a snapshot with the books, in which a retraction counts once it is decided. Those of before
+count it at once, or have no books: they are not read, and a program of before does not read these.
+Each reads the entries once instead. What a program must know of entries to understand a snapshot,
+the books say."""
 CHECK = b'"check":"'
 
 
@@ -58,8 +59,8 @@ class Snapshot:
     """By how many seconds a later entry had an earlier time."""
     unfinished: Kept[UnfinishedFile] = field(default_factory=Kept)
     """Files that failed, or of which a part is unread."""
-    undecided: Mapping[str, Undecided] = field(default_factory=dict)
-    """Files that a retraction makes others of than they were, unless penguin passes it over."""
+    undecided: Mapping[str, tuple[Undecided, ...]] = field(default_factory=dict)
+    """What retractions make of files, unless penguin passes them over, in their order."""
     books: KeptLedger = field(default_factory=KeptLedger)
     segments: tuple[SegmentRef, ...] = ()
     check: str = ""

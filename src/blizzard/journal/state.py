@@ -14,10 +14,10 @@ from pydantic import TypeAdapter
 from blizzard.journal import snapshot
 from blizzard.journal.books.ledger import Ledger, open_ledger
 from blizzard.journal.books.shelf import Shelf
+from blizzard.journal.books.undecided import PassedOver, UndecidedFiles, nothing_decided
 from blizzard.journal.identity import learn_sources
 from blizzard.journal.ingested import Blocks, Cursor, Segment, SegmentBroken, open_segment
 from blizzard.model.files import IngestedFile, UnfinishedFile
-from blizzard.model.source.undecided import PassedOver, Undecided, before_retraction
 from lakebed import layout
 from lakebed.columns.schema import Schema
 from lakebed.dataclass import dataclass
@@ -88,8 +88,10 @@ class History:
     """The pipeline that has taken this journal over."""
     unfinished: Shelf[UnfinishedFile] = field(default_factory=_unfinished_files)
     """Files that failed, or of which a part is unread."""
-    undecided: dict[str, Undecided] = field(default_factory=dict)
-    """Files that a retraction makes others of than they were, unless penguin passes it over."""
+    passed_over: PassedOver = nothing_decided
+    """How the log is asked which retractions had no effect; until it was, they count."""
+    undecided: UndecidedFiles = field(default_factory=UndecidedFiles)
+    """What retractions make of files, unless penguin passes them over, in their order."""
     books: Ledger = field(default_factory=Ledger)
     """What the entries add up to."""
     recent: dict[str, IngestedFile] = field(default_factory=dict)
@@ -133,13 +135,11 @@ class History:
         if entry.data_files or self.shaping is None:
             self.shaping = entry
         self.books.learn(entry)
-        before = before_retraction(entry, self.unfinished)
         for record in entry.sources:
             if record.gone:
                 self._leave(record, at, entry.sequence)
             elif record.failure is None and record.complete:
-                self._finish(record, entry.sequence)
-                self.unfinished.pop(record.key, None)
+                self._finish(record, entry)
             else:
                 self.unfinished[record.key] = UnfinishedFile(
                     record=record,
@@ -149,26 +149,13 @@ class History:
                     failed_in=self._failed_in(record, entry.sequence),
                     read_in=self._read_in(record, entry.sequence),
                 )
-            self._told(record.key)
-        self.undecided |= before
 
-    def _told(self, key: str) -> None:
-        """Heed what a later entry says of a file that a retraction was about."""
-        known, left = self.undecided.pop(key, None), self.unfinished.get(key)
-        if known is not None and left is not None:
-            self.undecided[key] = replace(known, unfinished=left)
-
-    def settle(self, passed_over: PassedOver) -> None:
-        """Learn what became of retractions: what one was passed over for is as it was before."""
-        marks = {one.entry: one.mark for one in self.undecided.values() if not one.passed_over}
-        told = passed_over(self.journal, marks) if marks and self.journal is not None else {}
-        for key, one in list(self.undecided.items()):
-            if told.get(one.entry):
-                self.undecided[key] = replace(one, passed_over=True)
-                if one.unfinished is not None:
-                    self.unfinished[key] = one.unfinished
-            elif one.entry in told:
-                del self.undecided[key]
+    def settle(self, passed_over: PassedOver | None = None) -> None:
+        """Learn what became of retractions: one that was passed over has changed nothing."""
+        marks, ask = self.undecided.marks, passed_over or self.passed_over
+        told = ask(self.journal, marks) if marks and self.journal is not None else {}
+        if told:
+            self.undecided.settle(told, self.recent, self.unfinished)
 
     @property
     def bad_lines(self) -> int:
@@ -239,14 +226,22 @@ class History:
             at = min(at, self.opened)
         return at
 
-    def _finish(self, record: SourceRecord, entry: int) -> None:
-        self.recent[record.key] = IngestedFile(
-            key=record.key,
+    def _finish(self, record: SourceRecord, entry: Entry) -> None:
+        key = record.key
+        done = IngestedFile(
+            key=key,
             size=record.size,
             etag=record.etag,
             empty=record.gave_no_row,
-            entry=entry,
+            entry=entry.sequence,
+            retracted=record.retracted,
         )
+        if entry.kind == "retract":
+            self.undecided.learn(entry, done, self.unfinished)
+            return
+        self.recent[key] = done
+        self.unfinished.pop(key, None)
+        self.undecided.forget(key)
 
     def _leave(self, record: SourceRecord, at: datetime, entry: int) -> None:
         """Stop waiting for a file that is gone; if it comes back, it is a new one.
@@ -295,9 +290,8 @@ class Lookup:
             answers = (cursor.find(key) for cursor in self._cursors)
             finished = next((name for name in answers if name is not None), None)
         unfinished = self._history.unfinished.get(key)
-        undone = self._history.undecided.get(key)
-        if undone is not None and undone.passed_over:
-            finished = undone.finished
+        is_known = finished is not None or unfinished is not None
+        finished = self._history.undecided.counting(key, is_known=is_known) or finished
         if unfinished is not None and unfinished.record.redo:
             finished = None  # The files with its rows are gone: it is to be read again.
         if finished is None and unfinished is None:
@@ -318,29 +312,31 @@ Spill = Callable[[History], None]
 """Writes the names that are held in memory to a segment, so that they need not be."""
 
 
-def read_history(store: Reader, pipeline: str, *, spill: Spill | None = None) -> History:
+def read_history(
+    store: Reader,
+    pipeline: str,
+    *,
+    passed_over: PassedOver = nothing_decided,
+    spill: Spill | None = None,
+) -> History:
     """Read a snapshot and the entries after it; a gap or an unreadable entry stops the run."""
     # The receipt first: the journal only grows, so what is in the receipt must be in it.
     receipt = JournalReader(store, pipeline).receipt()
+    before = History(receipt=receipt, passed_over=passed_over)
     try:
         history = _from_newest(store, pipeline)
     except (snapshot.SnapshotBroken, SegmentBroken) as broken:
-        return rebuild(store, pipeline, receipt=receipt, why=str(broken), spill=spill)
-    history.receipt = receipt
+        return rebuild(store, pipeline, before, why=str(broken), spill=spill)
+    history.receipt, history.passed_over = receipt, passed_over
     read_on(store, pipeline, history, spill=spill)
     return history
 
 
 def rebuild(
-    store: Reader,
-    pipeline: str,
-    *,
-    receipt: Receipt | None,
-    why: str,
-    spill: Spill | None = None,
+    store: Reader, pipeline: str, before: History, *, why: str, spill: Spill | None = None
 ) -> History:
     """Read every entry of a journal, because what was derived from them is of no use."""
-    history = History(receipt=receipt, rebuilt=why)
+    history = History(receipt=before.receipt, passed_over=before.passed_over, rebuilt=why)
     read_on(store, pipeline, history, spill=spill)
     return history
 
@@ -351,6 +347,7 @@ def read_on(store: Reader, pipeline: str, history: History, *, spill: Spill | No
         history.learn(stored.entry, stored.body)
         if spill is not None:
             spill(history)
+    history.settle()
 
 
 def _from_newest(store: Reader, pipeline: str) -> History:
@@ -397,7 +394,7 @@ def _from_snapshot(store: Reader, pipeline: str) -> History:
         awaits=found.awaits,
         heir=found.heir,
         unfinished=unfinished,
-        undecided=dict(found.undecided),
+        undecided=UndecidedFiles(dict(found.undecided)),
         books=open_ledger(store, pipeline, found.books),
         segments=[open_segment(store, pipeline, ref) for ref in found.segments],
         kept=found.sequence,

@@ -137,6 +137,8 @@ class Search:
                     yield self._done(one)
         except SegmentBroken:
             return
+        undecided = self.history.undecided.files.items()
+        yield from (self._done(those[-1].after) for key, those in undecided if text in key)
 
     def _listed(self, text: str, limit: int, end: float) -> tuple[str | None, bool]:
         """Find names in the sources that the journal does not know; return what is not certain."""
@@ -168,7 +170,8 @@ class Search:
         self, done: IngestedFile, *, at: str | None = None, read: SourceRecord | None = None
     ) -> FileRow:
         """Return a file that was read to its end; `read` is what its entry says of it."""
-        state = STATES[self.progress.of(done)]
+        is_over = done.entry in self.progress.passed_over
+        state: FileState = "passed_over" if is_over else STATES[self.progress.of(done)]
         inherited = done.entry is not None and done.entry <= self.history.awaits
         made = None if done.entry is None or inherited else self.committed(done.entry)
         rows = None
@@ -184,7 +187,7 @@ class Search:
             rows=rows,
             entry=done.entry,
             version=made.version if made is not None and state in VERSIONED else None,
-            reason=None,
+            reason=standing.NOT_APPLIED if is_over else None,
         )
 
     def _not_done(self, known: UnfinishedFile) -> FileRow:

@@ -16,6 +16,7 @@ from blizzard.discover.lister import Scan, SourceLister, source_listers
 from blizzard.discover.names import PartitionUnknown, partition_of, why_not_ours
 from blizzard.discover.skip_reason import SkipSummary
 from blizzard.inspect.files.standing import (
+    NOT_APPLIED,
     FileStanding,
     FileState,
     Progress,
@@ -24,7 +25,7 @@ from blizzard.inspect.files.standing import (
     of_deleted,
     state_of,
 )
-from blizzard.inspect.files.undone import NOT_APPLIED
+from blizzard.journal.books.undecided import Undecided
 from blizzard.journal.ingested import merged
 from blizzard.journal.state import Before, History
 from blizzard.model.files import IngestedFile, UnfinishedFile
@@ -49,6 +50,8 @@ class Collector(Protocol):
 
 
 Collected = TypeVar("Collected", bound=Collector)
+FIRST_OF_ALL, LAST_OF_ALL = -1, 2
+"""The ages of what counts whatever else is known of a name, and only where nothing else is."""
 DayOf = Callable[[int | None], datetime | None]
 """Answers when about an entry was written; None where that is not known."""
 
@@ -110,12 +113,32 @@ class Survey:
         kept: Iterator[IngestedFile] = iter(())
         if self.store is not None:
             kept = merged(self.store, self.settings.name, history.segments, start)
-        both = merge(((one, 0) for one in recent), ((one, 1) for one in kept), key=_order)
+        every = merge(
+            ((one, 0) for one in recent),
+            ((one, 1) for one in kept),
+            self._undecided(start),
+            key=_order,
+        )
         last = None
-        for one, _age in takewhile(lambda each: each[0].key < end, both):
+        for one, _age in takewhile(lambda each: each[0].key < end, every):
             if one.key >= start and one.key != last:
                 yield one
             last = one.key
+
+    def _undecided(self, start: str) -> Iterator[tuple[IngestedFile, int]]:
+        """Yield files as retractions have them, in their order: new content before all else.
+
+        Rows that only leave are there until that is decided, so what was known before comes first.
+        """
+        history = self.history
+        for key in sorted(key for key in history.undecided.files if key >= start):
+            one = history.undecided.files[key][-1]
+            if not one.passed_over and not one.after.retracted:
+                yield one.after, FIRST_OF_ALL
+            elif one.left is None:
+                yield one.after, LAST_OF_ALL
+            elif not one.passed_over:
+                yield replace(one.after, entry=last_entry(one.left), retracted=False), LAST_OF_ALL
 
 
 def _landed(known: UnfinishedFile) -> datetime:
@@ -196,15 +219,13 @@ class _Walk:
         unfinished = self.survey.history.unfinished.get(key)
         if unfinished is not None and unfinished.record.redo:
             done = None  # The files with its rows are gone: it is to be read again.
-        undecided = self.survey.history.undecided.get(key)
-        if undecided is not None and undecided.passed_over and undecided.unfinished is not None:
-            done = None  # It was to be taken back, and is what it was before: a part of a file.
         before = Before(unfinished=unfinished, finished=done)
         decision = self.scan.file_filter.consider(facts, before)
         if decision is Decision.NO_FILE:
             return
-        if done is not None and is_same(done, facts) and self._is_not_applied(done):
-            yield from self._not_applied(done, at=facts.modified)
+        undone = self._not_applied(key)
+        if undone is not None and is_same(undone.after, facts) and not self._is_read(decision):
+            yield from self._not_in_place(undone, done, at=facts.modified)
             return
         read = tuple(self._read_before(facts, before, decision))
         yield from read
@@ -233,8 +254,8 @@ class _Walk:
     ) -> Iterator[FileStanding]:
         """Yield what was read under a name, as the object that it was, and counts by itself."""
         known, done = before.unfinished, before.finished
-        if done is not None and not is_same(done, facts):
-            yield from self._overwritten(done)
+        if done is not None and not is_same(done, facts) and self._is_in(done):
+            yield self._read(done, overwritten=True)
         if known is not None and self._is_over(facts, known, decision):
             part = replace(self._of_deleted(known), deleted=False, overwritten=True)
             yield part if done is None else replace(part, quarantined_lines=0)  # Told above.
@@ -260,50 +281,56 @@ class _Walk:
             return  # The files with its rows are gone: it was to be read again.
         if not self._would_be_listed(done.key.partition(":")[2], plan):
             return
-        if self._is_not_applied(done):
-            yield from self._not_applied(done, at=self.survey.written(done.entry), deleted=True)
-        else:
+        undone = self._not_applied(done.key)
+        if undone is None:
             yield self._read(done, deleted=True)
+        else:
+            at = self.survey.written(undone.entry)
+            yield from self._not_in_place(undone, done, at=at, deleted=True)
 
-    def _is_not_applied(self, done: IngestedFile) -> bool:
-        """Whether the rows of a file were to come in the place of others, and have not."""
-        undone = self.survey.progress.undone_of(done)
-        return undone is not None and undone.is_read
+    def _not_applied(self, key: str) -> Undecided | None:
+        """Return the entry by which rows of a file were to come in the place of others in vain."""
+        one = self.survey.history.undecided.of(key)
+        is_it = one is not None and one.not_applied and key not in self.survey.history.unfinished
+        return one if is_it else None
 
-    def _not_applied(
-        self, done: IngestedFile, *, at: datetime | None, deleted: bool = False
+    def _is_in(self, done: IngestedFile) -> bool:
+        """Whether a file was read by an entry that has not been passed over."""
+        return done.entry not in self.survey.progress.passed_over
+
+    def _is_read(self, decision: Decision) -> bool:
+        """Whether new content is read beside the old, which leaves nothing to be put in place."""
+        return decision is Decision.TAKE and self.lister.source.on_change is OnChange.REINGEST
+
+    def _not_in_place(
+        self,
+        undone: Undecided,
+        done: IngestedFile | None,
+        *,
+        at: datetime | None,
+        deleted: bool = False,
     ) -> Iterator[FileStanding]:
         """Yield what is in the table of a file, and its new content, which is not."""
-        yield from self._overwritten(done)
-        path = done.key.partition(":")[2]
+        if done is not None and self._is_in(done):
+            yield replace(self._read(done, overwritten=True), quarantined_lines=0)
+        path = undone.after.key.partition(":")[2]
         yield FileStanding(
             source=self.lister.source.name,
             path=path,
             state=FileState.CHANGED,
             at=at,
-            size=done.size,
-            entry=done.entry,
+            size=undone.after.size,
+            entry=undone.entry,
             partition=self._partition(path),
             reason=NOT_APPLIED,
             deleted=deleted,
-            quarantined_lines=self.survey.quarantined.get(done.key, 0),
+            quarantined_lines=self.survey.quarantined.get(undone.after.key, 0),
         )
-
-    def _overwritten(self, done: IngestedFile) -> Iterator[FileStanding]:
-        """Yield what was read under a name that another object has now, if it is in the table."""
-        undone = self.survey.progress.undone_of(done)
-        if undone is None or not undone.is_read:
-            yield self._read(done, overwritten=True)
-        elif undone.old is not None:
-            yield replace(self._read(undone.old, overwritten=True), quarantined_lines=0)
 
     def _read(
         self, done: IngestedFile, *, deleted: bool = False, overwritten: bool = False
     ) -> FileStanding:
         """Return how a file stands that was read, and is not in its source as it was."""
-        undone = self.survey.progress.undone_of(done)
-        if undone is not None and undone.old is not None:
-            done = undone.old  # What was to take its rows out has not.
         path = done.key.partition(":")[2]
         return FileStanding(
             source=self.lister.source.name,

@@ -49,7 +49,8 @@ class KnownFiles:
 
     def _with_text(self, store: Reader, text: str, most: int) -> list[str]:
         history = self.history
-        found = [k for known in (history.unfinished, history.recent) for k in known if text in k]
+        here = (history.unfinished, history.recent, history.undecided.files)
+        found = [key for known in here for key in known if text in key]
         for segment in history.segments:
             names = names_with(store, self._pipeline, segment, text)
             found += [name.key for name in islice(names, most)]
@@ -57,8 +58,7 @@ class KnownFiles:
 
     def _rebuild(self, why: str) -> None:
         if self._store is not None:
-            receipt = self.history.receipt
-            self.history = rebuild(self._store, self._pipeline, receipt=receipt, why=why)
+            self.history = rebuild(self._store, self._pipeline, self.history, why=why)
             self._lookup = self.history.lookup(self._store, self._pipeline)
 
 
