@@ -136,7 +136,7 @@ class _ReadJournal:
         if self.store is None:
             return None
         name = self.settings.name
-        return self.history.first_read(self.store, name, source, now=self.clock.now())
+        return self.history.first_reads.of(self.store, name, source, now=self.clock.now())
 
     def rebuild(self, why: str) -> None:
         """Read every entry again, because the names that were derived from them are damaged."""

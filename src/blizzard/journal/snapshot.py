@@ -10,6 +10,7 @@ from dataclasses import field, replace
 
 from pydantic import TypeAdapter, ValidationError
 
+from blizzard.journal.books.earlier import EarlierObjects
 from blizzard.journal.books.ledger import KeptLedger
 from blizzard.journal.books.shelf import Kept
 from blizzard.journal.books.undecided import Undecided
@@ -61,6 +62,8 @@ class Snapshot:
     """Files that failed, or of which a part is unread."""
     undecided: Mapping[str, tuple[Undecided, ...]] = field(default_factory=dict)
     """What retractions make of files, unless penguin passes them over, in their order."""
+    earlier: Kept[EarlierObjects] = field(default_factory=Kept)
+    """What else is in the table that was read under the names of files."""
     books: KeptLedger = field(default_factory=KeptLedger)
     segments: tuple[SegmentRef, ...] = ()
     check: str = ""
@@ -70,9 +73,10 @@ class Snapshot:
     def segment_ids(self) -> frozenset[str]:
         """Return the ids of all segments that it names, of whatever they are."""
         books = self.books
-        values = (self.unfinished, books.places, books.marks, books.waiting, books.retractions)
+        values = (books.places, books.marks, books.waiting, books.retractions)
+        shelves = (self.unfinished, self.earlier, *values)
         return frozenset(
-            ref.id for refs in (self.segments, *(each.segments for each in values)) for ref in refs
+            ref.id for refs in (self.segments, *(each.segments for each in shelves)) for ref in refs
         )
 
 

@@ -12,6 +12,8 @@ from datetime import datetime, timedelta
 from pydantic import TypeAdapter
 
 from blizzard.journal import snapshot
+from blizzard.journal.books.earlier import MOST, EarlierObjects, earlier_objects, left_behind
+from blizzard.journal.books.first_reads import FirstReads
 from blizzard.journal.books.ledger import Ledger, open_ledger
 from blizzard.journal.books.shelf import Shelf
 from blizzard.journal.books.undecided import PassedOver, UndecidedFiles, nothing_decided
@@ -48,11 +50,6 @@ def _unfinished_files() -> Shelf[UnfinishedFile]:
     return Shelf(_UNFINISHED)
 
 
-def _step(peak: datetime | None, at: datetime) -> timedelta:
-    """Return by how much a time is earlier than the latest one recorded."""
-    return timedelta(0) if peak is None else max(timedelta(0), peak - at)
-
-
 @dataclass(slots=True)
 class History:
     """The entries up to now, as far as later batches need to know them."""
@@ -69,14 +66,8 @@ class History:
     """Where each source was read last, by its name."""
     opening: Entry | None = None
     """Entry 0, where it was read: of a long journal a snapshot stands for it."""
-    since: dict[str, datetime] = field(default_factory=dict)
-    """When each source was first read, by its name, as far as no clock contradicts it."""
-    opened: datetime | None = None
-    """When the store says that entry 0 was written, once it was asked."""
-    peak: datetime | None = None
-    """The latest time that an entry tells."""
-    stepped_back: timedelta = timedelta(0)
-    """By how much a later entry has an earlier time: the clock was ahead by at least that."""
+    first_reads: FirstReads = field(default_factory=FirstReads)
+    """When each source was first read."""
     last: Entry | None = None
     shaping: Entry | None = None
     """The last entry that says which columns were found: one with files, or a promotion."""
@@ -94,10 +85,14 @@ class History:
     """What retractions make of files, unless penguin passes them over, in their order."""
     books: Ledger = field(default_factory=Ledger)
     """What the entries add up to."""
+    earlier: Shelf[EarlierObjects] = field(default_factory=earlier_objects)
+    """What else is in the table that was read under the names of files."""
     recent: dict[str, IngestedFile] = field(default_factory=dict)
     """Files that are done since the segments were written."""
     segments: list[Segment] = field(default_factory=list)
     """Files that are done, the oldest segment first."""
+    known_name: Callable[[str], IngestedFile | None] = lambda _key: None
+    """Finds a file that is done, in memory or in the segments."""
     kept: int | None = None
     """The entry of the snapshot that this was read from, or that was written last."""
     rebuilt: str | None = None
@@ -120,12 +115,8 @@ class History:
         self.sequence = entry.sequence
         self.digest = digest(body)
         at = datetime.fromisoformat(entry.created)
-        self._heed_clock(at)
-        for name, first in (entry.inherits.since if entry.inherits else {}).items():
-            self.since.setdefault(name, datetime.fromisoformat(first))
+        self.first_reads.learn(entry, at)
         learn_sources(entry, self.source_names, self.source_uris)
-        for name in entry.source_uris:
-            self.since.setdefault(name, at)
         self.awaits = entry.awaits or self.awaits
         self.moving = entry.moved or self.moving
         self.opening = entry if entry.sequence == 0 else self.opening
@@ -136,6 +127,8 @@ class History:
             self.shaping = entry
         self.books.learn(entry)
         for record in entry.sources:
+            if entry.kind == "batch" and not record.gone:
+                self._leave_behind(record)
             if record.gone:
                 self._leave(record, at, entry.sequence)
             elif record.failure is None and record.complete:
@@ -154,8 +147,16 @@ class History:
         """Learn what became of retractions: one that was passed over has changed nothing."""
         marks, ask = self.undecided.marks, passed_over or self.passed_over
         told = ask(self.journal, marks) if marks and self.journal is not None else {}
-        if told:
-            self.undecided.settle(told, self.recent, self.unfinished)
+        for done in self.undecided.settle(told, self.unfinished) if told else ():
+            self.recent[done.key] = done
+            self.earlier.pop(done.key, None)  # All rows of a file are taken back.
+
+    def _leave_behind(self, record: SourceRecord) -> None:
+        """Keep what was read under a name before another object is read there."""
+        key = record.key
+        found = left_behind(record, self.unfinished.get(key), self.known_name)
+        if found:
+            self.earlier[key] = (*self.earlier.get(key, ()), *found)[-MOST:]
 
     @property
     def bad_lines(self) -> int:
@@ -196,35 +197,6 @@ class History:
     def rescues(self) -> bool:
         """Whether the table has `_rescued` by now, or gets it with what is journaled."""
         return any(one is not None and one.rescues for one in (self.last, self.shaping))
-
-    def _heed_clock(self, at: datetime) -> None:
-        """Correct what a clock that was ahead recorded for the sources that are known so far."""
-        more = _step(self.peak, at) - self.stepped_back
-        if more > timedelta(0):
-            self.stepped_back += more
-            self.since = {name: first - more for name, first in self.since.items()}
-        self.peak = at if self.peak is None else max(self.peak, at)
-
-    def first_read(
-        self, store: Reader, pipeline: str, source: str, *, now: datetime
-    ) -> datetime | None:
-        """Return when a source was first read; None where it never was.
-
-        Our own clock may have been ahead then, and a window that is counted from there would hide
-        what should be in it. So the earliest time counts that the entries, our clock now, or the
-        store tell: of the sources of entry 0, when that was written.
-        """
-        at = self.since.get(source)
-        if at is None:
-            return None
-        is_first = at <= min(self.since.values())
-        at -= max(timedelta(0), _step(self.peak, now) - self.stepped_back)
-        if is_first:
-            if self.opened is None:
-                found = store.head(layout.journal_entry(pipeline, 0))
-                self.opened = at if found is None else found.modified
-            at = min(at, self.opened)
-        return at
 
     def _finish(self, record: SourceRecord, entry: Entry) -> None:
         key = record.key
@@ -343,11 +315,24 @@ def rebuild(
 
 def read_on(store: Reader, pipeline: str, history: History, *, spill: Spill | None = None) -> None:
     """Learn the entries that have come since; a gap or an unreadable entry stops the run."""
+    history.known_name = _names(history.lookup(store, pipeline))
     for stored in JournalReader(store, pipeline).stored_entries(history.sequence):
         history.learn(stored.entry, stored.body)
         if spill is not None:
             spill(history)
     history.settle()
+
+
+def _names(lookup: Lookup) -> Callable[[str], IngestedFile | None]:
+    """Return the way to find a file that is done; one whose segment is damaged is not found."""
+
+    def find(key: str) -> IngestedFile | None:
+        try:
+            return lookup(key).finished
+        except SegmentBroken:
+            return None
+
+    return find
 
 
 def _from_newest(store: Reader, pipeline: str) -> History:
@@ -374,6 +359,8 @@ def _from_snapshot(store: Reader, pipeline: str) -> History:
     shaping = last if found.shaping in (None, found.last) else _present(journal, found.shaping)
     unfinished = _unfinished_files()
     unfinished.load(store, pipeline, found.unfinished)
+    earlier = earlier_objects()
+    earlier.load(store, pipeline, found.earlier)
     return History(
         journal=found.journal,
         sequence=found.sequence,
@@ -386,14 +373,17 @@ def _from_snapshot(store: Reader, pipeline: str) -> History:
             **found.source_uris,
             **entry.source_uris,
         },
-        since={name: datetime.fromisoformat(at) for name, at in found.since.items()},
-        peak=datetime.fromisoformat(found.peak or entry.created),
-        stepped_back=timedelta(seconds=found.stepped_back),
+        first_reads=FirstReads(
+            since={name: datetime.fromisoformat(at) for name, at in found.since.items()},
+            peak=datetime.fromisoformat(found.peak or entry.created),
+            stepped_back=timedelta(seconds=found.stepped_back),
+        ),
         last=last,
         shaping=shaping,
         awaits=found.awaits,
         heir=found.heir,
         unfinished=unfinished,
+        earlier=earlier,
         undecided=UndecidedFiles(dict(found.undecided)),
         books=open_ledger(store, pipeline, found.books),
         segments=[open_segment(store, pipeline, ref) for ref in found.segments],

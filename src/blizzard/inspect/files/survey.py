@@ -7,14 +7,13 @@ side by side: each file is met once, and neither of the two is held in memory.
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field, replace
 from datetime import UTC, datetime
-from heapq import merge
-from itertools import takewhile
 from typing import Protocol, TypeVar
 
 from blizzard.discover.filter import Decision, is_same, same_object
 from blizzard.discover.lister import Scan, SourceLister, source_listers
 from blizzard.discover.names import PartitionUnknown, partition_of, why_not_ours
 from blizzard.discover.skip_reason import SkipSummary
+from blizzard.inspect.files.names import known_between
 from blizzard.inspect.files.standing import (
     NOT_APPLIED,
     FileStanding,
@@ -26,7 +25,6 @@ from blizzard.inspect.files.standing import (
     state_of,
 )
 from blizzard.journal.books.undecided import Undecided
-from blizzard.journal.ingested import merged
 from blizzard.journal.state import Before, History
 from blizzard.model.files import IngestedFile, UnfinishedFile
 from blizzard.model.locations import OpenReader, source_location
@@ -50,8 +48,6 @@ class Collector(Protocol):
 
 
 Collected = TypeVar("Collected", bound=Collector)
-FIRST_OF_ALL, LAST_OF_ALL = -1, 2
-"""The ages of what counts whatever else is known of a name, and only where nothing else is."""
 DayOf = Callable[[int | None], datetime | None]
 """Answers when about an entry was written; None where that is not known."""
 
@@ -69,8 +65,8 @@ class Survey:
     clock: Clock
     written: DayOf
     """Files that are deleted or overwritten since are counted by when they were read."""
-    quarantined: Mapping[str, int] = field(default_factory=dict)
-    """How many bad lines of files wait in quarantine, by key."""
+    quarantined: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+    """How many bad lines of files wait in quarantine, by key and by the entry that read them."""
 
     def over(
         self, source: SourceSettings, prefix: str, collect: Callable[[], Collected]
@@ -96,7 +92,7 @@ class Survey:
         now, name = self.clock.now(), lister.source.name
         since = None
         if lister.source.lookback is not None and self.store is not None:
-            since = self.history.first_read(self.store, self.settings.name, name, now=now)
+            since = self.history.first_reads.of(self.store, self.settings.name, name, now=now)
         return lister.scan(
             place,
             lambda _key: Before(),
@@ -106,40 +102,6 @@ class Survey:
             sweep=True,
         )
 
-    def known(self, start: str, end: str) -> Iterator[IngestedFile]:
-        """Yield the names of files that are done, in their order, between two keys."""
-        history = self.history
-        recent = (history.recent[key] for key in sorted(history.recent) if key >= start)
-        kept: Iterator[IngestedFile] = iter(())
-        if self.store is not None:
-            kept = merged(self.store, self.settings.name, history.segments, start)
-        every = merge(
-            ((one, 0) for one in recent),
-            ((one, 1) for one in kept),
-            self._undecided(start),
-            key=_order,
-        )
-        last = None
-        for one, _age in takewhile(lambda each: each[0].key < end, every):
-            if one.key >= start and one.key != last:
-                yield one
-            last = one.key
-
-    def _undecided(self, start: str) -> Iterator[tuple[IngestedFile, int]]:
-        """Yield files as retractions have them, in their order: new content before all else.
-
-        Rows that only leave are there until that is decided, so what was known before comes first.
-        """
-        history = self.history
-        for key in sorted(key for key in history.undecided.files if key >= start):
-            one = history.undecided.files[key][-1]
-            if not one.passed_over and not one.after.retracted:
-                yield one.after, FIRST_OF_ALL
-            elif one.left is None:
-                yield one.after, LAST_OF_ALL
-            elif not one.passed_over:
-                yield replace(one.after, entry=last_entry(one.left), retracted=False), LAST_OF_ALL
-
 
 def _landed(known: UnfinishedFile) -> datetime:
     """Return when a file landed that is not done or, where no entry says it, when it failed."""
@@ -147,11 +109,6 @@ def _landed(known: UnfinishedFile) -> datetime:
     if written is not None:
         return datetime.fromtimestamp(written / 1000, UTC)
     return known.since or known.at
-
-
-def _order(each: tuple[IngestedFile, int]) -> tuple[str, int]:
-    # What is in memory was learned after the segments were written, so it comes first and counts.
-    return each[0].key, each[1]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -166,14 +123,51 @@ class _Walk:
     """Names that could not be read: what is below them is not known to be gone."""
     sought: set[str] = field(default_factory=set)
     """Keys of files that are not done and were not listed so far."""
+    told: set[str] = field(default_factory=set)
+    """Keys of files whose earlier objects were told."""
+    counted: set[tuple[str, int]] = field(default_factory=set)
+    """Keys and entries whose bad lines were told."""
 
     def files(self, place: Reader) -> Iterator[FileStanding]:
+        """Yield how each file stands, after what was read under its name before."""
+        earlier = self.survey.history.earlier
+        for one in self._now(place):
+            if one.key in earlier and one.key not in self.told:
+                self.told.add(one.key)
+                yield from (self._with_bad_lines(each) for each in self._earlier(one.key))
+            yield self._with_bad_lines(one)
+
+    def _with_bad_lines(self, one: FileStanding) -> FileStanding:
+        """Add the bad lines of an object: those up to its entry that are of no earlier object."""
+        waiting = self.survey.quarantined.get(one.key)
+        if waiting is None:
+            return one
+        upto = {entry for entry in waiting if one.entry is None or entry <= one.entry}
+        own = {(one.key, entry) for entry in upto} - self.counted
+        self.counted |= own
+        return replace(one, quarantined_lines=sum(waiting[entry] for _key, entry in own))
+
+    def _earlier(self, key: str) -> Iterator[FileStanding]:
+        """Yield the objects whose rows are in the table beside those of what has their name."""
+        for each in self.survey.history.earlier[key]:
+            one = self._read(each.file, overwritten=True)
+            if each.reason is None:
+                yield one
+            else:
+                is_in = one.state is FileState.IN_TABLE
+                state = FileState.DISCARDED if is_in else one.state
+                yield replace(one, state=state, reason=each.reason, in_part=True)
+
+    def _now(self, place: Reader) -> Iterator[FileStanding]:
         """Yield how each file stands, those that are no longer there in between."""
         plan = self._plan()
         start = f"{self.lister.source.name}:{self.prefix}"
         unfinished = self.survey.history.unfinished
         self.sought = {key for key in unfinished if key.startswith(start)}
-        known = self.survey.known(start, start + LAST)
+        survey = self.survey
+        known = known_between(
+            survey.store, survey.settings.name, survey.history, start, start + LAST
+        )
         known_next = next(known, None)
         listing = self.lister.lister.files(place, plan, self._guide(), left_out=lambda _facts: None)
         for facts in listing:
@@ -241,8 +235,6 @@ class _Walk:
             entry=entry,
             partition=self._partition(facts.path),
             reason=reason,
-            # Where something was read before, they are of that.
-            quarantined_lines=0 if read else self.survey.quarantined.get(key, 0),
             in_part=not read
             and done is None
             and unfinished is not None
@@ -257,8 +249,7 @@ class _Walk:
         if done is not None and not is_same(done, facts) and self._is_in(done):
             yield self._read(done, overwritten=True)
         if known is not None and self._is_over(facts, known, decision):
-            part = replace(self._of_deleted(known), deleted=False, overwritten=True)
-            yield part if done is None else replace(part, quarantined_lines=0)  # Told above.
+            yield replace(self._of_deleted(known), deleted=False, overwritten=True)
 
     def _state(
         self, facts: ObjectFacts, before: Before, decision: Decision
@@ -312,7 +303,7 @@ class _Walk:
     ) -> Iterator[FileStanding]:
         """Yield what is in the table of a file, and its new content, which is not."""
         if done is not None and self._is_in(done):
-            yield replace(self._read(done, overwritten=True), quarantined_lines=0)
+            yield self._read(done, overwritten=True)
         path = undone.after.key.partition(":")[2]
         yield FileStanding(
             source=self.lister.source.name,
@@ -324,7 +315,6 @@ class _Walk:
             partition=self._partition(path),
             reason=NOT_APPLIED,
             deleted=deleted,
-            quarantined_lines=self.survey.quarantined.get(undone.after.key, 0),
         )
 
     def _read(
@@ -342,7 +332,6 @@ class _Walk:
             partition=self._partition(path),
             deleted=deleted,
             overwritten=overwritten,
-            quarantined_lines=self.survey.quarantined.get(done.key, 0),
         )
 
     def _unfinished(self, plan: ListingPlan) -> Iterator[FileStanding]:
@@ -371,7 +360,6 @@ class _Walk:
             partition=self._partition(known.record.path),
             reason=reason,
             deleted=True,
-            quarantined_lines=self.survey.quarantined.get(known.record.key, 0),
             in_part=has_a_part_read(known),
         )
 

@@ -62,6 +62,7 @@ def why_source_file(asked: Asked, source: SourceSettings, path: str) -> Answer:
     answer = replace(
         answer,
         erased=erasures_of(asked, key, answer),
+        read_before=_read_before(asked, key),
         other_bad_lines=max(0, _waiting_in_all(asked, key) - max(0, waiting_lines(answer))),
     )
     refusal = asked.refusal() if answer.state in TO_BE_READ else None
@@ -70,6 +71,20 @@ def why_source_file(asked: Asked, source: SourceSettings, path: str) -> Answer:
     elif answer.state is State.WAITING:
         answer = replace(answer, backlog=backlog_of(asked, spot, answer))
     return worded(answer, asked.settings, source, asked.clock.now())
+
+
+def _read_before(asked: Asked, key: str) -> tuple[Read, ...]:
+    """Return what was read under a name as other objects, whose rows were not taken out."""
+    table, found = asked.table, list[Read]()
+    if table is None:
+        return ()
+    for each in asked.history.earlier.get(key, ()):
+        last = None if each.file.entry is None else table.journal.entry(each.file.entry)
+        parts = () if last is None else (*earlier_parts(table.journal, key, last), last)
+        for entry in parts:
+            told = table.committed(entry)
+            found += [_read(entry, one, told) for one in entry.readings if one.key == key]
+    return tuple(found)
 
 
 def _waiting_in_all(asked: Asked, key: str) -> int:

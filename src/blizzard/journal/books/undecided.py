@@ -80,13 +80,9 @@ class UndecidedFiles:
         """Drop what retractions were to make of a file: something else has become of it."""
         self.files.pop(key, None)
 
-    def settle(
-        self,
-        told: Mapping[int, bool],
-        done: MutableMapping[str, IngestedFile],
-        unfinished: Unfinished,
-    ) -> None:
-        """Enter which entries were passed over, and which were not: those files are done."""
+    def settle(self, told: Mapping[int, bool], unfinished: Unfinished) -> list[IngestedFile]:
+        """Enter which entries were passed over; return the files of which the others are true."""
+        done: list[IngestedFile] = []
         kept: dict[str, tuple[Undecided, ...]] = {}
         for one in [one for those in self.files.values() for one in those]:
             key = one.after.key
@@ -100,8 +96,9 @@ class UndecidedFiles:
                         unfinished.setdefault(key, left)
                 case False:
                     kept.pop(key, None)
-                    done[key] = one.after
+                    done.append(one.after)
         self.files = kept
+        return done
 
     @property
     def passed_over(self) -> list[Undecided]:
