@@ -19,6 +19,7 @@ from tests.integration.blizzard.test_retract_passed_over import (
     put_back,
     retracted_in_vain,
 )
+from tests.support.builders import entries
 from tests.support.desk import Desk
 from tests.support.live_files import on_the_page
 from tests.support.pipelines import pipeline_of
@@ -54,6 +55,7 @@ def replaced(folder: Path, on_change: str = "error") -> Taken:
 def test_a_file_that_was_not_taken_back_is_in_the_list_of_those_that_failed(
     gone: tuple[Desk, Path],
 ) -> None:
+    """HOLES L39: nobody was told of it."""
     desk, _aside = gone
     retracted_in_vain(desk)
 
@@ -61,6 +63,7 @@ def test_a_file_that_was_not_taken_back_is_in_the_list_of_those_that_failed(
         listed = told(desk, "dlq", "list", *every)
         (one,) = (one for one in listed if one.get("code") == "gone_part_way")
         assert one["path"].endswith(NAME)
+    assert "ingested" not in desk.cli("dlq", "list", "--all").output
     retried = desk.cli("dlq", "retry", "--file", NAME)
     assert retried.exit_code == 1
     assert "has not failed" not in retried.output
@@ -86,6 +89,7 @@ def test_the_rest_of_a_file_that_was_not_taken_back_can_be_given_up(
 def test_a_journal_that_takes_over_reads_on_what_was_not_taken_back(
     gone: tuple[Desk, Path],
 ) -> None:
+    """HOLES L39: what an earlier journal has left is not lost with it."""
     desk, aside = gone
     retracted_in_vain(desk)
     put_back(desk, aside)
@@ -128,6 +132,7 @@ def overtaken(desk: Taken) -> None:
 
 
 def test_what_is_passed_over_twice_is_done_the_third_time(tmp_path: Path) -> None:
+    """HOLES L39: new content stays new, however often it was not put in place."""
     desk = replaced(tmp_path, on_change="replace")
     for number in (5, 6):
         desk.land(f"{number}.ndjson", {"id": number})
@@ -176,6 +181,34 @@ def test_content_that_is_put_back_as_it_was_is_in_the_table(tmp_path: Path) -> N
     (why,) = told(desk, "why", "b.ndjson")
     assert (row["state"], why["state"]) == ("in_table", "committed")
     assert desk.cli("files", "--check").exit_code == 0
+
+
+def test_what_is_taken_back_then_is_the_content_that_is_in_the_table(tmp_path: Path) -> None:
+    desk = replaced(tmp_path)
+    desk.replace("b.ndjson", by="b.ndjson")
+    overtaken(desk)
+
+    desk.take_back("b.ndjson")
+
+    assert desk.ids() == [1, 4]
+    (source,) = entries(desk.table)[-1].sources
+    assert source.size == (tmp_path / "b-as-it-was").stat().st_size
+
+
+def test_a_source_is_moved_with_the_content_that_is_in_the_table(tmp_path: Path) -> None:
+    desk = replaced(tmp_path)
+    desk.replace("b.ndjson", by="b.ndjson")
+    overtaken(desk)
+    desk.ends_well()
+    (tmp_path / "b-as-it-was").rename(desk.landing.folder / "b.ndjson")
+    moved = desk.landing.folder.rename(tmp_path / "elsewhere")
+    document = yaml.safe_load(desk.file.read_text())
+    document["pipelines"]["default"]["sources"]["in"]["path"] = str(moved)
+    desk.file.write_text(yaml.safe_dump(document))
+
+    (found,) = told(desk, "source", "set", "in", "--same-files")
+
+    assert (found["same_files"], found["changed_files"]) == (3, 0)
 
 
 def test_new_content_is_read_beside_the_old_rows_where_that_is_asked_for(tmp_path: Path) -> None:
