@@ -7,7 +7,7 @@ How each stands is decided as `blizzard files` decides it.
 
 import time
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import field
+from dataclasses import field, replace
 from datetime import datetime
 from itertools import islice
 
@@ -31,6 +31,7 @@ from liveview.times import rfc3339
 from liveview.views.entries import Committed
 
 BUDGET_SECS = 2.0
+IN_TABLE = standing.FileState.IN_TABLE
 MOST_ENTRIES = 2000
 MOST_LISTED = 5000
 """Names of a source that are listed to find one that the journal does not know."""
@@ -117,6 +118,9 @@ class Search:
             for record in () if entry is None else entry.readings:
                 is_new = text in record.key and record.key not in self._found
                 done = _finished(lookup, record.key) if is_new else None
+                if done is not None and done.retracted and self.progress.of(done) is IN_TABLE:
+                    # Until it is taken back, the last entry that has read it counts.
+                    done = replace(done, entry=number, retracted=False)
                 if done is not None and entry is not None:
                     at = rfc3339(datetime.fromisoformat(entry.created))
                     yield self._done(done, at=at, read=record if number == done.entry else None)

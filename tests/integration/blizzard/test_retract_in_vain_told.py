@@ -257,7 +257,7 @@ def test_rows_that_are_to_be_taken_back_are_in_the_table_until_then(tmp_path: Pa
     (found,) = on_the_page(desk, "a.ndjson")
     assert (row["state"], row["entry"]) == ("in_table", 1)
     assert (why["state"], why["retraction"]["committed"]) == ("committed", False)
-    assert found.state == "in_table"
+    assert (found.state, found.entry, found.rows) == ("in_table", 1, 1)
 
     desk.penguin()
     (row,) = told(desk, "files", "a.ndjson")
