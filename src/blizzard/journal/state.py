@@ -12,7 +12,13 @@ from datetime import datetime, timedelta
 from pydantic import TypeAdapter
 
 from blizzard.journal import snapshot
-from blizzard.journal.books.earlier import MOST, EarlierObjects, earlier_objects, left_behind
+from blizzard.journal.books.earlier import (
+    EarlierObjects,
+    earlier_objects,
+    leave_behind,
+    take_back,
+    unless_broken,
+)
 from blizzard.journal.books.first_reads import FirstReads
 from blizzard.journal.books.ledger import Ledger, open_ledger
 from blizzard.journal.books.shelf import Shelf
@@ -128,7 +134,7 @@ class History:
         self.books.learn(entry)
         for record in entry.sources:
             if entry.kind == "batch" and not record.gone:
-                self._leave_behind(record)
+                leave_behind(self.earlier, record, self.unfinished, self.known_name)
             if record.gone:
                 self._leave(record, at, entry.sequence)
             elif record.failure is None and record.complete:
@@ -147,16 +153,10 @@ class History:
         """Learn what became of retractions: one that was passed over has changed nothing."""
         marks, ask = self.undecided.marks, passed_over or self.passed_over
         told = ask(self.journal, marks) if marks and self.journal is not None else {}
-        for done in self.undecided.settle(told, self.unfinished) if told else ():
-            self.recent[done.key] = done
-            self.earlier.pop(done.key, None)  # All rows of a file are taken back.
-
-    def _leave_behind(self, record: SourceRecord) -> None:
-        """Keep what was read under a name before another object is read there."""
-        key = record.key
-        found = left_behind(record, self.unfinished.get(key), self.known_name)
-        if found:
-            self.earlier[key] = (*self.earlier.get(key, ()), *found)[-MOST:]
+        for one in self.undecided.settle(told, self.unfinished) if told else ():
+            if not one.read_since:
+                self.recent[one.after.key] = one.after
+            take_back(self.earlier, one)
 
     @property
     def bad_lines(self) -> int:
@@ -213,7 +213,7 @@ class History:
             return
         self.recent[key] = done
         self.unfinished.pop(key, None)
-        self.undecided.forget(key)
+        self.undecided.read_since(key)
 
     def _leave(self, record: SourceRecord, at: datetime, entry: int) -> None:
         """Stop waiting for a file that is gone; if it comes back, it is a new one.
@@ -255,13 +255,7 @@ class Lookup:
 
     def __call__(self, key: str) -> Before:
         """Return what is known of a source file."""
-        if self._segments is not self._history.segments:
-            self._open(self._history.segments)
-        finished = self._history.recent.get(key)
-        if finished is None:
-            answers = (cursor.find(key) for cursor in self._cursors)
-            finished = next((name for name in answers if name is not None), None)
-        unfinished = self._history.unfinished.get(key)
+        finished, unfinished = self.named(key), self._history.unfinished.get(key)
         is_known = finished is not None or unfinished is not None
         finished = self._history.undecided.counting(key, is_known=is_known) or finished
         if unfinished is not None and unfinished.record.redo:
@@ -269,6 +263,16 @@ class Lookup:
         if finished is None and unfinished is None:
             return UNKNOWN
         return Before(unfinished=unfinished, finished=finished)
+
+    def named(self, key: str) -> IngestedFile | None:
+        """Return a file that is done, whatever a retraction that is not decided makes of it."""
+        if self._segments is not self._history.segments:
+            self._open(self._history.segments)
+        found = self._history.recent.get(key)
+        if found is None:
+            answers = (cursor.find(key) for cursor in self._cursors)
+            found = next((name for name in answers if name is not None), None)
+        return found
 
     def _open(self, segments: list[Segment]) -> None:
         """Begin with other segments: names have moved there from memory since the last answer."""
@@ -315,24 +319,12 @@ def rebuild(
 
 def read_on(store: Reader, pipeline: str, history: History, *, spill: Spill | None = None) -> None:
     """Learn the entries that have come since; a gap or an unreadable entry stops the run."""
-    history.known_name = _names(history.lookup(store, pipeline))
+    history.known_name = unless_broken(history.lookup(store, pipeline).named)
     for stored in JournalReader(store, pipeline).stored_entries(history.sequence):
         history.learn(stored.entry, stored.body)
         if spill is not None:
             spill(history)
     history.settle()
-
-
-def _names(lookup: Lookup) -> Callable[[str], IngestedFile | None]:
-    """Return the way to find a file that is done; one whose segment is damaged is not found."""
-
-    def find(key: str) -> IngestedFile | None:
-        try:
-            return lookup(key).finished
-        except SegmentBroken:
-            return None
-
-    return find
 
 
 def _from_newest(store: Reader, pipeline: str) -> History:

@@ -141,8 +141,9 @@ class Search:
                     yield self._done(one)
         except SegmentBroken:
             return
-        undecided = self.history.undecided.files.items()
-        yield from (self._done(those[-1].after) for key, those in undecided if text in key)
+        undecided = self.history.undecided
+        found = (undecided.of(key) for key in list(undecided.files) if text in key)
+        yield from (self._done(one.after) for one in found if one is not None)
 
     def _listed(self, text: str, limit: int, end: float) -> tuple[str | None, bool]:
         """Find names in the sources that the journal does not know; return what is not certain."""

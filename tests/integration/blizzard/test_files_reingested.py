@@ -84,6 +84,47 @@ def test_all_that_was_read_under_a_name_is_taken_back(tmp_path: Path) -> None:
     assert (why["state"], why["read_before"]) == ("retracted", [])
 
 
+def test_what_comes_after_rows_were_taken_back_is_all_that_counts(tmp_path: Path) -> None:
+    """The journal is read from its first entry: the retraction is decided after all of them."""
+    desk = reingesting(tmp_path)
+    for number in range(2):
+        desk.land("a.ndjson", *({"id": 10 * number + one} for one in range(number + 1)))
+        desk.ingest()
+    desk.land("b.ndjson", {"id": 100})
+    desk.ingest()
+    desk.take_back("a.ndjson")
+    desk.land("a.ndjson", *({"id": 20 + one} for one in range(4)))
+    desk.ingest()
+    assert len(desk.ids()) == 1 + 4
+
+    assert counted(desk)["rows"] == len(desk.ids())
+    (why,) = told(desk, "why", "a.ndjson")
+    assert (rows_of(why), why["read_before"]) == (4, [])
+
+
+@pytest.mark.parametrize("applied", [True, False])
+def test_a_replacement_counts_beside_what_is_read_after_it_if_it_was_applied(
+    tmp_path: Path, applied: bool
+) -> None:
+    desk = reingesting(tmp_path)
+    desk.land("a.ndjson", {"id": 1})
+    desk.ingest()
+    desk.land("b.ndjson", {"id": 2})
+    desk.ingest()
+    desk.land("a.ndjson", {"id": 3}, {"id": 4})
+    desk.replace("a.ndjson", by="a.ndjson")
+    if not applied:
+        desk.optimize()
+    desk.penguin()
+    desk.land("a.ndjson", {"id": 5}, {"id": 6}, {"id": 7})
+    desk.ingest()
+    assert desk.ids() == ([2, 3, 4, 5, 6, 7] if applied else [1, 2, 5, 6, 7])
+
+    assert counted(desk)["rows"] == len(desk.ids())
+    rows = [one["rows"] for one in told(desk, "why", "a.ndjson")[0]["read_before"]]
+    assert rows == ([2] if applied else [1])
+
+
 def test_the_part_of_a_given_up_file_is_counted_beside_what_is_read_whole(
     gone: tuple[Desk, Path],
 ) -> None:

@@ -42,7 +42,9 @@ def _undecided(history: History, start: str) -> Iterator[tuple[IngestedFile, int
     Rows that only leave are there until that is decided, so what was known before comes first.
     """
     for key in sorted(key for key in history.undecided.files if key >= start):
-        one = history.undecided.files[key][-1]
+        one = history.undecided.of(key)
+        if one is None:
+            continue
         if not one.passed_over and not one.after.retracted:
             yield one.after, FIRST_OF_ALL
         elif one.left is None:

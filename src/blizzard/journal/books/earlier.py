@@ -1,10 +1,12 @@
 """Objects with rows in the table whose names others have by now (`on_change: reingest`). Pure."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from pydantic import TypeAdapter
 
 from blizzard.journal.books.shelf import Shelf
+from blizzard.journal.books.undecided import Undecided
+from blizzard.journal.ingested import SegmentBroken
 from blizzard.model.files import IngestedFile, UnfinishedFile
 from blizzard.model.source.part_way import ChangedPartWay, is_part_way
 from lakebed.dataclass import dataclass
@@ -23,6 +25,8 @@ class EarlierObject:
     """Why only a part of it was read, by the code of the failure; None where all of it was."""
 
 
+FindName = Callable[[str], IngestedFile | None]
+"""Finds a file that is done by its key."""
 EarlierObjects = tuple[EarlierObject, ...]
 """Those of one name, in the order in which they were read."""
 _LINE = TypeAdapter(tuple[str, EarlierObjects | None])
@@ -33,19 +37,22 @@ def earlier_objects() -> Shelf[EarlierObjects]:
     return Shelf(_LINE)
 
 
-def left_behind(
+def leave_behind(
+    earlier: Shelf[EarlierObjects],
     record: SourceRecord,
-    known: UnfinishedFile | None,
-    done: Callable[[str], IngestedFile | None],
-) -> EarlierObjects:
-    """Return the objects whose place in a journal is taken by what a batch says of their name.
+    unfinished: Mapping[str, UnfinishedFile],
+    done: FindName,
+) -> None:
+    """Keep the objects whose place in a journal is taken by what a batch says of their name.
 
     The rest of one that was begun is not read any more where another object is read from its first
     line. `done` says which one was read to its end.
     """
     found: list[EarlierObject] = []
+    known = unfinished.get(record.key)
     is_done = record.failure is None and record.complete
-    if record.reingested and is_done:
+    is_again = known is not None and known.record.redo
+    if record.reingested and is_done and not is_again:
         file = done(record.key)
         found += [] if file is None or file.retracted else [EarlierObject(file=file)]
     if known is not None and _is_cut(known.record, record):
@@ -54,7 +61,32 @@ def left_behind(
         file = IngestedFile(key=record.key, size=begun.size, etag=begun.etag, entry=entry)
         reason = ChangedPartWay.code if failure is None else failure.code
         found.append(EarlierObject(file=file, reason=reason))
-    return tuple(found)
+    if found:
+        earlier[record.key] = (*earlier.get(record.key, ()), *found)[-MOST:]
+
+
+def unless_broken(find: FindName) -> FindName:
+    """Return the way to find a file that is done; one whose segment is damaged is not found."""
+
+    def found(key: str) -> IngestedFile | None:
+        try:
+            return find(key)
+        except SegmentBroken:
+            return None
+
+    return found
+
+
+def take_back(earlier: Shelf[EarlierObjects], one: Undecided) -> None:
+    """Drop the objects of a name whose rows a retraction has taken out: all that came before it.
+
+    What it put in their place is one of them itself, where other content was read since.
+    """
+    key, own = one.after.key, (EarlierObject(file=one.after),)
+    since = (each for each in earlier.pop(key, ()) if (each.file.entry or 0) > one.entry)
+    left = (*(own if one.read_since and not one.after.retracted else ()), *since)
+    if left:
+        earlier[key] = left
 
 
 def _is_cut(begun: SourceRecord, record: SourceRecord) -> bool:

@@ -37,6 +37,8 @@ class Undecided:
     """How it was before, where a part of it is in the table and the rest is unread."""
     passed_over: bool = False
     """Whether the log says that nothing was done; kept until something else becomes of the file."""
+    read_since: bool = False
+    """Whether other content has its name since: all that is open is what stays beside that."""
 
     @property
     def not_applied(self) -> bool:
@@ -53,8 +55,8 @@ class UndecidedFiles:
 
     def of(self, key: str) -> Undecided | None:
         """Return what the last retraction makes of a file; None where it was done, or is none."""
-        found = self.files.get(key)
-        return None if found is None else found[-1]
+        last = self.files.get(key, (None,))[-1]
+        return None if last is None or last.read_since else last
 
     def counting(self, key: str, *, is_known: bool) -> IngestedFile | None:
         """Return a file as a retraction makes it, where that counts: until it is decided.
@@ -76,27 +78,31 @@ class UndecidedFiles:
         one = Undecided(entry=entry.sequence, mark=entry.replacement_mark, after=done, left=left)
         self.files[done.key] = (*(each for each in before if each is not same), one)
 
-    def forget(self, key: str) -> None:
-        """Drop what retractions were to make of a file: something else has become of it."""
-        self.files.pop(key, None)
+    def read_since(self, key: str) -> None:
+        """Take notice that other content of a file was read: what is not decided stays open."""
+        open_still = [one for one in self.files.pop(key, ()) if not one.passed_over]
+        if open_still:
+            self.files[key] = tuple(replace(one, read_since=True) for one in open_still)
 
-    def settle(self, told: Mapping[int, bool], unfinished: Unfinished) -> list[IngestedFile]:
-        """Enter which entries were passed over; return the files of which the others are true."""
-        done: list[IngestedFile] = []
+    def settle(self, told: Mapping[int, bool], unfinished: Unfinished) -> list[Undecided]:
+        """Enter which entries were passed over; return what the others have made of files."""
+        done: list[Undecided] = []
         kept: dict[str, tuple[Undecided, ...]] = {}
         for one in [one for those in self.files.values() for one in those]:
             key = one.after.key
-            left = _taken(unfinished, key, one.entry) or one.left
+            left = None if one.read_since else _taken(unfinished, key, one.entry) or one.left
             match True if one.passed_over else told.get(one.entry):
                 case None:
                     kept[key] = (*kept.get(key, ()), replace(one, left=left))
+                case True if one.read_since:
+                    pass  # Nothing was done, and something else has become of the file.
                 case True:
                     kept[key] = (replace(one, left=left, passed_over=True),)
                     if left is not None:
                         unfinished.setdefault(key, left)
                 case False:
                     kept.pop(key, None)
-                    done.append(one.after)
+                    done.append(one)
         self.files = kept
         return done
 
