@@ -4,7 +4,7 @@ Delta is loaded with the first question, and Spark not at all.
 """
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 from typing import TYPE_CHECKING
@@ -18,12 +18,12 @@ from blizzard.inspect.files.repairs import StillOut
 from blizzard.inspect.refusal import refusal_of
 from blizzard.inspect.why.asked import Asked, KnownFiles
 from blizzard.inspect.why.table_log import LogEntry, LogFile, LogVersion, TableLog
+from blizzard.journal.books.undecided import PassedOver
 from blizzard.journal.identity import identity_of
 from blizzard.journal.state import History, read_history
 from blizzard.model.files import Location
 from blizzard.model.locations import OpenReader, sink_location
 from blizzard.model.settings import PipelineSettings, SinkSettings
-from blizzard.model.source.undecided import PassedOver
 from lakebed.clock import Clock
 from lakebed.columns.schema import Schema
 from lakebed.documents.entry import Entry
@@ -70,12 +70,8 @@ def asks_fates(settings: PipelineSettings) -> Fates:
 
 def asks_passed_over(settings: PipelineSettings) -> PassedOver:
     """Return a function that asks the log which retractions had no effect."""
-    last_committed, fates = asks_last_committed(settings.sink), asks_fates(settings)
-
-    def ask(journal: str, marks: Mapping[int, str]) -> Mapping[int, bool]:
-        return passed_over(fates, last_committed(settings.name, journal) or 0)(journal, marks)
-
-    return ask
+    last_committed = partial(asks_last_committed(settings.sink), settings.name)
+    return passed_over(asks_fates(settings), last_committed)
 
 
 def asks_still_out(settings: PipelineSettings) -> StillOut:
@@ -190,14 +186,9 @@ def asked_of(
     store = None
     try:
         store = opening(sink_location(settings))
-        history = read_history(store, settings.name)
+        history = read_history(store, settings.name, passed_over=asks_passed_over(settings))
     except ObjectMissing:
         history = History()  # The table's folder does not exist yet, so neither does a journal.
-    history.settle(asks_passed_over(settings))
-    # New content that was not put in place is told of as such, not as what was there before.
-    history.undecided = {
-        key: one for key, one in history.undecided.items() if one.unfinished is not None
-    }
     return Asked(
         settings=settings,
         store=store,

@@ -279,11 +279,10 @@ class Pipeline:
             require_handoff(store, self.settings.sink.handoff)
             if self.lease is not None and not self.lease.take(store):
                 return None
-            limits = self.settings.sizing.snapshots
-            snapshots = SnapshotWriter(
-                store=store, pipeline=self.settings.name, clock=self.clock, limits=limits
-            )
-            history = read_history(store, self.settings.name, spill=snapshots.spill)
+            name, limits = self.settings.name, self.settings.sizing.snapshots
+            writer = SnapshotWriter(store=store, pipeline=name, clock=self.clock, limits=limits)
+            passed_over = self.log.passed_over
+            history = read_history(store, name, passed_over=passed_over, spill=writer.spill)
             if history.rebuilt is not None:
                 self._report.rebuilt(history.rebuilt)
             journal = self._journal = Journal(
@@ -369,7 +368,7 @@ class Pipeline:
         """Learn what was appended beside the batches, and hand it on: no batch may follow soon."""
         with self._schedule.journal_lock:
             learned = journal.catch_up()
-            journal.history.settle(self.log.passed_over)
+            journal.history.settle()
         if learned:
             self._last = replace(self._last, handed_off=False)
         self._publish()

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from blizzard.found_columns import MappingOfTable, TableColumns
+from blizzard.journal.books.undecided import PassedOver, nothing_decided
 from blizzard.model.files import SourceFile
-from blizzard.model.source.undecided import PassedOver
 from lakebed.dataclass import dataclass
 from lakebed.documents.source_record import SourceRecord
 from lakebed.storage.store import Store
@@ -49,7 +49,7 @@ class DeltaLog:
     """Returns the columns of the table, as far as they can be told."""
     mapping: MappingOfTable = lambda: None
     """Returns how data files hold the columns of the table."""
-    passed_over: PassedOver = lambda _journal, _marks: {}
+    passed_over: PassedOver = nothing_decided
     """Returns which retractions had no effect, of those that are committed."""
     retention: Callable[[], timedelta] = lambda: timedelta.max
     """Returns how long the table keeps files that its log does not name."""

@@ -40,7 +40,7 @@ KEYS = {
         committed_at counted] resolved failure
         backlog data_files[path rows bytes entry sources state version
         removed_version removed_at removed_by code reasons replaced_by] sources retraction
-        erased inherited earlier_lines other_bad_lines
+        erased inherited earlier_lines read_before other_bad_lines
         deleted_from next
     """,
     "blizzard why bad.ndjson": """
@@ -48,7 +48,7 @@ KEYS = {
         stored(size etag modified) read resolved
         failure(stage code message line field attempts since last
         entry next_try) backlog
-        data_files sources retraction erased inherited earlier_lines other_bad_lines
+        data_files sources retraction erased inherited earlier_lines read_before other_bad_lines
         deleted_from next
     """,
     "blizzard why c.ndjson": """
@@ -56,7 +56,7 @@ KEYS = {
         stored(size etag modified) read resolved
         failure backlog(position files counted in_next_batch
         trigger starts_in_secs running)
-        data_files sources retraction erased inherited earlier_lines other_bad_lines
+        data_files sources retraction erased inherited earlier_lines read_before other_bad_lines
         deleted_from next
     """,
     "blizzard why ID": """
@@ -65,7 +65,7 @@ KEYS = {
         failure backlog data_files[path rows bytes entry sources
         state version
         removed_version removed_at removed_by code reasons replaced_by] sources retraction
-        erased inherited earlier_lines other_bad_lines
+        erased inherited earlier_lines read_before other_bad_lines
         deleted_from next
     """,
     "blizzard files": """

@@ -64,7 +64,7 @@ def told(table: Bucket) -> dict[str, Any]:
         "unfinished": dict(history.unfinished),
         "retractions": dict(history.books.retractions),
         "known": {key: lookup(key) for key in keys},
-        "since": history.since,
+        "since": history.first_reads.since,
         "has files": [history.has_files(source) for source in (*SOURCES, "third")],
     }
 

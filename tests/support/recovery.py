@@ -47,7 +47,7 @@ def state(history: History, store: Store) -> dict[str, Any]:
         "digest": history.digest,
         "names": history.source_names,
         "uris": history.source_uris,
-        "since": history.since,
+        "since": history.first_reads.since,
         "last": history.last,
         "unfinished": history.unfinished,
         "sums": history.books.sums,

@@ -12,6 +12,7 @@ from blizzard.journal.ingested import SegmentBroken
 from blizzard.journal.lease import refuse_while_alive_here, refuse_while_written, turn_of
 from blizzard.journal.lease_record import this_machine
 from blizzard.journal.state import History, read_history, rebuild
+from blizzard.log_questions import asks_passed_over
 from blizzard.maintain.move_source import Compared, compare, move
 from blizzard.model.locations import sink_location, source_location
 from blizzard.model.settings import PipelineSettings, SourceSettings
@@ -97,7 +98,7 @@ def _look(settings: PipelineSettings, source: SourceSettings) -> Compared | None
     place = open_reader(source_location(source))
     return _asked(
         reader,
-        settings.name,
+        settings,
         lambda history: compare(reader, settings.name, source, history, place),
     )
 
@@ -111,7 +112,7 @@ def _set(settings: PipelineSettings, source: SourceSettings) -> Compared | None:
     def look(history: History) -> Compared | None:
         return compare(reader, settings.name, source, history, place)
 
-    if _asked(reader, settings.name, look) is None:
+    if _asked(reader, settings, look) is None:
         return None
     store = Store(where.uri, where.options)
     turn = turn_of(
@@ -126,18 +127,18 @@ def _set(settings: PipelineSettings, source: SourceSettings) -> Compared | None:
     with turn:
         return _asked(
             store,
-            settings.name,
+            settings,
             lambda history: move(store, settings.name, source, history, place, clock=clock),
         )
 
 
-def _asked(store: Reader, pipeline: str, ask: Ask) -> Compared | None:
+def _asked(store: Reader, settings: PipelineSettings, ask: Ask) -> Compared | None:
     """Ask with what the journal says; damaged names are built again from the entries."""
-    history = read_history(store, pipeline)
+    history = read_history(store, settings.name, passed_over=asks_passed_over(settings))
     try:
         return ask(history)
     except SegmentBroken as broken:
-        return ask(rebuild(store, pipeline, receipt=history.receipt, why=str(broken)))
+        return ask(rebuild(store, settings.name, history, why=str(broken)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

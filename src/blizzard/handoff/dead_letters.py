@@ -16,6 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from blizzard.handoff.lost_files import LostFile, as_told, lost_among
 from blizzard.journal.books.ledger import dead_letters_of
+from blizzard.journal.books.undecided import PassedOver, nothing_decided
 from blizzard.journal.state import History, read_history
 from blizzard.model.files import Location, UnfinishedFile
 from blizzard.model.locations import OpenReader, sink_location, source_uris_of
@@ -324,7 +325,11 @@ def dlq_location_of(settings: PipelineSettings) -> DlqLocation:
 
 
 def dead_letter_queue(
-    settings: PipelineSettings, open_reader: OpenReader, *, every: bool = True
+    settings: PipelineSettings,
+    open_reader: OpenReader,
+    *,
+    every: bool = True,
+    passed_over: PassedOver = nothing_decided,
 ) -> Queue:
     """Read a pipeline's dead letter queue. It is handed readers only, so it cannot write.
 
@@ -342,13 +347,14 @@ def dead_letter_queue(
         # The table's folder does not exist yet.
         return Queue(pipeline=settings.name, letters=(), gone=())
     journal = JournalReader(store, settings.name)
-    history = read_history(store, settings.name)
+    history = read_history(store, settings.name, passed_over=passed_over)
     inherited = sum(_failed_before(known, history) for known in history.unfinished.values())
     lost = lost_among(history)
     told = as_told(settings, history, lost.values())
     if every:
         entries = list(journal.entries())
-        states = _states(entries, lost)
+        in_vain = {one.entry for one in history.undecided.passed_over}
+        states = _states((one for one in entries if one.sequence not in in_vain), lost)
         queue = read(entries, states, pipeline=settings.name, open_folder=open_folder, lost=lost)
         return replace(queue, inherited=inherited, lost=told)
     failed_in = {

@@ -6,7 +6,7 @@ writes.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from blizzard.model.source.undecided import PassedOver
+from blizzard.journal.books.undecided import PassedOver
 from lakebed import layout
 from lakebed.dataclass import dataclass
 from lakebed.documents.pending_meta import HeldMeta, decode_held
@@ -77,11 +77,12 @@ def rows(metas: Iterable[HeldMeta]) -> int:
     return sum(meta.record_count for meta in metas)
 
 
-def passed_over(fates: Fates, committed: int) -> PassedOver:
-    """Return a function that says which retractions had no effect, of those up to an entry."""
+def passed_over(fates: Fates, committed: Callable[[str], int | None]) -> PassedOver:
+    """Return a function that says which entries had no effect, of a journal's committed ones."""
 
-    def ask(_journal: str, marks: Mapping[int, str]) -> dict[int, bool]:
-        done = {entry: mark for entry, mark in marks.items() if entry <= committed}
+    def ask(journal: str, marks: Mapping[int, str]) -> dict[int, bool]:
+        last = (committed(journal) or 0) if marks else 0
+        done = {entry: mark for entry, mark in marks.items() if entry <= last}
         found = fates(done.values()) if done else {}
         return {entry: found.get(mark) == GONE for entry, mark in done.items()}
 

@@ -29,7 +29,7 @@ class Books:
         before = self.history.kept
         history = read_history(store, pipeline)
         if history.kept == before:
-            history = rebuild(store, pipeline, receipt=history.receipt, why=str(broken))
+            history = rebuild(store, pipeline, history, why=str(broken))
         self._hold(store, pipeline, history)
 
     def _hold(self, store: Reader, pipeline: str, history: History) -> None:

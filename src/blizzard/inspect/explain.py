@@ -12,6 +12,7 @@ from blizzard.discover.lister import JournalLookup, source_listers
 from blizzard.discover.schedule import Pace, Schedule
 from blizzard.handoff.commit_lag import check_commits
 from blizzard.inspect.refusal import refusal_of
+from blizzard.journal.books.undecided import PassedOver, nothing_decided
 from blizzard.journal.checks import refuse_beside
 from blizzard.journal.start_note import started_before
 from blizzard.journal.state import UNKNOWN, History, read_history, rebuild
@@ -19,7 +20,6 @@ from blizzard.model.files import UnfinishedFile, WorkUnit
 from blizzard.model.locations import OpenReader, sink_location, source_location, source_uris_of
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from blizzard.model.source.forecast import Forecast
-from blizzard.model.source.undecided import PassedOver
 from blizzard.plan.timing import learned
 from blizzard.proposal import View, propose
 from lakebed.clock import Clock
@@ -51,7 +51,7 @@ def explain(
     parallelism: int,
     clock: Clock,
     log_knows_pipeline: Callable[[], bool] = lambda: False,
-    passed_over: PassedOver = lambda _journal, _marks: {},
+    passed_over: PassedOver = nothing_decided,
     beside: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
     check_schema: Callable[[], None] = lambda: None,
     retention: Callable[[], timedelta] = lambda: timedelta.max,
@@ -61,8 +61,7 @@ def explain(
     `beside` are the sources of other pipelines that are started with this one, on the same table.
     """
     store = _reader(settings, open_reader)
-    history, refusal = _history(settings, store, log_knows_pipeline, check_schema)
-    history.settle(passed_over)
+    history, refusal = _history(settings, store, passed_over, log_knows_pipeline, check_schema)
     if refusal is None and history.sequence < 0:
         try:
             refuse_beside(settings.name, source_uris_of(settings), beside)
@@ -137,13 +136,12 @@ class _ReadJournal:
         if self.store is None:
             return None
         name = self.settings.name
-        return self.history.first_read(self.store, name, source, now=self.clock.now())
+        return self.history.first_reads.of(self.store, name, source, now=self.clock.now())
 
     def rebuild(self, why: str) -> None:
         """Read every entry again, because the names that were derived from them are damaged."""
         if self.store is not None:
-            receipt = self.history.receipt
-            self.history = rebuild(self.store, self.settings.name, receipt=receipt, why=why)
+            self.history = rebuild(self.store, self.settings.name, self.history, why=why)
 
     def started_before(self) -> Started:
         """Return how often the batch was started by processes that died with it."""
@@ -174,13 +172,14 @@ def _reader(settings: PipelineSettings, open_reader: OpenReader) -> Reader | Non
 def _history(
     settings: PipelineSettings,
     store: Reader | None,
+    passed_over: PassedOver,
     log_knows_pipeline: Callable[[], bool],
     check_schema: Callable[[], None],
 ) -> tuple[History, LakeError | None]:
     """Read the journal, and find out what a start would refuse."""
     if store is None:
         return History(), None
-    history = read_history(store, settings.name)
+    history = read_history(store, settings.name, passed_over=passed_over)
     return history, refusal_of(settings, store, history, log_knows_pipeline, check_schema)
 
 

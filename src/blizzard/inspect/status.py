@@ -14,8 +14,9 @@ from blizzard.handoff import held_rows
 from blizzard.handoff.held_rows import GONE, Aside, Fates, Files, by_reason, read_aside
 from blizzard.inspect.books import Books
 from blizzard.inspect.source_status import SourceStatus, source_status
-from blizzard.journal.books.ledger import Ledger, Retraction
+from blizzard.journal.books.ledger import Retraction
 from blizzard.journal.books.totals import Batch, Compactions, Quarantine, Totals
+from blizzard.journal.books.undecided import PassedOver
 from blizzard.journal.checks import has
 from blizzard.journal.ingested import SegmentBroken
 from blizzard.journal.lease_record import Machine, WriterStatus, this_machine, writer_status
@@ -28,7 +29,6 @@ from lakebed.clock import Clock
 from lakebed.columns.schema import walk
 from lakebed.dataclass import dataclass
 from lakebed.errors import LakeError, ObjectMissing
-from lakebed.journal import JournalReader
 from lakebed.storage.store import Reader
 from lakebed.types import Handoff
 
@@ -134,8 +134,9 @@ def pipeline_status(
         aside = read_aside(store, settings.name, fates)
     history, sums = books.history, books.history.books.sums
     committed, fits = committed_entry(store, settings.name, history)
+    passed_over = held_rows.passed_over(fates, lambda _journal: committed)
     with suppress(LakeError):  # What cannot be asked is told where retractions are counted.
-        history.settle(held_rows.passed_over(fates, committed or 0))
+        history.settle(passed_over)
     sources = _sources(
         settings,
         open_reader,
@@ -146,8 +147,8 @@ def pipeline_status(
         listed=listed,
     )
     counts = aside.counts()
-    done, without_effect, error = _retractions(history.books, committed, fates)
-    passed_over = _open(store, settings.name, history, without_effect)
+    done, error = _retractions(history, passed_over)
+    not_applied = _not_applied(history)
     return PipelineStatus(
         pipeline=settings.name,
         table_uri=settings.sink.table_uri,
@@ -169,10 +170,10 @@ def pipeline_status(
         held_files=counts.held_files,
         held_rows=counts.held_rows,
         held=by_reason(aside.held),
-        discarded_files=counts.discarded_files + sum(one.files for one in passed_over),
-        discarded_rows=counts.discarded_rows + sum(one.read for one in passed_over),
-        unapplied_files=sum(one.files for one in passed_over),
-        unapplied_rows=sum(one.read for one in passed_over),
+        discarded_files=counts.discarded_files + sum(one.files for one in not_applied),
+        discarded_rows=counts.discarded_rows + sum(one.read for one in not_applied),
+        unapplied_files=sum(one.files for one in not_applied),
+        unapplied_rows=sum(one.read for one in not_applied),
         retracted_rows=sum(one.rows for one in done if not one.erased),
         erased_rows=sum(one.rows for one in done if one.erased),
         aside_error=aside.error or error,
@@ -207,41 +208,20 @@ def _compactions(
     )
 
 
-def _retractions(
-    books: Ledger, committed: int | None, fates: Fates
-) -> tuple[list[Retraction], list[Retraction], str | None]:
-    """Return the retractions with an effect, those without, and why that is not known."""
-    settled = [one for entry, one in books.retractions.items() if int(entry) <= (committed or 0)]
-    if not settled:
-        return [], [], None
+def _retractions(history: History, passed_over: PassedOver) -> tuple[list[Retraction], str | None]:
+    """Return the retractions with an effect, or why that is not known."""
+    made = {int(entry): one for entry, one in history.books.retractions.items()}
     try:
-        decided = fates([one.mark for one in settled])
+        told = passed_over(history.journal or "", {entry: one.mark for entry, one in made.items()})
     except LakeError as trouble:
-        return [], [], str(trouble)
-    passed_over = [one for one in settled if decided.get(one.mark) == GONE]
-    return [one for one in settled if one not in passed_over], passed_over, None
+        return [], str(trouble)
+    return [made[entry] for entry, is_over in told.items() if not is_over], None
 
 
-def _open(
-    store: Reader | None, pipeline: str, history: History, without_effect: list[Retraction]
-) -> list[Retraction]:
+def _not_applied(history: History) -> list[Retraction]:
     """Return the replacements without effect that nobody has repeated since."""
-    if store is None:
-        return []
-    lookup, journal = history.lookup(store, pipeline), JournalReader(store, pipeline)
-    found = []
-    for number, one in history.books.retractions.items():
-        entry = journal.entry(int(number)) if one in without_effect and one.files else None
-        keys = () if entry is None else tuple(record.key for record in entry.readings)
-        try:
-            done = [lookup(key).finished for key in keys]
-        except SegmentBroken:
-            return [each for each in without_effect if each.files]  # The next look knows more.
-        # What was known before counts again, until something else is known of a file.
-        undone = (history.undecided.get(key) for key in keys)
-        if any(each is not None and each.entry == int(number) for each in (*done, *undone)):
-            found.append(one)
-    return found
+    entries = {one.entry for one in history.undecided.passed_over if one.not_applied}
+    return [one for entry, one in history.books.retractions.items() if int(entry) in entries]
 
 
 def _sources(

@@ -44,7 +44,7 @@ class SnapshotWriter:
         history.books.settle(JournalReader(self.store, self.pipeline))
         self._write_names(history)
         self._write_values(history)
-        before = history.kept
+        before, reads = history.kept, history.first_reads
         fresh = snapshot.Snapshot(
             format=snapshot.FORMAT,
             journal=history.journal,
@@ -54,13 +54,14 @@ class SnapshotWriter:
             shaping=None if history.shaping is None else history.shaping.sequence,
             source_names=history.source_names,
             source_uris=history.source_uris,
-            since={name: at.isoformat() for name, at in history.since.items()},
+            since={name: at.isoformat() for name, at in reads.since.items()},
             awaits=history.awaits,
             heir=history.heir,
-            peak=None if history.peak is None else history.peak.isoformat(),
-            stepped_back=history.stepped_back.total_seconds(),
+            peak=None if reads.peak is None else reads.peak.isoformat(),
+            stepped_back=reads.stepped_back.total_seconds(),
             unfinished=history.unfinished.kept,
-            undecided=history.undecided,
+            undecided=history.undecided.files,
+            earlier=history.earlier.kept,
             books=history.books.kept,
             segments=tuple(
                 SegmentRef(id=each.id, names=each.names, digest=each.digest)
@@ -100,7 +101,7 @@ class SnapshotWriter:
 
     def _write_values(self, history: History) -> None:
         """Write to segments what has changed in the books, where it is much."""
-        for shelf in (history.unfinished, *history.books.shelves):
+        for shelf in (history.unfinished, history.earlier, *history.books.shelves):
             shelf.spill(self.store, self.pipeline, self.clock.fresh_id, most=self.limits.changes)
 
     def _remove_stale(self, used: frozenset[str]) -> None:

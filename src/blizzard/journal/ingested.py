@@ -285,7 +285,8 @@ def needs_mark(name: IngestedFile) -> bool:
 def _line(name: IngestedFile) -> bytes:
     mark = [name.empty] if needs_mark(name) else []
     entry = [] if name.entry is None else [name.entry]
-    facts = [name.key, name.size, name.etag, *mark, *entry]
+    retracted = [True] if entry and name.retracted else []
+    facts = [name.key, name.size, name.etag, *mark, *entry, *retracted]
     return json.dumps(facts, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
@@ -302,4 +303,5 @@ def _name_of(line: bytes) -> IngestedFile:
         etag=etag,
         empty=more[0] if more else size == 0,
         entry=more[1] if len(more) > 1 else None,
+        retracted=len(more) > 2,
     )

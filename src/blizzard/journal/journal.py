@@ -126,7 +126,7 @@ class Journal:
 
     def since(self, source: str) -> datetime | None:
         """Return when a source was first read; None where it never was."""
-        return self._history.first_read(
+        return self._history.first_reads.of(
             self._store, self._identity.pipeline, source, now=self._clock.now()
         )
 
@@ -153,7 +153,7 @@ class Journal:
         fresh = rebuild(
             self._store,
             self._identity.pipeline,
-            receipt=self._history.receipt,
+            self._history,
             why=why,
             spill=self._snapshots.spill,
         )

@@ -10,21 +10,23 @@ from dataclasses import field, replace
 
 from pydantic import TypeAdapter, ValidationError
 
+from blizzard.journal.books.earlier import EarlierObjects
 from blizzard.journal.books.ledger import KeptLedger
 from blizzard.journal.books.shelf import Kept
+from blizzard.journal.books.undecided import Undecided
 from blizzard.journal.ingested import SegmentRef
 from blizzard.model.files import UnfinishedFile
-from blizzard.model.source.undecided import Undecided
 from lakebed import layout
 from lakebed.dataclass import dataclass
 from lakebed.documents.formats import FORMATS
 from lakebed.errors import LakeError
 from lakebed.storage.store import Reader, Store
 
-FORMAT = 10
-"""Of a snapshot with the books. Those of before have the formats of entries, which are lower, and
-no books: they are not read, and a program of before does not read these. Each reads the entries
-once instead. What a program must know of entries to understand a snapshot, the books say."""
+FORMAT = 11
+"""Of a snapshot with the books, in which a retraction counts once it is decided. Those of before
+count it at once, or have no books: they are not read, and a program of before does not read these.
+Each reads the entries once instead. What a program must know of entries to understand a snapshot,
+the books say."""
 CHECK = b'"check":"'
 
 
@@ -58,8 +60,10 @@ class Snapshot:
     """By how many seconds a later entry had an earlier time."""
     unfinished: Kept[UnfinishedFile] = field(default_factory=Kept)
     """Files that failed, or of which a part is unread."""
-    undecided: Mapping[str, Undecided] = field(default_factory=dict)
-    """Files that a retraction makes others of than they were, unless penguin passes it over."""
+    undecided: Mapping[str, tuple[Undecided, ...]] = field(default_factory=dict)
+    """What retractions make of files, unless penguin passes them over, in their order."""
+    earlier: Kept[EarlierObjects] = field(default_factory=Kept)
+    """What else is in the table that was read under the names of files."""
     books: KeptLedger = field(default_factory=KeptLedger)
     segments: tuple[SegmentRef, ...] = ()
     check: str = ""
@@ -69,9 +73,10 @@ class Snapshot:
     def segment_ids(self) -> frozenset[str]:
         """Return the ids of all segments that it names, of whatever they are."""
         books = self.books
-        values = (self.unfinished, books.places, books.marks, books.waiting, books.retractions)
+        values = (books.places, books.marks, books.waiting, books.retractions)
+        shelves = (self.unfinished, self.earlier, *values)
         return frozenset(
-            ref.id for refs in (self.segments, *(each.segments for each in values)) for ref in refs
+            ref.id for refs in (self.segments, *(each.segments for each in shelves)) for ref in refs
         )
 
 

@@ -12,12 +12,20 @@ from datetime import datetime, timedelta
 from pydantic import TypeAdapter
 
 from blizzard.journal import snapshot
+from blizzard.journal.books.earlier import (
+    EarlierObjects,
+    earlier_objects,
+    leave_behind,
+    take_back,
+    unless_broken,
+)
+from blizzard.journal.books.first_reads import FirstReads
 from blizzard.journal.books.ledger import Ledger, open_ledger
 from blizzard.journal.books.shelf import Shelf
+from blizzard.journal.books.undecided import PassedOver, UndecidedFiles, nothing_decided
 from blizzard.journal.identity import learn_sources
 from blizzard.journal.ingested import Blocks, Cursor, Segment, SegmentBroken, open_segment
 from blizzard.model.files import IngestedFile, UnfinishedFile
-from blizzard.model.source.undecided import PassedOver, Undecided, before_retraction
 from lakebed import layout
 from lakebed.columns.schema import Schema
 from lakebed.dataclass import dataclass
@@ -48,11 +56,6 @@ def _unfinished_files() -> Shelf[UnfinishedFile]:
     return Shelf(_UNFINISHED)
 
 
-def _step(peak: datetime | None, at: datetime) -> timedelta:
-    """Return by how much a time is earlier than the latest one recorded."""
-    return timedelta(0) if peak is None else max(timedelta(0), peak - at)
-
-
 @dataclass(slots=True)
 class History:
     """The entries up to now, as far as later batches need to know them."""
@@ -69,14 +72,8 @@ class History:
     """Where each source was read last, by its name."""
     opening: Entry | None = None
     """Entry 0, where it was read: of a long journal a snapshot stands for it."""
-    since: dict[str, datetime] = field(default_factory=dict)
-    """When each source was first read, by its name, as far as no clock contradicts it."""
-    opened: datetime | None = None
-    """When the store says that entry 0 was written, once it was asked."""
-    peak: datetime | None = None
-    """The latest time that an entry tells."""
-    stepped_back: timedelta = timedelta(0)
-    """By how much a later entry has an earlier time: the clock was ahead by at least that."""
+    first_reads: FirstReads = field(default_factory=FirstReads)
+    """When each source was first read."""
     last: Entry | None = None
     shaping: Entry | None = None
     """The last entry that says which columns were found: one with files, or a promotion."""
@@ -88,14 +85,20 @@ class History:
     """The pipeline that has taken this journal over."""
     unfinished: Shelf[UnfinishedFile] = field(default_factory=_unfinished_files)
     """Files that failed, or of which a part is unread."""
-    undecided: dict[str, Undecided] = field(default_factory=dict)
-    """Files that a retraction makes others of than they were, unless penguin passes it over."""
+    passed_over: PassedOver = nothing_decided
+    """How the log is asked which retractions had no effect; until it was, they count."""
+    undecided: UndecidedFiles = field(default_factory=UndecidedFiles)
+    """What retractions make of files, unless penguin passes them over, in their order."""
     books: Ledger = field(default_factory=Ledger)
     """What the entries add up to."""
+    earlier: Shelf[EarlierObjects] = field(default_factory=earlier_objects)
+    """What else is in the table that was read under the names of files."""
     recent: dict[str, IngestedFile] = field(default_factory=dict)
     """Files that are done since the segments were written."""
     segments: list[Segment] = field(default_factory=list)
     """Files that are done, the oldest segment first."""
+    known_name: Callable[[str], IngestedFile | None] = lambda _key: None
+    """Finds a file that is done, in memory or in the segments."""
     kept: int | None = None
     """The entry of the snapshot that this was read from, or that was written last."""
     rebuilt: str | None = None
@@ -118,12 +121,8 @@ class History:
         self.sequence = entry.sequence
         self.digest = digest(body)
         at = datetime.fromisoformat(entry.created)
-        self._heed_clock(at)
-        for name, first in (entry.inherits.since if entry.inherits else {}).items():
-            self.since.setdefault(name, datetime.fromisoformat(first))
+        self.first_reads.learn(entry, at)
         learn_sources(entry, self.source_names, self.source_uris)
-        for name in entry.source_uris:
-            self.since.setdefault(name, at)
         self.awaits = entry.awaits or self.awaits
         self.moving = entry.moved or self.moving
         self.opening = entry if entry.sequence == 0 else self.opening
@@ -133,13 +132,13 @@ class History:
         if entry.data_files or self.shaping is None:
             self.shaping = entry
         self.books.learn(entry)
-        before = before_retraction(entry, self.unfinished)
         for record in entry.sources:
+            if entry.kind == "batch" and not record.gone:
+                leave_behind(self.earlier, record, self.unfinished, self.known_name)
             if record.gone:
                 self._leave(record, at, entry.sequence)
             elif record.failure is None and record.complete:
-                self._finish(record, entry.sequence)
-                self.unfinished.pop(record.key, None)
+                self._finish(record, entry)
             else:
                 self.unfinished[record.key] = UnfinishedFile(
                     record=record,
@@ -149,26 +148,15 @@ class History:
                     failed_in=self._failed_in(record, entry.sequence),
                     read_in=self._read_in(record, entry.sequence),
                 )
-            self._told(record.key)
-        self.undecided |= before
 
-    def _told(self, key: str) -> None:
-        """Heed what a later entry says of a file that a retraction was about."""
-        known, left = self.undecided.pop(key, None), self.unfinished.get(key)
-        if known is not None and left is not None:
-            self.undecided[key] = replace(known, unfinished=left)
-
-    def settle(self, passed_over: PassedOver) -> None:
-        """Learn what became of retractions: what one was passed over for is as it was before."""
-        marks = {one.entry: one.mark for one in self.undecided.values() if not one.passed_over}
-        told = passed_over(self.journal, marks) if marks and self.journal is not None else {}
-        for key, one in list(self.undecided.items()):
-            if told.get(one.entry):
-                self.undecided[key] = replace(one, passed_over=True)
-                if one.unfinished is not None:
-                    self.unfinished[key] = one.unfinished
-            elif one.entry in told:
-                del self.undecided[key]
+    def settle(self, passed_over: PassedOver | None = None) -> None:
+        """Learn what became of retractions: one that was passed over has changed nothing."""
+        marks, ask = self.undecided.marks, passed_over or self.passed_over
+        told = ask(self.journal, marks) if marks and self.journal is not None else {}
+        for one in self.undecided.settle(told, self.unfinished) if told else ():
+            if not one.read_since:
+                self.recent[one.after.key] = one.after
+            take_back(self.earlier, one)
 
     @property
     def bad_lines(self) -> int:
@@ -210,43 +198,22 @@ class History:
         """Whether the table has `_rescued` by now, or gets it with what is journaled."""
         return any(one is not None and one.rescues for one in (self.last, self.shaping))
 
-    def _heed_clock(self, at: datetime) -> None:
-        """Correct what a clock that was ahead recorded for the sources that are known so far."""
-        more = _step(self.peak, at) - self.stepped_back
-        if more > timedelta(0):
-            self.stepped_back += more
-            self.since = {name: first - more for name, first in self.since.items()}
-        self.peak = at if self.peak is None else max(self.peak, at)
-
-    def first_read(
-        self, store: Reader, pipeline: str, source: str, *, now: datetime
-    ) -> datetime | None:
-        """Return when a source was first read; None where it never was.
-
-        Our own clock may have been ahead then, and a window that is counted from there would hide
-        what should be in it. So the earliest time counts that the entries, our clock now, or the
-        store tell: of the sources of entry 0, when that was written.
-        """
-        at = self.since.get(source)
-        if at is None:
-            return None
-        is_first = at <= min(self.since.values())
-        at -= max(timedelta(0), _step(self.peak, now) - self.stepped_back)
-        if is_first:
-            if self.opened is None:
-                found = store.head(layout.journal_entry(pipeline, 0))
-                self.opened = at if found is None else found.modified
-            at = min(at, self.opened)
-        return at
-
-    def _finish(self, record: SourceRecord, entry: int) -> None:
-        self.recent[record.key] = IngestedFile(
-            key=record.key,
+    def _finish(self, record: SourceRecord, entry: Entry) -> None:
+        key = record.key
+        done = IngestedFile(
+            key=key,
             size=record.size,
             etag=record.etag,
             empty=record.gave_no_row,
-            entry=entry,
+            entry=entry.sequence,
+            retracted=record.retracted,
         )
+        if entry.kind == "retract":
+            self.undecided.learn(entry, done, self.unfinished)
+            return
+        self.recent[key] = done
+        self.unfinished.pop(key, None)
+        self.undecided.read_since(key)
 
     def _leave(self, record: SourceRecord, at: datetime, entry: int) -> None:
         """Stop waiting for a file that is gone; if it comes back, it is a new one.
@@ -288,21 +255,24 @@ class Lookup:
 
     def __call__(self, key: str) -> Before:
         """Return what is known of a source file."""
-        if self._segments is not self._history.segments:
-            self._open(self._history.segments)
-        finished = self._history.recent.get(key)
-        if finished is None:
-            answers = (cursor.find(key) for cursor in self._cursors)
-            finished = next((name for name in answers if name is not None), None)
-        unfinished = self._history.unfinished.get(key)
-        undone = self._history.undecided.get(key)
-        if undone is not None and undone.passed_over:
-            finished = undone.finished
+        finished, unfinished = self.named(key), self._history.unfinished.get(key)
+        is_known = finished is not None or unfinished is not None
+        finished = self._history.undecided.counting(key, is_known=is_known) or finished
         if unfinished is not None and unfinished.record.redo:
             finished = None  # The files with its rows are gone: it is to be read again.
         if finished is None and unfinished is None:
             return UNKNOWN
         return Before(unfinished=unfinished, finished=finished)
+
+    def named(self, key: str) -> IngestedFile | None:
+        """Return a file that is done, whatever a retraction that is not decided makes of it."""
+        if self._segments is not self._history.segments:
+            self._open(self._history.segments)
+        found = self._history.recent.get(key)
+        if found is None:
+            answers = (cursor.find(key) for cursor in self._cursors)
+            found = next((name for name in answers if name is not None), None)
+        return found
 
     def _open(self, segments: list[Segment]) -> None:
         """Begin with other segments: names have moved there from memory since the last answer."""
@@ -318,39 +288,43 @@ Spill = Callable[[History], None]
 """Writes the names that are held in memory to a segment, so that they need not be."""
 
 
-def read_history(store: Reader, pipeline: str, *, spill: Spill | None = None) -> History:
+def read_history(
+    store: Reader,
+    pipeline: str,
+    *,
+    passed_over: PassedOver = nothing_decided,
+    spill: Spill | None = None,
+) -> History:
     """Read a snapshot and the entries after it; a gap or an unreadable entry stops the run."""
     # The receipt first: the journal only grows, so what is in the receipt must be in it.
     receipt = JournalReader(store, pipeline).receipt()
+    before = History(receipt=receipt, passed_over=passed_over)
     try:
         history = _from_newest(store, pipeline)
     except (snapshot.SnapshotBroken, SegmentBroken) as broken:
-        return rebuild(store, pipeline, receipt=receipt, why=str(broken), spill=spill)
-    history.receipt = receipt
+        return rebuild(store, pipeline, before, why=str(broken), spill=spill)
+    history.receipt, history.passed_over = receipt, passed_over
     read_on(store, pipeline, history, spill=spill)
     return history
 
 
 def rebuild(
-    store: Reader,
-    pipeline: str,
-    *,
-    receipt: Receipt | None,
-    why: str,
-    spill: Spill | None = None,
+    store: Reader, pipeline: str, before: History, *, why: str, spill: Spill | None = None
 ) -> History:
     """Read every entry of a journal, because what was derived from them is of no use."""
-    history = History(receipt=receipt, rebuilt=why)
+    history = History(receipt=before.receipt, passed_over=before.passed_over, rebuilt=why)
     read_on(store, pipeline, history, spill=spill)
     return history
 
 
 def read_on(store: Reader, pipeline: str, history: History, *, spill: Spill | None = None) -> None:
     """Learn the entries that have come since; a gap or an unreadable entry stops the run."""
+    history.known_name = unless_broken(history.lookup(store, pipeline).named)
     for stored in JournalReader(store, pipeline).stored_entries(history.sequence):
         history.learn(stored.entry, stored.body)
         if spill is not None:
             spill(history)
+    history.settle()
 
 
 def _from_newest(store: Reader, pipeline: str) -> History:
@@ -377,6 +351,8 @@ def _from_snapshot(store: Reader, pipeline: str) -> History:
     shaping = last if found.shaping in (None, found.last) else _present(journal, found.shaping)
     unfinished = _unfinished_files()
     unfinished.load(store, pipeline, found.unfinished)
+    earlier = earlier_objects()
+    earlier.load(store, pipeline, found.earlier)
     return History(
         journal=found.journal,
         sequence=found.sequence,
@@ -389,15 +365,18 @@ def _from_snapshot(store: Reader, pipeline: str) -> History:
             **found.source_uris,
             **entry.source_uris,
         },
-        since={name: datetime.fromisoformat(at) for name, at in found.since.items()},
-        peak=datetime.fromisoformat(found.peak or entry.created),
-        stepped_back=timedelta(seconds=found.stepped_back),
+        first_reads=FirstReads(
+            since={name: datetime.fromisoformat(at) for name, at in found.since.items()},
+            peak=datetime.fromisoformat(found.peak or entry.created),
+            stepped_back=timedelta(seconds=found.stepped_back),
+        ),
         last=last,
         shaping=shaping,
         awaits=found.awaits,
         heir=found.heir,
         unfinished=unfinished,
-        undecided=dict(found.undecided),
+        earlier=earlier,
+        undecided=UndecidedFiles(dict(found.undecided)),
         books=open_ledger(store, pipeline, found.books),
         segments=[open_segment(store, pipeline, ref) for ref in found.segments],
         kept=found.sequence,

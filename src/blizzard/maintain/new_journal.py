@@ -10,6 +10,7 @@ the table. So a new journal never depends on an old one.
 
 from collections.abc import Mapping, Sequence
 
+from blizzard.handoff.held_rows import Fates
 from blizzard.handoff.switch import LastCommitted
 from blizzard.journal.entry_columns import columns_after
 from blizzard.journal.identity import Identity
@@ -68,11 +69,12 @@ def take_over(
     last_committed: LastCommitted,
     clock: Clock,
     *,
+    fates: Fates = lambda _names: {},
     chunk: int = CHUNK,
 ) -> Renewed:
     """Start a journal that knows what another one knew; a second try finishes what was started."""
     agree_on_protocol(store, identity.handoff)
-    past = past_of(store, identity.pipeline, old)
+    past = past_of(store, identity.pipeline, old, fates)
     check_past(store, identity, old, past, last_committed)
     kept = None
     if old == identity.pipeline:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 
+from blizzard.handoff.held_rows import GONE, Fates
 from blizzard.handoff.switch import LastCommitted
 from blizzard.journal.checks import refuse_moved, refuse_other_names
 from blizzard.journal.identity import Identity, learn_sources
@@ -49,16 +50,19 @@ class Past:
         return sum(_is_in_table(records) for records in self.records.values())
 
 
-def past_of(store: Reader, pipeline: str, old: str) -> Past:
-    """Read what an old journal knows: where it stands or, of our own, where it is kept."""
+def past_of(store: Reader, pipeline: str, old: str, fates: Fates) -> Past:
+    """Read what an old journal knows: where it stands or, of our own, where it is kept.
+
+    `fates` says which retractions had no effect: their source files are what they were before.
+    """
     opening = opening_of(store, pipeline)
     if old == pipeline:
         half = begun(store, opening, old)
         if half is not None and half.inherits is not None:
-            return _past(store, old, layout.journal_aside(old, half.inherits.journal))
+            return _past(store, old, layout.journal_aside(old, half.inherits.journal), fates)
         if opening is None:
-            return _past(store, old, _kept_folder(store, old))
-    return _past(store, old, layout.journal_folder(old))
+            return _past(store, old, _kept_folder(store, old), fates)
+    return _past(store, old, layout.journal_folder(old), fates)
 
 
 def check_past(
@@ -109,7 +113,7 @@ def _refuse_held(store: Reader, past: Past) -> None:
         )
 
 
-def _past(store: Reader, pipeline: str, folder: str) -> Past:
+def _past(store: Reader, pipeline: str, folder: str, fates: Fates) -> Past:
     records: dict[str, tuple[SourceRecord, ...]] = {}
     uris: dict[str, str] = {}
     names: dict[str, str] = {}
@@ -129,8 +133,11 @@ def _past(store: Reader, pipeline: str, folder: str) -> Past:
         with_entry(waiting, entry)
         earlier = entry.inherits.since if entry.inherits is not None else {}
         since = {**dict.fromkeys(entry.source_uris, entry.created), **earlier, **since}
+        mark = entry.replacement_mark
+        in_vain = entry.kind == "retract" and fates([mark]).get(mark) == GONE
         for record in entry.sources:
-            records[record.key] = with_record(records.get(record.key, ()), inherited(record))
+            if not (in_vain and record.failure is None and record.key in records):
+                records[record.key] = with_record(records.get(record.key, ()), inherited(record))
     if last is None or written is None:
         raise JournalLost("there is no journal to take over", path=store.describe(folder))
     return Past(

@@ -10,7 +10,7 @@ that they can never go in beside the rows that are read again.
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 
-from blizzard.handoff.held_rows import GONE, HELD, CameBack, Fates, notes
+from blizzard.handoff.held_rows import GONE, HELD, CameBack, Fates, notes, passed_over
 from blizzard.journal.checks import refuse_closed, refuse_half_begun
 from blizzard.journal.fence import append_what_is_found
 from blizzard.journal.state import History, read_history
@@ -97,6 +97,8 @@ def look(
         missing = [meta for meta in held if meta.code == MISSING]
         wanted = Wanted(files=frozenset(layout.file_name(meta.filename) for meta in missing))
     history = read_history(store, pipeline)
+    committed = None if history.receipt is None else history.receipt.sequence
+    history.settle(passed_over(fates, lambda _journal: committed))
     if not (wanted.files or wanted.sources) or history.sequence < 0:
         return Found()
     refuse_closed(store, pipeline, heir=history.heir)

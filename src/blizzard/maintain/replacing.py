@@ -7,12 +7,13 @@ the table any more, nothing.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, ParamSpec, TypeVar, cast
 
 from blizzard.config.columns import columns_from
 from blizzard.execute.runner import Rewriter
-from blizzard.handoff.held_rows import Fates
+from blizzard.handoff.held_rows import Fates, passed_over
+from blizzard.journal.books.undecided import PassedOver, nothing_decided
 from blizzard.journal.checks import refuse_closed, refuse_half_begun
 from blizzard.journal.fence import append_what_is_found, refuse_collected
 from blizzard.journal.ingested import SegmentBroken
@@ -85,6 +86,10 @@ class TableNow:
     """How files hold its columns; None where it maps none."""
     row_columns: RowColumns | None = None
     """The columns of files in which rows keep their ids; None where it tracks no rows."""
+
+    def passed_over(self, pipeline: str) -> PassedOver:
+        """Return the way to ask which entries of a pipeline had no effect."""
+        return passed_over(self.fates, partial(self.committed, pipeline))
 
     @property
     def columns(self) -> Schema:
@@ -189,7 +194,8 @@ def journal_and_table(store: Reader, pipeline: str, log: TableLog) -> Standing:
     What the table has, an entry names that was written before; one that it does not have waits.
     """
     table = log.now()
-    history = read_history(store, pipeline)
+    passed = nothing_decided if table is None else table.passed_over(pipeline)
+    history = read_history(store, pipeline, passed_over=passed)
     tail = JournalReader(store, pipeline).entries(history.sequence - 1)
     last = next(tail, None) if history.sequence >= 0 else None
     if last is None or table is None:
@@ -298,6 +304,7 @@ class Known:
     def __init__(self, store: Reader, pipeline: str, history: History) -> None:
         self._store = store
         self._pipeline = pipeline
+        self._history = history
         self._lookup = history.lookup(store, pipeline)
 
     def __call__(self, key: str) -> Before:
@@ -305,6 +312,6 @@ class Known:
         try:
             return self._lookup(key)
         except SegmentBroken as broken:
-            whole = rebuild(self._store, self._pipeline, receipt=None, why=str(broken))
+            whole = rebuild(self._store, self._pipeline, self._history, why=str(broken))
             self._lookup = whole.lookup(self._store, self._pipeline)
             return self._lookup(key)

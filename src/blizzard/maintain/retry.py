@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from typing import Literal
 
+from blizzard.journal.books.undecided import PassedOver, nothing_decided
 from blizzard.journal.checks import refuse_closed, refuse_half_begun, refuse_moved
 from blizzard.journal.fence import append_what_is_found
 from blizzard.journal.state import read_history
@@ -59,14 +60,19 @@ class Present:
 
 
 def look(
-    store: Reader, pipeline: str, wanted: frozenset[str] | None, present: Present | None = None
+    store: Reader,
+    pipeline: str,
+    wanted: frozenset[str] | None,
+    present: Present | None = None,
+    *,
+    passed_over: PassedOver = nothing_decided,
 ) -> Failed:
     """Find the files that failed: all of them, or those that are named.
 
     A name is the file's path, `source:path` or its URI. A file that is gone from its source is
     none of them: there is nothing to read.
     """
-    history = read_history(store, pipeline)
+    history = read_history(store, pipeline, passed_over=passed_over)
     tail = JournalReader(store, pipeline).entries(history.sequence - 1)
     last = next(tail, None) if history.sequence >= 0 else None
     if last is None:
@@ -147,24 +153,31 @@ def retry(
     *,
     clock: Clock,
     present: Present | None = None,
+    passed_over: PassedOver = nothing_decided,
 ) -> tuple[Failed, int | None]:
     """Append the entry that makes the files due; return what it names, and its number."""
     return _append(
         store,
         pipeline,
-        lambda: look(store, pipeline, wanted, present),
+        lambda: look(store, pipeline, wanted, present, passed_over=passed_over),
         kind="retry",
         mark=lambda record: replace(record, retry=True),
         clock=clock,
     )
 
 
-def deleted(store: Reader, pipeline: str, wanted: frozenset[str] | None) -> Failed:
+def deleted(
+    store: Reader,
+    pipeline: str,
+    wanted: frozenset[str] | None,
+    *,
+    passed_over: PassedOver = nothing_decided,
+) -> Failed:
     """Find the files that failed and are gone from their source: all, or those that are named.
 
     Also those of which a part is in the table. What an operator has given up before is none.
     """
-    history = read_history(store, pipeline)
+    history = read_history(store, pipeline, passed_over=passed_over)
     if history.sequence < 0:
         return Failed(unknown=wanted or frozenset())
     last = JournalReader(store, pipeline).listed(history.sequence).entry
@@ -195,13 +208,18 @@ def deleted(store: Reader, pipeline: str, wanted: frozenset[str] | None) -> Fail
 
 
 def give_up(
-    store: Store, pipeline: str, wanted: frozenset[str] | None, *, clock: Clock
+    store: Store,
+    pipeline: str,
+    wanted: frozenset[str] | None,
+    *,
+    clock: Clock,
+    passed_over: PassedOver = nothing_decided,
 ) -> tuple[Failed, int | None]:
     """Append the entry that gives the files up; return what it names, and its number."""
     return _append(
         store,
         pipeline,
-        lambda: deleted(store, pipeline, wanted),
+        lambda: deleted(store, pipeline, wanted, passed_over=passed_over),
         kind="discard",
         mark=given_up,
         clock=clock,

@@ -123,6 +123,8 @@ class IngestedFile:
     """Whether it gave no row, so that nothing of it can come into the table a second time."""
     entry: int | None = None
     """The entry with which it was done; None where names of an earlier version do not tell."""
+    retracted: bool = False
+    """Whether that entry has taken its rows out of the table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

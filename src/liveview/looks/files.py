@@ -7,7 +7,7 @@ How each stands is decided as `blizzard files` decides it.
 
 import time
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import field
+from dataclasses import field, replace
 from datetime import datetime
 from itertools import islice
 
@@ -31,6 +31,7 @@ from liveview.times import rfc3339
 from liveview.views.entries import Committed
 
 BUDGET_SECS = 2.0
+IN_TABLE = standing.FileState.IN_TABLE
 MOST_ENTRIES = 2000
 MOST_LISTED = 5000
 """Names of a source that are listed to find one that the journal does not know."""
@@ -117,6 +118,9 @@ class Search:
             for record in () if entry is None else entry.readings:
                 is_new = text in record.key and record.key not in self._found
                 done = _finished(lookup, record.key) if is_new else None
+                if done is not None and done.retracted and self.progress.of(done) is IN_TABLE:
+                    # Until it is taken back, the last entry that has read it counts.
+                    done = replace(done, entry=number, retracted=False)
                 if done is not None and entry is not None:
                     at = rfc3339(datetime.fromisoformat(entry.created))
                     yield self._done(done, at=at, read=record if number == done.entry else None)
@@ -137,6 +141,9 @@ class Search:
                     yield self._done(one)
         except SegmentBroken:
             return
+        undecided = self.history.undecided
+        found = (undecided.of(key) for key in list(undecided.files) if text in key)
+        yield from (self._done(one.after) for one in found if one is not None)
 
     def _listed(self, text: str, limit: int, end: float) -> tuple[str | None, bool]:
         """Find names in the sources that the journal does not know; return what is not certain."""
@@ -168,7 +175,8 @@ class Search:
         self, done: IngestedFile, *, at: str | None = None, read: SourceRecord | None = None
     ) -> FileRow:
         """Return a file that was read to its end; `read` is what its entry says of it."""
-        state = STATES[self.progress.of(done)]
+        is_over = done.entry in self.progress.passed_over
+        state: FileState = "passed_over" if is_over else STATES[self.progress.of(done)]
         inherited = done.entry is not None and done.entry <= self.history.awaits
         made = None if done.entry is None or inherited else self.committed(done.entry)
         rows = None
@@ -184,7 +192,7 @@ class Search:
             rows=rows,
             entry=done.entry,
             version=made.version if made is not None and state in VERSIONED else None,
-            reason=None,
+            reason=standing.NOT_APPLIED if is_over else None,
         )
 
     def _not_done(self, known: UnfinishedFile) -> FileRow:

@@ -409,7 +409,7 @@ def test_a_new_journal_hides_nothing_that_came_after_the_old_one_was_begun(desk)
     """HOLES L12, L21: a lookback counts from when the source was first read, by whichever."""
 
     def first_read(name: str) -> datetime:
-        return read_history(Store(str(desk.table), no_options()), name).since["default"]
+        return read_history(Store(str(desk.table), no_options()), name).first_reads.since["default"]
 
     a_past(desk)
     begun = first_read("default")

@@ -14,7 +14,7 @@ from blizzard.handoff.dead_letters import dead_letter_queue
 from blizzard.inspect.bad_lines import groups_of, quarantine_of
 from blizzard.journal.quarantine import meant_by
 from blizzard.journal.state import read_history
-from blizzard.log_questions import asks_refusal
+from blizzard.log_questions import asks_passed_over, asks_refusal
 from blizzard.maintain.retry import Failed, Present
 from blizzard.maintain.retry import retry as append_retry
 from blizzard.model.bad_lines import Meant
@@ -82,7 +82,9 @@ def dlq_list(
     for settings in chosen(load(files, folders), pipeline):
         with outcome.of(settings.name):
             _refuse_what_a_start_would(settings)
-            queue = dead_letter_queue(settings, open_reader, every=every)
+            queue = dead_letter_queue(
+                settings, open_reader, every=every, passed_over=asks_passed_over(settings)
+            )
             results.dead_letters(queue, output, every=every)
             for uri in queue.gone:
                 told = f"{settings.name}: {printable(uri)} is not there any more"
@@ -232,7 +234,14 @@ def _one(
     place = sink_location(settings)
     try:
         store = Store(place.uri, place.options)
-        return append_retry(store, settings.name, wanted, clock=Clock(), present=present)
+        return append_retry(
+            store,
+            settings.name,
+            wanted,
+            clock=Clock(),
+            present=present,
+            passed_over=asks_passed_over(settings),
+        )
     except ObjectMissing:
         # The table's folder does not exist yet, so nothing has failed.
         return Failed(unknown=wanted or frozenset()), None

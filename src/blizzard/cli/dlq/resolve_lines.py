@@ -13,7 +13,7 @@ from blizzard.cli.dlq.bad_lines import word_for
 from blizzard.cli.output import One, load, tables_of, the_one
 from blizzard.cli.rows.rewriting import rewriter
 from blizzard.cli.surroundings import Surroundings
-from blizzard.log_questions import asks_columns
+from blizzard.log_questions import asks_columns, asks_passed_over
 from blizzard.maintain.bad_lines import Done, discard, look, meant_lines, replay
 from blizzard.maintain.retry import Failed, deleted, give_up
 from blizzard.model.locations import as_key, sink_location
@@ -135,7 +135,13 @@ def dlq_discard(
                 done = discard(store, settings, meant, clock=clock)
             if lost or names:
                 wanted = frozenset(names) if names else None
-                given_up, entry = give_up(store, settings.name, wanted, clock=clock)
+                given_up, entry = give_up(
+                    store,
+                    settings.name,
+                    wanted,
+                    clock=clock,
+                    passed_over=asks_passed_over(settings),
+                )
                 unknown = done.unknown & given_up.unknown
                 done = replace(done, entry=done.entry if entry is None else entry, unknown=unknown)
     except LakeError as trouble:
@@ -151,11 +157,12 @@ class _Files:
     names: list[str] | None = None
     lost: bool = False
 
-    def find(self, store: Store, pipeline: str) -> Failed:
+    def find(self, store: Store, settings: PipelineSettings) -> Failed:
         """Return them; nothing is written."""
         if not (self.lost or self.names):
             return Failed()
-        return deleted(store, pipeline, frozenset(self.names) if self.names else None)
+        wanted = frozenset(self.names) if self.names else None
+        return deleted(store, settings.name, wanted, passed_over=asks_passed_over(settings))
 
 
 def _asked(
@@ -247,7 +254,7 @@ def _show_plan(
             if files is None or not files.lost:
                 meant, unknown = meant_lines(store, look(store, settings.name, names))
             if files is not None:
-                lost = files.find(store, settings.name)
+                lost = files.find(store, settings)
                 unknown &= lost.unknown
     except LakeError as trouble:
         complain(trouble, who=settings.name)

@@ -6,13 +6,14 @@ from dataclasses import field
 import typer
 
 from blizzard.cli.output import open_reader
+from blizzard.handoff.held_rows import Fates
 from blizzard.handoff.switch import LastCommitted
 from blizzard.journal.checks import admit
 from blizzard.journal.identity import Identity, identity_of
 from blizzard.journal.lease import refuse_while_alive_here, refuse_while_written, turn_of
 from blizzard.journal.lease_record import LeaseRecord, this_machine
 from blizzard.journal.state import History, read_history
-from blizzard.log_questions import asks_last_committed
+from blizzard.log_questions import asks_fates, asks_last_committed
 from blizzard.maintain.new_journal import Renewed, begin_empty, take_over
 from blizzard.maintain.old_journal import check_past, past_of
 from blizzard.model.locations import sink_location
@@ -99,7 +100,14 @@ def begin_anew(
             done = (
                 begin_empty(store, identity, asks_last_committed(settings.sink), clock)
                 if old is None
-                else take_over(store, identity, old, asks_last_committed(settings.sink), clock)
+                else take_over(
+                    store,
+                    identity,
+                    old,
+                    asks_last_committed(settings.sink),
+                    clock,
+                    fates=asks_fates(settings),
+                )
             )
     _tell_done(settings.name, done, output)
     return DONE
@@ -115,16 +123,20 @@ def _checked(
             table=settings.sink.table_uri,
         )
     _refuse_whole(store, settings, identity, old)
-    return prospect(store, identity, old, asks_last_committed(settings.sink))
+    return prospect(store, identity, old, asks_last_committed(settings.sink), asks_fates(settings))
 
 
 def prospect(
-    store: Reader, identity: Identity, old: str | None, last_committed: LastCommitted
+    store: Reader,
+    identity: Identity,
+    old: str | None,
+    last_committed: LastCommitted,
+    fates: Fates,
 ) -> Prospect:
     """Return what a new journal would know, and what would be ingested a second time."""
     if old is None:
         return Prospect(sentence=f"the new journal knows nothing. {AGAIN}", doubles=True)
-    past = past_of(store, identity.pipeline, old)
+    past = past_of(store, identity.pipeline, old, fates)
     check_past(store, identity, old, past, last_committed)
     sentence = (
         f"the new journal takes over what entries 0 to {past.last.sequence} of pipeline {old} "

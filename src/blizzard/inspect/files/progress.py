@@ -5,16 +5,14 @@
 
 from collections.abc import Iterable
 
-from blizzard.handoff.held_rows import GONE, Fates, passed_over, read_aside
+from blizzard.handoff.held_rows import Fates, passed_over, read_aside
 from blizzard.inspect.files.repairs import StillOut, taken_out
 from blizzard.inspect.files.standing import Progress
-from blizzard.inspect.files.undone import Undone, read_before, undone
 from blizzard.inspect.status import committed_entry
 from blizzard.journal.state import History
 from blizzard.model.settings import PipelineSettings
 from lakebed.documents.pending_meta import HeldMeta
 from lakebed.errors import LakeError
-from lakebed.journal import JournalReader
 from lakebed.locations import written_out
 from lakebed.storage.store import Reader
 
@@ -35,7 +33,7 @@ def progress_of(
     if store is None or committed is None:
         return Progress(committed=None), ()
     aside = read_aside(store, settings.name, fates)
-    retracted, without_effect, error = _retracted(store, settings.name, history, committed, fates)
+    error = _settled(history, fates, committed)
     removed, unknown = _removed(store, settings.name, still_out)
     errors = [aside.error, error, unknown]
     if not fits:
@@ -45,39 +43,19 @@ def progress_of(
         committed=committed,
         held=keys.of(aside.held),
         discarded=keys.of(aside.discarded),
-        retracted=retracted,
-        undone=without_effect,
+        passed_over=frozenset(one.entry for one in history.undecided.passed_over),
         removed=removed,
     )
     return progress, tuple(one for one in errors if one is not None)
 
 
-def _retracted(
-    store: Reader, pipeline: str, history: History, committed: int, fates: Fates
-) -> tuple[dict[str, int], dict[str, Undone], str | None]:
-    """Return the files whose rows were taken out, and those of retractions without effect."""
-    made = {
-        int(entry): one.mark
-        for entry, one in history.books.retractions.items()
-        if not one.erased and int(entry) <= committed
-    }
-    if not made:
-        return {}, {}, None
+def _settled(history: History, fates: Fates, committed: int) -> str | None:
+    """Learn which retractions were passed over; return why that is not known, where it is not."""
     try:
-        decided = fates(made.values())
+        history.settle(passed_over(fates, lambda _journal: committed))
     except LakeError as trouble:
-        return {}, {}, str(trouble)
-    history.settle(passed_over(lambda _marks: decided, committed))
-    journal = JournalReader(store, pipeline)
-    found: dict[str, int] = {}
-    for number in sorted(entry for entry, mark in made.items() if decided.get(mark) != GONE):
-        entry = journal.entry(number)
-        for record in () if entry is None else entry.sources:
-            if record.retracted and entry is not None and not entry.has_read(record.key):
-                found[record.key] = number
-    passed = frozenset(entry for entry, mark in made.items() if decided.get(mark) == GONE)
-    entries = filter(None, map(journal.entry, sorted(passed)))
-    return found, undone(entries, read_before(journal, passed)), None
+        return str(trouble)
+    return None
 
 
 def _removed(

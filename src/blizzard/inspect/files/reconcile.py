@@ -7,8 +7,7 @@ from collections import Counter
 from dataclasses import field, replace
 from typing import Literal
 
-from blizzard.inspect.files.standing import DONE, FileStanding, FileState
-from blizzard.inspect.files.undone import NOT_APPLIED
+from blizzard.inspect.files.standing import DONE, NOT_APPLIED, FileStanding, FileState
 from lakebed.dataclass import dataclass
 from lakebed.units import in_words, is_are, plural
 

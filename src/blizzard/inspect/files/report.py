@@ -19,7 +19,7 @@ from blizzard.inspect.files.entry_rows import EntryRows
 from blizzard.inspect.files.progress import progress_of
 from blizzard.inspect.files.reconcile import By, DayBooks, Group, RowCount
 from blizzard.inspect.files.repairs import StillOut
-from blizzard.inspect.files.standing import FileStanding, FileState
+from blizzard.inspect.files.standing import NOT_APPLIED, FileStanding, FileState
 from blizzard.inspect.files.survey import Collected, DayOf, Survey
 from blizzard.inspect.refusal import refuse_other_source
 from blizzard.journal.ingested import SegmentBroken
@@ -41,6 +41,8 @@ OUT = (FileState.RETRACTED, FileState.REMOVED)
 """Files whose rows are no longer in the table, nor on their way there."""
 Refusal = Callable[[Reader, History], LakeError | None]
 """Answers why a start of the pipeline would be refused; None where it would not."""
+ByEntry = dict[str, dict[int, list[str]]]
+"""Keys of files, by day or partition and by entry."""
 Keeps = Callable[[FileStanding], bool]
 """Whether a file is to be listed."""
 
@@ -105,8 +107,10 @@ class Counted:
     question: Question
     days: frozenset[str]
     books: DayBooks
-    read: dict[str, dict[int, list[str]]] = field(default_factory=dict)
+    read: ByEntry = field(default_factory=dict)
     """By day or partition, the keys of files that entries have read."""
+    aside: ByEntry = field(default_factory=dict)
+    """Those of which bad lines are counted alone: no row of them is in the table, nor comes."""
     left_out: int = 0
     keeps: Keeps = lambda _one: False
     files: list[FileStanding] = field(default_factory=list)
@@ -125,9 +129,11 @@ class Counted:
         self.books.add(one)
         is_whole = one.state in READ and one.reason is None
         is_read = is_whole or (one.in_part and one.state not in OUT)
-        if question.rows and one.entry is not None and is_read:
-            name = self.books.name_of(one)
-            self.read.setdefault(name, {}).setdefault(one.entry, []).append(one.key)
+        is_aside = one.state is FileState.REMOVED or one.reason == NOT_APPLIED
+        if question.rows and one.entry is not None and (is_read or is_aside):
+            by_name = self.read if is_read else self.aside
+            by_entry = by_name.setdefault(self.books.name_of(one), {})
+            by_entry.setdefault(one.entry, []).append(one.key)
 
 
 @dataclass(slots=True)
@@ -243,12 +249,12 @@ class Reconciler:
                 looked.add(survey, source, question.prefix, collect)
         return looked
 
-    def _quarantined(self) -> Counter[str]:
-        """Return how many bad lines of files wait in quarantine, by key; no file is opened."""
-        waiting: Counter[str] = Counter()
+    def _quarantined(self) -> dict[str, Counter[int]]:
+        """Return how many bad lines of files wait, by key and entry; no file is opened."""
+        waiting: dict[str, Counter[int]] = {}
         for each in self.books.history.books.waiting_files():
             for one in each.file.sources:
-                waiting[one.source] += one.lines
+                waiting.setdefault(one.source, Counter())[each.entry] += one.lines
         return waiting
 
     def _written(self, days: Sequence[str]) -> DayOf:
@@ -268,12 +274,24 @@ class Reconciler:
         return of
 
     def _rows_of(self, names: Sequence[str], counted: Iterable[Counted]) -> dict[str, RowCount]:
-        wanted: dict[int, list[tuple[str, str]]] = {}
-        for one in counted:
-            for name in names:
-                for entry, keys in one.read.get(name, {}).items():
-                    wanted.setdefault(entry, []).extend((name, key) for key in keys)
-        return {} if self._rows is None else self._rows.count(wanted)
+        if self._rows is None:
+            return {}
+        sources = tuple(counted)
+        rows = self._rows.count(_by_entry(names, [one.read for one in sources]))
+        aside = self._rows.count(_by_entry(names, [one.aside for one in sources]))
+        for name, found in aside.items():
+            bad_lines = RowCount(bad_lines=found.bad_lines)
+            rows[name] = rows.get(name, RowCount()).plus(bad_lines)
+        return rows
+
+
+def _by_entry(names: Sequence[str], counted: Sequence[ByEntry]) -> dict[int, list[tuple[str, str]]]:
+    wanted: dict[int, list[tuple[str, str]]] = {}
+    for one in counted:
+        for name in names:
+            for entry, keys in one.get(name, {}).items():
+                wanted.setdefault(entry, []).extend((name, key) for key in keys)
+    return wanted
 
 
 @dataclass(slots=True)

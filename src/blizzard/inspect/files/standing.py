@@ -6,12 +6,14 @@ from datetime import UTC, datetime
 from enum import StrEnum
 
 from blizzard.discover.filter import Decision, is_same, same_object
-from blizzard.inspect.files.undone import Undone
 from blizzard.journal.state import Before
 from blizzard.model.files import IngestedFile, UnfinishedFile
 from blizzard.model.source.part_way import GonePartWay, is_part_way
 from lakebed.dataclass import dataclass
 from lakebed.storage.store import ObjectFacts
+
+NOT_APPLIED = "not_applied"
+"""The reason of a file whose rows were to come in the place of others, and did not."""
 
 
 class FileState(StrEnum):
@@ -95,34 +97,26 @@ class Progress:
     held: frozenset[str] = frozenset()
     """Keys of files with rows that penguin holds."""
     discarded: frozenset[str] = frozenset()
-    retracted: Mapping[str, int] = field(default_factory=dict)
-    """The entries that took the rows of files out of the table, by key."""
-    undone: Mapping[str, Undone] = field(default_factory=dict)
-    """What entries without effect were to do with files, by key."""
+    passed_over: frozenset[int] = frozenset()
+    """Entries that had no effect."""
     removed: Mapping[str, int] = field(default_factory=dict)
     """The last entries whose rows of files a repair took out of the table, by key."""
 
-    def undone_of(self, done: IngestedFile) -> Undone | None:
-        """Return the entry without effect with which a file was done; None where there is none."""
-        found = self.undone.get(done.key)
-        return found if found is not None and found.entry == done.entry else None
-
-    def read_in(self, done: IngestedFile) -> int | None:
-        """Return the entry with the rows of a file that are in the table."""
-        undone = self.undone_of(done)
-        return done.entry if undone is None or undone.old is None else undone.old.entry
-
     def of(self, done: IngestedFile) -> FileState:
-        """Return how a file stands that was read to its end."""
-        if self.committed is None or (done.entry is not None and done.entry > self.committed):
+        """Return how a file stands that was read to its end.
+
+        The rows of one that is to be taken back are in the table until that is committed.
+        """
+        is_due = self.committed is None or (done.entry is not None and done.entry > self.committed)
+        if is_due and not done.retracted:
             return FileState.JOURNALED
+        if done.entry in self.passed_over:
+            return FileState.CHANGED
         if done.key in self.held:
             return FileState.HELD
         if done.key in self.discarded:
             return FileState.DISCARDED
-        taken_out = self.retracted.get(done.key)
-        is_out = taken_out is not None and taken_out == done.entry
-        if is_out:
+        if done.retracted and not is_due:
             return FileState.RETRACTED
         lost = self.removed.get(done.key)
         is_lost = lost is not None and (done.entry is None or done.entry <= lost)
@@ -141,7 +135,7 @@ def state_of(
     """
     known, done = before.unfinished, before.finished
     if done is not None and is_same(done, facts):
-        return progress.of(done), progress.read_in(done), None
+        return progress.of(done), done.entry, None
     if known is not None:
         state, reason = _unfinished(facts, known, decision)
         return state, last_entry(known), reason

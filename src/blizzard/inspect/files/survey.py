@@ -7,15 +7,15 @@ side by side: each file is met once, and neither of the two is held in memory.
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field, replace
 from datetime import UTC, datetime
-from heapq import merge
-from itertools import takewhile
 from typing import Protocol, TypeVar
 
 from blizzard.discover.filter import Decision, is_same, same_object
 from blizzard.discover.lister import Scan, SourceLister
 from blizzard.discover.names import PartitionUnknown, partition_of, why_not_ours
 from blizzard.discover.skip_reason import SkipSummary
+from blizzard.inspect.files.names import known_between
 from blizzard.inspect.files.standing import (
+    NOT_APPLIED,
     FileStanding,
     FileState,
     Progress,
@@ -24,8 +24,7 @@ from blizzard.inspect.files.standing import (
     of_deleted,
     state_of,
 )
-from blizzard.inspect.files.undone import NOT_APPLIED
-from blizzard.journal.ingested import merged
+from blizzard.journal.books.undecided import Undecided
 from blizzard.journal.state import Before, History
 from blizzard.model.files import IngestedFile, UnfinishedFile
 from blizzard.model.locations import OpenReader, source_location
@@ -68,8 +67,8 @@ class Survey:
     clock: Clock
     written: DayOf
     """Files that are deleted or overwritten since are counted by when they were read."""
-    quarantined: Mapping[str, int] = field(default_factory=dict)
-    """How many bad lines of files wait in quarantine, by key."""
+    quarantined: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+    """How many bad lines of files wait in quarantine, by key and by the entry that read them."""
 
     def over(
         self, source: SourceSettings, prefix: str, collect: Callable[[], Collected]
@@ -95,7 +94,7 @@ class Survey:
         now, name = self.clock.now(), lister.source.name
         since = None
         if lister.source.lookback is not None and self.store is not None:
-            since = self.history.first_read(self.store, self.settings.name, name, now=now)
+            since = self.history.first_reads.of(self.store, self.settings.name, name, now=now)
         return lister.scan(
             place,
             lambda _key: Before(),
@@ -105,20 +104,6 @@ class Survey:
             sweep=True,
         )
 
-    def known(self, start: str, end: str) -> Iterator[IngestedFile]:
-        """Yield the names of files that are done, in their order, between two keys."""
-        history = self.history
-        recent = (history.recent[key] for key in sorted(history.recent) if key >= start)
-        kept: Iterator[IngestedFile] = iter(())
-        if self.store is not None:
-            kept = merged(self.store, self.settings.name, history.segments, start)
-        both = merge(((one, 0) for one in recent), ((one, 1) for one in kept), key=_order)
-        last = None
-        for one, _age in takewhile(lambda each: each[0].key < end, both):
-            if one.key >= start and one.key != last:
-                yield one
-            last = one.key
-
 
 def _landed(known: UnfinishedFile) -> datetime:
     """Return when a file landed that is not done or, where no entry says it, when it failed."""
@@ -126,11 +111,6 @@ def _landed(known: UnfinishedFile) -> datetime:
     if written is not None:
         return datetime.fromtimestamp(written / 1000, UTC)
     return known.since or known.at
-
-
-def _order(each: tuple[IngestedFile, int]) -> tuple[str, int]:
-    # What is in memory was learned after the segments were written, so it comes first and counts.
-    return each[0].key, each[1]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -145,14 +125,51 @@ class _Walk:
     """Names that could not be read: what is below them is not known to be gone."""
     sought: set[str] = field(default_factory=set)
     """Keys of files that are not done and were not listed so far."""
+    told: set[str] = field(default_factory=set)
+    """Keys of files whose earlier objects were told."""
+    counted: set[tuple[str, int]] = field(default_factory=set)
+    """Keys and entries whose bad lines were told."""
 
     def files(self, place: Reader) -> Iterator[FileStanding]:
+        """Yield how each file stands, after what was read under its name before."""
+        earlier = self.survey.history.earlier
+        for one in self._now(place):
+            if one.key in earlier and one.key not in self.told:
+                self.told.add(one.key)
+                yield from (self._with_bad_lines(each) for each in self._earlier(one.key))
+            yield self._with_bad_lines(one)
+
+    def _with_bad_lines(self, one: FileStanding) -> FileStanding:
+        """Add the bad lines of an object: those up to its entry that are of no earlier object."""
+        waiting = self.survey.quarantined.get(one.key)
+        if waiting is None:
+            return one
+        upto = {entry for entry in waiting if one.entry is None or entry <= one.entry}
+        own = {(one.key, entry) for entry in upto} - self.counted
+        self.counted |= own
+        return replace(one, quarantined_lines=sum(waiting[entry] for _key, entry in own))
+
+    def _earlier(self, key: str) -> Iterator[FileStanding]:
+        """Yield the objects whose rows are in the table beside those of what has their name."""
+        for each in self.survey.history.earlier[key]:
+            one = self._read(each.file, overwritten=True)
+            if each.reason is None:
+                yield one
+            else:
+                is_in = one.state is FileState.IN_TABLE
+                state = FileState.DISCARDED if is_in else one.state
+                yield replace(one, state=state, reason=each.reason, in_part=True)
+
+    def _now(self, place: Reader) -> Iterator[FileStanding]:
         """Yield how each file stands, those that are no longer there in between."""
         plan = self._plan()
         start = f"{self.lister.source.name}:{self.prefix}"
         unfinished = self.survey.history.unfinished
         self.sought = {key for key in unfinished if key.startswith(start)}
-        known = self.survey.known(start, start + LAST)
+        survey = self.survey
+        known = known_between(
+            survey.store, survey.settings.name, survey.history, start, start + LAST
+        )
         known_next = next(known, None)
         listing = self.lister.lister.files(place, plan, self._guide(), left_out=lambda _facts: None)
         for facts in listing:
@@ -198,15 +215,13 @@ class _Walk:
         unfinished = self.survey.history.unfinished.get(key)
         if unfinished is not None and unfinished.record.redo:
             done = None  # The files with its rows are gone: it is to be read again.
-        undecided = self.survey.history.undecided.get(key)
-        if undecided is not None and undecided.passed_over and undecided.unfinished is not None:
-            done = None  # It was to be taken back, and is what it was before: a part of a file.
         before = Before(unfinished=unfinished, finished=done)
         decision = self.scan.file_filter.consider(facts, before)
         if decision is Decision.NO_FILE:
             return
-        if done is not None and is_same(done, facts) and self._is_not_applied(done):
-            yield from self._not_applied(done, at=facts.modified)
+        undone = self._not_applied(key)
+        if undone is not None and is_same(undone.after, facts) and not self._is_read(decision):
+            yield from self._not_in_place(undone, done, at=facts.modified)
             return
         read = tuple(self._read_before(facts, before, decision))
         yield from read
@@ -222,8 +237,6 @@ class _Walk:
             entry=entry,
             partition=self._partition(facts.path),
             reason=reason,
-            # Where something was read before, they are of that.
-            quarantined_lines=0 if read else self.survey.quarantined.get(key, 0),
             in_part=not read
             and done is None
             and unfinished is not None
@@ -235,11 +248,10 @@ class _Walk:
     ) -> Iterator[FileStanding]:
         """Yield what was read under a name, as the object that it was, and counts by itself."""
         known, done = before.unfinished, before.finished
-        if done is not None and not is_same(done, facts):
-            yield from self._overwritten(done)
+        if done is not None and not is_same(done, facts) and self._is_in(done):
+            yield self._read(done, overwritten=True)
         if known is not None and self._is_over(facts, known, decision):
-            part = replace(self._of_deleted(known), deleted=False, overwritten=True)
-            yield part if done is None else replace(part, quarantined_lines=0)  # Told above.
+            yield replace(self._of_deleted(known), deleted=False, overwritten=True)
 
     def _state(
         self, facts: ObjectFacts, before: Before, decision: Decision
@@ -262,50 +274,55 @@ class _Walk:
             return  # The files with its rows are gone: it was to be read again.
         if not self._would_be_listed(done.key.partition(":")[2], plan):
             return
-        if self._is_not_applied(done):
-            yield from self._not_applied(done, at=self.survey.written(done.entry), deleted=True)
-        else:
+        undone = self._not_applied(done.key)
+        if undone is None:
             yield self._read(done, deleted=True)
+        else:
+            at = self.survey.written(undone.entry)
+            yield from self._not_in_place(undone, done, at=at, deleted=True)
 
-    def _is_not_applied(self, done: IngestedFile) -> bool:
-        """Whether the rows of a file were to come in the place of others, and have not."""
-        undone = self.survey.progress.undone_of(done)
-        return undone is not None and undone.is_read
+    def _not_applied(self, key: str) -> Undecided | None:
+        """Return the entry by which rows of a file were to come in the place of others in vain."""
+        one = self.survey.history.undecided.of(key)
+        is_it = one is not None and one.not_applied and key not in self.survey.history.unfinished
+        return one if is_it else None
 
-    def _not_applied(
-        self, done: IngestedFile, *, at: datetime | None, deleted: bool = False
+    def _is_in(self, done: IngestedFile) -> bool:
+        """Whether a file was read by an entry that has not been passed over."""
+        return done.entry not in self.survey.progress.passed_over
+
+    def _is_read(self, decision: Decision) -> bool:
+        """Whether new content is read beside the old, which leaves nothing to be put in place."""
+        return decision is Decision.TAKE and self.lister.source.on_change is OnChange.REINGEST
+
+    def _not_in_place(
+        self,
+        undone: Undecided,
+        done: IngestedFile | None,
+        *,
+        at: datetime | None,
+        deleted: bool = False,
     ) -> Iterator[FileStanding]:
         """Yield what is in the table of a file, and its new content, which is not."""
-        yield from self._overwritten(done)
-        path = done.key.partition(":")[2]
+        if done is not None and self._is_in(done):
+            yield self._read(done, overwritten=True)
+        path = undone.after.key.partition(":")[2]
         yield FileStanding(
             source=self.lister.source.name,
             path=path,
             state=FileState.CHANGED,
             at=at,
-            size=done.size,
-            entry=done.entry,
+            size=undone.after.size,
+            entry=undone.entry,
             partition=self._partition(path),
             reason=NOT_APPLIED,
             deleted=deleted,
-            quarantined_lines=self.survey.quarantined.get(done.key, 0),
         )
-
-    def _overwritten(self, done: IngestedFile) -> Iterator[FileStanding]:
-        """Yield what was read under a name that another object has now, if it is in the table."""
-        undone = self.survey.progress.undone_of(done)
-        if undone is None or not undone.is_read:
-            yield self._read(done, overwritten=True)
-        elif undone.old is not None:
-            yield replace(self._read(undone.old, overwritten=True), quarantined_lines=0)
 
     def _read(
         self, done: IngestedFile, *, deleted: bool = False, overwritten: bool = False
     ) -> FileStanding:
         """Return how a file stands that was read, and is not in its source as it was."""
-        undone = self.survey.progress.undone_of(done)
-        if undone is not None and undone.old is not None:
-            done = undone.old  # What was to take its rows out has not.
         path = done.key.partition(":")[2]
         return FileStanding(
             source=self.lister.source.name,
@@ -317,7 +334,6 @@ class _Walk:
             partition=self._partition(path),
             deleted=deleted,
             overwritten=overwritten,
-            quarantined_lines=self.survey.quarantined.get(done.key, 0),
         )
 
     def _unfinished(self, plan: ListingPlan) -> Iterator[FileStanding]:
@@ -346,7 +362,6 @@ class _Walk:
             partition=self._partition(known.record.path),
             reason=reason,
             deleted=True,
-            quarantined_lines=self.survey.quarantined.get(known.record.key, 0),
             in_part=has_a_part_read(known),
         )
 

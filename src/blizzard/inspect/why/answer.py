@@ -244,6 +244,8 @@ class Answer:
     """The earlier journal that knew it."""
     earlier_lines: int = 0
     """Lines of it that were read under that journal, which counted their rows."""
+    read_before: tuple[Read, ...] = ()
+    """What was read under its name as other objects, whose rows stay (`on_change: reingest`)."""
     other_bad_lines: int = 0
     """Bad lines that wait, and are not of what `read` tells: of what had its name before, say."""
     deleted_from: datetime | None = None

@@ -49,7 +49,8 @@ class KnownFiles:
 
     def _with_text(self, store: Reader, text: str, most: int) -> list[str]:
         history = self.history
-        found = [k for known in (history.unfinished, history.recent) for k in known if text in k]
+        here = (history.unfinished, history.recent, history.undecided.files)
+        found = [key for known in here for key in known if text in key]
         for segment in history.segments:
             names = names_with(store, self._pipeline, segment, text)
             found += [name.key for name in islice(names, most)]
@@ -57,8 +58,7 @@ class KnownFiles:
 
     def _rebuild(self, why: str) -> None:
         if self._store is not None:
-            receipt = self.history.receipt
-            self.history = rebuild(self._store, self._pipeline, receipt=receipt, why=why)
+            self.history = rebuild(self._store, self._pipeline, self.history, why=why)
             self._lookup = self.history.lookup(self._store, self._pipeline)
 
 
@@ -88,7 +88,9 @@ class Asked:
         """Return the way to look at parts of a source, as a sweep does."""
         now, since = self.clock.now(), None
         if source.lookback is not None and self.store is not None:
-            since = self.history.first_read(self.store, self.settings.name, source.name, now=now)
+            since = self.history.first_reads.of(
+                self.store, self.settings.name, source.name, now=now
+            )
         return SpotCheck(
             lister=next(each for each in source_listers(self.settings) if each.source is source),
             store=self.open_reader(source_location(source)),

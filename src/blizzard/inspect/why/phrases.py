@@ -141,6 +141,18 @@ def earlier(answer: Answer) -> str:
     )
 
 
+def read_before(answer: Answer) -> str:
+    """Return what was read under the same name as other objects, in a sentence; else empty."""
+    rows = sum(one.rows for one in answer.read_before)
+    if not rows:
+        return ""
+    numbers = numbered([one.entry for one in answer.read_before])
+    return (
+        f" {plural(rows, 'row')} of other content that had its name before, read with {numbers}, "
+        f"{'stays' if rows == 1 else 'stay'} beside it."
+    )
+
+
 def row_count(answer: Answer) -> int:
     """Count the rows that the file has given."""
     read = sum(one.rows for one in answer.read)

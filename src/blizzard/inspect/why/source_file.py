@@ -6,7 +6,7 @@ from datetime import datetime
 from blizzard.discover.filter import is_same, same_object
 from blizzard.discover.finding import Finding
 from blizzard.discover.skip_reason import Reason, SkippedFile
-from blizzard.inspect.files.undone import NOT_APPLIED
+from blizzard.inspect.files.standing import NOT_APPLIED
 from blizzard.inspect.why.answer import (
     Answer,
     DataFile,
@@ -35,6 +35,7 @@ from lakebed.errors import StoreDenied
 from lakebed.listing.sort import readable
 from lakebed.storage.store import ObjectFacts, Reader
 from lakebed.telemetry.events import code_of
+from lakebed.types import OnChange
 
 TO_BE_READ = (State.WAITING, State.PARTIAL, State.TO_REDO)
 
@@ -61,6 +62,7 @@ def why_source_file(asked: Asked, source: SourceSettings, path: str) -> Answer:
     answer = replace(
         answer,
         erased=erasures_of(asked, key, answer),
+        read_before=_read_before(asked, key),
         other_bad_lines=max(0, _waiting_in_all(asked, key) - max(0, waiting_lines(answer))),
     )
     refusal = asked.refusal() if answer.state in TO_BE_READ else None
@@ -69,6 +71,20 @@ def why_source_file(asked: Asked, source: SourceSettings, path: str) -> Answer:
     elif answer.state is State.WAITING:
         answer = replace(answer, backlog=backlog_of(asked, spot, answer))
     return worded(answer, asked.settings, source, asked.clock.now())
+
+
+def _read_before(asked: Asked, key: str) -> tuple[Read, ...]:
+    """Return what was read under a name as other objects, whose rows were not taken out."""
+    table, found = asked.table, list[Read]()
+    if table is None:
+        return ()
+    for each in asked.history.earlier.get(key, ()):
+        last = None if each.file.entry is None else table.journal.entry(each.file.entry)
+        parts = () if last is None else (*earlier_parts(table.journal, key, last), last)
+        for entry in parts:
+            told = table.committed(entry)
+            found += [_read(entry, one, told) for one in entry.readings if one.key == key]
+    return tuple(found)
 
 
 def _waiting_in_all(asked: Asked, key: str) -> int:
@@ -179,6 +195,11 @@ def _finished(
     table = asked.table
     if table is None:
         return bare
+    undone = asked.history.undecided.of(done.key)
+    # What has its name now is what was to come in the place of other rows, or is not there.
+    is_undone = undone is not None and undone.not_applied and _tells_of(undone.after, done, facts)
+    if undone is not None and is_undone:
+        done = undone.after
     entry = _entry_of(table, done)
     if entry is None or not entry.has_read(done.key):
         answer = _inherited(table, bare)
@@ -187,18 +208,30 @@ def _finished(
         answer = _with_parts(asked, bare, parts, done.key)
         skipped = (one.skipped for one in parts[0].readings if one.key == done.key)
         answer = _with_earlier(asked, answer, max(skipped, default=0))
-    retraction = retraction_of(asked, table, done, answer.data_files)
+    said = done.entry if undone is None else undone.entry
+    retraction = retraction_of(asked, table, replace(done, entry=said), answer.data_files)
     if retraction is not None:
         gone = retraction.is_done and not retraction.replaced
         state = State.RETRACTED if gone else answer.state
         answer = replace(answer, state=state, retraction=retraction)
     is_other = facts is not None and not is_same(done, facts)
-    if retraction is not None and retraction.is_not_applied and not (is_other and found.take):
+    if is_undone and not (found.take and (is_other or _is_read_beside(asked, bare))):
         return replace(answer, state=State.CHANGED, reason=NOT_APPLIED)
-    if is_other:
+    if is_other or is_undone:
         state = State.WAITING if found.take else State.CHANGED
         return replace(answer, state=state, reason=Reason.CHANGED.value)
     return answer
+
+
+def _tells_of(new: IngestedFile, old: IngestedFile, facts: ObjectFacts | None) -> bool:
+    """Whether new content is what an answer is about: not where the old is in its source again."""
+    return facts is None or is_same(new, facts) or not is_same(old, facts)
+
+
+def _is_read_beside(asked: Asked, bare: Answer) -> bool:
+    """Whether new content of a file is read, and its old rows stay."""
+    sources = {one.name: one for one in asked.settings.sources}
+    return sources[bare.source or ""].on_change is OnChange.REINGEST
 
 
 def _entry_of(table: Table, done: IngestedFile) -> Entry | None:

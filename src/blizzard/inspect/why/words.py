@@ -72,7 +72,7 @@ def worded(
         sentence += " It is not in its source at the moment."
     elif answer.stored is None and answer.read and answer.state is not State.GONE:
         sentence += " It has gone from its source since; its rows do not depend on that."
-    sentence += phrases.earlier(answer)
+    sentence += phrases.earlier(answer) + phrases.read_before(answer)
     sentence += "".join(f" {erased_in_words(one)}" for one in answer.erased)
     ways = told.ways
     if waiting_lines(answer) or answer.other_bad_lines:

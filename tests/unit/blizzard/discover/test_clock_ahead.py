@@ -61,7 +61,7 @@ def far_away() -> Bucket:
 def first_read(
     history: History, store: Store, *, now: datetime, source: str = "default"
 ) -> datetime | None:
-    return history.first_read(store, "default", source, now=now)
+    return history.first_reads.of(store, "default", source, now=now)
 
 
 def test_a_clock_that_is_set_back_takes_the_beginning_of_a_source_back_with_it():

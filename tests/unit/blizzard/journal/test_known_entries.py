@@ -1,6 +1,7 @@
 """Which entry a source file was done with, or has failed since, without reading the entries."""
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 
 from blizzard.journal.ingested import merged, read_names, write_segment
@@ -43,6 +44,13 @@ def test_names_of_an_earlier_version_are_read_and_merged_without_an_entry():
         store, "default", merged(store, "default", [bare, later]), Clock().fresh_id()
     )
     assert list(read_names(store, "default", both)) == [named("a", None), named("b", 7)]
+
+
+def test_names_know_whether_their_rows_were_taken_out():
+    store = Bucket()
+    names = [replace(named("a", 3), retracted=True), named("b", 4)]
+    segment = write_segment(store, "default", names, Clock().fresh_id())
+    assert list(read_names(store, "default", segment)) == names
 
 
 def test_an_earlier_version_reads_names_with_an_entry():

@@ -1,0 +1,127 @@
+"""Retractions that the log has not decided on, or that penguin has passed over. Pure.
+
+Where another program has rewritten the files that a retraction replaces, nothing of it is done:
+its source files are what they were before. So what a journal knows of them goes on as it was, and
+beside it is kept what the entry makes of each, until the log says whether that was done.
+"""
+
+from collections.abc import Callable, Mapping, MutableMapping
+from dataclasses import field, replace
+
+from blizzard.model.files import IngestedFile, UnfinishedFile
+from lakebed.dataclass import dataclass
+from lakebed.documents.entry import Entry
+
+Unfinished = MutableMapping[str, UnfinishedFile]
+"""Files that failed, or of which a part is unread, by key."""
+PassedOver = Callable[[str, Mapping[int, str]], Mapping[int, bool]]
+"""Asked with the id of a journal and the marks of its entries, it returns of those that are
+committed whether they were passed over."""
+
+
+def nothing_decided(_journal: str, _marks: Mapping[int, str]) -> Mapping[int, bool]:
+    """Answer where there is no log to ask: every retraction counts."""
+    return {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Undecided:
+    """What a retraction makes of a source file, unless penguin passes it over."""
+
+    entry: int
+    mark: str
+    """The name by which the log says that the entry had no effect."""
+    after: IngestedFile
+    """The file as it is with the entry."""
+    left: UnfinishedFile | None = None
+    """How it was before, where a part of it is in the table and the rest is unread."""
+    passed_over: bool = False
+    """Whether the log says that nothing was done; kept until something else becomes of the file."""
+    read_since: bool = False
+    """Whether other content has its name since: all that is open is what stays beside that."""
+
+    @property
+    def not_applied(self) -> bool:
+        """Whether new rows of it were to come in the place of others, and have not."""
+        return self.passed_over and not self.after.retracted
+
+
+@dataclass(slots=True)
+class UndecidedFiles:
+    """The files of such retractions, by key."""
+
+    files: dict[str, tuple[Undecided, ...]] = field(default_factory=dict)
+    """Each with the retractions that name it, in their order."""
+
+    def of(self, key: str) -> Undecided | None:
+        """Return what the last retraction makes of a file; None where it was done, or is none."""
+        last = self.files.get(key, (None,))[-1]
+        return None if last is None or last.read_since else last
+
+    def counting(self, key: str, *, is_known: bool) -> IngestedFile | None:
+        """Return a file as a retraction makes it, where that counts: until it is decided.
+
+        Without effect it does where nothing else is known of the file: one that was to take the
+        place of another file is not read by itself.
+        """
+        one = self.of(key)
+        return None if one is None or (one.passed_over and is_known) else one.after
+
+    def learn(self, entry: Entry, done: IngestedFile, unfinished: Unfinished) -> None:
+        """Keep what a retraction makes of a file; nothing is unfinished of it until it is decided.
+
+        An entry names a file twice that it takes out and puts back with other content.
+        """
+        before = self.files.get(done.key, ())
+        same = next((one for one in before if one.entry == entry.sequence), None)
+        left = _taken(unfinished, done.key, entry.sequence) if same is None else same.left
+        one = Undecided(entry=entry.sequence, mark=entry.replacement_mark, after=done, left=left)
+        self.files[done.key] = (*(each for each in before if each is not same), one)
+
+    def read_since(self, key: str) -> None:
+        """Take notice that other content of a file was read: what is not decided stays open."""
+        open_still = [one for one in self.files.pop(key, ()) if not one.passed_over]
+        if open_still:
+            self.files[key] = tuple(replace(one, read_since=True) for one in open_still)
+
+    def settle(self, told: Mapping[int, bool], unfinished: Unfinished) -> list[Undecided]:
+        """Enter which entries were passed over; return what the others have made of files."""
+        done: list[Undecided] = []
+        kept: dict[str, tuple[Undecided, ...]] = {}
+        for one in [one for those in self.files.values() for one in those]:
+            key = one.after.key
+            left = None if one.read_since else _taken(unfinished, key, one.entry) or one.left
+            match True if one.passed_over else told.get(one.entry):
+                case None:
+                    kept[key] = (*kept.get(key, ()), replace(one, left=left))
+                case True if one.read_since:
+                    pass  # Nothing was done, and something else has become of the file.
+                case True:
+                    kept[key] = (replace(one, left=left, passed_over=True),)
+                    if left is not None:
+                        unfinished.setdefault(key, left)
+                case False:
+                    kept.pop(key, None)
+                    done.append(one)
+        self.files = kept
+        return done
+
+    @property
+    def passed_over(self) -> list[Undecided]:
+        """Return what was to become of files and has not, as far as nothing else has since."""
+        return [those[-1] for those in self.files.values() if those[-1].passed_over]
+
+    @property
+    def marks(self) -> dict[int, str]:
+        """Return the marks of the entries that the log is to be asked about."""
+        every = (one for those in self.files.values() for one in those)
+        return {one.entry: one.mark for one in every if not one.passed_over}
+
+
+def _taken(unfinished: Unfinished, key: str, entry: int) -> UnfinishedFile | None:
+    """Take out what was left of a file before an entry; return it if rows are in the table."""
+    known = unfinished.get(key)
+    if known is None or (known.entry is not None and known.entry > entry):
+        return None
+    del unfinished[key]
+    return known if known.record.records_read else None

@@ -1,0 +1,194 @@
+"""Content that is read beside what was read under its name before: both are in the table.
+
+`on_change: reingest` asks for that. Each is counted as the object that it was.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.blizzard.test_part_way import NAME
+from tests.integration.blizzard.test_retract_passed_over import gone, ids
+from tests.support.desk import Desk
+from tests.support.promotions import ID
+from tests.support.retractions import Taken
+
+__all__ = ["gone"]
+BAD = '{"id": "no number"}'
+QUARANTINE = {"error_handling": {"on_bad_record": "quarantine", "max_bad_ratio": 0.9}}
+
+
+def told(desk: Desk, *arguments: str) -> list[dict[str, Any]]:
+    output = desk.cli(*arguments, "--output", "json").stdout
+    return [json.loads(line) for line in output.splitlines()]
+
+
+def reingesting(folder: Path, **source: Any) -> Taken:
+    schema = {"fields": [ID], "provenance": ["file"]}
+    return Taken(folder, schema, source={"on_change": "reingest", **source}, more=QUARANTINE)
+
+
+def counted(desk: Desk) -> dict[str, int]:
+    """Add up the days of `blizzard files`."""
+    (answer,) = told(desk, "files")
+    names = ("landed", "in_table", "overwritten", "rows", "bad_lines", "quarantined_lines")
+    return {name: sum(group[name] for group in answer["groups"]) for name in names}
+
+
+def rows_of(answer: dict[str, Any]) -> int:
+    return sum(read["rows"] for read in (*answer["read"], *answer["read_before"]))
+
+
+@pytest.mark.parametrize("snapshot", [False, True])
+def test_what_was_read_before_stays_counted(tmp_path: Path, snapshot: bool) -> None:
+    desk = reingesting(tmp_path)
+    for number in range(3):
+        desk.land("a.ndjson", *({"id": 10 * number + one} for one in range(number + 1)))
+        desk.ingest()
+        if snapshot:
+            desk.writes_a_snapshot()
+    assert len(desk.ids()) == 1 + 2 + 3
+
+    found = counted(desk)
+    assert (found["landed"], found["in_table"], found["overwritten"]) == (3, 3, 2)
+    assert found["rows"] == len(desk.ids())
+    listed = told(desk, "files", "a.ndjson")
+    assert [(one["entry"], one["overwritten"]) for one in listed] == [
+        (1, True), (2, True), (3, False),
+    ]  # fmt: skip
+    (why,) = told(desk, "why", "a.ndjson")
+    assert (why["state"], rows_of(why)) == ("committed", len(desk.ids()))
+    assert (
+        "3 rows of other content that had its name before, read with entries 1 and 2, stay"
+        in (why["answer"])
+    )
+    assert desk.cli("audit").exit_code == 0
+
+
+def test_all_that_was_read_under_a_name_is_taken_back(tmp_path: Path) -> None:
+    desk = reingesting(tmp_path)
+    desk.land("a.ndjson", {"id": 1})
+    desk.ingest()
+    desk.land("a.ndjson", {"id": 2}, {"id": 3})
+    desk.ingest()
+    desk.land("b.ndjson", {"id": 4})
+    desk.ingest()
+
+    desk.take_back("a.ndjson")
+
+    assert desk.ids() == [4]
+    assert counted(desk)["rows"] == 1
+    (why,) = told(desk, "why", "a.ndjson")
+    assert (why["state"], why["read_before"]) == ("retracted", [])
+
+
+def test_what_comes_after_rows_were_taken_back_is_all_that_counts(tmp_path: Path) -> None:
+    """The journal is read from its first entry: the retraction is decided after all of them."""
+    desk = reingesting(tmp_path)
+    for number in range(2):
+        desk.land("a.ndjson", *({"id": 10 * number + one} for one in range(number + 1)))
+        desk.ingest()
+    desk.land("b.ndjson", {"id": 100})
+    desk.ingest()
+    desk.take_back("a.ndjson")
+    desk.land("a.ndjson", *({"id": 20 + one} for one in range(4)))
+    desk.ingest()
+    assert len(desk.ids()) == 1 + 4
+
+    assert counted(desk)["rows"] == len(desk.ids())
+    (why,) = told(desk, "why", "a.ndjson")
+    assert (rows_of(why), why["read_before"]) == (4, [])
+
+
+@pytest.mark.parametrize("applied", [True, False])
+def test_a_replacement_counts_beside_what_is_read_after_it_if_it_was_applied(
+    tmp_path: Path, applied: bool
+) -> None:
+    desk = reingesting(tmp_path)
+    desk.land("a.ndjson", {"id": 1})
+    desk.ingest()
+    desk.land("b.ndjson", {"id": 2})
+    desk.ingest()
+    desk.land("a.ndjson", {"id": 3}, {"id": 4})
+    desk.replace("a.ndjson", by="a.ndjson")
+    if not applied:
+        desk.optimize()
+    desk.penguin()
+    desk.land("a.ndjson", {"id": 5}, {"id": 6}, {"id": 7})
+    desk.ingest()
+    assert desk.ids() == ([2, 3, 4, 5, 6, 7] if applied else [1, 2, 5, 6, 7])
+
+    assert counted(desk)["rows"] == len(desk.ids())
+    rows = [one["rows"] for one in told(desk, "why", "a.ndjson")[0]["read_before"]]
+    assert rows == ([2] if applied else [1])
+
+
+def test_the_part_of_a_given_up_file_is_counted_beside_what_is_read_whole(
+    gone: tuple[Desk, Path],
+) -> None:
+    """Its rows are in the table: the day on which they came must not lose them."""
+    desk, _aside = gone
+    assert desk.cli("dlq", "discard", NAME, "--yes").exit_code == 0
+    text = desk.file.read_text()
+    desk.file.write_text(text.replace('landing"\n', 'landing"\n  on_change: reingest\n', 1))
+    desk.landing.land(NAME, 5)
+    desk.blizzard()
+    desk.penguin()
+
+    found = counted(desk)
+    assert found["rows"] == len(ids(desk))
+    (part, whole) = told(desk, "files", NAME)
+    assert (part["state"], part["in_part"], part["overwritten"]) == ("discarded", True, True)
+    assert part["reason"] == "gone_part_way"
+    assert (whole["state"], whole["in_part"]) == ("in_table", False)
+    (why,) = told(desk, "why", NAME)
+    assert (why["state"], rows_of(why)) == ("committed", len(ids(desk)) - 3)
+    assert desk.cli("files", "--check").exit_code == 0
+
+
+# ------------------------------------------------------------------------------ bad lines
+
+
+def test_bad_lines_are_told_with_the_content_that_they_are_of(tmp_path: Path) -> None:
+    desk = reingesting(tmp_path)
+    desk.land("a.ndjson", BAD, BAD, {"id": 1})
+    desk.ingest()
+    desk.land("a.ndjson", BAD, {"id": 2}, {"id": 3})
+    desk.ingest()
+
+    assert [one["quarantined_lines"] for one in told(desk, "files", "a.ndjson")] == [2, 1]
+    found = counted(desk)
+    assert (found["bad_lines"], found["quarantined_lines"]) == (3, 3)
+
+
+def test_bad_lines_of_what_was_not_put_in_place_are_among_all_bad_lines(tmp_path: Path) -> None:
+    desk = reingesting(tmp_path, on_change="error")
+    desk.land("a.ndjson", {"id": 1})
+    desk.ingest()
+    desk.land("b.ndjson", {"id": 2})
+    desk.ingest()
+    desk.land("a.ndjson", BAD, {"id": 3})
+    desk.replace("a.ndjson", by="a.ndjson")
+    desk.optimize()
+    desk.penguin()
+    assert desk.ids() == [1, 2]
+
+    found = counted(desk)
+    assert (found["rows"], found["bad_lines"], found["quarantined_lines"]) == (2, 1, 1)
+
+
+def test_bad_lines_of_rows_that_a_repair_took_out_are_among_all_bad_lines(tmp_path: Path) -> None:
+    desk = reingesting(tmp_path)
+    desk.land("a.ndjson", BAD, {"id": 1})
+    desk.ingest()
+    (lost,) = desk.active
+    (desk.table / lost).unlink()
+    done = desk.order("fsck", "--repair", "--yes")
+    assert done.exit_code == 0, done.output
+
+    (row,) = told(desk, "files", "a.ndjson")
+    assert (row["state"], row["quarantined_lines"]) == ("removed", 1)
+    found = counted(desk)
+    assert (found["rows"], found["bad_lines"], found["quarantined_lines"]) == (0, 1, 1)

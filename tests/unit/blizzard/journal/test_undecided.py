@@ -1,0 +1,170 @@
+"""What retractions make of source files, in whatever order the log decides on them."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from blizzard.journal.state import Before, History
+from blizzard.model.source.part_way import gone_part_way
+from lakebed.documents.entry import Entry, Kind, encode
+from lakebed.documents.source_record import SourceRecord
+from lakebed.types import Handoff
+from tests.support.bucket import Bucket
+from tests.support.builders import ID_AND_NAME, NOON, failure, record
+
+KEY = "default:a.ndjson"
+FIRST, SECOND, THIRD = (record(size=size, etag=f"e{size}") for size in (10, 20, 30))
+PART = replace(FIRST, complete=False)
+
+
+def out(one: SourceRecord) -> SourceRecord:
+    """Return a file as a retraction names it."""
+    return replace(one, retracted=True)
+
+
+class Story:
+    """A journal that is told entry by entry, and its log."""
+
+    def __init__(self) -> None:
+        self.history = History()
+        self.passed_over: dict[int, bool] = {}
+        self.asked: list[Mapping[int, str]] = []
+
+    def tell(self, kind: Kind, *records: SourceRecord) -> int:
+        number = self.history.sequence + 1
+        entry = Entry(
+            kind=kind,
+            pipeline="default",
+            journal="j",
+            sequence=number,
+            run=f"run-{number}",
+            created=NOON.isoformat(),
+            previous=self.history.digest,
+            handoff=Handoff.JOURNAL,
+            source_uris={"default": "/in"},
+            table_schema=ID_AND_NAME.delta(),
+            partition_columns=(),
+            sources=records,
+        )
+        self.history.learn(entry, encode(entry))
+        return number
+
+    def settle(self) -> None:
+        def ask(_journal: str, marks: Mapping[int, str]) -> Mapping[int, bool]:
+            self.asked.append(marks)
+            return {one: self.passed_over[one] for one in marks if one in self.passed_over}
+
+        self.history.settle(ask)
+
+    @property
+    def known(self) -> Before:
+        return self.history.lookup(Bucket(), "default")(KEY)
+
+    def object(self) -> tuple[int, int | None]:
+        """Return the size of the object that is done, and its entry."""
+        done = self.known.finished
+        assert done is not None
+        return done.size, done.entry
+
+
+@pytest.fixture
+def story() -> Story:
+    story = Story()
+    story.tell("batch", FIRST)
+    return story
+
+
+def test_a_retraction_counts_until_it_is_decided(story: Story) -> None:
+    number = story.tell("retract", out(FIRST), SECOND)
+    story.settle()
+    assert story.object() == (20, number)
+    assert story.asked == [{number: f"run-{number}"}]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "left"),
+    [
+        (False, False, (30, 2)),
+        (False, True, (20, 1)),
+        (True, False, (30, 2)),
+        (True, True, (10, 0)),
+        (True, None, (30, 2)),
+        (False, None, (30, 2)),
+    ],
+)
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_file_is_what_the_last_retraction_with_an_effect_made_of_it(
+    story: Story, first: bool, second: bool | None, left: tuple[int, int], at_once: bool
+) -> None:
+    """A journal that is read from its first entry is told of both at once."""
+    one = story.tell("retract", out(FIRST), SECOND)
+    story.passed_over[one] = first
+    if not at_once:
+        story.settle()
+    two = story.tell("retract", out(SECOND), THIRD)
+    if second is not None:
+        story.passed_over[two] = second
+    story.settle()
+    story.settle()
+
+    assert story.object() == left
+    undecided = story.history.undecided.of(KEY)
+    assert (undecided is not None and undecided.not_applied) == (second is True)
+    assert len(story.asked) <= 3
+
+
+def test_what_took_effect_is_asked_about_once(story: Story) -> None:
+    story.passed_over[story.tell("retract", out(FIRST))] = False
+    story.settle()
+    story.settle()
+    assert len(story.asked) == 1
+    done = story.known.finished
+    assert done is not None
+    assert (done.retracted, story.history.undecided.files) == (True, {})
+
+
+@pytest.mark.parametrize("second", [True, False])
+def test_the_rest_of_a_file_is_left_where_no_retraction_took_effect(second: bool) -> None:
+    story = Story()
+    story.tell("batch", PART)
+    story.tell("batch", gone_part_way(PART))
+    story.passed_over[story.tell("retract", out(FIRST))] = True
+    story.passed_over[story.tell("retract", out(FIRST))] = second
+    assert story.known.unfinished is None, "nothing is read on"
+
+    story.settle()
+
+    assert (story.known.unfinished is not None) is second
+    assert (story.known.finished is None) is second
+
+
+def test_what_fails_after_a_retraction_stays_failed_however_it_is_decided(story: Story) -> None:
+    number = story.tell("retract", out(FIRST), SECOND)
+    story.tell("batch", replace(THIRD, lines=0, rows=0, failure=failure()))
+    story.passed_over[number] = True
+    story.settle()
+
+    left = story.known.unfinished
+    assert left is not None
+    assert left.record.size == 30
+    assert story.object() == (10, 0)
+
+
+def test_what_is_read_since_is_all_that_counts(story: Story) -> None:
+    story.passed_over[story.tell("retract", out(FIRST), SECOND)] = True
+    number = story.tell("batch", replace(THIRD, reingested=True))
+    story.settle()
+
+    assert story.object() == (30, number)
+    assert story.history.undecided.files == {}
+
+
+def test_a_file_that_was_to_take_the_place_of_another_is_not_read_by_itself() -> None:
+    story = Story()
+    story.tell("batch", replace(FIRST, path="other.ndjson"))
+    number = story.tell("retract", out(replace(FIRST, path="other.ndjson")), SECOND)
+    story.passed_over[number] = True
+    story.settle()
+
+    assert story.object() == (20, number)
