@@ -140,8 +140,8 @@ def _show(pipeline: str, found: Found, entry: int | None) -> None:
     if not found.units:
         say(
             to,
-            f"pipeline {pipeline}: penguin holds no file because it is missing; if one is "
-            "gone since penguin last looked, run penguin first",
+            f"pipeline {pipeline}: no data file is missing, as far as penguin knows; if one has "
+            "disappeared since penguin last looked, run penguin first",
         )
         return
     for unit in found.units:

@@ -345,7 +345,7 @@ def version_option(name: str) -> Any:  # noqa: ANN401 - what typer.Option gives
 
 def complain(error: LakeError, who: str = "", shape: LogFormat = LogFormat.TEXT) -> None:
     """Write on standard error what is wrong, a line for each fault."""
-    faults = error.faults if isinstance(error, ConfigInvalid) else [f"{who}: {error}"]
+    faults = error.faults if isinstance(error, ConfigInvalid) else [f"{who}: {error.after(who)}"]
     for fault in faults:
         if shape is LogFormat.JSON:
             from lakebed.telemetry.events import FaultFound  # noqa: PLC0415 - help logs nothing

@@ -88,16 +88,18 @@ def discard(
     tables = options.tables(files, folders)
     for table, operations, names in _chosen(tables, ids, outcome, contested=True):
         if not sure:
-            count = len(names or ())
-            sys.stderr.write(
-                f"{table.name}: would discard {plural(count, 'file')}; add --yes to do it\n"
-            )
-            outcome.at_least(FAILED)
+            what = [f"{name} would be discarded" for name in sorted(names or ())]
+            orders = [settled.OrderRow(table=table.name, done=False, what=one) for one in what]
+            settled.orders(orders, output)
             continue
         with outcome.of(table.name):
             found = operations.discard(names or frozenset(), rows_deleted=rows_deleted)
             rows += settled.settled_rows(table.name, found, "discarded")
-    settled.settled(rows, output)
+    if sure:
+        settled.settled(rows, output)
+    else:
+        sys.stderr.write("add --yes to do it\n")
+        outcome.at_least(FAILED)
     raise typer.Exit(outcome.code)
 
 

@@ -153,10 +153,12 @@ def _show(row: VacuumRow) -> None:
         say(to, f"{row.table}: {amount} could be deleted; add --yes to do it")
     else:
         say(to, f"{row.table}: there is nothing to delete")
-    readable = plural(row.versions or 0, "version")
-    say(to, f"  what versions since {second(row.cutoff)} UTC need stays: {readable} can be read")
+    stay = plural(row.versions or 0, "version stays", "versions stay")
+    say(to, f"  {stay} readable, back to {second(row.cutoff)} UTC")
     if row.files:
-        say(to, f"  last modified between {second(row.oldest)} and {second(row.newest)} UTC")
+        first, last = second(row.oldest), second(row.newest)
+        when = f"at {last}" if first == last else f"between {first} and {last}"
+        say(to, f"  last modified {when} UTC")
         for path in row.some:
             say(to, f"  {path}")
         if row.files > len(row.some):

@@ -83,7 +83,7 @@ def dlq_list(
         with outcome.of(settings.name):
             _refuse_what_a_start_would(settings)
             queue = dead_letter_queue(settings, open_reader, every=every)
-            results.dead_letters(queue, output, every=every)
+            results.dead_letters(queue, output, source_uris_of(settings), every=every)
             for uri in queue.gone:
                 told = f"{settings.name}: {printable(uri)} is not there any more"
                 sys.stderr.write(f"warning: {told}\n")
@@ -212,7 +212,10 @@ def dlq_retry(
                 outcome.at_least(FAILED)
     if unknown:
         listed = ", ".join(sorted(unknown))
-        typer.echo(f"error: has not failed: {listed}; blizzard dlq list shows what has", err=True)
+        typer.echo(
+            f"error: not among the files that failed: {listed}; blizzard dlq list has them",
+            err=True,
+        )
         outcome.at_least(FAILED)
     raise typer.Exit(outcome.code)
 

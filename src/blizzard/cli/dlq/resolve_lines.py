@@ -295,8 +295,8 @@ def _tell(
             passed = plural(done.filtered, word)
             say(to, f"  {passed} passed over by source.skip_records, without a row")
         if done.left:
-            wait = "waits" if done.left == 1 else "wait"
-            say(to, f"  {plural(done.left, word)} still cannot be read and {wait} on")
+            keep = "keeps" if done.left == 1 else "keep"
+            say(to, f"  {plural(done.left, word)} still cannot be read and {keep} waiting")
         if done.entry is not None:
             say(to, f"  recorded in entry {done.entry}")
     _warn_of(lost or Failed())

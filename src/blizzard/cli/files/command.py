@@ -256,7 +256,8 @@ def _nothing(question: Question, settings: PipelineSettings) -> str:
     """Return what is said of a question to which there is no file."""
     roots = [source.uri for source in settings.sources if source.name == question.source]
     if not question.prefix or not roots:
-        return "no file that is asked about"
+        narrowed = question.days or question.partition or question.prefix or roots
+        return "no file that was asked about" if narrowed else "no file"
     literal = " (it is not a pattern)" if set("*?[") & set(question.prefix) else ""
     return f"no file below {roots[0]} whose path begins with {question.prefix!r}{literal}"
 

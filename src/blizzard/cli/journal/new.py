@@ -5,7 +5,7 @@ from dataclasses import field
 
 import typer
 
-from blizzard.cli.output import open_reader
+from blizzard.cli.output import open_reader, written_before
 from blizzard.handoff.switch import LastCommitted
 from blizzard.journal.checks import admit
 from blizzard.journal.identity import Identity, identity_of
@@ -68,7 +68,7 @@ def begin_anew(
     identity = identity_of(settings, str(clock.fresh_id()))
     place = sink_location(settings)
     names = tuple(dict.fromkeys((settings.name, old or settings.name)))
-    with ends_on_error(settings.name):
+    with ends_on_error(settings.name), written_before(settings):
         reader = open_reader(place)
         if not yes:
             for name in names:

@@ -30,7 +30,7 @@ from lakebed.terminal.arguments import (
     ends_on_error,
     exit_code_of,
 )
-from lakebed.terminal.console import console, plural, print_line, say, say_first
+from lakebed.terminal.console import console, is_are, plural, print_line, say, say_first
 from lakebed.types import Commit
 from lakebed.units import in_words
 from penguin import inline
@@ -191,7 +191,8 @@ def _show(settings: PipelineSettings, done: Retracted, other: str | None, *, sur
         to, [f"{one.key}: {plural(rows.get(one.key, 0), 'row')}" for one in found.sources], 10
     )
     if not other and (not found.rows.files or (sure and done.entry is None)):
-        say(to, "  none of their rows is in the table; nothing was changed")
+        whose = "its" if len(found.sources) == 1 else "their"
+        say(to, f"  none of {whose} rows is in the table; nothing was changed")
         if found.waiting_lines:
             lines = plural(found.waiting_lines, "bad line")
             say(to, f"  {lines} of them in quarantine: blizzard dlq discard gives those up")
@@ -202,7 +203,10 @@ def _show(settings: PipelineSettings, done: Retracted, other: str | None, *, sur
         ("rewritten without them, told apart by _file", found.rows.unnamed),
     ):
         if files:
-            verb = ("was" if len(files) == 1 else "were") if sure else "to be"
+            # What is rewritten is written by now; what is removed goes with the commit.
+            were = "was" if len(files) == 1 else "were"
+            done_by = is_are(len(files)) if files is found.rows.whole else were
+            verb = done_by if sure else "to be"
             size = in_words(sum(one.size for one in files))
             say(to, f"  {plural(len(files), 'data file')} ({size}) {verb} {what}:")
             say_first(to, [one.path for one in files], FEW, indent="    ")

@@ -1,0 +1,125 @@
+"""Tables fit the terminal where they can, and where they cannot, names and numbers stay whole."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from lakebed.terminal.console import add, columns
+from lakebed.terminal.tables import Table, table_lines, wrapped
+
+LONG = "date=2024-05-01/a-name-of-a-file-that-is-longer-than-any-terminal-has-columns.ndjson"
+
+
+def table(*names: str, rows: list[tuple[object, ...]], **kinds: Any) -> Table:
+    made = columns(*names, **kinds)
+    for row in rows:
+        add(made, *row)
+    return made
+
+
+def shown(made: Table, width: int) -> list[str]:
+    return list(table_lines(made, width, cell_len))
+
+
+def test_a_table_that_fits_has_a_line_for_each_row():
+    made = table("path", "rows", rows=[("a.ndjson", 1200), ("b.ndjson", None)], numbers=("rows",))
+    assert shown(made, 40) == [
+        "path       rows",
+        "───────────────",
+        "a.ndjson  1,200",
+        "b.ndjson      -",
+    ]
+
+
+def test_a_name_that_is_too_long_has_a_line_of_its_own_and_the_rest_stands_below_it():
+    made = table(
+        "path", "rows", "state",
+        rows=[("a.ndjson", 7, "read"), (LONG, 1200, "failed")], numbers=("rows",),
+    )  # fmt: skip
+    assert shown(made, 30) == [
+        "path       rows  state",
+        "───────────────────────",
+        "a.ndjson      7  read",
+        LONG,
+        "          1,200  failed",
+    ]
+
+
+def test_a_long_name_in_the_last_column_runs_over_the_edge():
+    made = table("state", "path", rows=[("in_table", LONG), ("failed", "b.ndjson")])
+    assert shown(made, 30) == [
+        "state     path",
+        "──────────────────",
+        f"in_table  {LONG}",
+        "failed    b.ndjson",
+    ]
+
+
+def test_sentences_are_folded_between_words_and_a_long_name_among_them_is_whole():
+    made = table(
+        "path", "why", "rows",
+        rows=[("a.ndjson", f"not read, as {LONG} is not there", 12)],
+        numbers=("rows",), wide=("why",),
+    )  # fmt: skip
+    assert shown(made, 30) == [
+        "path      why             rows",
+        "──────────────────────────────",
+        "a.ndjson  not read, as",
+        f"          {LONG}",
+        "          is not there",
+        "                            12",
+    ]
+
+
+def test_columns_of_sentences_share_what_is_to_spare():
+    made = table("a", "b", rows=[("one two three four", "five six seven eight")], wide=("a", "b"))
+    assert shown(made, 24) == [
+        "a            b",
+        "────────────────────────",
+        "one two      five six",
+        "three four   seven eight",
+    ]
+
+
+def test_a_cell_of_several_texts_has_a_line_for_each():
+    made = table("n", "names", rows=[(1, ("a", "b")), (2, ("c",))], numbers=("n",))
+    assert shown(made, 40)[2:] == ["1  a", "   b", "2  c"]
+
+
+def test_a_table_without_a_header_has_rows_alone():
+    made = table("", "", rows=[("uri", "/t"), ("rows", 3)], header=False)
+    assert shown(made, 40) == ["uri   /t", "rows  3"]
+
+
+def test_letters_of_two_cells_are_counted_as_two():
+    made = table("path", "rows", rows=[("日本.ndjson", 1), ("ab", 22)], numbers=("rows",))
+    assert {cell_len(line) for line in shown(made, 40)} == {17}
+
+
+@pytest.mark.parametrize("room", [1, 8, 40])
+def test_no_word_is_broken(room: int):
+    assert " ".join(wrapped(f"a {LONG} b", room, len)).split() == ["a", LONG, "b"]
+
+
+WORDS = st.text("abc", min_size=1, max_size=30)
+SENTENCES = st.lists(WORDS, min_size=1, max_size=6).map(" ".join)
+
+
+@given(
+    rows=st.lists(st.tuples(WORDS, SENTENCES, st.integers(0, 10**9), SENTENCES), max_size=5),
+    width=st.integers(10, 100),
+)
+def test_every_word_and_number_is_there_whole(rows: list[tuple[object, ...]], width: int) -> None:
+    made = table(
+        "name", "why", "rows", "for example",
+        rows=rows, numbers=("rows",), wide=("why", "for example"),
+    )  # fmt: skip
+    lines = shown(made, width)
+    assert sorted(word for line in lines[2:] for word in line.split()) == sorted(
+        word for row in made.rows for cell in row for word in cell.split()
+    )
+    longest = max((len(word) for row in made.rows for word in " ".join(row).split()), default=0)
+    assert all(len(line) <= max(width, 60 + longest) for line in lines)
