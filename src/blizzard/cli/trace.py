@@ -24,7 +24,7 @@ from lakebed.dataclass import dataclass
 from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import LakeError, ObjectMissing
 from lakebed.terminal.arguments import Files, Folders, Outcome, Output, Shape
-from lakebed.terminal.console import console, print_lines, say
+from lakebed.terminal.console import console, print_lines, say, say_as_it_is
 from penguin import inline
 
 
@@ -202,7 +202,8 @@ def _show(rows: list[TraceRow], *, more: bool) -> None:
         say(to, f"  from {_place(row)}")
         if row.why is not None:
             say(to, f"  cannot be shown: {row.why}")
-        say(to, f"  {json.dumps(row.values, ensure_ascii=False) if row.raw is None else row.raw}")
+        values = json.dumps(row.values, ensure_ascii=False) if row.raw is None else row.raw
+        say_as_it_is(to, f"  {values}")
     if more:
         say(to, "... more rows match; --limit shows more of them")
 

@@ -21,6 +21,7 @@ from lakebed.errors import ConfigInvalid, LakeError, ProtocolConflict, StoreMisc
 from lakebed.shown import printable
 from lakebed.telemetry.levels import LogFormat, LogLevel
 from lakebed.terminal.completion import mend_zsh, stand_in, table_of
+from lakebed.terminal.console import say_error
 from lakebed.terminal.help_pages import plain_record, plain_usage
 
 DONE, FAILED, USAGE = 0, 1, 2
@@ -355,7 +356,7 @@ def complain(error: LakeError, who: str = "", shape: LogFormat = LogFormat.TEXT)
         else:
             # What is wrong in a file of the configuration may be told in several lines.
             lines = "\n" if isinstance(error, ConfigInvalid) else ""
-            sys.stderr.write(f"error: {printable(fault, keep=lines)}\n")
+            say_error(f"error: {printable(fault, keep=lines)}")
 
 
 def exit_code_of(error: BaseException) -> int:

@@ -2,6 +2,8 @@
 
 import json
 import os
+import shutil
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
@@ -9,6 +11,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from lakebed.shown import printable
+from lakebed.terminal.sentences import folded
 from lakebed.terminal.tables import Column, Table, table_lines
 from lakebed.units import is_are as is_are  # noqa: PLC0414 - printed here, counted there
 from lakebed.units import plural as plural  # noqa: PLC0414
@@ -37,11 +40,29 @@ def console() -> "Console":
 
 
 def say(to: "Console", text: str) -> None:
-    """Print a line of its own; a long one is left whole, so that it can be copied.
+    """Print a sentence; on a terminal a long one is broken between words, and never in a name.
 
-    Whatever is in the name of a file, it is one line.
+    Anywhere else it is one line, whatever is in the name of a file.
     """
+    from rich.cells import cell_len  # noqa: PLC0415
+
+    text = printable(text, keep="\t")
+    for line in folded(text, to.width, cell_len) if to.is_terminal else [text]:
+        to.print(line, soft_wrap=True)
+
+
+def say_as_it_is(to: "Console", text: str) -> None:
+    """Print data as one line, however long, to be copied."""
     to.print(printable(text, keep="\t"), soft_wrap=True)
+
+
+def say_error(text: str) -> None:
+    """Write a line on standard error; on a terminal a long one is broken between words."""
+    lines = text.split("\n")
+    if sys.stderr.isatty():
+        width = shutil.get_terminal_size().columns
+        lines = [part for line in lines for part in folded(line, width, len)]
+    sys.stderr.write("".join(f"{line}\n" for line in lines))
 
 
 def say_first(to: "Console", lines: Sequence[str], most: int, indent: str = "  ") -> None:

@@ -5,19 +5,17 @@ name in the last column runs over the edge; one before it gets a line of its own
 its right stand below it, where their column is.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import field
 
 from lakebed.dataclass import dataclass
+from lakebed.terminal.sentences import Measure, wrapped
 
 GAP = 2
 LEAST = 12
 """How narrow a column may get for the sake of the others, where its title is no wider."""
 NAMES = 2
 """How many blanks a text may have that is not a sentence."""
-
-Measure = Callable[[str], int]
-"""Returns how many cells of a terminal a text takes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,22 +67,6 @@ def table_lines(table: Table, width: int, measure: Measure) -> Iterator[str]:
         yield "─" * (sum(widths) + GAP * (len(widths) - 1))
     for row in table.rows:
         yield from _block(shape, row, measure)
-
-
-def wrapped(text: str, room: int, measure: Measure) -> list[str]:
-    """Return a text in lines, broken between words; a word that is longer than a line is whole."""
-    lines: list[str] = []
-    for part in text.split("\n"):
-        words = part.split()
-        line = words[0] if words else ""
-        for word in words[1:]:
-            if measure(line) + 1 + measure(word) <= room:
-                line = f"{line} {word}"
-            else:
-                lines.append(line)
-                line = word
-        lines.append(line)
-    return lines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
-from rich.cells import cell_len, chop_cells, set_cell_size
+from rich.cells import cell_len, chop_cells
 from rich.text import Text
 
 from lakebed.dataclass import dataclass
 from lakebed.shown import printable
+from lakebed.terminal.fitting import shortened
 
 GAP = 2
 
@@ -59,19 +60,6 @@ def row(shape: Sequence[Column], cells: Sequence[tuple[str, str]], width: int) -
         line.append(shown, style)
         line.append("" if column.right else blank)
     return line
-
-
-def shortened(text: str, room: int) -> str:
-    """Return a text that fits; the middle of a long one is left out: names differ at the end."""
-    if cell_len(text) <= room:
-        return text
-    front = (room - 1) // 2
-    back = ""
-    for letter in reversed(text):
-        if cell_len(letter + back) > room - 1 - front:
-            break
-        back = letter + back
-    return set_cell_size(text, front).rstrip() + "…" + back
 
 
 def a_line(text: str, width: int, style: str = "") -> Text:

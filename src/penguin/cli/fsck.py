@@ -1,6 +1,5 @@
 """`penguin fsck`: which files of a table are missing, whose rows they held, and what to do."""
 
-import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,7 +19,7 @@ from lakebed.terminal.arguments import (
     Shape,
     Sure,
 )
-from lakebed.terminal.console import console, plural, print_lines, say, say_more
+from lakebed.terminal.console import console, plural, print_lines, say, say_error, say_more
 from penguin.cli import options
 from penguin.model.settings import TableSettings
 
@@ -110,7 +109,7 @@ def fsck(
     """
     if (with_unit or rows_lost or rows_back or even_all or sure) and not repair:
         options_of = "--with-unit, --rows-lost, --rows-back, --all and --yes"
-        sys.stderr.write(f"error: {options_of} belong to --repair\n")
+        say_error(f"error: {options_of} belong to --repair")
         raise typer.Exit(USAGE)
     tables = options.tables(files, folders)
     from penguin.upkeep.fsck import check  # noqa: PLC0415

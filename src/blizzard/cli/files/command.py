@@ -23,7 +23,7 @@ from lakebed.dataclass import dataclass
 from lakebed.locations import below, place_of
 from lakebed.shown import typed
 from lakebed.terminal.arguments import FAILED, Files, Folders, Outcome, Output, Shape
-from lakebed.terminal.console import print_lines
+from lakebed.terminal.console import print_lines, say_error
 
 MOST_LISTED = 20
 
@@ -175,7 +175,7 @@ class _Asked:
             if output is Output.JSON:
                 print_lines(_rows(files, settings) if lists else [found])
                 for error in found.errors if lists else ():
-                    typer.echo(f"error: {settings.name}: {error}", err=True)
+                    say_error(f"error: {settings.name}: {error}")
             else:
                 show_days(found, nothing=_nothing(question, settings))
                 rows = list(_rows(files[: self.limit], settings))

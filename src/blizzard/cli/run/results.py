@@ -170,20 +170,22 @@ def switched(table_uri: str, handoff: Handoff, found: Switched) -> bool:
     """Print the result of changing a hand-off, and return whether the table has it now."""
     match found:
         case Changed():
-            told = f"{table_uri}: files are handed off by {handoff.value} from now on"
+            told = [f"{table_uri}: files are handed off by {handoff.value} from now on"]
         case Unchanged():
-            told = f"{table_uri}: files are handed off by {handoff.value} already"
+            told = [f"{table_uri}: files are handed off by {handoff.value} already"]
         case TooEarly(waiting):
             first = (
                 f"{table_uri}: the hand-off was not changed: these entries are not committed yet; "
                 "have them committed (penguin --once, or blizzard --once where sink.commit is "
                 "inline) and try again"
             )
-            lines = (
+            entries = (
                 f"  pipeline {one.pipeline}: {entries_from(one.first, one.last)}" for one in waiting
             )
-            told = "\n".join((first, *lines))
+            told = [first, *entries]
         case _:
             assert_never(found)
-    print(told, flush=True)  # noqa: T201 - this is the program's output
+    to = console()
+    for line in told:
+        say(to, line)
     return not isinstance(found, TooEarly)

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from lakebed.terminal.console import add, columns
-from lakebed.terminal.tables import Table, table_lines, wrapped
+from lakebed.terminal.sentences import folded, wrapped
+from lakebed.terminal.tables import Table, table_lines
 
 LONG = "date=2024-05-01/a-name-of-a-file-that-is-longer-than-any-terminal-has-columns.ndjson"
 
@@ -102,6 +103,17 @@ def test_letters_of_two_cells_are_counted_as_two():
 @pytest.mark.parametrize("room", [1, 8, 40])
 def test_no_word_is_broken(room: int):
     assert " ".join(wrapped(f"a {LONG} b", room, len)).split() == ["a", LONG, "b"]
+
+
+def test_a_sentence_is_broken_between_words_and_the_next_lines_are_indented():
+    said = f"  failed: {LONG} is not there"
+    assert folded(said, 30, len) == ["  failed:", f"    {LONG}", "    is not there"]
+    assert folded(said, 200, len) == [said]
+    assert folded("", 30, len) == [""]
+    assert folded("  state      failed, as it is not there", 30, len) == [
+        "  state      failed, as it is",
+        "             not there",
+    ]
 
 
 WORDS = st.text("abc", min_size=1, max_size=30)
