@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from lakebed.shown import printable
 from lakebed.terminal.sentences import folded
-from lakebed.terminal.tables import Column, Table, table_lines
+from lakebed.terminal.tables import RULE, Column, Table, table_lines
 from lakebed.units import is_are as is_are  # noqa: PLC0414 - printed here, counted there
 from lakebed.units import plural as plural  # noqa: PLC0414
 
@@ -104,8 +104,9 @@ def print_table(to: "Console", table: Table) -> None:
     """
     from rich.cells import cell_len  # noqa: PLC0415
 
-    for number, line in enumerate(table_lines(table, to.width, cell_len)):
-        style = "bold" if table.header and number == 0 else None
+    style = "bold" if table.header else None
+    for line in table_lines(table, to.width, cell_len):
+        style = None if line.startswith(RULE) else style
         to.out(line, style=style, highlight=False)
 
 

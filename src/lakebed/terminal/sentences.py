@@ -10,7 +10,7 @@ HANGING = "  "
 TITLED = 24
 """How far to the right the text after a title may begin for the next lines to begin there, too."""
 _WORD = re.compile(r"( *)([^ ]+)")
-_TITLE = re.compile(r" *[^ ]+(?: [^ ]+)*  +(?=[^ ])")
+_TITLE = re.compile(r" *(?:-> |[^ ]+(?: [^ ]+)*  +)(?=[^ ])")
 
 
 def wrapped(text: str, room: int, measure: Measure) -> list[str]:
@@ -32,7 +32,8 @@ def wrapped(text: str, room: int, measure: Measure) -> list[str]:
 def folded(text: str, room: int, measure: Measure) -> list[str]:
     """Return a sentence in lines, those after the first indented; what fits is left as it is.
 
-    A text after a title, such as `  state      failed`, goes on below its beginning.
+    A text after a title, such as `  state      failed`, or after an arrow goes on below its
+    beginning.
 
     A terminal breaks a line where it ends, in the middle of a name or a number.
     """

@@ -1,17 +1,20 @@
 """Tables as lines of text: every name and every number stays whole, however narrow it gets. Pure.
 
-Columns of sentences are folded between words. What still does not fit gives way in a set order: a
-name in the last column runs over the edge; one before it gets a line of its own, and the cells to
-its right stand below it, where their column is.
+Columns of sentences are folded between words. Where that is not enough, titles are folded as well,
+and then a name that is too long has a line of its own: the cells to its right stand below it, where
+their columns are.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 
 from lakebed.dataclass import dataclass
 from lakebed.terminal.sentences import Measure, wrapped
 
 GAP = 2
+INDENT = 4
+"""Where a name in the last column begins that has a line of its own."""
+RULE = "─"
 LEAST = 12
 """How narrow a column may get for the sake of the others, where its title is no wider."""
 NAMES = 2
@@ -59,14 +62,80 @@ def table_lines(table: Table, width: int, measure: Measure) -> Iterator[str]:
     table = table.without_empty_remarks()
     if not table.columns:
         return
-    widths = _widths(table, width, measure)
-    shape = tuple(zip(table.columns, widths, strict=True))
+    layout = _Layout(columns=_placed(table, width, measure), width=width, measure=measure)
     if table.header:
-        titles = tuple(column.title for column in table.columns)
-        yield from _block(shape, titles, measure)
-        yield "─" * (sum(widths) + GAP * (len(widths) - 1))
+        titles = [wrapped(each.column.title, each.width, measure) for each in layout.columns]
+        yield from layout.aligned(layout.columns, titles)
+        yield RULE * layout.columns[-1].end
     for row in table.rows:
-        yield from _block(shape, row, measure)
+        yield from layout.block(row)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Placed:
+    """A column, and where it stands."""
+
+    column: Column
+    start: int
+    width: int
+
+    @property
+    def end(self) -> int:
+        return self.start + self.width
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Layout:
+    """Where the columns of a table stand on a terminal."""
+
+    columns: tuple[_Placed, ...]
+    width: int
+    measure: Measure
+
+    def block(self, row: Sequence[str]) -> Iterator[str]:
+        """Yield the lines of a row; after a name that is too wide they go on below it."""
+        cells = [
+            wrapped(text, each.width, self.measure) if each.column.wide else text.split("\n")
+            for each, text in zip(self.columns, row, strict=True)
+        ]
+        first, last = 0, len(cells) - 1
+        widest = [max(map(self.measure, cell)) for cell in cells]
+        for place in range(last):
+            if widest[place] > self.columns[place].width:
+                yield from self._part(cells, first, place + 1)
+                first = place + 1
+        start = self.columns[last].start
+        if widest[last] <= self.columns[last].width or start + widest[last] <= self.width:
+            yield from self._part(cells, first, last + 1, is_needed=True)
+            return
+        # The terminal would break it at its edge.
+        yield from self._part(cells, first, last)
+        yield from (" " * min(start, INDENT) + line for line in cells[last])
+
+    def _part(
+        self, cells: Sequence[Sequence[str]], first: int, end: int, *, is_needed: bool = False
+    ) -> Iterator[str]:
+        """Yield the lines of some cells beside each other, if there is anything in them."""
+        if is_needed or any(line for cell in cells[first:end] for line in cell):
+            yield from self.aligned(self.columns[first:end], cells[first:end])
+
+    def aligned(self, columns: Sequence[_Placed], cells: Sequence[Sequence[str]]) -> Iterator[str]:
+        """Yield lines in which each cell stands where its column is."""
+        for number in range(max(map(len, cells))):
+            line = ""
+            for each, texts in zip(columns, cells, strict=True):
+                text = texts[number] if number < len(texts) else ""
+                at = each.end - self.measure(text) if each.column.right else each.start
+                line += " " * (at - self.measure(line)) + text if text else ""
+            yield line.rstrip(" ")
+
+
+def _placed(table: Table, width: int, measure: Measure) -> tuple[_Placed, ...]:
+    found: list[_Placed] = []
+    for column, wide in zip(table.columns, _widths(table, width, measure), strict=True):
+        start = found[-1].end + GAP if found else 0
+        found.append(_Placed(column=column, start=start, width=wide))
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +144,8 @@ class _Wants:
 
     column: Column
     title: int
+    title_word: int
+    """The longest word of the title."""
     texts: tuple[int, ...]
     words: tuple[int, ...]
     is_prose: bool
@@ -88,14 +159,16 @@ class _Wants:
     def least(self) -> int:
         return max(self.title, *self.words, 0) if self.column.wide else self.whole
 
+    def with_title_folded(self) -> "_Wants":
+        """Return what it needs if its title may take several lines."""
+        return replace(self, title=self.title_word)
+
     def within(self, width: int) -> "_Wants":
         """Return what it needs without the names that do not fit into so much."""
-        return _Wants(
-            column=self.column,
-            title=self.title,
+        return replace(
+            self,
             texts=tuple(text for text in self.texts if text <= width or self.is_prose),
             words=tuple(word for word in self.words if word <= width),
-            is_prose=self.is_prose,
         )
 
 
@@ -105,6 +178,7 @@ def _wants(table: Table, place: int, measure: Measure) -> _Wants:
     return _Wants(
         column=column,
         title=measure(column.title) if table.header else 0,
+        title_word=max(map(measure, column.title.split()), default=0) if table.header else 0,
         texts=tuple(map(measure, texts)),
         words=tuple(measure(word) for text in texts for word in text.split()),
         is_prose=any(text.count(" ") > NAMES for text in texts),
@@ -116,15 +190,14 @@ def _widths(table: Table, width: int, measure: Measure) -> list[int]:
     wants = [_wants(table, place, measure) for place in range(len(table.columns))]
     room = width - GAP * (len(wants) - 1)
     if sum(one.least for one in wants) > room:
-        wants = _squeezed(wants, room)
+        wants = _squeezed([one.with_title_folded() for one in wants], room)
     return _shared(wants, room)
 
 
 def _squeezed(wants: Sequence[_Wants], room: int) -> list[_Wants]:
     """Return what columns need that give way: their longest names are left out of account.
 
-    The last column does so first: its names run over the edge. Then it is those before it, the one
-    with the longest names first: they get lines of their own.
+    The last column does so first, then those before it, the one with the longest names first.
     """
     given, last = list(wants), len(wants) - 1
     names = [place for place in range(last) if not given[place].column.right]
@@ -155,38 +228,3 @@ def _shared(wants: Sequence[_Wants], room: int) -> list[int]:
             widths[place] += more
             spare -= more
     return widths
-
-
-def _block(
-    shape: Sequence[tuple[Column, int]], row: Sequence[str], measure: Measure
-) -> Iterator[str]:
-    """Yield the lines of a row; after a name that is too wide they go on below it."""
-    cells = [
-        wrapped(text, width, measure) if column.wide else text.split("\n")
-        for (column, width), text in zip(shape, row, strict=True)
-    ]
-    first, indent = 0, 0
-    for place, (_column, width) in enumerate(shape):
-        is_last = place == len(shape) - 1
-        if is_last or max(map(measure, cells[place])) > width:
-            among = slice(first, place + 1)
-            if any(text for one in cells[among] for text in one) or is_last:
-                yield from _aligned(shape[among], cells[among], indent, measure)
-            indent += sum(width + GAP for _column, width in shape[among])
-            first = place + 1
-
-
-def _aligned(
-    shape: Sequence[tuple[Column, int]],
-    cells: Sequence[Sequence[str]],
-    indent: int,
-    measure: Measure,
-) -> Iterator[str]:
-    """Yield lines in which each cell stands where its column is."""
-    for number in range(max(map(len, cells))):
-        line = " " * indent
-        for (column, width), texts in zip(shape, cells, strict=True):
-            text = texts[number] if number < len(texts) else ""
-            blank = " " * (width - measure(text))
-            line += (blank + text if column.right else text + blank) + " " * GAP
-        yield line.rstrip(" ")

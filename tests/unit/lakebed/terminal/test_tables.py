@@ -9,7 +9,7 @@ from rich.cells import cell_len
 
 from lakebed.terminal.console import add, columns
 from lakebed.terminal.sentences import folded, wrapped
-from lakebed.terminal.tables import Table, table_lines
+from lakebed.terminal.tables import RULE, Table, table_lines
 
 LONG = "date=2024-05-01/a-name-of-a-file-that-is-longer-than-any-terminal-has-columns.ndjson"
 
@@ -49,13 +49,26 @@ def test_a_name_that_is_too_long_has_a_line_of_its_own_and_the_rest_stands_below
     ]
 
 
-def test_a_long_name_in_the_last_column_runs_over_the_edge():
+def test_a_long_name_in_the_last_column_has_a_line_of_its_own():
     made = table("state", "path", rows=[("in_table", LONG), ("failed", "b.ndjson")])
     assert shown(made, 30) == [
         "state     path",
         "──────────────────",
-        f"in_table  {LONG}",
+        "in_table",
+        f"    {LONG}",
         "failed    b.ndjson",
+    ]
+
+
+def test_titles_are_folded_where_that_makes_it_fit():
+    numbers = ("in table", "bad lines")
+    made = table(*numbers, "all in", rows=[(1, 22, "yes")], numbers=numbers)
+    assert shown(made, 27)[0] == "in table  bad lines  all in"
+    assert shown(made, 26) == [
+        "   in    bad  all",
+        "table  lines  in",
+        "─────────────────",
+        "    1     22  yes",
     ]
 
 
@@ -110,6 +123,10 @@ def test_a_sentence_is_broken_between_words_and_the_next_lines_are_indented():
     assert folded(said, 30, len) == ["  failed:", f"    {LONG}", "    is not there"]
     assert folded(said, 200, len) == [said]
     assert folded("", 30, len) == [""]
+    assert folded("  -> run penguin, and look again", 20, len) == [
+        "  -> run penguin,",
+        "     and look again",
+    ]
     assert folded("  state      failed, as it is not there", 30, len) == [
         "  state      failed, as it is",
         "             not there",
@@ -130,7 +147,8 @@ def test_every_word_and_number_is_there_whole(rows: list[tuple[object, ...]], wi
         rows=rows, numbers=("rows",), wide=("why", "for example"),
     )  # fmt: skip
     lines = shown(made, width)
-    assert sorted(word for line in lines[2:] for word in line.split()) == sorted(
+    below = next(number for number, line in enumerate(lines) if line.startswith(RULE)) + 1
+    assert sorted(word for line in lines[below:] for word in line.split()) == sorted(
         word for row in made.rows for cell in row for word in cell.split()
     )
     longest = max((len(word) for row in made.rows for word in " ".join(row).split()), default=0)
