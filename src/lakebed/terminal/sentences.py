@@ -9,15 +9,22 @@ HANGING = "  "
 """How much further the lines after the first are indented."""
 TITLED = 24
 """How far to the right the text after a title may begin for the next lines to begin there, too."""
-_WORD = re.compile(r"( *)([^ ]+)")
+_TOGETHER = (
+    r"[^ ]*\d (?:B|KiB|MiB|GiB|TiB|s|min|h|d)\b[^ ]*"  # a number and its unit
+    r"|[^ ]*\d{4}-\d\d-\d\d \d\d:\d\d(?::\d\d)?(?: UTC)?[^ ]*"  # a time
+)
+_WORD = re.compile(rf"( *)({_TOGETHER}|[^ ]+)")
 _TITLE = re.compile(r" *(?:-> |[^ ]+(?: [^ ]+)*  +)(?=[^ ])")
 
 
 def wrapped(text: str, room: int, measure: Measure) -> list[str]:
-    """Return a text in lines, broken between words; a word that is longer than a line is whole."""
+    """Return a text in lines, broken between words; a word that is longer than a line is whole.
+
+    A number and its unit are one word, and so is a time.
+    """
     lines: list[str] = []
     for part in text.split("\n"):
-        words = part.split()
+        words = [word for _gap, word in _WORD.findall(part)]
         line = words[0] if words else ""
         for word in words[1:]:
             if measure(line) + 1 + measure(word) <= room:

@@ -110,7 +110,10 @@ class _Layout:
             return
         # The terminal would break it at its edge.
         yield from self._part(cells, first, last)
-        yield from (" " * min(start, INDENT) + line for line in cells[last])
+        lines = cells[last]
+        if self.columns[last].column.wide:
+            lines = wrapped(row[last], self.width - INDENT, self.measure)
+        yield from (" " * min(start, INDENT) + line for line in lines)
 
     def _part(
         self, cells: Sequence[Sequence[str]], first: int, end: int, *, is_needed: bool = False
@@ -180,7 +183,7 @@ def _wants(table: Table, place: int, measure: Measure) -> _Wants:
         title=measure(column.title) if table.header else 0,
         title_word=max(map(measure, column.title.split()), default=0) if table.header else 0,
         texts=tuple(map(measure, texts)),
-        words=tuple(measure(word) for text in texts for word in text.split()),
+        words=tuple(measure(word) for text in texts for word in wrapped(text, 0, measure)),
         is_prose=any(text.count(" ") > NAMES for text in texts),
     )
 

@@ -133,6 +133,21 @@ def test_a_sentence_is_broken_between_words_and_the_next_lines_are_indented():
     ]
 
 
+@pytest.mark.parametrize(
+    "one", ["24.6 KiB", "(24.6 KiB),", "41 s", "2026-11-17 17:44:05 UTC", "'2026-11-17 17:44:05'"]
+)
+def test_a_number_stays_with_its_unit_and_a_day_with_its_time(one: str):
+    assert wrapped(f"it is {one} there", 1, len) == ["it", "is", one, "there"]
+    assert folded(f"it is {one} there", 1, len) == ["it", "  is", f"  {one}", "  there"]
+
+
+def test_a_sentence_in_the_last_column_that_has_its_own_line_uses_all_of_it():
+    made = table(
+        "path", "outcome", rows=[("a.ndjson", f"not read: {'x' * 30}, line 1")], wide=("outcome",)
+    )
+    assert shown(made, 40)[2:] == ["a.ndjson", "    not read:", f"    {'x' * 30}, line", "    1"]
+
+
 WORDS = st.text("abc", min_size=1, max_size=30)
 SENTENCES = st.lists(WORDS, min_size=1, max_size=6).map(" ".join)
 
