@@ -181,5 +181,7 @@ def _tell(
     if found.changed:
         say(to, f"  {plural(found.changed, 'file')} with known names and other sizes: changed")
     say(to, f"  {plural(found.new, 'file')} with new names: read by the next batches")
-    if not done:
+    if done:
+        say(to, "done: blizzard can be started again")
+    else:
         say(to, "nothing was done. Stop every blizzard of this pipeline, then add --yes to do it")

@@ -99,21 +99,23 @@ class _Layout:
             for each, text in zip(self.columns, row, strict=True)
         ]
         first, last = 0, len(cells) - 1
-        widest = [max(map(self.measure, cell)) for cell in cells]
-        for place in range(last):
-            if widest[place] > self.columns[place].width:
-                yield from self._part(cells, first, place + 1)
-                first = place + 1
-        start = self.columns[last].start
-        if widest[last] <= self.columns[last].width or start + widest[last] <= self.width:
-            yield from self._part(cells, first, last + 1, is_needed=True)
-            return
-        # The terminal would break it at its edge.
-        yield from self._part(cells, first, last)
-        lines = cells[last]
-        if self.columns[last].column.wide:
-            lines = wrapped(row[last], self.width - INDENT, self.measure)
-        yield from (" " * min(start, INDENT) + line for line in lines)
+        for place, each in enumerate(self.columns):
+            longest = max(map(self.measure, cells[place]))
+            if longest <= each.width and place < last:
+                continue
+            if longest <= each.width or not each.start or each.start + longest <= self.width:
+                yield from self._part(cells, first, place + 1, is_needed=first == 0)
+            else:
+                # The terminal would break it at its edge.
+                yield from self._part(cells, first, place)
+                yield from self._alone(each, row[place])
+            first = place + 1
+
+    def _alone(self, at: _Placed, text: str) -> Iterator[str]:
+        """Yield the lines of a cell below those of the others."""
+        room = self.width - INDENT
+        lines = wrapped(text, room, self.measure) if at.column.wide else text.split("\n")
+        yield from (" " * INDENT + line for line in lines)
 
     def _part(
         self, cells: Sequence[Sequence[str]], first: int, end: int, *, is_needed: bool = False

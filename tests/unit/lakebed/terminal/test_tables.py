@@ -81,9 +81,10 @@ def test_sentences_are_folded_between_words_and_a_long_name_among_them_is_whole(
     assert shown(made, 30) == [
         "path      why             rows",
         "──────────────────────────────",
-        "a.ndjson  not read, as",
-        f"          {LONG}",
-        "          is not there",
+        "a.ndjson",
+        "    not read, as",
+        f"    {LONG}",
+        "    is not there",
         "                            12",
     ]
 
