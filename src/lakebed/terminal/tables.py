@@ -17,7 +17,7 @@ INDENT = 4
 RULE = "─"
 LEAST = 12
 """How narrow a column may get for the sake of the others, where its title is no wider."""
-NAMES = 2
+NAMES = 4
 """How many blanks a text may have that is not a sentence."""
 
 

@@ -147,7 +147,7 @@ def _pipelines(
     pipelines: Sequence[PipelineSummary], view: View, width: int, room: int
 ) -> list[Text]:
     shape = [
-        Column("PIPELINE", _names(pipelines, width)),
+        Column("PIPELINE", _names("PIPELINE", pipelines, width)),
         Column("STATE", 7),
         Column("WAITING", 7, right=True),
         Column("OLDEST", 6, right=True),
@@ -188,11 +188,11 @@ def _pipelines(
     return [titles(shape, width), *_around(blocks, at, room - 1, width)]
 
 
-def _names(named: Iterable[PipelineSummary | TableSummary], width: int) -> int | None:
+def _names(title: str, named: Iterable[PipelineSummary | TableSummary], width: int) -> int | None:
     """Return how wide a column of names is; on a terminal that is what the others leave."""
     if width < UNBOUNDED:
         return None
-    return max((cell_len(printable(each.name)) for each in named), default=0)
+    return max(map(cell_len, (title, *(printable(each.name) for each in named))))
 
 
 def _around(blocks: Sequence[list[Text]], at: int, room: int, width: int) -> list[Text]:
@@ -219,7 +219,7 @@ def _delta_tables(
     tables: Sequence[TableSummary], now: datetime, width: int, most: int = 8
 ) -> list[Text]:
     shape = [
-        Column("TABLE", _names(tables, width)),
+        Column("TABLE", _names("TABLE", tables, width)),
         Column("VERSION", 9, right=True),
         Column("COMMITTED", 10, right=True),
         Column("FILES", 6, right=True),

@@ -102,12 +102,10 @@ def explanation(found: Explanation, output: Output, queues: tuple[QueueStatus, .
         say(to, f"pipeline {found.pipeline}: {what} [{code_of(found.refusal)}]")
         return
     files = _files(found)
-    say(
-        to,
-        f"pipeline {found.pipeline}: batch {found.entry} would read "
-        f"{plural(len(files), 'file')} ({in_words(sum(file.to_read for file in files))}) "
-        f"in {plural(len(found.units), 'unit')} into {found.table_uri}",
-    )
+    amount = f"{plural(len(files), 'file')} ({in_words(sum(file.to_read for file in files))})"
+    units = plural(len(found.units), "unit")
+    what = f"batch {found.entry} would read {amount} in {units}" if files else "nothing to read"
+    say(to, f"pipeline {found.pipeline}: {what} into {found.table_uri}")
     if found.looks_at:
         say(
             to,
@@ -281,7 +279,7 @@ def _show_passed(to: Console, found: Explanation) -> None:
         if one.until is not None:
             why = f"{why}, the first at {second(one.until)} UTC"
         if one.detail is not None:
-            why = f"{why} ({one.detail})"
+            why = f"{why} ({'the first one: ' if one.files > 1 else ''}{one.detail})"
         more = one.files - len(one.some)
         some = [path_end(path, _room(to)) for path in one.some]
         names = [*some, f"... and {more:,} more"] if more else some
