@@ -5,7 +5,15 @@ from typing import Annotated
 
 import typer
 
-from blizzard.cli.output import One, load, open_reader, tables_of, the_one, written_before
+from blizzard.cli.output import (
+    One,
+    load,
+    looked_with,
+    open_reader,
+    tables_of,
+    the_one,
+    written_before,
+)
 from blizzard.cli.rows.rewriting import commit, reading_of, rewriter, table_log
 from blizzard.cli.surroundings import Surroundings
 from blizzard.log_questions import table_entry
@@ -93,11 +101,13 @@ def retract(
             if done.entry is not None and settings.sink.commit is Commit.INLINE:
                 commit(settings, table, around)
         else:
-            reader, names = open_reader(place), tuple(sources)
-            if other is not None:
-                now = around.clock.now()
-                names = exchange_of(reader, settings, names, other, open_reader, now=now).names
-            done = Retracted(found=look(reader, settings, names, log))
+            names = tuple(sources)
+            with looked_with(settings.name, output) as opens:
+                reader = opens(place)
+                if other is not None:
+                    now = around.clock.now()
+                    names = exchange_of(reader, settings, names, other, opens, now=now).names
+                done = Retracted(found=look(reader, settings, names, log))
     if output is Output.JSON:
         print_line(retraction_row(settings, done, other))
     else:

@@ -6,7 +6,7 @@ from dataclasses import field
 
 from rich.console import Console
 
-from blizzard.cli.output import open_reader
+from blizzard.cli.output import looked_with, open_reader
 from blizzard.discover.skip_reason import IN_WORDS, SkippedFile, SkipSummary
 from blizzard.inspect.explain import Explanation, explain
 from blizzard.inspect.queue_status import QueueStatus, queues_of
@@ -18,7 +18,7 @@ from blizzard.log_questions import (
     checks_schema,
 )
 from blizzard.model.files import SourceFile, WorkUnit
-from blizzard.model.locations import source_uris_of
+from blizzard.model.locations import OpenReader, source_uris_of
 from blizzard.model.settings import PipelineSettings
 from blizzard.model.source.forecast import weight
 from blizzard.service import open_queue
@@ -59,7 +59,8 @@ def dry_run(
     outcome = Outcome(log_format)
     for pipeline in pipelines:
         with outcome.of(pipeline.name, exit_code_of):
-            found = explained(pipeline, pipelines, table_of)
+            with looked_with(pipeline.name, output) as opens:
+                found = explained(pipeline, pipelines, table_of, opens)
             explanation(found, output, queues_of(pipeline, open_queue))
             if found.refusal is not None:
                 raise found.refusal
@@ -67,12 +68,15 @@ def dry_run(
 
 
 def explained(
-    pipeline: PipelineSettings, all_of_them: tuple[PipelineSettings, ...], table_of: TableOf
+    pipeline: PipelineSettings,
+    all_of_them: tuple[PipelineSettings, ...],
+    table_of: TableOf,
+    opens: OpenReader = open_reader,
 ) -> Explanation:
     """Return what the next batch of a pipeline would do, started with the others beside it."""
     return explain(
         pipeline,
-        open_reader,
+        opens,
         parallelism=os.cpu_count() or 1,
         clock=Clock(),
         log_knows_pipeline=asks_the_log(pipeline),
