@@ -19,6 +19,8 @@ class Column:
     title: str
     width: int | None
     right: bool = False
+    most: int | None = None
+    """How wide the one without a width may become."""
 
 
 def folded(said: str, width: int, style: str, indent: int, most: int = 3) -> Iterator[Text]:
@@ -52,7 +54,7 @@ def row(shape: Sequence[Column], cells: Sequence[tuple[str, str]], width: int) -
     rest = max(8, width - taken - GAP * (len(shape) - 1))
     line = Text()
     for number, (column, (text, style)) in enumerate(zip(shape, cells, strict=True)):
-        room = rest if column.width is None else column.width
+        room = min(rest, column.most or rest) if column.width is None else column.width
         shown = shortened(printable(text), room)
         blank = " " * (room - cell_len(shown))
         line.append(" " * GAP if number else "")

@@ -23,6 +23,8 @@ from liveview.terminal import words
 from liveview.terminal.lines import GAP, Column, a_line, fitted, folded, row, titles
 
 LEAST_WIDTH = 70
+NAMES = 28
+"""How wide a column of names is that has only short ones, so that it does not jump about."""
 DRAWN = (48, 24, 16)
 """How wide the rows of a day may be drawn: parts of its 48 half hours."""
 STYLES = {
@@ -147,7 +149,7 @@ def _pipelines(
     pipelines: Sequence[PipelineSummary], view: View, width: int, room: int
 ) -> list[Text]:
     shape = [
-        Column("PIPELINE", _names("PIPELINE", pipelines, width)),
+        _names("PIPELINE", pipelines, width),
         Column("STATE", 7),
         Column("WAITING", 7, right=True),
         Column("OLDEST", 6, right=True),
@@ -188,11 +190,12 @@ def _pipelines(
     return [titles(shape, width), *_around(blocks, at, room - 1, width)]
 
 
-def _names(title: str, named: Iterable[PipelineSummary | TableSummary], width: int) -> int | None:
-    """Return how wide a column of names is; on a terminal that is what the others leave."""
-    if width < UNBOUNDED:
-        return None
-    return max(map(cell_len, (title, *(printable(each.name) for each in named))))
+def _names(title: str, named: Iterable[PipelineSummary | TableSummary], width: int) -> Column:
+    """Return the column of names: no wider than they are, or than is left on a narrow terminal."""
+    longest = max(map(cell_len, (title, *(printable(each.name) for each in named))))
+    if width >= UNBOUNDED:
+        return Column(title, longest)
+    return Column(title, None, most=max(longest, NAMES))
 
 
 def _around(blocks: Sequence[list[Text]], at: int, room: int, width: int) -> list[Text]:
@@ -219,7 +222,7 @@ def _delta_tables(
     tables: Sequence[TableSummary], now: datetime, width: int, most: int = 8
 ) -> list[Text]:
     shape = [
-        Column("TABLE", _names("TABLE", tables, width)),
+        _names("TABLE", tables, width),
         Column("VERSION", 9, right=True),
         Column("COMMITTED", 10, right=True),
         Column("FILES", 6, right=True),

@@ -110,6 +110,14 @@ def test_a_pipe_gets_every_name_and_every_sentence_whole() -> None:
     assert max(map(len, lines)) < 300
 
 
+def test_on_a_wide_terminal_numbers_stay_near_the_names() -> None:
+    lines = text(an_overview(a_pipeline("a")), View(), width=200).splitlines()
+    at = [number for number, line in enumerate(lines) if line.startswith(("PIPELINE", "TABLE"))]
+    assert len(at) == 2
+    assert all(len(lines[number + 1].rstrip()) < 160 for number in at)
+    assert all("  " * 20 not in lines[number].rstrip() for number in at)
+
+
 def test_one_of_a_thing_is_told_as_one() -> None:
     one = replace(a_pipeline(), failed_files=1, held_entries=1, quarantined_lines=1, rows_24h=1)
     assert "1 row in 24 h" in text(an_overview(one), View())
