@@ -212,6 +212,11 @@ def _squeezed(wants: Sequence[_Wants], room: int) -> list[_Wants]:
         if missing > 0:
             one = given[place]
             given[place] = one.within(max(one.title, LEAST, one.least - missing))
+    # Where a later one gave way by more than was missing, an earlier one need not have done so.
+    for place, one in enumerate(wants):
+        more = one.least - given[place].least
+        if sum(each.least for each in given) + more <= room:
+            given[place] = one
     return given
 
 

@@ -60,6 +60,20 @@ def test_a_long_name_in_the_last_column_has_a_line_of_its_own():
     ]
 
 
+def test_only_the_column_gives_way_that_has_to():
+    made = table(
+        "path", "rows", "outcome",
+        rows=[(LONG, 1, "too_many_bad_lines (parse, line 1)")],
+        numbers=("rows",), wide=("outcome",),
+    )  # fmt: skip
+    assert shown(made, 60) == [
+        "path  rows  outcome",
+        "──────────────────────────────────────────────",
+        LONG,
+        "         1  too_many_bad_lines (parse, line 1)",
+    ]
+
+
 def test_titles_are_folded_where_that_makes_it_fit():
     numbers = ("in table", "bad lines")
     made = table(*numbers, "all in", rows=[(1, 22, "yes")], numbers=numbers)
