@@ -35,7 +35,18 @@ class LakeError(Exception):
 
     def __str__(self) -> str:
         # A file's name must neither pass for another line nor take hold of a terminal.
-        shown = ", ".join(f"{name}: {printable(value)}" for name, value in self.facts.items())
+        return self._with({name: printable(value) for name, value in self.facts.items()})
+
+    def after(self, said: str) -> str:
+        """Return it with the facts that are neither in its message nor in what was said before."""
+        before = f"{said} {self.message}"
+        facts = {name: printable(value) for name, value in self.facts.items()}
+        # A short one may be there by chance, as a part of something else.
+        new = {name: text for name, text in facts.items() if len(text) < 4 or text not in before}
+        return self._with(new)
+
+    def _with(self, facts: Mapping[str, str]) -> str:
+        shown = ", ".join(f"{name}: {text}" for name, text in facts.items())
         return f"{self.message} ({shown})" if shown else self.message
 
 

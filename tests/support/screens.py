@@ -37,10 +37,21 @@ COMMANDS = (
     "blizzard journal",
     "blizzard journal 1",
     "blizzard journal 3",
+    "blizzard journal list --limit 2",
+    "blizzard journal show 1",
+    "blizzard journal new --empty",
     "blizzard dlq list",
+    "blizzard dlq list --all",
+    "blizzard dlq show bad.ndjson",
+    "blizzard dlq retry --file nothing",
+    "blizzard dlq replay --all",
+    "blizzard dlq discard --all",
     "blizzard schema show",
     "blizzard schema infer",
     "blizzard schema diff",
+    "blizzard schema promote nothing --type string",
+    "blizzard source set default --same-files",
+    "blizzard top",
     "blizzard trace --where small>0 --limit 2",
     "blizzard gc --older-than 0s",
     "blizzard redo",
@@ -60,6 +71,9 @@ COMMANDS = (
     "penguin --dry-run",
     "penguin --once",
     "penguin status",
+    "penguin release nothing",
+    "penguin discard nothing",
+    "penguin adopt {folder}/table",
     "penguin replay",
     "penguin forget",
 )
@@ -78,9 +92,9 @@ def lake(folder: Path) -> Desk:
     return desk
 
 
-def screens(desk: Desk, width: int, *, colour: bool = False) -> Iterator[tuple[str, str]]:
-    """Yield each command and what it prints."""
-    env = {"COLUMNS": str(width), "NO_COLOR": "" if colour else "1"}
+def screens(desk: Desk, width: int | None, *, colour: bool = False) -> Iterator[tuple[str, str]]:
+    """Yield each command and what it prints: on a terminal so wide, or into a pipe."""
+    env = {"COLUMNS": None if width is None else str(width), "NO_COLOR": "" if colour else "1"}
     if colour:
         env["FORCE_COLOR"] = "1"
     for command in COMMANDS:

@@ -1,6 +1,5 @@
 """Arguments and commands. What is heavy is loaded when a command is called, not before."""
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, ClassVar
@@ -23,6 +22,7 @@ from lakebed.terminal.arguments import (
     run_program,
     version_option,
 )
+from lakebed.terminal.console import say_error
 
 
 class Commands(ForwardingGroup):
@@ -203,6 +203,6 @@ def warm_command(
     try:
         archive = warm(again=again)
     except NotMade as error:
-        sys.stderr.write(f"error: {error}\n")
+        say_error(f"error: {error}")
         raise typer.Exit(FAILED) from error
     typer.echo(f"{archive.path} ({in_words(archive.path.stat().st_size)})")

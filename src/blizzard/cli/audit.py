@@ -29,7 +29,16 @@ from lakebed.errors import LakeError, ObjectMissing
 from lakebed.locations import written_out
 from lakebed.storage.store import Store, local_path
 from lakebed.terminal.arguments import FAILED, USAGE, Files, Folders, Outcome, Output, Shape
-from lakebed.terminal.console import add, columns, console, plural, print_line, print_table, say
+from lakebed.terminal.console import (
+    add,
+    columns,
+    console,
+    plural,
+    print_line,
+    print_table,
+    say,
+    say_error,
+)
 from penguin import inline
 
 FEW = 10
@@ -111,7 +120,7 @@ def _check_options(version: int | None, reason: str | None, tables: int) -> None
     elif version is not None and tables > 1:
         fault = "a version is one of a table; name its pipeline with --pipeline"
     if fault is not None:
-        typer.echo(f"error: {fault}", err=True)
+        say_error(f"error: {fault}")
         raise typer.Exit(USAGE)
 
 

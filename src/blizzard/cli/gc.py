@@ -24,6 +24,7 @@ from lakebed.terminal.console import (
     print_line,
     print_table,
     say,
+    say_error,
     say_first,
 )
 from lakebed.units import in_words, parse_span
@@ -61,7 +62,7 @@ def gc(
     """
     span = parse_span(older_than)
     if span is None:
-        typer.echo(f"error: --older-than {older_than!r}: write 90m, 24h or 7d", err=True)
+        say_error(f"error: --older-than {older_than!r}: write 90m, 24h or 7d")
         raise typer.Exit(USAGE)
     outcome = Outcome()
     for settings in chosen(load(files, folders), pipeline):

@@ -23,6 +23,7 @@ from lakebed.terminal.arguments import (
     Outcome,
     Program,
 )
+from lakebed.terminal.console import console, say
 from lakebed.types import Handoff
 
 app = Program(cls=ForwardingGroup, no_args_is_help=True)
@@ -57,7 +58,7 @@ def handoff_set(
                 outcome.at_least(FAILED)
     if outcome.code != DONE:
         if len(tables) > 1:
-            typer.echo("no table was changed; -p PIPELINE changes the table of one pipeline")
+            say(console(), "no table was changed; -p PIPELINE changes the table of one pipeline")
         raise typer.Exit(outcome.code)
     for sink in tables:
         with outcome.of(sink.table_uri):
@@ -66,7 +67,7 @@ def handoff_set(
             if not show.switched(sink.table_uri, handoff, switched):
                 outcome.at_least(FAILED)
             elif sink.handoff is not handoff:
-                typer.echo(f"  now set sink.handoff: {handoff.value} in the configuration")
+                say(console(), f"  now set sink.handoff: {handoff.value} in the configuration")
     raise typer.Exit(outcome.code)
 
 

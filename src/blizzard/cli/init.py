@@ -28,6 +28,7 @@ from lakebed.config.places import location, source_location
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import local_path
 from lakebed.terminal.arguments import DONE, FAILED, USAGE, Output, ends_on_error, exit_code_of
+from lakebed.terminal.console import say_error
 from lakebed.units import in_words, plural
 
 STANDARD_OUTPUT = "-"
@@ -139,16 +140,16 @@ def warn(troubles: Iterable[str]) -> None:
     """Warn on standard error of what is amiss with files, by their names; the first of many."""
     told = list(troubles)
     for trouble in told[:MOST_TOLD]:
-        sys.stderr.write(f"warning: {trouble}\n")
+        say_error(f"warning: {trouble}")
     if len(told) > MOST_TOLD:
-        sys.stderr.write(f"warning: {plural(len(told) - MOST_TOLD, 'other file')} likewise\n")
+        say_error(f"warning: {plural(len(told) - MOST_TOLD, 'other file')} likewise")
 
 
 def _checked(what: str, text: str, check: Callable[[str], str]) -> str:
     try:
         return check(text)
     except ValueError as wrong:
-        typer.echo(f"error: {what}: {wrong}", err=True)
+        say_error(f"error: {what}: {wrong}")
         raise typer.Exit(USAGE) from None
 
 
@@ -157,7 +158,7 @@ def _require_apart(source: str, table: str) -> None:
     document = Document.model_validate({"source": {"path": source}, "sink": {"path": table}})
     faults = [f"{dotted(one.path)}: {one.message}" for one in overlaps.faults(document, place)]
     for fault in faults:
-        typer.echo(f"error: {fault}", err=True)
+        say_error(f"error: {fault}")
     if faults:
         raise typer.Exit(USAGE)
 
@@ -181,9 +182,8 @@ def _beside(source: str) -> str:
 
 def _require_none(file: Path) -> None:
     if file.exists():
-        typer.echo(
-            f"error: {file} is there already; --force replaces it, --output FILE writes another",
-            err=True,
+        say_error(
+            f"error: {file} is there already; --force replaces it, --output FILE writes another"
         )
         raise typer.Exit(USAGE)
 
@@ -204,7 +204,7 @@ def _write(file: Path, text: str, *, force: bool) -> None:
         _require_none(file)
         raise
     except OSError as trouble:
-        typer.echo(f"error: cannot write {file}: {trouble.strerror}", err=True)
+        say_error(f"error: cannot write {file}: {trouble.strerror}")
         raise typer.Exit(FAILED) from None
     finally:
         if made is not None:

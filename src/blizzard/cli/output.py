@@ -20,6 +20,7 @@ from lakebed.errors import ConfigInvalid, ObjectMissing
 from lakebed.storage.store import local_path
 from lakebed.telemetry.levels import LogFormat
 from lakebed.terminal.arguments import USAGE, Output, usage_is_checked
+from lakebed.terminal.console import say_error
 from penguin import inline
 from penguin.config import load as penguin_config
 from penguin.model.settings import TableSettings
@@ -55,7 +56,7 @@ def the_one(settings: BlizzardSettings, name: str | None) -> PipelineSettings:
     found = chosen(settings, name)
     if len(found) > 1:
         names = ", ".join(each.name for each in found)
-        typer.echo(f"error: name the pipeline with --pipeline; there are: {names}", err=True)
+        say_error(f"error: name the pipeline with --pipeline; there are: {names}")
         raise typer.Exit(USAGE)
     return found[0]
 

@@ -19,7 +19,7 @@ from lakebed.dataclass import dataclass
 from lakebed.errors import ObjectMissing
 from lakebed.storage.store import Store
 from lakebed.terminal.arguments import DONE, FAILED, Files, Folders, Outcome, Output, Shape, Sure
-from lakebed.terminal.console import console, plural, print_line, say, say_first
+from lakebed.terminal.console import console, plural, print_line, say, say_error, say_first
 
 FEW = 10
 
@@ -67,10 +67,9 @@ def redo(
             if any(unit.why_not for unit in found.units) or (found.ready and entry is None):
                 outcome.at_least(FAILED)
     if names and not units and outcome.code == DONE:
-        typer.echo(
+        say_error(
             f"error: {', '.join(names)}: no rows of it are held or discarded; `blizzard status` "
-            "counts them, `penguin held` names the files",
-            err=True,
+            "counts them, `penguin held` names the files"
         )
         outcome.at_least(FAILED)
     raise typer.Exit(outcome.code)
@@ -140,8 +139,8 @@ def _show(pipeline: str, found: Found, entry: int | None) -> None:
     if not found.units:
         say(
             to,
-            f"pipeline {pipeline}: penguin holds no file because it is missing; if one is "
-            "gone since penguin last looked, run penguin first",
+            f"pipeline {pipeline}: no data file is missing, as far as penguin knows; if one has "
+            "disappeared since penguin last looked, run penguin first",
         )
         return
     for unit in found.units:

@@ -32,7 +32,7 @@ from lakebed.terminal.arguments import (
     Sure,
     ends_on_error,
 )
-from lakebed.terminal.console import console, plural, print_line, say
+from lakebed.terminal.console import console, plural, print_line, say, say_error
 
 source_app = Program(cls=ForwardingGroup, no_args_is_help=True)
 
@@ -75,13 +75,12 @@ def source_set(
     source = next((each for each in settings.sources if each.name == name), None)
     if source is None:
         names = ", ".join(each.name for each in settings.sources)
-        typer.echo(f"error: there is no source {name!r}; there are: {names}", err=True)
+        say_error(f"error: there is no source {name!r}; there are: {names}")
         raise typer.Exit(USAGE)
     if not same_files:
-        typer.echo(
+        say_error(
             "error: add --same-files if the files that were read are there now; if they are other "
-            "files, give the source another name in the configuration",
-            err=True,
+            "files, give the source another name in the configuration"
         )
         raise typer.Exit(USAGE)
     with ends_on_error(settings.name), written_before(settings):
@@ -183,5 +182,7 @@ def _tell(
     if found.changed:
         say(to, f"  {plural(found.changed, 'file')} with known names and other sizes: changed")
     say(to, f"  {plural(found.new, 'file')} with new names: read by the next batches")
-    if not done:
+    if done:
+        say(to, "done: blizzard can be started again")
+    else:
         say(to, "nothing was done. Stop every blizzard of this pipeline, then add --yes to do it")

@@ -10,12 +10,12 @@ from typing import Annotated, Any
 
 import typer
 
-from blizzard.cli.output import One, load, open_reader, the_one, written_before
+from blizzard.cli.output import One, load, looked_with, open_reader, the_one, written_before
 from blizzard.config.columns import columns_from
 from blizzard.inspect.source_record import record_of
 from blizzard.inspect.trace import Named, Origin, named_by, origin_of
 from blizzard.model.columns import with_found
-from blizzard.model.locations import sink_location
+from blizzard.model.locations import OpenReader, sink_location
 from blizzard.model.predicate import parse
 from blizzard.model.settings import PipelineSettings
 from blizzard.worker.find_rows import Match, check_columns, matching_rows
@@ -24,7 +24,7 @@ from lakebed.dataclass import dataclass
 from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import LakeError, ObjectMissing
 from lakebed.terminal.arguments import Files, Folders, Outcome, Output, Shape
-from lakebed.terminal.console import console, print_lines, say
+from lakebed.terminal.console import console, print_lines, say, say_as_it_is
 from penguin import inline
 
 
@@ -72,7 +72,8 @@ def trace(
     settings = the_one(load(files, folders), pipeline)
     outcome = Outcome()
     with outcome.of(settings.name), written_before(settings):
-        found = list(islice(traced(settings, where, limit + 1, raw=raw), limit + 1))
+        with looked_with(settings.name, output) as opens:
+            found = list(islice(traced(settings, where, limit + 1, opens, raw=raw), limit + 1))
         if output is Output.JSON:
             print_lines(found[:limit])
         else:
@@ -80,10 +81,17 @@ def trace(
     raise typer.Exit(outcome.code)
 
 
-def traced(settings: PipelineSettings, where: str, most: int, *, raw: bool) -> Iterator[TraceRow]:
+def traced(
+    settings: PipelineSettings,
+    where: str,
+    most: int,
+    opens: OpenReader = open_reader,
+    *,
+    raw: bool,
+) -> Iterator[TraceRow]:
     """Yield the rows for which a condition holds, each with its origin."""
     predicate = parse(where)
-    sink, store = settings.sink, open_reader(sink_location(settings))
+    sink, store = settings.sink, opens(sink_location(settings))
     table = inline.files_to_read(sink.table_uri, sink.storage_options)
     schema = None if table is None else columns_from(table.schema)
     if table is None or schema is None:
@@ -202,7 +210,8 @@ def _show(rows: list[TraceRow], *, more: bool) -> None:
         say(to, f"  from {_place(row)}")
         if row.why is not None:
             say(to, f"  cannot be shown: {row.why}")
-        say(to, f"  {json.dumps(row.values, ensure_ascii=False) if row.raw is None else row.raw}")
+        values = json.dumps(row.values, ensure_ascii=False) if row.raw is None else row.raw
+        say_as_it_is(to, f"  {values}")
     if more:
         say(to, "... more rows match; --limit shows more of them")
 

@@ -34,7 +34,10 @@ class Meta:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldMeta(Meta):
-    """One data file that is not in the table, and why."""
+    """One data file that is not in the table, and why.
+
+    Its `source_files` are those of the entry: keys, and not URIs.
+    """
 
     code: str
     reasons: tuple[str, ...]

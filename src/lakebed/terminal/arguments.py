@@ -21,6 +21,7 @@ from lakebed.errors import ConfigInvalid, LakeError, ProtocolConflict, StoreMisc
 from lakebed.shown import printable
 from lakebed.telemetry.levels import LogFormat, LogLevel
 from lakebed.terminal.completion import mend_zsh, stand_in, table_of
+from lakebed.terminal.console import say_error
 from lakebed.terminal.help_pages import plain_record, plain_usage
 
 DONE, FAILED, USAGE = 0, 1, 2
@@ -345,7 +346,7 @@ def version_option(name: str) -> Any:  # noqa: ANN401 - what typer.Option gives
 
 def complain(error: LakeError, who: str = "", shape: LogFormat = LogFormat.TEXT) -> None:
     """Write on standard error what is wrong, a line for each fault."""
-    faults = error.faults if isinstance(error, ConfigInvalid) else [f"{who}: {error}"]
+    faults = error.faults if isinstance(error, ConfigInvalid) else [f"{who}: {error.after(who)}"]
     for fault in faults:
         if shape is LogFormat.JSON:
             from lakebed.telemetry.events import FaultFound  # noqa: PLC0415 - help logs nothing
@@ -355,7 +356,7 @@ def complain(error: LakeError, who: str = "", shape: LogFormat = LogFormat.TEXT)
         else:
             # What is wrong in a file of the configuration may be told in several lines.
             lines = "\n" if isinstance(error, ConfigInvalid) else ""
-            sys.stderr.write(f"error: {printable(fault, keep=lines)}\n")
+            say_error(f"error: {printable(fault, keep=lines)}")
 
 
 def exit_code_of(error: BaseException) -> int:

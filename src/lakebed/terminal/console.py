@@ -1,7 +1,9 @@
 """What both programs print: lines, tables that fit 80 columns, durations, JSON."""
 
 import json
-import re
+import os
+import shutil
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
@@ -9,32 +11,58 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from lakebed.shown import printable
+from lakebed.terminal.sentences import folded
+from lakebed.terminal.tables import RULE, Column, Table, table_lines
 from lakebed.units import is_are as is_are  # noqa: PLC0414 - printed here, counted there
 from lakebed.units import plural as plural  # noqa: PLC0414
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Column, Table
 
 INLINED = {"inlined": True}
 """The metadata of a field of a row whose own fields are printed as the row's."""
-_BLANK_END = re.compile(r"(?:\x1b\[[\d;]*m| )+$")
-"""Blanks at the end of a line, and what begins and ends colours between them."""
+UNBOUNDED = 1_000_000
+"""How wide the output is where it is not a terminal: a row is one line there, to search and cut."""
 
 
 def console() -> "Console":
-    """Return a console that prints names as they are: a file may be called `a[/b].ndjson`."""
+    """Return a console that prints names as they are: a file may be called `a[/b].ndjson`.
+
+    Tables are as wide as the terminal. In a pipe or a file they are as wide as they need to be,
+    unless COLUMNS says how wide.
+    """
     from rich.console import Console  # noqa: PLC0415 - JSON is printed without it
 
-    return Console(markup=False, highlight=False, emoji=False)
+    to = Console(markup=False, highlight=False, emoji=False)
+    if not to.is_terminal and not os.environ.get("COLUMNS", "").isdigit():
+        to.width = UNBOUNDED
+    return to
 
 
 def say(to: "Console", text: str) -> None:
-    """Print a line of its own; a long one is left whole, so that it can be copied.
+    """Print a sentence; on a terminal a long one is broken between words, and never in a name.
 
-    Whatever is in the name of a file, it is one line.
+    Anywhere else it is one line, whatever is in the name of a file.
     """
+    from rich.cells import cell_len  # noqa: PLC0415
+
+    text = printable(text, keep="\t")
+    for line in folded(text, to.width, cell_len) if to.is_terminal else [text]:
+        to.print(line, soft_wrap=True)
+
+
+def say_as_it_is(to: "Console", text: str) -> None:
+    """Print data as one line, however long, to be copied."""
     to.print(printable(text, keep="\t"), soft_wrap=True)
+
+
+def say_error(text: str) -> None:
+    """Write a line on standard error; on a terminal a long one is broken between words."""
+    lines = text.split("\n")
+    if sys.stderr.isatty():
+        width = shutil.get_terminal_size().columns
+        lines = [part for line in lines for part in folded(line, width, len)]
+    sys.stderr.write("".join(f"{line}\n" for line in lines))
 
 
 def say_first(to: "Console", lines: Sequence[str], most: int, indent: str = "  ") -> None:
@@ -52,37 +80,23 @@ def say_more(to: "Console", count: int, indent: str = "  ") -> None:
 
 def columns(
     *names: str, numbers: Iterable[str] = (), wide: Iterable[str] = (), header: bool = True
-) -> "Table":
+) -> Table:
     """Create a table for `print_table`: wide columns are wrapped between words, the rest is not."""
-    from rich import box  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-
-    shown = Table(
-        box=box.SIMPLE_HEAD,
-        show_edge=False,
-        pad_edge=False,
-        padding=(0, 1, 0, 0),
-        show_header=header,
-    )
     right, folded = set(numbers), set(wide)
-    for name in names:
-        shown.add_column(
-            name,
-            justify="right" if name in right else "left",
-            overflow="fold",
-            no_wrap=name not in folded,
-        )
-    return shown
+    return Table(
+        columns=tuple(
+            Column(title=name, right=name in right, wide=name in folded) for name in names
+        ),
+        header=header,
+    )
 
 
-def add(table: "Table", *cells: object) -> None:
+def add(table: Table, *cells: object) -> None:
     """Add a row of plain text; a cell of several texts has a line for each."""
-    from rich.text import Text  # noqa: PLC0415
-
-    table.add_row(*(Text("-" if cell is None else _shown(cell)) for cell in cells))
+    table.rows.append(tuple("-" if cell is None else _shown(cell) for cell in cells))
 
 
-def print_table(to: "Console", table: "Table") -> None:
+def print_table(to: "Console", table: Table) -> None:
     """Print a table; it is as wide as the console unless a name in it is wider.
 
     A name that is broken in the middle cannot be copied, and a number that is cut off is wrong. No
@@ -90,26 +104,10 @@ def print_table(to: "Console", table: "Table") -> None:
     """
     from rich.cells import cell_len  # noqa: PLC0415
 
-    def least(column: "Column") -> int:
-        texts = [str(column.header), *(str(cell) for cell in column.cells)]
-        parts = texts if column.no_wrap else [word for text in texts for word in text.split()]
-        return max(map(cell_len, parts), default=0)
-
-    # A column for remarks has no title; where nothing is remarked it would only lengthen the rule.
-    table.columns = [one for one in table.columns if one.header or any(map(str, one.cells))]
-    for column in table.columns:
-        column.min_width = least(column)
-    gaps = sum(table.padding[1::2]) + 1
-    needed = sum((column.min_width or 0) + gaps for column in table.columns)
-    width = to.width
-    to.width = max(width, needed)
-    try:
-        with to.capture() as rendered:
-            to.print(table, crop=False)
-    finally:
-        to.width = width
-    for line in rendered.get().splitlines():
-        to.out(_BLANK_END.sub(lambda end: end[0].replace(" ", ""), line), highlight=False)
+    style = "bold" if table.header else None
+    for line in table_lines(table, to.width, cell_len):
+        style = None if line.startswith(RULE) else style
+        to.out(line, style=style, highlight=False)
 
 
 def _shown(cell: object) -> str:

@@ -6,14 +6,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from rich.cells import cell_len
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID
+from rich.table import Table
 from rich.text import Text
 
 from lakebed.dataclass import dataclass
 from lakebed.listing.sort import Guide
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import ObjectFacts, Reader, Store
+from lakebed.terminal.fitting import shortened
 from lakebed.units import plural
 
 AT_ONCE_SECS = 1.0
@@ -22,25 +25,59 @@ IDLE = "idle"
 """The field of a line that says for what is waited: a function that returns it."""
 
 
-class WhileBusy(ProgressColumn):
-    """A column that is empty for what only waits."""
-
-    def __init__(self, column: ProgressColumn) -> None:
-        super().__init__()
-        self._column = column
-
-    def render(self, task: Task) -> RenderableType:
-        """Return what the column shows of something that is under way."""
-        return Text("") if IDLE in task.fields else self._column.render(task)
+BAR = 20
+LEAST_BAR = 8
+LEAST_NAME = 12
 
 
 class Described(ProgressColumn):
-    """What is under way; of what waits, for what, as of now."""
+    """What is under way."""
 
     def render(self, task: Task) -> Text:
         """Return the description, just as it is."""
-        waits = task.fields.get(IDLE)
-        return Text(task.description if waits is None else waits())
+        return Text(task.description)
+
+
+class _Lines(Progress):
+    """A line for each thing, however narrow the terminal is.
+
+    Numbers stay whole. The bar gives way first, then the numbers at the end, then the middle of the
+    name: log lines have the whole of it.
+    """
+
+    def get_renderables(self) -> Iterator[RenderableType]:
+        """Yield what is under way, then what is waited for."""
+        busy = [task for task in self.tasks if IDLE not in task.fields]
+        if busy:
+            yield self._bars(busy)
+        for task in self.tasks:
+            if IDLE in task.fields:
+                yield Text(shortened(task.fields[IDLE](), self.console.width), no_wrap=True)
+
+    def _bars(self, tasks: list[Task]) -> Table:
+        columns = [column for column in self.columns if not isinstance(column, str)]
+        rows = [[column(task) for column in columns] for task in tasks]
+        numbers = [
+            max(cell_len(str(cell)) for cell in cells)
+            for cells in list(zip(*rows, strict=True))[2:]
+        ]
+        while numbers and self._room(numbers) < LEAST_NAME + 1 + LEAST_BAR:
+            numbers.pop()
+        room = self._room(numbers)
+        longest = max(cell_len(str(row[0])) for row in rows)
+        bar = max(LEAST_BAR, min(BAR, room - 1 - longest))
+        name = min(longest, max(1, room - 1 - bar))
+        table = Table.grid(padding=(0, 1))
+        for width in (name, bar, *numbers):
+            table.add_column(width=width, no_wrap=True)
+        for row in rows:
+            shown = [Text(shortened(str(row[0]), name)), *row[1 : 2 + len(numbers)]]
+            table.add_row(*shown)
+        return table
+
+    def _room(self, numbers: list[int]) -> int:
+        """Return what numbers leave of the terminal for the name and the bar."""
+        return self.console.width - sum(width + 1 for width in numbers)
 
 
 class ProgressBars:
@@ -51,9 +88,10 @@ class ProgressBars:
         # A signal handler emits, too, and may interrupt us here.
         self.lock = threading.RLock()
         self._bars: dict[str, TaskID] = {}
-        self._progress = Progress(
+        self._progress = _Lines(
             Described(),
-            *(WhileBusy(column) for column in (BarColumn(bar_width=20), *after_bar)),
+            BarColumn(bar_width=BAR),
+            *after_bar,
             console=to,
             transient=True,
             redirect_stdout=False,

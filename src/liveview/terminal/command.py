@@ -72,6 +72,7 @@ def _print(feed: Feed, clock: Clock) -> None:
         keys=False,
     )
     for line in lines:
+        line.rstrip()
         shown.print(line, soft_wrap=True)
 
 

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
-from rich.cells import cell_len, chop_cells, set_cell_size
+from rich.cells import cell_len, chop_cells
 from rich.text import Text
 
 from lakebed.dataclass import dataclass
 from lakebed.shown import printable
+from lakebed.terminal.fitting import shortened
 
 GAP = 2
 
@@ -18,6 +19,8 @@ class Column:
     title: str
     width: int | None
     right: bool = False
+    most: int | None = None
+    """How wide the one without a width may become."""
 
 
 def folded(said: str, width: int, style: str, indent: int, most: int = 3) -> Iterator[Text]:
@@ -51,7 +54,7 @@ def row(shape: Sequence[Column], cells: Sequence[tuple[str, str]], width: int) -
     rest = max(8, width - taken - GAP * (len(shape) - 1))
     line = Text()
     for number, (column, (text, style)) in enumerate(zip(shape, cells, strict=True)):
-        room = rest if column.width is None else column.width
+        room = min(rest, column.most or rest) if column.width is None else column.width
         shown = shortened(printable(text), room)
         blank = " " * (room - cell_len(shown))
         line.append(" " * GAP if number else "")
@@ -59,19 +62,6 @@ def row(shape: Sequence[Column], cells: Sequence[tuple[str, str]], width: int) -
         line.append(shown, style)
         line.append("" if column.right else blank)
     return line
-
-
-def shortened(text: str, room: int) -> str:
-    """Return a text that fits; the middle of a long one is left out: names differ at the end."""
-    if cell_len(text) <= room:
-        return text
-    front = (room - 1) // 2
-    back = ""
-    for letter in reversed(text):
-        if cell_len(letter + back) > room - 1 - front:
-            break
-        back = letter + back
-    return set_cell_size(text, front).rstrip() + "…" + back
 
 
 def a_line(text: str, width: int, style: str = "") -> Text:

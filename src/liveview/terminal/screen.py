@@ -8,6 +8,7 @@ from rich.text import Text
 
 from lakebed.dataclass import dataclass
 from lakebed.shown import printable
+from lakebed.terminal.console import UNBOUNDED
 from lakebed.units import plural
 from liveview.model import (
     CurrentBatch,
@@ -22,6 +23,8 @@ from liveview.terminal import words
 from liveview.terminal.lines import GAP, Column, a_line, fitted, folded, row, titles
 
 LEAST_WIDTH = 70
+NAMES = 28
+"""How wide a column of names is that has only short ones, so that it does not jump about."""
 DRAWN = (48, 24, 16)
 """How wide the rows of a day may be drawn: parts of its 48 half hours."""
 STYLES = {
@@ -64,7 +67,10 @@ def screen(
     note: str = "",
     keys: bool = True,
 ) -> list[Text]:
-    """Return the lines of the screen: never more than fit, none wider than the terminal."""
+    """Return the lines of the screen: never more than fit, none wider than the terminal.
+
+    Where it is not a terminal but a pipe, of unbounded width, nothing is shortened or folded.
+    """
     width = max(width, LEAST_WIDTH)
     pipelines = in_order(overview.pipelines)
     chosen = next((each for each in pipelines if each.name == view.chosen), None)
@@ -85,7 +91,7 @@ def _head(overview: Overview, view: View, now: datetime, width: int, note: str) 
     title = Text("blizzard top", "bold")
     title.append(f"  {clock}", "not bold")
     blank = width - cell_len(title.plain) - cell_len(programs.plain)
-    if blank >= GAP:
+    if width < UNBOUNDED and blank >= GAP:
         yield Text.assemble(title, " " * blank, programs)
     else:
         yield fitted(title, width)
@@ -116,7 +122,7 @@ def _summary(overview: Overview) -> str:
     parts = [
         f"{plural(len(overview.pipelines), 'pipeline')}: "
         + ", ".join(f"{states[state]} {state}" for state in STYLES if state in states),
-        f"{words.count(sum(each.rows_24h for each in overview.pipelines))} rows in 24 h",
+        f"{words.counted(sum(each.rows_24h for each in overview.pipelines), 'row')} in 24 h",
     ]
     waiting = [each.waiting_files for each in overview.pipelines if each.waiting_files is not None]
     if waiting:
@@ -143,7 +149,7 @@ def _pipelines(
     pipelines: Sequence[PipelineSummary], view: View, width: int, room: int
 ) -> list[Text]:
     shape = [
-        Column("PIPELINE", None),
+        _names("PIPELINE", pipelines, width),
         Column("STATE", 7),
         Column("WAITING", 7, right=True),
         Column("OLDEST", 6, right=True),
@@ -153,7 +159,7 @@ def _pipelines(
     ]
     if width >= 100:
         shape += [Column("FAILED", 6, right=True), Column("BAD LINES", 9, right=True)]
-    drawn = next((each for each in DRAWN if width >= 100 + GAP + each), 0)
+    drawn = next((each for each in DRAWN if UNBOUNDED > width >= 100 + GAP + each), 0)
     if drawn:
         shape.append(Column("LAST 24 HOURS", drawn))
     blocks: list[list[Text]] = []
@@ -184,6 +190,14 @@ def _pipelines(
     return [titles(shape, width), *_around(blocks, at, room - 1, width)]
 
 
+def _names(title: str, named: Iterable[PipelineSummary | TableSummary], width: int) -> Column:
+    """Return the column of names: no wider than they are, or than is left on a narrow terminal."""
+    longest = max(map(cell_len, (title, *(printable(each.name) for each in named))))
+    if width >= UNBOUNDED:
+        return Column(title, longest)
+    return Column(title, None, most=max(longest, NAMES))
+
+
 def _around(blocks: Sequence[list[Text]], at: int, room: int, width: int) -> list[Text]:
     """Return as many blocks as there is room for, the marked one among them."""
     if sum(map(len, blocks)) <= room:
@@ -208,7 +222,7 @@ def _delta_tables(
     tables: Sequence[TableSummary], now: datetime, width: int, most: int = 8
 ) -> list[Text]:
     shape = [
-        Column("TABLE", None),
+        _names("TABLE", tables, width),
         Column("VERSION", 9, right=True),
         Column("COMMITTED", 10, right=True),
         Column("FILES", 6, right=True),
@@ -250,10 +264,10 @@ def _opened(
     )
     yield a_line(f"waiting   {_waiting(pipeline)}", width)
     yield a_line(
-        f"set aside {words.count(pipeline.failed_files)} files failed, "
+        f"set aside {words.counted(pipeline.failed_files, 'file')} failed, "
         + (f"{words.count(pipeline.changed_files)} changed, " if pipeline.changed_files else "")
-        + f"{words.count(pipeline.held_entries)} entries held, "
-        f"{words.count(pipeline.quarantined_lines)} bad lines in quarantine",
+        + f"{words.counted(pipeline.held_entries, 'entry', 'entries')} held, "
+        f"{words.counted(pipeline.quarantined_lines, 'bad line')} in quarantine",
         width,
     )
     yield a_line(f"yesterday {pipeline.yesterday.sentence}", width)
@@ -304,7 +318,7 @@ def _batch(batch: CurrentBatch, now: datetime, width: int) -> Iterator[Text]:
     yield fitted(stages, width)
     told = (
         f" {words.percent(batch.read_bytes, batch.bytes)} of {words.size(batch.bytes)}, "
-        f"{words.count(batch.rows)} rows"
+        f"{words.counted(batch.rows, 'row')}"
     )
     room = max(10, width - cell_len(told))
     bar = words.progress(batch.read_bytes, batch.bytes, min(40, room))

@@ -19,6 +19,11 @@ def count(number: float | None) -> str:
     return f"{number / 1e12:.3g}T"
 
 
+def counted(number: float, one: str, many: str | None = None) -> str:
+    """Return how many things there are, in a few characters: `1 file`, `12.3k files`."""
+    return f"{count(number)} {one if number == 1 else many or f'{one}s'}"
+
+
 def size(number: float | None) -> str:
     """Return a number of bytes in at most eight characters: `512 B`, `1.2 MiB`."""
     if number is None:

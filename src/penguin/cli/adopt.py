@@ -23,6 +23,7 @@ from lakebed.terminal.arguments import (
     ends_on_error,
     exit_code_of,
 )
+from lakebed.terminal.console import say_error
 from penguin.cli import options
 from penguin.model.settings import TableSettings
 
@@ -132,7 +133,7 @@ def _partition_columns(text: str | None) -> "PartitionColumns | None":
 
 
 def _complain(what: str) -> NoReturn:
-    sys.stderr.write(f"error: {what}\n")
+    say_error(f"error: {what}")
     raise typer.Exit(USAGE)
 
 

@@ -110,13 +110,13 @@ def _headline(row: AdoptedRow) -> str:
 
 def _named(to: Console, names: tuple[str, ...], what: str) -> None:
     if names:
-        say(to, f"  {len(names):,} {is_are(len(names))} {what}:")
+        say(to, f"  {plural(len(names), 'file')} {is_are(len(names))} {what}:")
         say_first(to, names, MOST_NAMED, indent="    ")
 
 
 def _refused(to: Console, rows: tuple[RefusedRow, ...], what: str) -> None:
     if rows:
-        say(to, f"  {len(rows):,} {is_are(len(rows))} {what}:")
+        say(to, f"  {plural(len(rows), 'file')} {is_are(len(rows))} {what}:")
         lines = [f"{row.file}: {row.reason} ({row.code})" for row in rows]
         say_first(to, lines, MOST_NAMED, indent="    ")
 

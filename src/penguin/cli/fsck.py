@@ -1,6 +1,5 @@
 """`penguin fsck`: which files of a table are missing, whose rows they held, and what to do."""
 
-import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,7 +19,15 @@ from lakebed.terminal.arguments import (
     Shape,
     Sure,
 )
-from lakebed.terminal.console import console, plural, print_lines, say, say_more
+from lakebed.terminal.console import (
+    console,
+    plural,
+    print_lines,
+    say,
+    say_as_it_is,
+    say_error,
+    say_more,
+)
 from penguin.cli import options
 from penguin.model.settings import TableSettings
 
@@ -110,7 +117,7 @@ def fsck(
     """
     if (with_unit or rows_lost or rows_back or even_all or sure) and not repair:
         options_of = "--with-unit, --rows-lost, --rows-back, --all and --yes"
-        sys.stderr.write(f"error: {options_of} belong to --repair\n")
+        say_error(f"error: {options_of} belong to --repair")
         raise typer.Exit(USAGE)
     tables = options.tables(files, folders)
     from penguin.upkeep.fsck import check  # noqa: PLC0415
@@ -227,7 +234,7 @@ def _show_fsck(row: FsckRow) -> None:
         return
     what = f"version {row.version}, {plural(row.files, 'file')}"
     if not row.damaged:
-        say(to, f"{row.table}: {what}: all are there")
+        say(to, f"{row.table}: {what}: {'it is' if row.files == 1 else 'all are'} there")
     else:
         say(to, f"{row.table}: {what}: {plural(len(row.damaged), 'file')} cannot be read")
     if row.elsewhere:
@@ -249,12 +256,13 @@ def _show_repair(to: Console, row: FsckRow) -> None:
         say(to, f"  {plural(row.taken_out, 'file')} would be taken out; add --yes to do it")
     if row.redo and (row.repaired is not None or row.dry_run):
         held = " ".join(f"--held {name}" for name in row.redo[:FEW])
-        say(to, f"  then read their sources again: blizzard redo {held} --yes")
+        say(to, "  then read their sources again:")
+        say_as_it_is(to, f"    blizzard redo {held} --yes")
     if row.rows_lost and (row.repaired is not None or row.dry_run):
         files = plural(len(row.rows_lost), "source file")
         say(to, f"  rows of {files} are lost with that; to read each of them again as a whole:")
         for source in row.rows_lost:
-            say(to, f"    blizzard retract {source} --replace {source} --yes")
+            say_as_it_is(to, f"    blizzard retract {source} --replace {source} --yes")
         say(to, "  rows of them that were erased come back with it: erase them again")
 
 

@@ -19,6 +19,7 @@ from lakebed.terminal.arguments import (
     Shape,
     Sure,
 )
+from lakebed.terminal.console import console, say, say_error
 from lakebed.units import entries_from, is_are, plural
 from penguin.cli import options
 
@@ -50,7 +51,7 @@ def release(
 ) -> None:
     """Try held files again, and commit those that now fit the table."""
     if bool(ids) == every:
-        sys.stderr.write("error: name files by their IDs, or use --all\n")
+        say_error("error: name files by their IDs, or use --all")
         raise typer.Exit(USAGE)
     from penguin.cli import settled  # noqa: PLC0415 - printing is loaded by whoever prints
 
@@ -88,16 +89,18 @@ def discard(
     tables = options.tables(files, folders)
     for table, operations, names in _chosen(tables, ids, outcome, contested=True):
         if not sure:
-            count = len(names or ())
-            sys.stderr.write(
-                f"{table.name}: would discard {plural(count, 'file')}; add --yes to do it\n"
-            )
-            outcome.at_least(FAILED)
+            what = [f"{name} would be discarded" for name in sorted(names or ())]
+            orders = [settled.OrderRow(table=table.name, done=False, what=one) for one in what]
+            settled.orders(orders, output)
             continue
         with outcome.of(table.name):
             found = operations.discard(names or frozenset(), rows_deleted=rows_deleted)
             rows += settled.settled_rows(table.name, found, "discarded")
-    settled.settled(rows, output)
+    if sure:
+        settled.settled(rows, output)
+    else:
+        sys.stderr.write("add --yes to do it\n")
+        outcome.at_least(FAILED)
     raise typer.Exit(outcome.code)
 
 
@@ -199,7 +202,7 @@ def _settle_lost(
             said_any = said_any or bool(said)
     if not said_any and outcome.code == DONE:
         if output is Output.TEXT:
-            typer.echo(f"nothing to do: {nothing}")
+            say(console(), f"nothing to do: {nothing}")
     elif said_any and not sure:
         sys.stderr.write("add --yes to do it\n")
         return FAILED
@@ -294,6 +297,6 @@ def _chosen(
             unknown -= here or set()
     if unknown:
         names = ", ".join(sorted(unknown))
-        sys.stderr.write(f"error: not held: {names}; `penguin held` shows what is\n")
+        say_error(f"error: not held: {names}; `penguin held` shows what is")
         raise typer.Exit(FAILED)
     return found

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from lakebed.telemetry.events import Event, LastStepTaken, StepFailed, StepFinished, StopRequested
 from lakebed.terminal.progress_bars import ProgressBars
+from lakebed.units import plural
 from penguin.events.backlog import FilesLookedAt, TableWatched
 
 BAR = "files"
@@ -75,8 +76,10 @@ class _Files(TextColumn):
         super().__init__("")
 
     def render(self, task: Task) -> Text:
-        total = "" if task.total is None else f"/{task.total:,.0f}"
-        return Text(f"{task.completed:,.0f}{total} files")
+        done = round(task.completed)
+        if task.total is None:
+            return Text(plural(done, "file"))
+        return Text(f"{done:,}/{plural(round(task.total), 'file')}")
 
 
 class FileBar:

@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.table import Table
 
 from lakebed.terminal.arguments import Output
 from lakebed.terminal.console import (
@@ -19,6 +18,7 @@ from lakebed.terminal.console import (
     say_first,
     second,
 )
+from lakebed.terminal.tables import Table
 from lakebed.units import span
 from penguin.cli.rows import (
     CommitRow,
@@ -166,6 +166,13 @@ def held(found: list[HeldRows], output: Output) -> None:
         say(to, "nothing is held")
         return
     _show_files(to, files)
+    if files:
+        say(
+            to,
+            "files go in by themselves once nothing speaks against it; penguin release ID tries "
+            "at once, penguin discard ID gives them up, and blizzard redo --held ID has their "
+            "sources read again",
+        )
     _show_halts(to, stopped)
 
 
@@ -183,7 +190,7 @@ def _show_files(to: Console, rows: list[HeldFileRow]) -> None:
             to,
             f"{first.table}{whose}: "
             f"{_files_with_rows(len(files), sum(row.rows for row in files))} "
-            f"{have} been held since {_minute(first.since)} [{first.code}]",
+            f"{have} been held since {_minute(first.since)} UTC [{first.code}]",
         )
         for reason in first.reasons:
             say(to, f"  {reason}")
@@ -252,7 +259,9 @@ def _settled(commit: CommitRow) -> Iterable[str]:
 
 def _files(commit: CommitRow) -> str:
     """Return how many files a commit added, removed and set aside, in words."""
-    removed = f" -{commit.files_removed:,}" if commit.files_removed else ""
+    added = f"{commit.files_added:,}"
+    if commit.files_removed:
+        added = f"+{added} -{commit.files_removed:,}"
     aside = (
         (commit.files_rewritten, "rewritten"),
         (commit.files_held, "held"),
@@ -260,7 +269,7 @@ def _files(commit: CommitRow) -> str:
         (commit.files_discarded, "discarded"),
     )
     more = "".join(f", {count:,} {word}" for count, word in aside if count)
-    return f"{commit.files_added:,}{removed}{more}"
+    return f"{added}{more}"
 
 
 def _table(*names: str) -> Table:

@@ -1,6 +1,5 @@
 """`penguin vacuum`: what may be deleted, what stays and why, and the deletion if it is ordered."""
 
-import sys
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,7 +17,7 @@ from lakebed.terminal.arguments import (
     Shape,
     Sure,
 )
-from lakebed.terminal.console import console, plural, print_lines, say, second
+from lakebed.terminal.console import console, plural, print_lines, say, say_error, second
 from lakebed.units import in_words, parse_span
 from penguin.cli import options
 from penguin.model.settings import TableSettings
@@ -88,10 +87,10 @@ def vacuum(
     """
     span = None if older_than is None else parse_span(older_than)
     if older_than is not None and span is None:
-        sys.stderr.write(f"error: --older-than {older_than!r}: write 90m, 24h or 7d\n")
+        say_error(f"error: --older-than {older_than!r}: write 90m, 24h or 7d")
         raise typer.Exit(USAGE)
     if span is not None and span > LONGEST:
-        sys.stderr.write(f"error: --older-than {older_than!r}: no file is that old\n")
+        say_error(f"error: --older-than {older_than!r}: no file is that old")
         raise typer.Exit(USAGE)
     tables = options.tables(files, folders)
     from penguin.upkeep.order import VacuumOrder  # noqa: PLC0415
@@ -153,10 +152,12 @@ def _show(row: VacuumRow) -> None:
         say(to, f"{row.table}: {amount} could be deleted; add --yes to do it")
     else:
         say(to, f"{row.table}: there is nothing to delete")
-    readable = plural(row.versions or 0, "version")
-    say(to, f"  what versions since {second(row.cutoff)} UTC need stays: {readable} can be read")
+    stay = plural(row.versions or 0, "version stays", "versions stay")
+    say(to, f"  {stay} readable, back to {second(row.cutoff)} UTC")
     if row.files:
-        say(to, f"  last modified between {second(row.oldest)} and {second(row.newest)} UTC")
+        first, last = second(row.oldest), second(row.newest)
+        when = f"at {last}" if first == last else f"between {first} and {last}"
+        say(to, f"  last modified {when} UTC")
         for path in row.some:
             say(to, f"  {path}")
         if row.files > len(row.some):

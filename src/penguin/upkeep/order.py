@@ -169,6 +169,8 @@ def before(now: datetime, span: timedelta) -> datetime:
 
 def _days(span: timedelta) -> str:
     hours = span.total_seconds() / 3600
+    if hours == 1:
+        return "1 hour"
     return f"{hours:g} hours" if hours < 48 else f"{hours / 24:g} days"
 
 

@@ -64,7 +64,7 @@ def does(desk: OpenTable, *command: str) -> str:
 def test_what_can_be_read_now_becomes_rows_and_the_rest_waits_on(desk: OpenTable) -> None:
     told = does(desk, "replay", "--all", "--yes")
     assert "3 lines became rows" in told
-    assert "2 lines still cannot be read and wait on" in told
+    assert "2 lines still cannot be read and keep waiting" in told
     assert ids(desk) == [1]
     desk.penguin()
 

@@ -153,6 +153,22 @@ def test_rows_that_penguin_holds_are_missing_until_they_are_settled(desk):
     assert found.sentence == f"not everything of {day} is in: of 1 file, penguin holds rows of 1"
 
 
+def test_files_that_share_a_held_data_file_are_all_missing(desk):
+    """penguin's note of such a file has no URI of one source, only what the entry names."""
+    lands(desk, "a.ndjson", 3)
+    desk.blizzard()
+    desk.penguin()
+    desk.declare("small", "int64")
+    lands(desk, "b.ndjson", 4)
+    lands(desk, "c.ndjson", 5)
+    desk.blizzard()
+    desk.penguin()
+
+    found = of_day(desk)
+
+    assert (found.landed, found.in_table, found.held, found.complete) == (3, 1, 2, False)
+
+
 def test_a_retracted_file_is_settled_and_told_apart(tmp_path):
     taken = Taken(tmp_path)
     taken.land("a.ndjson", {"id": 1})

@@ -91,6 +91,25 @@ def test_a_compaction_tells_of_every_group_that_is_done(tmp_path):
     assert told == [(0, 2), (1, 2), (2, 2)]
 
 
+@pytest.fixture(scope="module")
+def some_files(tmp_path_factory) -> Any:
+    return crowded(tmp_path_factory.mktemp("some"), files=2)
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["--dry-run", "files", "trace --where id=1", "erase --where id=1", "retract 0.ndjson"],
+)
+@pytest.mark.parametrize("output", ["text", "json"])
+def test_a_look_is_shown_to_a_person_at_a_terminal_alone(some_files, terminal, command, output):
+    with pytest.raises(SystemExit), redirect_stderr(terminal):
+        app([*command.split(), "-c", str(some_files.file), "--output", output])
+    # The cursor is hidden as long as a line is drawn again and again, and is there at the end.
+    drawn = terminal.getvalue()
+    assert ("\x1b[?25l" in drawn) is (output == "text")
+    assert drawn.rfind("\x1b[?25h") >= drawn.rfind("\x1b[?25l")
+
+
 def test_init_shows_how_much_it_has_listed_and_read(monkeypatch, terminal):
     seen: list[bool] = []
 

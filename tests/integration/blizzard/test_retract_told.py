@@ -56,7 +56,7 @@ def test_with_yes_it_says_the_entry_and_what_comes_next(desk):
     assert desk.ids() == [1, 2]
     again = desk.cli("retract", "b.ndjson", "--yes")
     assert again.exit_code == 0
-    assert "none of their rows is in the table; nothing was changed" in again.stdout
+    assert "none of its rows is in the table; nothing was changed" in again.stdout
 
 
 def test_its_json_has_these_keys(desk):

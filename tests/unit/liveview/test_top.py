@@ -10,6 +10,7 @@ from rich.cells import cell_len
 
 from lakebed.clock import Clock
 from lakebed.shown import printable
+from lakebed.terminal.console import UNBOUNDED
 from liveview.model import Freshness, Overview, Program
 from liveview.terminal import words
 from liveview.terminal.keys import Key, parsed
@@ -96,6 +97,32 @@ def test_no_line_is_wider_than_the_terminal_and_no_screen_higher(
     assert len(lines) <= height
     assert all(cell_len(each.plain) <= width for each in lines)
     assert all(printable(each.plain) == each.plain for each in lines)
+
+
+def test_a_pipe_gets_every_name_and_every_sentence_whole() -> None:
+    name = "readings-of-the-plant-" * 6
+    odd = failing(a_pipeline(name))
+    shown = text(an_overview(odd, a_pipeline("a")), View(), width=UNBOUNDED, height=1000)
+    lines = shown.splitlines()
+    at = next(number for number, line in enumerate(lines) if line.startswith(f"{name} "))
+    assert lines[at + 1].strip() == f"{PROBLEM.code}: {PROBLEM.message}"
+    assert "…" not in shown
+    assert max(map(len, lines)) < 300
+
+
+def test_on_a_wide_terminal_numbers_stay_near_the_names() -> None:
+    lines = text(an_overview(a_pipeline("a")), View(), width=200).splitlines()
+    at = [number for number, line in enumerate(lines) if line.startswith(("PIPELINE", "TABLE"))]
+    assert len(at) == 2
+    assert all(len(lines[number + 1].rstrip()) < 160 for number in at)
+    assert all("  " * 20 not in lines[number].rstrip() for number in at)
+
+
+def test_one_of_a_thing_is_told_as_one() -> None:
+    one = replace(a_pipeline(), failed_files=1, held_entries=1, quarantined_lines=1, rows_24h=1)
+    assert "1 row in 24 h" in text(an_overview(one), View())
+    opened = text(an_overview(one), View(chosen="orders", opened=True))
+    assert "1 file failed, 1 entry held, 1 bad line in quarantine" in opened
 
 
 @pytest.mark.parametrize(

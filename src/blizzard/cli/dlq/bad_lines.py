@@ -10,7 +10,7 @@ from blizzard.model.bad_lines import Fault
 from blizzard.model.settings import PipelineSettings
 from blizzard.worker.quarantine.reader import QuarantinedLine
 from lakebed.dataclass import dataclass
-from lakebed.terminal.console import console, plural, say
+from lakebed.terminal.console import console, plural, say, say_as_it_is
 
 SHOWN_BYTES = 80
 """How much of a line is shown to a person in a list."""
@@ -153,7 +153,7 @@ def show_lines(
         at = _at(settings, line)
         field = "" if line.field is None else f"{line.field}: "
         say(to, f"{uri}{at}: {field}{line.message} [{line.code}, group {line.fault.group}]")
-        say(to, f"  {_text(line.raw, 10 * SHOWN_BYTES)}")
+        say_as_it_is(to, f"  {_text(line.raw, 10 * SHOWN_BYTES)}")
     if more:
         say(to, f"... and {more:,} more; --limit shows more, --output json all of them")
 

@@ -1,6 +1,5 @@
 """`blizzard dlq`: source files that failed and bad lines that are set aside; reading them again."""
 
-import sys
 from collections.abc import Mapping
 from typing import Annotated
 
@@ -36,7 +35,7 @@ from lakebed.terminal.arguments import (
     Program,
     Shape,
 )
-from lakebed.terminal.console import console, plural, print_line, print_lines, say
+from lakebed.terminal.console import console, plural, print_line, print_lines, say, say_error
 
 FEW = 10
 
@@ -85,10 +84,10 @@ def dlq_list(
             queue = dead_letter_queue(
                 settings, open_reader, every=every, passed_over=asks_passed_over(settings)
             )
-            results.dead_letters(queue, output, every=every)
+            results.dead_letters(queue, output, source_uris_of(settings), every=every)
             for uri in queue.gone:
                 told = f"{settings.name}: {printable(uri)} is not there any more"
-                sys.stderr.write(f"warning: {told}\n")
+                say_error(f"warning: {told}")
             quarantine = quarantine_of(settings, open_reader)
             groups = groups_of(quarantine, Meant(everything=True))
             if output is Output.JSON:
@@ -141,10 +140,7 @@ def dlq_show(
 def _complain_of(unknown: frozenset[str], outcome: Outcome) -> None:
     if unknown:
         listed = ", ".join(sorted(unknown))
-        typer.echo(
-            f"error: no bad lines of {listed} are waiting; blizzard dlq list shows what is",
-            err=True,
-        )
+        say_error(f"error: no bad lines of {listed} are waiting; blizzard dlq list shows what is")
         outcome.at_least(FAILED)
 
 
@@ -185,10 +181,10 @@ def dlq_retry(
     It does not matter whether anything has changed since they failed.
     """
     if bool(paths) == every:
-        typer.echo("error: name files with --file, or use --all", err=True)
+        say_error("error: name files with --file, or use --all")
         raise typer.Exit(USAGE)
     if same_lines and every:
-        typer.echo("error: --same-lines needs files that are named with --file", err=True)
+        say_error("error: --same-lines needs files that are named with --file")
         raise typer.Exit(USAGE)
     wanted = None if every else frozenset(paths or ())
     outcome, unknown = Outcome(), wanted or frozenset()
@@ -210,11 +206,11 @@ def dlq_retry(
             elif entry is not None or (every and not found.refused):
                 _show(settings.name, found, entry)
             for key, why in found.refused.items():
-                typer.echo(f"error: {key} is not read again: {why}", err=True)
+                say_error(f"error: {key} is not read again: {why}")
                 outcome.at_least(FAILED)
     if unknown:
         listed = ", ".join(sorted(unknown))
-        typer.echo(f"error: has not failed: {listed}; blizzard dlq list shows what has", err=True)
+        say_error(f"error: not among the files that failed: {listed}; blizzard dlq list has them")
         outcome.at_least(FAILED)
     raise typer.Exit(outcome.code)
 

@@ -37,7 +37,7 @@ from lakebed.terminal.arguments import (
     complain,
     exit_code_of,
 )
-from lakebed.terminal.console import console, plural, print_line, say, say_more
+from lakebed.terminal.console import console, plural, print_line, say, say_error, say_more
 from lakebed.types import Commit
 from lakebed.units import is_are
 from penguin import inline
@@ -176,10 +176,10 @@ def _asked(
 ) -> tuple[BlizzardSettings, PipelineSettings, list[str] | None]:
     """Return what is asked for; no names for all lines."""
     if every and lost:
-        typer.echo("error: use --all for all bad lines, or --deleted for deleted files", err=True)
+        say_error("error: use --all for all bad lines, or --deleted for deleted files")
         raise typer.Exit(USAGE)
     if bool(names) + every + lost != 1:
-        typer.echo("error: name groups or source files, or use --all", err=True)
+        say_error("error: name groups or source files, or use --all")
         raise typer.Exit(USAGE)
     loaded = load(files, folders)
     settings = the_one(loaded, pipeline)
@@ -302,8 +302,8 @@ def _tell(
             passed = plural(done.filtered, word)
             say(to, f"  {passed} passed over by source.skip_records, without a row")
         if done.left:
-            wait = "waits" if done.left == 1 else "wait"
-            say(to, f"  {plural(done.left, word)} still cannot be read and {wait} on")
+            keep = "keeps" if done.left == 1 else "keep"
+            say(to, f"  {plural(done.left, word)} still cannot be read and {keep} waiting")
         if done.entry is not None:
             say(to, f"  recorded in entry {done.entry}")
     _warn_of(lost or Failed())
@@ -328,14 +328,13 @@ def _print(settings: PipelineSettings, done: Done, lost: Failed) -> None:
 def _warn_of(found: Failed) -> None:
     """Name the files that were meant and still stand as failed: only their bad lines are done."""
     for key, why in found.refused.items():
-        typer.echo(f"warning: {key}: {why}", err=True)
+        say_error(f"warning: {key}: {why}")
 
 
 def _complain_of(unknown: frozenset[str]) -> None:
     if unknown:
         listed = ", ".join(sorted(unknown))
-        typer.echo(
+        say_error(
             f"error: no bad lines of {listed} are waiting; blizzard dlq list shows what is. Of a "
-            "file that failed and was deleted, a run has to notice first that it is gone",
-            err=True,
+            "file that failed and was deleted, a run has to notice first that it is gone"
         )

@@ -23,7 +23,7 @@ from lakebed.dataclass import dataclass
 from lakebed.locations import below, place_of
 from lakebed.shown import typed
 from lakebed.terminal.arguments import FAILED, Files, Folders, Outcome, Output, Shape
-from lakebed.terminal.console import print_lines
+from lakebed.terminal.console import print_lines, say_error
 
 MOST_LISTED = 20
 
@@ -175,7 +175,7 @@ class _Asked:
             if output is Output.JSON:
                 print_lines(_rows(files, settings) if lists else [found])
                 for error in found.errors if lists else ():
-                    typer.echo(f"error: {settings.name}: {error}", err=True)
+                    say_error(f"error: {settings.name}: {error}")
             else:
                 show_days(found, nothing=_nothing(question, settings))
                 rows = list(_rows(files[: self.limit], settings))
@@ -256,7 +256,8 @@ def _nothing(question: Question, settings: PipelineSettings) -> str:
     """Return what is said of a question to which there is no file."""
     roots = [source.uri for source in settings.sources if source.name == question.source]
     if not question.prefix or not roots:
-        return "no file that is asked about"
+        narrowed = question.days or question.partition or question.prefix or roots
+        return "no file that was asked about" if narrowed else "no file"
     literal = " (it is not a pattern)" if set("*?[") & set(question.prefix) else ""
     return f"no file below {roots[0]} whose path begins with {question.prefix!r}{literal}"
 

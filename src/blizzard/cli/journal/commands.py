@@ -26,7 +26,7 @@ from lakebed.terminal.arguments import (
     Shape,
     Sure,
 )
-from lakebed.terminal.console import print_line, print_lines
+from lakebed.terminal.console import print_line, print_lines, say_error
 
 
 class _Journal(ForwardingGroup):
@@ -133,7 +133,7 @@ def journal_new(
     """
     settings = load(files, folders)
     if (old is None) == (not empty):
-        typer.echo("error: journal new needs either --from OLD or --empty", err=True)
+        say_error("error: journal new needs either --from OLD or --empty")
         raise typer.Exit(USAGE)
     clock = Surroundings.of(context).clock
     one = the_one(settings, pipeline)

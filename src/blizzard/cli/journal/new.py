@@ -3,9 +3,7 @@
 from contextlib import ExitStack
 from dataclasses import field
 
-import typer
-
-from blizzard.cli.output import open_reader
+from blizzard.cli.output import open_reader, written_before
 from blizzard.handoff.held_rows import Fates
 from blizzard.handoff.switch import LastCommitted
 from blizzard.journal.checks import admit
@@ -25,7 +23,7 @@ from lakebed.journal import JournalReader
 from lakebed.storage.store import Reader, Store
 from lakebed.telemetry.events import Event
 from lakebed.terminal.arguments import DONE, FAILED, Output, ends_on_error
-from lakebed.terminal.console import INLINED, plural, print_line, say
+from lakebed.terminal.console import INLINED, plural, print_line, say, say_error
 from lakebed.terminal.console import console as terminal
 from penguin import inline
 
@@ -69,7 +67,7 @@ def begin_anew(
     identity = identity_of(settings, str(clock.fresh_id()))
     place = sink_location(settings)
     names = tuple(dict.fromkeys((settings.name, old or settings.name)))
-    with ends_on_error(settings.name):
+    with ends_on_error(settings.name), written_before(settings):
         reader = open_reader(place)
         if not yes:
             for name in names:
@@ -198,12 +196,12 @@ def _log_knows(settings: PipelineSettings) -> bool:
 
 def tell_watching(writer: LeaseRecord) -> None:
     """Print why this takes a while."""
-    typer.echo(f"watching whether another blizzard is alive: {writer.who()}", err=True)
+    say_error(f"watching whether another blizzard is alive: {writer.who()}")
 
 
 def tell_event(event: Event) -> None:
     """Print what happens on the way to a person who waits."""
-    typer.echo(event.sentence(), err=True)
+    say_error(event.sentence())
 
 
 def _tell_ahead(pipeline: str, ahead: Prospect, output: Output) -> None:

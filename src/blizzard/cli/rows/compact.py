@@ -50,7 +50,7 @@ from lakebed.terminal.arguments import (
     ends_on_error,
     exit_code_of,
 )
-from lakebed.terminal.console import console, print_line, say, say_first
+from lakebed.terminal.console import console, print_line, say, say_error, say_first
 from lakebed.types import Commit
 from lakebed.units import in_words, plural
 
@@ -80,7 +80,7 @@ def compact(
     They are rewritten on Spark; no row changes, and penguin commits it all at once.
     """
     if yes and dry_run:
-        typer.echo("error: --yes and --dry-run contradict each other", err=True)
+        say_error("error: --yes and --dry-run contradict each other")
         raise typer.Exit(USAGE)
     loaded = load(files, folders)
     settings = the_one(loaded, name or pipeline)
@@ -131,7 +131,7 @@ def _partition(text: str | None) -> Partition:
     for part in filter(None, (text or "").strip("/").split("/")):
         key, equals, value = part.partition("=")
         if not key or not equals:
-            typer.echo(f"error: --partition {text!r}: write date=2024-01-01", err=True)
+            say_error(f"error: --partition {text!r}: write date=2024-01-01")
             raise typer.Exit(USAGE)
         found[key] = None if value in ("", "__HIVE_DEFAULT_PARTITION__") else value
     return found

@@ -6,7 +6,15 @@ from typing import Annotated
 
 import typer
 
-from blizzard.cli.output import One, load, open_reader, tables_of, the_one, written_before
+from blizzard.cli.output import (
+    One,
+    load,
+    looked_with,
+    open_reader,
+    tables_of,
+    the_one,
+    written_before,
+)
 from blizzard.cli.rows.erased import show
 from blizzard.cli.rows.rewriting import commit, rewriter, table_log
 from blizzard.cli.surroundings import Surroundings
@@ -90,16 +98,18 @@ def erase(
             if done.entry is not None and settings.sink.commit is Commit.INLINE:
                 commit(settings, table, around)
         else:
-            done = Erased(found=look(reader, settings, predicate, log, origins))
-        left = still_held(
-            reader,
-            settings,
-            predicate,
-            done.found,
-            history_of(settings),
-            origins,
-            open_reader,
-        )
+            with looked_with(settings.name, output) as opens:
+                done = Erased(found=look(opens(place), settings, predicate, log, origins))
+        with looked_with(settings.name, output) as opens:
+            left = still_held(
+                opens(place),
+                settings,
+                predicate,
+                done.found,
+                history_of(settings),
+                origins,
+                opens,
+            )
     if output is Output.JSON:
         print_line(erasure_row(settings, done, left))
     else:

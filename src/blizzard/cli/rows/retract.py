@@ -5,7 +5,15 @@ from typing import Annotated
 
 import typer
 
-from blizzard.cli.output import One, load, open_reader, tables_of, the_one, written_before
+from blizzard.cli.output import (
+    One,
+    load,
+    looked_with,
+    open_reader,
+    tables_of,
+    the_one,
+    written_before,
+)
 from blizzard.cli.rows.rewriting import commit, reading_of, rewriter, table_log
 from blizzard.cli.surroundings import Surroundings
 from blizzard.log_questions import table_entry
@@ -30,7 +38,7 @@ from lakebed.terminal.arguments import (
     ends_on_error,
     exit_code_of,
 )
-from lakebed.terminal.console import console, plural, print_line, say, say_first
+from lakebed.terminal.console import console, is_are, plural, print_line, say, say_first
 from lakebed.types import Commit
 from lakebed.units import in_words
 from penguin import inline
@@ -93,11 +101,13 @@ def retract(
             if done.entry is not None and settings.sink.commit is Commit.INLINE:
                 commit(settings, table, around)
         else:
-            reader, names = open_reader(place), tuple(sources)
-            if other is not None:
-                now = around.clock.now()
-                names = exchange_of(reader, settings, names, other, open_reader, now=now).names
-            done = Retracted(found=look(reader, settings, names, log))
+            names = tuple(sources)
+            with looked_with(settings.name, output) as opens:
+                reader = opens(place)
+                if other is not None:
+                    now = around.clock.now()
+                    names = exchange_of(reader, settings, names, other, opens, now=now).names
+                done = Retracted(found=look(reader, settings, names, log))
     if output is Output.JSON:
         print_line(retraction_row(settings, done, other))
     else:
@@ -191,7 +201,8 @@ def _show(settings: PipelineSettings, done: Retracted, other: str | None, *, sur
         to, [f"{one.key}: {plural(rows.get(one.key, 0), 'row')}" for one in found.sources], 10
     )
     if not other and (not found.rows.files or (sure and done.entry is None)):
-        say(to, "  none of their rows is in the table; nothing was changed")
+        whose = "its" if len(found.sources) == 1 else "their"
+        say(to, f"  none of {whose} rows is in the table; nothing was changed")
         if found.waiting_lines:
             lines = plural(found.waiting_lines, "bad line")
             say(to, f"  {lines} of them in quarantine: blizzard dlq discard gives those up")
@@ -202,7 +213,10 @@ def _show(settings: PipelineSettings, done: Retracted, other: str | None, *, sur
         ("rewritten without them, told apart by _file", found.rows.unnamed),
     ):
         if files:
-            verb = ("was" if len(files) == 1 else "were") if sure else "to be"
+            # What is rewritten is written by now; what is removed goes with the commit.
+            were = "was" if len(files) == 1 else "were"
+            done_by = is_are(len(files)) if files is found.rows.whole else were
+            verb = done_by if sure else "to be"
             size = in_words(sum(one.size for one in files))
             say(to, f"  {plural(len(files), 'data file')} ({size}) {verb} {what}:")
             say_first(to, [one.path for one in files], FEW, indent="    ")

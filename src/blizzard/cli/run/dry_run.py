@@ -6,7 +6,7 @@ from dataclasses import field
 
 from rich.console import Console
 
-from blizzard.cli.output import open_reader
+from blizzard.cli.output import looked_with, open_reader
 from blizzard.discover.skip_reason import IN_WORDS, SkippedFile, SkipSummary
 from blizzard.inspect.explain import Explanation, explain
 from blizzard.inspect.queue_status import QueueStatus, queues_of
@@ -18,7 +18,7 @@ from blizzard.log_questions import (
     checks_schema,
 )
 from blizzard.model.files import SourceFile, WorkUnit
-from blizzard.model.locations import source_uris_of
+from blizzard.model.locations import OpenReader, source_uris_of
 from blizzard.model.settings import PipelineSettings
 from blizzard.model.source.forecast import weight
 from blizzard.service import open_queue
@@ -59,7 +59,8 @@ def dry_run(
     outcome = Outcome(log_format)
     for pipeline in pipelines:
         with outcome.of(pipeline.name, exit_code_of):
-            found = explained(pipeline, pipelines, table_of)
+            with looked_with(pipeline.name, output) as opens:
+                found = explained(pipeline, pipelines, table_of, opens)
             explanation(found, output, queues_of(pipeline, open_queue))
             if found.refusal is not None:
                 raise found.refusal
@@ -67,12 +68,15 @@ def dry_run(
 
 
 def explained(
-    pipeline: PipelineSettings, all_of_them: tuple[PipelineSettings, ...], table_of: TableOf
+    pipeline: PipelineSettings,
+    all_of_them: tuple[PipelineSettings, ...],
+    table_of: TableOf,
+    opens: OpenReader = open_reader,
 ) -> Explanation:
     """Return what the next batch of a pipeline would do, started with the others beside it."""
     return explain(
         pipeline,
-        open_reader,
+        opens,
         parallelism=os.cpu_count() or 1,
         clock=Clock(),
         log_knows_pipeline=asks_the_log(pipeline),
@@ -102,12 +106,10 @@ def explanation(found: Explanation, output: Output, queues: tuple[QueueStatus, .
         say(to, f"pipeline {found.pipeline}: {what} [{code_of(found.refusal)}]")
         return
     files = _files(found)
-    say(
-        to,
-        f"pipeline {found.pipeline}: batch {found.entry} would read "
-        f"{plural(len(files), 'file')} ({in_words(sum(file.to_read for file in files))}) "
-        f"in {plural(len(found.units), 'unit')} into {found.table_uri}",
-    )
+    amount = f"{plural(len(files), 'file')} ({in_words(sum(file.to_read for file in files))})"
+    units = plural(len(found.units), "unit")
+    what = f"batch {found.entry} would read {amount} in {units}" if files else "nothing to read"
+    say(to, f"pipeline {found.pipeline}: {what} into {found.table_uri}")
     if found.looks_at:
         say(
             to,
@@ -281,7 +283,7 @@ def _show_passed(to: Console, found: Explanation) -> None:
         if one.until is not None:
             why = f"{why}, the first at {second(one.until)} UTC"
         if one.detail is not None:
-            why = f"{why} ({one.detail})"
+            why = f"{why} ({'the first one: ' if one.files > 1 else ''}{one.detail})"
         more = one.files - len(one.some)
         some = [path_end(path, _room(to)) for path in one.some]
         names = [*some, f"... and {more:,} more"] if more else some

@@ -1,7 +1,8 @@
 """Results, for a person or a machine, on standard output."""
 
+from collections.abc import Mapping
 from dataclasses import field, fields
-from itertools import takewhile, zip_longest
+from itertools import zip_longest
 from typing import assert_never
 
 from blizzard.handoff.dead_letters import DeadLetter, Queue
@@ -58,17 +59,19 @@ def results(rows: list[ResultRow], output: Output) -> None:
         print_table(to, table)
 
 
-def dead_letters(queue: Queue, output: Output, *, every: bool = True) -> None:
+def dead_letters(
+    queue: Queue, output: Output, uris: Mapping[str, str], *, every: bool = True
+) -> None:
     """Print what a dead letter queue holds, the newest first: a JSON object a line, or a table.
 
-    Without `every` only failures that are not over.
+    Without `every` only failures that are not over. `uris` are those of the sources, by name.
     """
     letters = queue.letters if every else queue.current
     if output is Output.JSON:
         print_lines(letters)
         print_lines(queue.lost)
         return
-    _show_letters(queue, letters, every=every)
+    _show_letters(queue, letters, uris, every=every)
     _show_lost(queue)
 
 
@@ -95,7 +98,9 @@ def _show_lost(queue: Queue) -> None:
     )
 
 
-def _show_letters(queue: Queue, letters: tuple[DeadLetter, ...], *, every: bool) -> None:
+def _show_letters(
+    queue: Queue, letters: tuple[DeadLetter, ...], uris: Mapping[str, str], *, every: bool
+) -> None:
     to = console()
     if queue.inherited:
         files = plural(queue.inherited, "file")
@@ -117,12 +122,9 @@ def _show_letters(queue: Queue, letters: tuple[DeadLetter, ...], *, every: bool)
     if not letters:
         say(to, f"pipeline {queue.pipeline}: no file is in a failed state now{more}")
         return
-    folder = _common_folder(letters)
-    say(
-        to,
-        f"pipeline {queue.pipeline}: {plural(len(letters), 'failure')}, the newest first, below "
-        f"{folder or '/'}{more}",
-    )
+    below = f", below {uris[letters[0].source]}" if _is_one(letters, uris) else ""
+    failures = plural(len(letters), "failure")
+    say(to, f"pipeline {queue.pipeline}: {failures}, the newest first{below}{more}")
     table = columns(
         *("path", "stage", "code", "line", "message", "retries", *(("now",) if every else ())),
         numbers=("line", "retries"),
@@ -133,7 +135,7 @@ def _show_letters(queue: Queue, letters: tuple[DeadLetter, ...], *, every: bool)
         field = "" if letter.field is None else f"{letter.field}: "
         add(
             table,
-            letter.path.removeprefix(folder).lstrip("/"),
+            _named(letter, uris, alone=bool(below)),
             letter.stage,
             letter.code,
             "" if letter.line is None else str(letter.line),
@@ -144,31 +146,46 @@ def _show_letters(queue: Queue, letters: tuple[DeadLetter, ...], *, every: bool)
     print_table(to, table)
 
 
-def _common_folder(letters: tuple[DeadLetter, ...]) -> str:
-    """Return the folder that all paths share: a table has room for what distinguishes them."""
-    folders = [letter.path.split("/")[:-1] for letter in letters]
-    shared = takewhile(lambda parts: len(set(parts)) == 1, zip(*folders, strict=False))
-    return "/".join(parts[0] for parts in shared)
+def _is_one(letters: tuple[DeadLetter, ...], uris: Mapping[str, str]) -> bool:
+    """Whether all of the files are below the same source, as it is configured now."""
+    return len({letter.source for letter in letters}) == 1 and all(
+        letter.path.startswith(_root(letter, uris)) for letter in letters
+    )
+
+
+def _named(letter: DeadLetter, uris: Mapping[str, str], *, alone: bool) -> str:
+    """Return a file as `blizzard dlq retry` and the others take it, so that it can be copied."""
+    root = _root(letter, uris)
+    if not letter.path.startswith(root):
+        return letter.path  # Its source has moved, or is not configured any more.
+    path = letter.path.removeprefix(root)
+    return path if alone else f"{letter.source}:{path}"
+
+
+def _root(letter: DeadLetter, uris: Mapping[str, str]) -> str:
+    return f"{uris.get(letter.source, '').rstrip('/')}/"
 
 
 def switched(table_uri: str, handoff: Handoff, found: Switched) -> bool:
     """Print the result of changing a hand-off, and return whether the table has it now."""
     match found:
         case Changed():
-            told = f"{table_uri}: files are handed off by {handoff.value} from now on"
+            told = [f"{table_uri}: files are handed off by {handoff.value} from now on"]
         case Unchanged():
-            told = f"{table_uri}: files are handed off by {handoff.value} already"
+            told = [f"{table_uri}: files are handed off by {handoff.value} already"]
         case TooEarly(waiting):
             first = (
                 f"{table_uri}: the hand-off was not changed: these entries are not committed yet; "
                 "have them committed (penguin --once, or blizzard --once where sink.commit is "
                 "inline) and try again"
             )
-            lines = (
+            entries = (
                 f"  pipeline {one.pipeline}: {entries_from(one.first, one.last)}" for one in waiting
             )
-            told = "\n".join((first, *lines))
+            told = [first, *entries]
         case _:
             assert_never(found)
-    print(told, flush=True)  # noqa: T201 - this is the program's output
+    to = console()
+    for line in told:
+        say(to, line)
     return not isinstance(found, TooEarly)

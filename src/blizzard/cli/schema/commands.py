@@ -34,7 +34,7 @@ from lakebed.terminal.arguments import (
     Shape,
     exit_code_of,
 )
-from lakebed.terminal.console import print_line
+from lakebed.terminal.console import print_line, say_error
 from penguin import inline
 
 app = Program(cls=ForwardingGroup)
@@ -100,7 +100,7 @@ def schema_infer(
     Nothing is written, and no column of the table is changed.
     """
     if ddl and output is Output.JSON:
-        typer.echo("error: --ddl and --output json exclude each other", err=True)
+        say_error("error: --ddl and --output json exclude each other")
         raise typer.Exit(USAGE)
     outcome = Outcome()
     with outcome.of("schema infer"):
@@ -183,7 +183,7 @@ def _checked(uri: str) -> str:
     try:
         return checked_location(uri)
     except ValueError as wrong:
-        typer.echo(f"error: URI: {wrong}", err=True)
+        say_error(f"error: URI: {wrong}")
         raise typer.Exit(USAGE) from None
 
 

@@ -21,6 +21,7 @@ from lakebed.terminal.console import (
     print_lines,
     print_table,
     say,
+    say_as_it_is,
     say_more,
     second,
 )
@@ -182,7 +183,7 @@ def _show_homeless(settings: PipelineSettings, some: Sequence[Homeless], title: 
         say(to, f"for a column, add to {where}:")
         for one in some[:FEW]:
             if one.line is not None and one.inside == above:
-                say(to, f"  - {one.line}")
+                say_as_it_is(to, f"  - {one.line}")
 
 
 def _found_rows(some: Sequence[GuessedColumn], above: str = "") -> list[FoundRow]:

@@ -3,7 +3,7 @@
 `blizzard files` and the live page ask here, so that they give the same answer. Read-only.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from blizzard.handoff.held_rows import Fates, passed_over, read_aside
 from blizzard.inspect.files.repairs import StillOut, taken_out
@@ -69,7 +69,7 @@ def _removed(
 
 
 class _Keys:
-    """Finds the keys of source files by the URIs that metas have."""
+    """Finds the keys of source files by what notes have: a URI, or the key itself."""
 
     def __init__(self, settings: PipelineSettings, history: History) -> None:
         roots = dict(history.source_names)
@@ -79,11 +79,16 @@ class _Keys:
         self._roots |= {f"{written_out(root).rstrip('/')}/": name for root, name in roots.items()}
 
     def of(self, metas: Iterable[HeldMeta]) -> frozenset[str]:
-        """Return the keys of all source files with rows in some data files."""
-        uris = {uri for meta in metas for uri in (*meta.source_files, meta.source_file) if uri}
-        return frozenset(
-            f"{name}:{uri.removeprefix(root)}"
-            for uri in uris
-            for root, name in self._roots.items()
-            if uri.startswith(root)
-        )
+        """Return the keys of all source files with rows in some data files.
+
+        penguin notes them as the entry names them; of a file that several share that is all there
+        is. Of a file with one source there is its URI as well.
+        """
+        named = {name for meta in metas for name in (*meta.source_files, meta.source_file) if name}
+        return frozenset(key for name in named for key in self._keys(name))
+
+    def _keys(self, name: str) -> Iterator[str]:
+        below = [root for root in self._roots if name.startswith(root)]
+        yield from (f"{self._roots[root]}:{name.removeprefix(root)}" for root in below)
+        if not below:
+            yield name

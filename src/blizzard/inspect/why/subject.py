@@ -129,7 +129,9 @@ def _by_part(text: str, pipelines: Sequence[PipelineSettings], ask: Ask) -> Subj
         if len(found) > 1:
             names = ", ".join(sorted(printable(key) for _pipeline, key in found)[:FEW])
             more = ", ..." if len(found) > FEW else ""
-            raise FileAmbiguous(f"{text!r} is in the names of several files: {names}{more}")
+            raise FileAmbiguous(
+                f"{text!r} is in the names of several files; write more of the path: {names}{more}"
+            )
         if found:
             return next(iter(found.values()))
     raise FileUnknown(

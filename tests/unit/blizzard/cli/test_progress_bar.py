@@ -4,6 +4,7 @@ import io
 import re
 import threading
 
+import pytest
 from rich.console import Console
 
 from blizzard.cli.run.progress_bar import Display
@@ -45,6 +46,29 @@ def test_a_running_batch_shows_files_records_speed_and_uploads():
     display.emit(UnitsEnded(pipeline="events"))
     for words in ("events 7", "0/4 files", "3/4 files", "12,345 records", "2 Parquet files"):
         assert words in shown(console)
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 200])
+def test_each_thing_has_a_line_with_whole_numbers_however_narrow_it_is(width: int):
+    display = Display(Console(file=io.StringIO(), width=width, color_system=None))
+    name = "readings-of-the-northern-plant-number-seven"
+    display.emit(BatchStarted(pipeline=name, entry=7, files=1234, bytes=2048, units=2))
+    display.emit(
+        BatchProgress(
+            pipeline=name, files_read=1203, records=123456789, bytes_read=1024, parquet_files=2
+        )
+    )
+    watched = f"s3://bucket/{'a/very/long/folder/' * 12}landing"
+    display.emit(SourcesWatched(pipeline="clicks", places=(watched,), every_secs=10.0))
+    on_screen = Console(file=io.StringIO(), width=width, color_system=None)
+    on_screen.print(*display._bars._progress.get_renderables(), sep="\n")
+    display.emit(UnitsEnded(pipeline=name))
+    bar, waits = shown(on_screen).splitlines()
+    assert "1,203/1,234 files" in bar
+    assert ("123,456,789 records" in bar) is (width > 40)
+    assert (name in bar) is (width == 200)
+    assert re.fullmatch(r"clicks: watching s3.*….* every 10 s", waits)
+    assert max(map(len, (bar, waits))) <= width
 
 
 def test_what_is_not_known_yet_is_not_shown_and_one_file_is_one():

@@ -92,19 +92,6 @@ def test_of_many_lines_the_first_are_printed_and_the_others_counted(capsys):
     ]
 
 
-def test_a_name_in_a_table_is_never_broken_and_no_number_is_cut_off():
-    to = Console(width=40, record=True, file=StringIO())
-    name = "a-very-long-folder/with-another/2024-05-01.ndjson"
-    table = columns("path", "why", "rows", numbers=("rows",), wide=("path", "why"))
-    add(table, name, "it is in a folder older than allowed", 123456)
-
-    print_table(to, table)
-
-    lines = to.export_text().splitlines()
-    assert any(name in line and "123,456" in line for line in lines)
-    assert to.width == 40
-
-
 @pytest.mark.parametrize("colour", ["truecolor", None])
 def test_no_line_of_a_table_ends_in_blanks(colour):
     to = Console(width=40, file=StringIO(), color_system=colour, force_terminal=colour is not None)
@@ -132,16 +119,20 @@ def test_a_column_of_remarks_is_left_out_where_there_are_none():
     assert to.export_text().splitlines() == ["table   rows", "────────────", "orders     3"]
 
 
-def test_sentences_in_a_table_that_fits_are_wrapped_between_words():
-    to = Console(width=40, record=True, file=StringIO())
-    table = columns("path", "why", wide=("path", "why"))
-    add(table, "a.ndjson", "a sentence that is longer than the line has room for")
+@pytest.mark.parametrize(("columns_given", "one_line"), [(None, True), ("40", False)])
+def test_what_is_not_a_terminal_gets_a_row_in_one_line(
+    columns_given: str | None, one_line: bool, capsys, monkeypatch
+):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    if columns_given is not None:
+        monkeypatch.setenv("COLUMNS", columns_given)
+    table = columns("path", "why", wide=("why",))
+    sentence = "a sentence that is longer than the line has room for"
+    add(table, "a.ndjson", sentence)
 
-    print_table(to, table)
+    print_table(console(), table)
 
-    lines = to.export_text().splitlines()
-    assert max(map(len, lines)) <= 40
-    assert len(lines) > 3
+    assert (f"a.ndjson  {sentence}" in capsys.readouterr().out.splitlines()) is one_line
 
 
 @pytest.mark.parametrize(
