@@ -73,6 +73,7 @@ class SegmentRef:
 
 
 _BLOCKS = TypeAdapter(tuple[Block, ...])
+_LINE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 def write_segment(
@@ -286,7 +287,7 @@ def _line(name: IngestedFile) -> bytes:
     mark = [name.empty] if needs_mark(name) else []
     entry = [] if name.entry is None else [name.entry]
     facts = [name.key, name.size, name.etag, *mark, *entry]
-    return json.dumps(facts, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+    return _LINE.encode(facts).encode() + b"\n"
 
 
 def _decoded(body: bytes) -> Iterator[IngestedFile]:

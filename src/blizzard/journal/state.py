@@ -135,22 +135,28 @@ class History:
         self.books.learn(entry)
         before = before_retraction(entry, self.unfinished)
         for record in entry.sources:
-            if record.gone:
-                self._leave(record, at, entry.sequence)
-            elif record.failure is None and record.complete:
-                self._finish(record, entry.sequence)
-                self.unfinished.pop(record.key, None)
-            else:
-                self.unfinished[record.key] = UnfinishedFile(
-                    record=record,
-                    at=at,
-                    entry=entry.sequence,
-                    since=self._failing_since(record, at),
-                    failed_in=self._failed_in(record, entry.sequence),
-                    read_in=self._read_in(record, entry.sequence),
-                )
-            self._told(record.key)
+            self._enter(record, at, entry.sequence)
         self.undecided |= before
+
+    def _enter(self, record: SourceRecord, at: datetime, entry: int) -> None:
+        """Remember what an entry says of a source file."""
+        if record.gone:
+            self._leave(record, at, entry)
+        elif record.failure is None and record.complete:
+            self._finish(record, entry)
+            if self.unfinished:
+                self.unfinished.pop(record.key, None)
+        else:
+            self.unfinished[record.key] = UnfinishedFile(
+                record=record,
+                at=at,
+                entry=entry,
+                since=self._failing_since(record, at),
+                failed_in=self._failed_in(record, entry),
+                read_in=self._read_in(record, entry),
+            )
+        if self.undecided:
+            self._told(record.key)
 
     def _told(self, key: str) -> None:
         """Heed what a later entry says of a file that a retraction was about."""
@@ -240,8 +246,9 @@ class History:
         return at
 
     def _finish(self, record: SourceRecord, entry: int) -> None:
-        self.recent[record.key] = IngestedFile(
-            key=record.key,
+        key = record.key
+        self.recent[key] = IngestedFile(
+            key=key,
             size=record.size,
             etag=record.etag,
             empty=record.gave_no_row,
@@ -291,7 +298,7 @@ class Lookup:
         if self._segments is not self._history.segments:
             self._open(self._history.segments)
         finished = self._history.recent.get(key)
-        if finished is None:
+        if finished is None and self._cursors:
             answers = (cursor.find(key) for cursor in self._cursors)
             finished = next((name for name in answers if name is not None), None)
         unfinished = self._history.unfinished.get(key)

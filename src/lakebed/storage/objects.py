@@ -6,7 +6,6 @@ import re
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any, TypeVar
 
 import obstore
@@ -122,7 +121,7 @@ class ObjectReader:
     def head(self, path: str) -> ObjectFacts | None:
         """Look at an object without reading it; None if there is none."""
         if self.local_root is not None and not leads_elsewhere(path):
-            return self._stat(self.local_root, path)
+            return self._stat(str(self.local_root), path)
         return self._if_there(path, lambda: facts_of(obstore.head(self._store, path)))
 
     def _if_there(self, path: str, ask: Callable[[], Answer]) -> Answer | None:
@@ -151,7 +150,7 @@ class ObjectReader:
                     place=self.uri,
                 )
 
-    def _stat(self, root: Path, path: str) -> ObjectFacts | None:
+    def _stat(self, root: str, path: str) -> ObjectFacts | None:
         """Return of a local file what the library says, at a tenth of the time."""
         try:
             found = os.stat(f"{root}/{path}")  # noqa: PTH116 - a Path takes three times as long
