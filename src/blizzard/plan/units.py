@@ -69,11 +69,13 @@ def to_recognise(
     hurry: bool = True,
 ) -> tuple[SourceFile, ...]:
     """Return the files that would be cut if it were certain that they are plain: a few, large."""
+    # No unit has less room than that.
+    large = [file for file in files if file.by_content and file.size > sizing.smallest_unit]
+    if not large:
+        return ()
     room = _room(files, parallelism, file_size, sizing, forecast, hurry=hurry)
     return tuple(
-        file
-        for file in files
-        if file.by_content and file.size > room and can_be_cut(replace(file, by_content=False))
+        file for file in large if file.size > room and can_be_cut(replace(file, by_content=False))
     )
 
 
