@@ -207,7 +207,7 @@ class _Unit:
         """Take the rows of small files, and record each; False where each is to be read alone.
 
         Each of their lines is a row. So the books of a file balance if it has as many rows as lines
-        were counted in it, before the parser and by code that the parser does not share.
+        are counted in its text, as it was read, by code that the parser does not share.
         """
         counted = [lines_in(one.text) for one in found.keys]
         if counted != found.lines or sum(counted) != found.batch.num_rows:

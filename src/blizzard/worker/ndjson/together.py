@@ -20,7 +20,7 @@ class Together(Generic[Key]):
     sizes: Sequence[int]
     """The bytes of each file."""
     lines: Sequence[int]
-    """How many lines each file was counted to have, before the parser, and so how many rows."""
+    """How many lines each file has, and so how many rows."""
     batch: pa.RecordBatch
     size: int
     """The memory that the rows take."""
