@@ -1,5 +1,6 @@
 """Blizzard as a contestant: warm on Spark, cold from the command line, and without Spark."""
 
+import gc
 import json
 import os
 import subprocess
@@ -20,6 +21,7 @@ from blizzard.worker.stores import OpenedStores
 from blizzard.worker.unit import run_unit
 from lakebed.columns.schema import Field
 from lakebed.polling import Stop
+from lakebed.terminal.arguments import NEW_OBJECTS
 
 CORES = 2
 
@@ -59,6 +61,7 @@ class Ours:
 
     def __init__(self, runner: Runner) -> None:
         self._runner = runner
+        gc.set_threshold(NEW_OBJECTS)  # As the programs do when they start.
 
     def run(self, workload: Workload, source: Path, table: Path) -> None:
         """Read everything there is, and commit it."""

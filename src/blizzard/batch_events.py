@@ -123,13 +123,13 @@ def journaled(
         yield events.RowsWithoutTime(
             pipeline=name, entry=entry.sequence, field=format_path(by.timestamp_path), rows=rows
         )
-    too_late = [record.path for record in entry.sources if record.key in late]
+    too_late = [record.path for record in entry.sources if record.key in late] if late else []
     if too_late:
         yield events.LateFiles(pipeline=name, files=len(too_late), example=too_late[0])
     done = [each for each in entry.sources if each.failure is None and each.complete]
     done = [each for each in done if not each.gone]
     if done:
-        by_notice = sum(record.key in noticed for record in done)
+        by_notice = sum(record.key in noticed for record in done) if noticed else 0
         yield events.FilesFoundBy(pipeline=name, notice=by_notice, sweep=len(done) - by_notice)
     failed = [each for each in entry.sources if each.failure is not None and not each.gone]
     work = in_journal(entry, settings)
@@ -163,7 +163,7 @@ def _delays(entry: Entry, files: Iterable[SourceFile], done: Collection[str]) ->
     A file that several tasks share is one file.
     """
     at = datetime.fromisoformat(entry.created)
-    arrived = {file.key: file.modified for file in files if file.key in done}
+    arrived = {key: file.modified for file in files if (key := file.key) in done}
     return tuple(max(0.0, (at - modified).total_seconds()) for modified in arrived.values())
 
 
@@ -185,6 +185,8 @@ def in_journal(entry: Entry, settings: PipelineSettings) -> Done:
 
 def _set_aside(pipeline: str, entry: Entry) -> Iterator[Event]:
     """Yield what was set aside of each source file: how many lines, and the first of them."""
+    if not entry.quarantine:
+        return
     records = {record.key: record for record in entry.sources}
     told: set[str] = set()
     for file in entry.quarantine:

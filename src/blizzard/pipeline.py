@@ -345,9 +345,11 @@ class Pipeline:
 
         So do those that a batch has left which was handed in: they have waited already.
         """
+        if self.pace.drain:
+            return True
         cores, now = self.runner.parallelism, self.clock.now()
         due = self._timing.is_time(files, more=more, cores=cores, now=now)
-        if due or self.pace.drain or self._last.left > 0:
+        if due or self._last.left > 0:
             return True
         self._report.gathering(len(files), self._timing.due_in)
         return False

@@ -123,10 +123,11 @@ class Proposal:
         return tuple(
             _noted(
                 record,
-                reingested=record.reingested or record.key in again,
-                modified=written.get(record.key, record.modified),
+                reingested=record.reingested or key in again,
+                modified=written.get(key, record.modified),
             )
             for record in records
+            for key in (record.key,)
         )
 
 

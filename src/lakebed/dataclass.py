@@ -42,18 +42,15 @@ def _dataclass(
         written = {"__init__": _init, "__repr__": _repr, "__eq__": _eq}
         if frozen:
             written["__hash__"] = _hash
+            written |= {"__getstate__": _getstate, "__setstate__": _setstate}
             made.__setattr__, made.__delattr__ = _no_assignment, _no_deletion
-            plain: dict[str, object] = {"__getstate__": _getstate, "__setstate__": _setstate}
-        else:
-            plain = {"__hash__": None}
         if vars(cls).get("__hash__", ...) is None and "__eq__" in own:
             own.discard("__hash__")  # Python has set that, since the class has an `__eq__`.
         for name, write in written.items():
             if name not in own:
                 setattr(made, name, Deferred(made, name, write))
-        for name, method in plain.items():
-            if name not in own:
-                setattr(made, name, method)
+        if not frozen and "__hash__" not in own:
+            made.__hash__ = None
         update_abstractmethods(made)
         return made  # type: ignore[no-any-return]
 
@@ -236,10 +233,15 @@ def _is_frozen(cls: "type[DataclassInstance]", name: str) -> bool:
     return "__dataclass_params__" in vars(cls) or name in cls.__dataclass_fields__
 
 
-def _getstate(self: "DataclassInstance") -> list[Any]:
-    return [getattr(self, one.name) for one in fields(self)]
+def _getstate(cls: "type[DataclassInstance]", _frozen: bool) -> Source:
+    names = [one.name for one in fields(cls)]
+    return f"def __getstate__(self):\n return [*{_values('self', names)}]", {}
 
 
-def _setstate(self: "DataclassInstance", state: list[Any]) -> None:
-    for one, value in zip(fields(self), state, strict=True):
-        object.__setattr__(self, one.name, value)
+def _setstate(cls: "type[DataclassInstance]", _frozen: bool) -> Source:
+    names = [one.name for one in fields(cls)]
+    me = "_self" if "self" in names else "self"
+    body = [f"{''.join(f'{name}, ' for name in names)} = _state"] if names else ["pass"]
+    body += [f"_set_{name}({me}, {name})" for name in names]
+    setters = {f"_set_{name}": getattr(cls, name).__set__ for name in names}
+    return f"def __setstate__({me}, _state):\n " + "\n ".join(body), setters

@@ -35,6 +35,13 @@ def opened_as(
     return lambda work: OpenedAs(work, reader=reader, store=store)
 
 
+class Far(Reader):
+    """A source whose files come in pieces only, as those of a remote store do."""
+
+    def at_once(self, path: str, *, size: int, etag: str | None) -> bytes | None:
+        return None
+
+
 def local(root: Path) -> Store:
     return Store(str(root), StorageOptions(), make_folder=True)
 

@@ -72,6 +72,8 @@ class ListingCursor:
 
     def seen(self, path: str) -> Seen | None:
         """Return what is remembered of a name that is done."""
+        if not self.folders:
+            return None
         folder = self.folders.get(folder_and_name(path)[0])
         return folder.names.get(path) if folder is not None else None
 
@@ -114,15 +116,16 @@ class CursorBuilder:
     _incomplete: bool = False
     _listed: int = 0
 
-    def listed(self) -> None:
-        """Count a listed name, whatever becomes of it."""
-        self._listed += 1
+    def listed(self, names: int) -> None:
+        """Count listed names, whatever becomes of them."""
+        self._listed += names
 
     def done(self, name: IngestedFile, path: str, arrived: float) -> None:
         """Take in a name that needs nothing more."""
         folder = self._enter(path)
-        self.late.update(folder.fresh)
-        folder.fresh.clear()
+        if folder.fresh:
+            self.late.update(folder.fresh)
+            folder.fresh.clear()
         folder.top = max(folder.top, path)
         folder.reach = max(folder.reach, path)
         if arrived <= self.late_after and not folder.is_live:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from blizzard.discover.finding import Finding
 from blizzard.discover.names import PartitionUnknown, codec_for, partition_of, why_not_ours
 from blizzard.discover.retry import is_due, next_try
-from blizzard.discover.skip_reason import AMISS, Reason, SkippedFile, SkipSummary, Tally
+from blizzard.discover.skip_reason import AMISS, Reason, SkipSummary, Tally
 from blizzard.journal.state import Before
 from blizzard.model.files import IngestedFile, SourceFile, UnfinishedFile
 from blizzard.model.settings import SourceSettings
@@ -89,6 +89,11 @@ class FileFilter:
         key = f"{self.source.name}:{facts.path}"
         if key in self._take:
             return Decision.TAKE
+        if before.unfinished is None and before.finished is None:
+            return self._enter(key, facts, None, is_other=False)  # A new one, as most are.
+        return self._consider_known(key, facts, before)
+
+    def _consider_known(self, key: str, facts: ObjectFacts, before: Before) -> Decision:
         known = before.unfinished
         on_change = self.source.on_change
         is_cut = known is not None and self._is_cut(known, facts)
@@ -160,13 +165,11 @@ class FileFilter:
         until: datetime | None = None,
     ) -> None:
         """Count a file that is left alone."""
-        self._tally.add(
-            SkippedFile(path=facts.path, size=facts.size, reason=reason, detail=detail, until=until)
-        )
+        self._tally.add(facts.path, facts.size, reason, detail, until)
 
     def pass_over(self, path: str, reason: Reason) -> None:
         """Count a name of which the listing says no more, or a folder that it need not go into."""
-        self._tally.add(SkippedFile(path=path, size=0, reason=reason))
+        self._tally.add(path, 0, reason)
 
     def _rest(self, key: str, facts: ObjectFacts, known: UnfinishedFile) -> None:
         until = None if key in self.tried else next_try(known, self.bases)
@@ -318,4 +321,4 @@ def same_object(record: SourceRecord, facts: ObjectFacts) -> bool:
 
 def is_same(name: IngestedFile, facts: ObjectFacts) -> bool:
     """Whether a listed object is the one that is in the table: size and e-tag."""
-    return (name.size, name.etag) == (facts.size, facts.etag)
+    return name.size == facts.size and name.etag == facts.etag

@@ -14,7 +14,7 @@ from blizzard.discover.finding import Finding
 from blizzard.discover.names import why_not_below, why_not_ours
 from blizzard.discover.retry import is_due
 from blizzard.discover.skip_reason import Reason, SkipSummary
-from blizzard.journal.state import Before
+from blizzard.journal.state import UNKNOWN, Before
 from blizzard.model.event_time import from_path
 from blizzard.model.failure_basis import bases_of
 from blizzard.model.files import IngestedFile, UnfinishedFile
@@ -244,11 +244,15 @@ class Scan:
 
     def over(self, listing: Iterator[ObjectFacts]) -> None:
         """Go over listed files in their order."""
+        sought, is_ours, consider = self.sought, self.file_filter.is_ours, self._consider
+        listed = 0
         for facts in listing:
-            self.cursor_builder.listed()
-            self.sought.discard(facts.path)
-            if self.file_filter.is_ours(facts):
-                self._consider(facts)
+            listed += 1
+            if sought:
+                sought.discard(facts.path)
+            if is_ours(facts):
+                consider(facts)
+        self.cursor_builder.listed(listed)
 
     def beyond_horizon(self, facts: ObjectFacts) -> None:
         """Count a listed file that is too old for a sweep to look at."""
@@ -320,7 +324,7 @@ class Scan:
             name = before.finished or IngestedFile(key=key, size=facts.size, etag=facts.etag)
             self.cursor_builder.done(name, facts.path, self._arrival(facts, seen))
         else:
-            is_new = decision is Decision.TAKE and before == Before()
+            is_new = decision is Decision.TAKE and (before is UNKNOWN or before == UNKNOWN)
             self.cursor_builder.waits(facts.path, is_new=is_new)
 
     def _arrival(self, facts: ObjectFacts, seen: tuple[IngestedFile, float] | None) -> float:

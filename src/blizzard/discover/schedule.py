@@ -150,10 +150,10 @@ class Schedule:
         At once where more files wait than a batch may hold; otherwise when a source is due, should
         the batch run that long.
         """
-        taken = _as_done(running, failed)
         more = frozenset(name for name, seen in self._seen.items() if seen.finding.left_over)
         if self._pace.drain and not more:
             return
+        taken = _as_done(running, failed)
         delay = 0.0 if more else self._until_due()
         begun = self._clock.seconds() + delay
         due = tuple(

@@ -104,16 +104,27 @@ class Tally:
     _first: dict[Reason, list[SkippedFile]] = field(default_factory=dict)
     _until: dict[Reason, datetime] = field(default_factory=dict)
 
-    def add(self, one: SkippedFile) -> None:
+    def add(
+        self,
+        path: str,
+        size: int,
+        reason: Reason,
+        detail: str | None = None,
+        until: datetime | None = None,
+    ) -> None:
         """Count a file."""
-        reason = one.reason
-        self._files[reason] = self._files.get(reason, 0) + 1
-        self._bytes[reason] = self._bytes.get(reason, 0) + one.size
-        first = self._first.setdefault(reason, [])
+        first = self._first.get(reason)
+        if first is None:
+            first = self._first[reason] = []
+            self._files[reason] = self._bytes[reason] = 0
+        self._files[reason] += 1
+        self._bytes[reason] += size
         if len(first) < (FEW if reason is Reason.INGESTED else MOST_NAMED):
-            first.append(one)
-        if one.until is not None:
-            self._until[reason] = min(one.until, self._until.get(reason, one.until))
+            first.append(
+                SkippedFile(path=path, size=size, reason=reason, detail=detail, until=until)
+            )
+        if until is not None:
+            self._until[reason] = min(until, self._until.get(reason, until))
 
     def count(self, *reasons: Reason) -> int:
         """Count the files with one of some reasons."""

@@ -73,6 +73,7 @@ class SegmentRef:
 
 
 _BLOCKS = TypeAdapter(tuple[Block, ...])
+_LINE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 def write_segment(
@@ -287,7 +288,7 @@ def _line(name: IngestedFile) -> bytes:
     entry = [] if name.entry is None else [name.entry]
     retracted = [True] if entry and name.retracted else []
     facts = [name.key, name.size, name.etag, *mark, *entry, *retracted]
-    return json.dumps(facts, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+    return _LINE.encode(facts).encode() + b"\n"
 
 
 def _decoded(body: bytes) -> Iterator[IngestedFile]:

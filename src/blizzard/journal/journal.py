@@ -324,6 +324,8 @@ class Journal:
 
         Whatever becomes of it, the data files that were given up with its rows stay named.
         """
+        if not self.unfinished:
+            return record
         before = self.unfinished.get(record.key)
         if before is not None:
             record = replace(record, given_up=before.record.given_up)

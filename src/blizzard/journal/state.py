@@ -133,7 +133,9 @@ class History:
             self.shaping = entry
         self.books.learn(entry)
         for record in entry.sources:
-            if entry.kind == "batch" and not record.gone:
+            # Of most files nothing is known before: what need not be asked costs nothing.
+            is_known = record.reingested or self.unfinished
+            if is_known and entry.kind == "batch" and not record.gone:
                 leave_behind(self.earlier, record, self.unfinished, self.known_name)
             if record.gone:
                 self._leave(record, at, entry.sequence)
@@ -212,8 +214,10 @@ class History:
             self.undecided.learn(entry, done, self.unfinished)
             return
         self.recent[key] = done
-        self.unfinished.pop(key, None)
-        self.undecided.read_since(key)
+        if self.unfinished:
+            self.unfinished.pop(key, None)
+        if self.undecided.files:
+            self.undecided.read_since(key)
 
     def _leave(self, record: SourceRecord, at: datetime, entry: int) -> None:
         """Stop waiting for a file that is gone; if it comes back, it is a new one.
@@ -269,7 +273,7 @@ class Lookup:
         if self._segments is not self._history.segments:
             self._open(self._history.segments)
         found = self._history.recent.get(key)
-        if found is None:
+        if found is None and self._cursors:
             answers = (cursor.find(key) for cursor in self._cursors)
             found = next((name for name in answers if name is not None), None)
         return found

@@ -47,5 +47,5 @@ def planned(
         except LakeError:
             continue
         sure[file.key] = replace(file, codec=codec_in(first, file.codec), by_content=False)
-    known = [sure.get(file.key, file) for file in files]
+    known = [sure.get(file.key, file) for file in files] if sure else files
     return plan(known, **cut_into)

@@ -39,8 +39,12 @@ class Arrivals:
 
     def waiting(self, files: Sequence[SourceFile], *, more: bool, now: datetime) -> Waiting:
         """Return what waits now, and remember it."""
-        self._seen = {file.key: self._seen.get(file.key, now) for file in files}
-        arrived = [min(file.modified, self._seen[file.key]) for file in files]
+        before, self._seen = self._seen, {}
+        arrived: list[datetime] = []
+        for file in files:
+            key = file.key
+            seen = self._seen[key] = before.get(key, now)
+            arrived.append(min(file.modified, seen))
         return Waiting(files=files, oldest=min(arrived), newest=max(arrived), more=more)
 
 

@@ -69,11 +69,13 @@ def to_recognise(
     hurry: bool = True,
 ) -> tuple[SourceFile, ...]:
     """Return the files that would be cut if it were certain that they are plain: a few, large."""
+    # No unit has less room than that.
+    large = [file for file in files if file.by_content and file.size > sizing.smallest_unit]
+    if not large:
+        return ()
     room = _room(files, parallelism, file_size, sizing, forecast, hurry=hurry)
     return tuple(
-        file
-        for file in files
-        if file.by_content and file.size > room and can_be_cut(replace(file, by_content=False))
+        file for file in large if file.size > room and can_be_cut(replace(file, by_content=False))
     )
 
 
@@ -88,7 +90,7 @@ def _room(
 ) -> int:
     """Return how much work a unit has."""
     cores = max(1, parallelism)
-    load = sum(work(file) for file in files)
+    load = sum(map(work, files))
     filled = forecast.filled(files, file_size)
     if sizing.units_per_core is not None:
         units = cores * sizing.units_per_core
@@ -130,7 +132,8 @@ def work(file: SourceFile) -> int:
 
 
 def _partition(file: SourceFile) -> tuple[tuple[str, str], ...]:
-    return tuple((key, value or "") for key, value in file.partition_values.items())
+    values = file.partition_values
+    return tuple((key, value or "") for key, value in values.items()) if values else ()
 
 
 def _packs(files: list[SourceFile], room: int, *, cuts: bool) -> Iterator[list[SourceFile]]:
@@ -159,15 +162,19 @@ def _packed(files: list[SourceFile], room: int) -> Iterator[list[SourceFile]]:
     A file is in the pack in which its middle lies. So no pack is a small rest, which would be one
     task more than there are cores, and take as long as all the others together.
     """
-    total = sum(work(file) for file in files)
+    weights = list(map(work, files))
+    total = sum(weights)
     count = max(1, round(total / room))
     before = 0
-
-    def place(file: SourceFile) -> int:
-        nonlocal before
-        middle = before + work(file) / 2
-        before += work(file)
-        return min(int(middle * count / total), count - 1)
-
-    for _place, pack in groupby(files, key=place):
-        yield list(pack)
+    pack: list[SourceFile] = []
+    place = 0
+    for file, own in zip(files, weights, strict=True):
+        here = min(int((before + own / 2) * count / total), count - 1)
+        before += own
+        if here != place and pack:
+            yield pack
+            pack = []
+        place = here
+        pack.append(file)
+    if pack:
+        yield pack

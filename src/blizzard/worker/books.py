@@ -87,6 +87,11 @@ class LineCount:
         return self._newlines - after + (is_all and self._is_in_line)
 
 
+def lines_of(text: bytes) -> int:
+    """Count the lines of all of a file; the last one needs no newline at its end."""
+    return _newlines(text) + (bool(text) and not text.endswith(b"\n"))
+
+
 def require_all(
     count: LineCount, *, lines: int, skipped: int = 0, records: int | None = None
 ) -> None:

@@ -30,8 +30,17 @@ DECOMPRESSED_AHEAD = 4
 TRIES = 4
 BACKOFF = Backoff(limit_secs=10)
 
+SMALL_BYTES = 64 * 1024
+"""Up to this size a file on a local disk is read where it is wanted."""
+WAITED_SECS = 0.05
+SLOW_SECS = 0.001
+"""A disk that has been waited for that long, and takes that long for each of its small files, is
+read by many threads at once, as a store is that is reached by a network."""
+
 OpenAt = Callable[[SourceFile, int], Iterator[bytes]]
 """Opens a file, this many bytes after the place where its reader begins."""
+AtOnce = Callable[[SourceFile], bytes | None]
+"""Reads a small file that is on a local disk; None where it is not, or cannot be read so."""
 
 
 class Downloads:
@@ -42,6 +51,10 @@ class Downloads:
     go in bundles, one after the other, as handing each to a thread would cost more than reading it.
     The next large file or bundle begins when the reader is done with one, so that small files do
     not pile up either.
+
+    Small files that can be had `at_once` are read by the reader itself, as long as that is quick:
+    of those that the machine has in its memory no thread could have any sooner. The first that
+    cannot, or a disk that is waited for, leaves this one and all that follow to the threads.
     """
 
     def __init__(
@@ -50,7 +63,9 @@ class Downloads:
         open_at: OpenAt,
         *,
         ahead: Mapping[str, int],
+        at_once: AtOnce | None = None,
         pause: Callable[[float], object] = time.sleep,
+        timer: Callable[[], float] = time.perf_counter,
         pool: type[ThreadPoolExecutor] = ThreadPoolExecutor,
     ) -> None:
         by_source = [(name, list(some)) for name, some in groupby(files, key=_source)]
@@ -73,7 +88,32 @@ class Downloads:
         self._running: Counter[str] = Counter()
         """How many downloads of each source have begun that the reader is not done with."""
         self._begun: dict[str, _Lane | _Bundle] = {}
+        self._at_once = at_once
+        self._timer = timer
+        self._read_here = 0
+        self._seconds = 0.0
+        """How many files were read at once, and how long that took."""
         self._begin()
+
+    def at_once(self, file: SourceFile) -> bytes | None:
+        """Return all of a file, if it is small and quick to be had; None if by its pieces only.
+
+        Files are asked for in their order.
+        """
+        if self._at_once is None or file.key in self._begun or not _is_small(file):
+            return None
+        began = self._timer()
+        body = self._at_once(file)
+        self._seconds += self._timer() - began
+        self._read_here += 1
+        if body is None or self._seconds > max(WAITED_SECS, self._read_here * SLOW_SECS):
+            self._at_once = None
+        if body is not None:
+            self._waiting[0].pop(0)
+            if not self._waiting[0]:
+                self._waiting.popleft()
+        self._begin()
+        return body
 
     def pieces(self, file: SourceFile) -> Generator[bytes]:
         """Yield the bytes of a file; an error of its download is raised here, in its place.
@@ -81,6 +121,10 @@ class Downloads:
         Files are asked for in their order. Closing this before its end lets the rest go; until
         then the next download does not begin.
         """
+        if file.key not in self._begun:
+            # It is asked for in pieces though it is small: nobody reads at once here.
+            self._at_once = None
+            self._begin()
         found = self._begun.pop(file.key)
         try:
             yield from found.pieces(file)
@@ -102,6 +146,8 @@ class Downloads:
     def _begin(self) -> None:
         """Begin what may run; the reader wants files in their order, so that none overtakes."""
         while self._waiting and self._running.total() < self._threads:
+            if self._at_once is not None and _is_small(self._waiting[0][0]):
+                return
             source = self._waiting[0][0].source
             if self._running[source] >= self._ahead[source]:
                 return
@@ -151,6 +197,10 @@ class Downloads:
 
 def _source(file: SourceFile) -> str:
     return file.source
+
+
+def _is_small(file: SourceFile) -> bool:
+    return file.part is None and file.size <= SMALL_BYTES
 
 
 def bundles(files: Sequence[SourceFile], threads: int) -> Iterator[list[SourceFile]]:

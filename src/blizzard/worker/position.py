@@ -2,14 +2,16 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from blizzard.model.files import SourceFile
+from blizzard.model.source.codec import FIRST_BYTES, codec_in
 from blizzard.worker.books import LineCount, require_all, require_some
 from blizzard.worker.ndjson.lines import Place
 from blizzard.worker.ndjson.plain_text import BYTE_ORDER_MARK
 from lakebed.dataclass import dataclass
 from lakebed.documents.source_record import Unread
+from lakebed.types import Codec
 
 if TYPE_CHECKING:
     from blizzard.worker.ndjson.forms.framer import Framer
@@ -135,3 +137,19 @@ class ReadPosition:
     def _goes_by_bytes(self, file: SourceFile) -> bool:
         """Whether it is known which bytes of the file were read, not only how many lines."""
         return self.is_plain and (file.part is not None or not file.skip)
+
+
+class Opened(NamedTuple):
+    """A file, and where its reading is, or all of its text."""
+
+    file: SourceFile
+    position: ReadPosition | None = None
+    text: bytes = b""
+
+
+def is_plain(file: SourceFile, body: bytes) -> bool:
+    """Whether the bytes of a file are its lines, from the first one on, and all are to be read."""
+    if file.skip or file.unread or file.numbers is not None or file.form.is_documents:
+        return False
+    codec = codec_in(body[:FIRST_BYTES], file.codec) if file.by_content else file.codec
+    return codec is Codec.NONE

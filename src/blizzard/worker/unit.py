@@ -8,7 +8,7 @@ forgotten file may be in the store, but nobody will ever name it.
 
 import tempfile
 from collections.abc import Callable, Generator, Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,17 +16,19 @@ from pathlib import Path
 from blizzard.model.files import Effort, SourceFile, UnitOutcome, Work, WorkUnit
 from blizzard.model.source.byte_range import lines_of, without_first_lines
 from blizzard.model.source.forecast import Forecast
+from blizzard.worker.books import lines_of as lines_in
 from blizzard.worker.compression import decompress, recognised
 from blizzard.worker.download import Downloads, in_advance
 from blizzard.worker.ndjson.decoder import Decoded, Decoder
+from blizzard.worker.ndjson.together import Together
 from blizzard.worker.output.groups import Group, OutputGroups
 from blizzard.worker.output.kept import ON_DISK, Kept
 from blizzard.worker.output.partitioner import refused_rows, require_partitions
 from blizzard.worker.output.upload import Uploads
-from blizzard.worker.position import ReadPosition
+from blizzard.worker.position import Opened, ReadPosition, is_plain
 from blizzard.worker.progress import NoProgressChannel, ProgressChannel
 from blizzard.worker.quarantine.writer import BadOfFile
-from blizzard.worker.record import Tally, failure_of, record_of
+from blizzard.worker.record import Tally, failure_of, record_of, record_of_rows
 from blizzard.worker.stores import Stores
 from blizzard.worker.unit_look import UnitLook
 from lakebed.columns.schema import Schema
@@ -55,6 +57,12 @@ def run_unit(
             file.path, size=file.size, etag=file.etag, start=begin + position
         )
 
+    def at_once(file: SourceFile) -> bytes | None:
+        # What goes wrong is told of where the pieces of the file are asked for.
+        with suppress(Exception):
+            return stores.source(file.source).at_once(file.path, size=file.size, etag=file.etag)
+        return None
+
     try:
         with (
             tempfile.TemporaryDirectory(prefix="blizzard-", ignore_cleanup_errors=True) as folder,
@@ -70,6 +78,7 @@ def run_unit(
                 unit.files,
                 open_at,
                 ahead={name: limits.max_concurrent_files for name, limits in work.limits.items()},
+                at_once=at_once if work.look is None else None,
                 pause=work.clock.sleep,
             ) as downloads,
         ):
@@ -136,15 +145,20 @@ class _Unit:
 
     def run(self) -> UnitOutcome:
         shared = self.outputs.new()
-        opened = self.decoder.decode_all(
+        opened = self.decoder.decode_files(
             self._opened(),
-            from_start=lambda one: one[0].from_start,
-            skip=lambda one: one[0].form.skip,
+            from_start=lambda one: one.file.from_start,
+            skip=lambda one: one.file.form.skip,
         )
         with closing(opened):
-            for (file, position), decoded in opened:
-                self._read(file, position, decoded, shared)
-                self._count_finished(file, shared)
+            for found in opened:
+                if isinstance(found, Together) and self._take_together(found, shared):
+                    continue
+                for one, decoded in found.each() if isinstance(found, Together) else (found,):
+                    self._read(one.file, self._position(one), decoded, shared)
+                    self._count_finished(one.file, shared)
+                    if not self.may_fail:
+                        break
                 if not self.may_fail:
                     break
         self.outputs.close(shared)
@@ -189,13 +203,50 @@ class _Unit:
                 self.channel.done.source_bytes += record.size if whole else 0
                 return
 
-    def _opened(self) -> Iterator[tuple[tuple[SourceFile, ReadPosition], Generator[bytes]]]:
+    def _take_together(self, found: Together[Opened], shared: Group) -> bool:
+        """Take the rows of small files, and record each; False where each is to be read alone.
+
+        Each of their lines is a row. So the books of a file balance if it has as many rows as lines
+        are counted in its text, as it was read, by code that the parser does not share.
+        """
+        counted = [lines_in(one.text) for one in found.keys]
+        if counted != found.lines or sum(counted) != found.batch.num_rows:
+            return False
+        if not self.outputs.write_together(shared, found, self.decoded_budget):
+            return False
+        records = [
+            record_of_rows(one.file, rows, unit=shared.name)
+            for one, rows in zip(found.keys, counted, strict=True)
+        ]
+        shared.records += records
+        progress, done = self.channel.progress, self.channel.done
+        progress.records += found.batch.num_rows
+        progress.files_read += len(records)
+        done.source_files += len(records)
+        done.source_bytes += sum(record.size for record in records)
+        return True
+
+    def _opened(self) -> Iterator[tuple[Opened, Generator[bytes] | bytes]]:
         for number, file in enumerate(self.unit.files):
             # The first one is begun in any case: a batch must get further.
             if number and self._is_to_end():
                 return
+            text = self.downloads.at_once(file)
+            if text is not None and is_plain(file, text):
+                self.channel.progress.bytes_read += len(text)
+                yield Opened(file, text=text), text
+                continue
             position = ReadPosition(opened=self.work.clock.seconds())
-            yield (file, position), self._pieces(file, position)
+            yield Opened(file, position), self._pieces(file, position, text)
+
+    def _position(self, one: Opened) -> ReadPosition:
+        """Return where the reading of a file is; of one that came at once it is at its end."""
+        if one.position is not None:
+            return one.position
+        position = ReadPosition(opened=self.work.clock.seconds())
+        for _piece in position.noticed(position.counted(iter((one.text,)), one.file)):
+            pass
+        return position
 
     def _is_to_end(self, position: ReadPosition | None = None) -> bool:
         """Whether to finish cleanly: a stop was requested, or the batch is old enough.
@@ -293,11 +344,19 @@ class _Unit:
         fills_one = Forecast().filled([file], self.work.rolling.file_size) > 1
         return self.decoded_budget * (1 if fills_one else ON_DISK)
 
-    def _pieces(self, file: SourceFile, position: ReadPosition) -> Generator[bytes]:
-        """Yield the plain bytes of the lines that are to be read."""
+    def _pieces(
+        self, file: SourceFile, position: ReadPosition, whole: bytes | None = None
+    ) -> Generator[bytes]:
+        """Yield the plain bytes of the lines that are to be read; `whole` is all of the file."""
         # Closed however the reading ends, and at once: the next download waits for it.
         with ExitStack() as stack:
-            pieces = self._counted(stack.enter_context(closing(self.downloads.pieces(file))))
+            if whole is None:
+                received: Iterator[bytes] = stack.enter_context(
+                    closing(self.downloads.pieces(file))
+                )
+            else:
+                received = iter((whole,) if whole else ())
+            pieces = self._counted(received)
             if file.part is not None:
                 pieces = lines_of(pieces, file.part, position.begin)
             codec = file.codec

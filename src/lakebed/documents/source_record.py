@@ -120,6 +120,8 @@ class SourceRecord:
     @property
     def has_holes(self) -> bool:
         """Whether the lines that were read are others than the first ones of the file."""
+        if not self.unread:
+            return False
         return len(self.unread) > 1 or any(one.end < self.size for one in self.unread)
 
     @property

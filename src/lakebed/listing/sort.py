@@ -21,7 +21,7 @@ SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 def is_unfinished(path: str) -> bool:
     """Whether a local file is one that the store's library is writing, or has left behind."""
-    return UNFINISHED.fullmatch(path[path.rfind("#") :]) is not None
+    return "#" in path and UNFINISHED.fullmatch(path[path.rfind("#") :]) is not None
 
 
 def finished_name(path: str) -> str:
@@ -112,6 +112,8 @@ def _name(entry: "os.DirEntry[str]", guide: Guide | None) -> tuple[str, Oddity |
     """
     if guide is None:
         return f"{entry.name}/" if entry.is_dir() else entry.name, None
+    if entry.is_file(follow_symlinks=False) and entry.name.isascii():
+        return entry.name, None  # Nothing is odd about most of them, and they are many.
     oddity = None
     if SURROGATE.search(entry.name):
         oddity = Oddity.NAME

@@ -151,9 +151,10 @@ class Reader(ObjectReader):
         if root is None:
             raise AssertionError("only a local disk is walked")
         check_readable(root)
+        place = str(root)
         try:
             for path in sort.walk_in_order(root, prefix, after=after, guide=guide):
-                found = self._listed(path, guide)
+                found = self._listed(place, path, guide)
                 # A link to nowhere is no file. A file that is gone since its folder was read was
                 # removed: it is not there, but the names next to it are.
                 if found is not None:
@@ -171,9 +172,10 @@ class Reader(ObjectReader):
         except OSError as cause:
             raise self._translated(cause, prefix) from cause
 
-    def _listed(self, path: str, guide: sort.Guide | None) -> ObjectFacts | None:
+    def _listed(self, place: str, path: str, guide: sort.Guide | None) -> ObjectFacts | None:
         try:
-            return self.head(path)
+            # What a folder lists in ASCII leads nowhere else: its parts are names of files.
+            return self._stat(place, path) if path.isascii() else self.head(path)
         except StoreDenied:
             if guide is None:
                 raise

@@ -14,6 +14,7 @@ from lakebed.errors import StoreUnavailable
 from lakebed.storage.store import ObjectFacts, Reader, Store
 from tests.support.builders import closed_file, ndjson, no_options, put, rows
 from tests.support.runner import InProcessRunner
+from tests.support.stores import Far
 
 BAD = b'{"id": "one"}\n'
 
@@ -68,7 +69,7 @@ def test_retries_of_uploads_are_counted(watched, source):
     assert watched.value("blizzard_retries_total", stage="upload") == 2
 
 
-class BreaksOnce(Reader):
+class BreaksOnce(Far):
     """A source whose first download breaks half-way."""
 
     broken = False

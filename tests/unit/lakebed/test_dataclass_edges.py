@@ -116,6 +116,7 @@ def test_a_field_may_have_any_name(decorator):
     odd = made(1, fields=(3,))
     assert (odd.self, odd.hash, odd.fields, hash(odd)) == (1, 2, (3,), hash((1, 2, (3,))))
     assert dataclasses.replace(odd, hash=4) == made(1, 4, (3,))
+    assert copy.copy(odd) == odd
 
 
 @BOTH
@@ -250,6 +251,7 @@ def test_a_class_that_a_process_does_not_know_travels_whole(used):
     if used:
         assert Local(1) == Local(1)
         assert repr(Local(1))
+        assert copy.copy(Local(1)) == Local(1)
     there = pickle.loads(cloudpickle.dumps(Local))
     value = there(2, ["a"])
     assert (value.x, value.tags, value == there(2, ["a"])) == (2, ["a"], True)
@@ -258,11 +260,28 @@ def test_a_class_that_a_process_does_not_know_travels_whole(used):
         value.x = 3
 
 
+def test_a_state_of_another_length_is_refused():
+    """As a value is that another version of a class wrote; the standard library takes it."""
+
+    @dataclass(frozen=True, slots=True)
+    class Two:
+        """Has two fields."""
+
+        x: int
+        y: int
+
+    made: Any = Two
+    assert made(1, 2).__getstate__() == [1, 2]
+    for state in ([1], [1, 2, 3]):
+        with pytest.raises(ValueError, match="values to unpack"):
+            made(1, 2).__setstate__(state)
+
+
 def test_threads_that_use_a_class_first_at_once_all_can():
     def used(made: Any, start: threading.Barrier) -> tuple[object, ...]:
         start.wait()
         value = made(1)
-        return value, value == made(1), hash(value), repr(value)
+        return copy.copy(value), value == made(1), hash(value), repr(value)
 
     for _try in range(20):
 

@@ -25,10 +25,15 @@ import blizzard.worker.progress
 import blizzard.worker.unit  # noqa: F401
 from blizzard.execute.spark.allocator import keep_freed_memory
 
+NEW_OBJECTS = 10_000
+"""New objects after which unused ones are looked for within a task; Python's own number is 700."""
+
 if __name__ == "__main__":
     keep_freed_memory()
     # A worker collects garbage after every task. What was imported is none: to look through it each
     # time would take longer than all the rest of a task's end, and unshare the pages of the fork.
     gc.collect()
     gc.freeze()
+    # Nor is what a task makes of many small files, which is counted in objects.
+    gc.set_threshold(NEW_OBJECTS)
     manager()

@@ -163,9 +163,7 @@ class Ledger:
             compactions=with_compaction(sums.compactions, entry),
         )
         with_entry(self.waiting, entry)
-        for record in entry.sources:
-            if record.failure is None:
-                self._pass(record)
+        self._pass(record for record in entry.sources if record.failure is None)
 
     def _count(self, entry: Entry) -> None:
         """Count what was read for an entry."""
@@ -181,7 +179,7 @@ class Ledger:
             dead_letters=sums.dead_letters + dead_letters_of(entry),
         )
         for record in entry.readings:
-            if record.failure is None:
+            if record.failure is None and (record.rescued or record.dropped):
                 self._add_places(record, 1)
 
     def _of(self, source: str) -> Totals:
@@ -198,11 +196,16 @@ class Ledger:
                     self.sizes[of] += 1
                 self.places[key] = self.places.get(key, 0) + sign * count
 
-    def _pass(self, record: SourceRecord) -> None:
-        folder, _, name = record.path.rpartition("/")
-        key = f"{record.source}:{folder}"
-        if name > self.marks.get(key, ""):
-            self.marks[key] = name
+    def _pass(self, records: Iterable[SourceRecord]) -> None:
+        highest: dict[str, str] = {}
+        for record in records:
+            folder, _, name = record.path.rpartition("/")
+            key = f"{record.source}:{folder}"
+            if name > highest.get(key, ""):
+                highest[key] = name
+        for key, name in highest.items():
+            if name > self.marks.get(key, ""):
+                self.marks[key] = name
 
     def settle(self, journal: JournalReader) -> None:
         """Take out what the units wrote whose files were given up: it is read and counted again.

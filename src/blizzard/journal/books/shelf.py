@@ -18,7 +18,7 @@ from collections.abc import (
     ValuesView,
 )
 from dataclasses import field
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, overload
 from uuid import UUID
 
 from pydantic import TypeAdapter, ValidationError
@@ -29,6 +29,7 @@ from lakebed.dataclass import dataclass
 from lakebed.storage.store import Reader, Store
 
 Value = TypeVar("Value")
+Other = TypeVar("Other")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +72,17 @@ class Shelf(MutableMapping[str, Value]):
     def __len__(self) -> int:
         return len(self._held)
 
-    # Each look goes over all of them: the views of the mapping itself are many times as fast.
+    # Each look goes over all of them: what the mapping itself has is many times as fast.
+    @overload
+    def get(self, key: str, /) -> Value | None: ...
+
+    @overload
+    def get(self, key: str, /, default: Value | Other) -> Value | Other: ...
+
+    def get(self, key: str, /, default: object = None) -> object:
+        """Return the value of a key, or the default where there is none."""
+        return self._held.get(key, default)
+
     def items(self) -> ItemsView[str, Value]:
         """Return the keys and the values."""
         return self._held.items()

@@ -8,11 +8,14 @@ FIRST_BYTES = 16
 """How many bytes of a file tell how it is compressed."""
 
 COMPRESSED = tuple(codec for codec in Codec if codec.suffix)
+_SUFFIXES = tuple(codec.suffix for codec in COMPRESSED)
 
 
 def codec_of(path: str) -> Codec:
     """Return the compression that a name tells: `.gz`, `.zst`, `.bz2`, anything else is none."""
-    return next((codec for codec in COMPRESSED if path.endswith(codec.suffix)), Codec.NONE)
+    if not path.endswith(_SUFFIXES):
+        return Codec.NONE
+    return next(codec for codec in COMPRESSED if path.endswith(codec.suffix))
 
 
 def codec_in(first: bytes, named: Codec) -> Codec:

@@ -30,7 +30,10 @@ the missing bytes do."""
 
 def weight(file: SourceFile) -> int:
     """Estimate the bytes of plain NDJSON that are to be read of a file, or of the part of it."""
-    size = file.to_read if file.part is None else file.part.end - file.part.start
+    if file.part is not None:
+        size = file.part.end - file.part.start
+    else:
+        size = file.to_read if file.unread else file.size
     return size if file.codec is Codec.NONE else size * COMPRESSED_WEIGHT
 
 
@@ -47,7 +50,7 @@ class Forecast:
 
     def encoded(self, files: Iterable[SourceFile]) -> float:
         """Return how many bytes of Parquet files are expected to become."""
-        return sum(weight(file) for file in files) * self.ratio
+        return sum(map(weight, files)) * self.ratio
 
     def filled(self, files: Iterable[SourceFile], file_size: int) -> float:
         """Return how many times files are expected to fill a data file of each partition."""

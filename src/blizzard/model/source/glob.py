@@ -15,6 +15,7 @@ WILD = re.compile(r"[*?\[]")
 SOME_LETTER = re.compile(r"\?|\[!?\]?[^\]]*\]")
 LOST_AND_FOUND = "lost+found"
 """What a file system keeps for itself; only its administrator may read it."""
+HIDDEN = re.compile(rf"(?:^|/)(?:[_.]|{re.escape(LOST_AND_FOUND)}(?:/|\Z))")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,4 +106,4 @@ def split(path: str) -> tuple[str, Pattern | None]:
 
 def is_hidden(path: str) -> bool:
     """Whether a name, or one of its folders, is hidden: a program's bookkeeping."""
-    return any(part[:1] in ("_", ".") or part == LOST_AND_FOUND for part in path.split("/"))
+    return HIDDEN.search(path) is not None

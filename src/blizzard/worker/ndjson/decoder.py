@@ -15,8 +15,10 @@ from blizzard.model.limits import MAX_LINE_BYTES, DecodeLimits
 from blizzard.model.source.form import SkipRule
 from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.lines import BadLine, BadRecord, Block, Decoded, blocks
+from blizzard.worker.ndjson.plain_text import BYTE_ORDER_MARK, ended
 from blizzard.worker.ndjson.refused_rows import RefuseRows, blanked
 from blizzard.worker.ndjson.rowless import rowless_lines
+from blizzard.worker.ndjson.together import Together
 from lakebed.columns.schema import Schema, walk
 from lakebed.dataclass import dataclass
 from lakebed.types import KEEPING, OnBadRecord, OnMismatch, UnknownFields
@@ -67,6 +69,8 @@ class Decoder:
             schema, max_line_bytes=max_line_bytes, unknown=unknown, on_mismatch=on_mismatch
         )
         self._path = MixedPath(fast, exact)
+        self._reads_as_one = True
+        """Whether the last short files were nothing but rows."""
         self._skippers: dict[SkipRule, Skipper] = {}
         self._on_bad_record = on_bad_record
         self._refuse_rows = refuse_rows
@@ -90,7 +94,7 @@ class Decoder:
 
     def decode_all(
         self,
-        files: Iterable[tuple[Key, Generator[bytes]]],
+        files: Iterable[tuple[Key, Generator[bytes] | bytes]],
         *,
         from_start: Callable[[Key], bool] = lambda _key: True,
         skip: Callable[[Key], SkipRule | None] = lambda _key: None,
@@ -100,20 +104,47 @@ class Decoder:
         What goes wrong in a file, in its chunks too, is raised where its rows are taken. They are
         to be taken before the next file is asked for.
         """
+        for found in self.decode_files(files, from_start=from_start, skip=skip):
+            if isinstance(found, Together):
+                yield from found.each()
+            else:
+                yield found
+
+    def decode_files(
+        self,
+        files: Iterable[tuple[Key, Generator[bytes] | bytes]],
+        *,
+        from_start: Callable[[Key], bool] = lambda _key: True,
+        skip: Callable[[Key], SkipRule | None] = lambda _key: None,
+    ) -> Generator[tuple[Key, Iterator[Decoded]] | Together[Key]]:
+        """Yield the rows of many files, as `decode_all` does; those of some as one.
+
+        A file whose bytes are handed over at once is whole, and begins with its first line.
+        """
         short = _Short[Key]()
-        for key, chunks in files:
-            with closing(chunks):
+        for key, found in files:
+            if isinstance(found, bytes) and self._may_be_short(found) and skip(key) is None:
+                short.add_text(key, found)
+                if short.is_enough(self._limits, self._max_lines):
+                    yield from self._together(short)
+                    short = _Short()
+                continue
+            with closing(_once(found) if isinstance(found, bytes) else found) as chunks:
                 first, rest = _first(
                     self.blocks(chunks, from_start(key), skip(key)), self._limits.short_bytes
                 )
                 if rest is None:
                     short.add(key, first)
                 if rest is not None or short.is_enough(self._limits, self._max_lines):
-                    yield from self._together(short.files)
+                    yield from self._together(short)
                     short = _Short()
                 if rest is not None:
                     yield key, self._read(chain(first, rest))
-        yield from self._together(short.files)
+        yield from self._together(short)
+
+    def _may_be_short(self, text: bytes) -> bool:
+        """Whether a file is short, and nothing but its lines stands in it."""
+        return 0 < len(text) <= self._limits.short_bytes and not text.startswith(BYTE_ORDER_MARK)
 
     def blocks(
         self, chunks: Iterable[bytes], from_start: bool, skip: SkipRule | None
@@ -150,21 +181,59 @@ class Decoder:
         return _counted(_capped(decoded, names, self._limits), block)
 
     def _together(
-        self, files: list[tuple[Key, list[Block]]]
-    ) -> Iterator[tuple[Key, Iterator[Decoded]]]:
-        every = [block for _key, found in files for block in found]
+        self, short: "_Short[Key]"
+    ) -> Iterator[tuple[Key, Iterator[Decoded]] | Together[Key]]:
+        as_one = self._as_one(short)
+        if as_one is not None:
+            yield as_one
+            return
+        files = [(key, *self._blocks_of(found)) for key, found in short.files]
+        every = [block for _key, found, rest in files if rest is None for block in found]
         decoded = None
         if len(every) > 1:
             # Trouble of whatever kind is that of one file, and comes again where it is read alone.
             with suppress(Exception):
                 decoded = self._path.read_together(every)
         if decoded is None:
-            for key, found in files:
-                yield key, self._read(found)
+            for key, found, rest in files:
+                yield key, self._read(chain(found, rest or ()))
             return
-        rest = iter(decoded)
-        for key, found in files:
-            yield key, self._of_file(list(islice(rest, len(found))), found)
+        self._reads_as_one = all(map(_is_plain, decoded))
+        each = iter(decoded)
+        for key, found, rest in files:
+            if rest is None:
+                yield key, self._of_file(list(islice(each, len(found))), found)
+            else:
+                yield key, self._read(chain(found, rest))
+
+    def _as_one(self, short: "_Short[Key]") -> Together[Key] | None:
+        """Return the rows of short files where all of them are nothing but rows; else nothing.
+
+        Where the last ones were more than that, these may be, too: they would be scanned twice.
+        """
+        texts = short.texts
+        if len(texts) < max(2, len(short.files)) or not self._reads_as_one or self._refuse_rows:
+            return None
+        batch = None
+        # Trouble of whatever kind is that of one file, and comes again where it is read alone.
+        with suppress(Exception):
+            batch = self._path.read_as_one(texts, short.lines_of)
+        self._reads_as_one = batch is not None
+        if batch is None:
+            return None
+        return Together(
+            keys=[key for key, _text in short.files],
+            sizes=short.sizes,
+            lines=short.lines_of,
+            batch=batch,
+            size=batch.get_total_buffer_size(),
+        )
+
+    def _blocks_of(self, found: bytes | list[Block]) -> tuple[list[Block], Iterator[Block] | None]:
+        """Return the blocks of a short file, and what raises where they cannot be told apart."""
+        if not isinstance(found, bytes):
+            return found, None
+        return _first(self.blocks((found,), True, None), len(found))
 
     def _of_file(self, decoded: list[Decoded | BadLine], blocks: list[Block]) -> Iterator[Decoded]:
         """Yield the rows of a file that was read together with others, up to its first bad line."""
@@ -179,9 +248,25 @@ class Decoder:
 class _Short(Generic[Key]):
     """Short files that wait to be read together."""
 
-    files: list[tuple[Key, list[Block]]] = field(default_factory=list)
+    files: list[tuple[Key, bytes | list[Block]]] = field(default_factory=list)
+    texts: list[bytes] = field(default_factory=list)
+    """Those of them that came at once, each with a newline after its last line."""
+    sizes: list[int] = field(default_factory=list)
+    """The bytes of these, as they came."""
+    lines_of: list[int] = field(default_factory=list)
+    """Their lines."""
     size: int = 0
     lines: int = 0
+
+    def add_text(self, key: Key, text: bytes) -> None:
+        self.files.append((key, text))
+        self.sizes.append(len(text))
+        whole = ended(text)
+        lines = whole.count(b"\n")
+        self.texts.append(whole)
+        self.lines_of.append(lines)
+        self.size += len(text)
+        self.lines += lines
 
     def add(self, key: Key, found: list[Block]) -> None:
         self.files.append((key, found))
@@ -195,6 +280,17 @@ class _Short(Generic[Key]):
             or self.size >= limits.block_bytes
             or self.lines >= max_lines
         )
+
+
+def _once(text: bytes) -> Generator[bytes]:
+    yield text
+
+
+def _is_plain(found: Decoded | BadLine) -> bool:
+    """Whether all that was read of a block is rows, one for each line."""
+    if isinstance(found, BadLine):
+        return False
+    return not (found.blank or found.bad or found.dropped or found.rescued)
 
 
 def _first(

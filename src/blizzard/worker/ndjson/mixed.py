@@ -46,6 +46,10 @@ class MixedPath:
             raise found[0]
         return found[0]
 
+    def read_as_one(self, texts: Sequence[bytes], lines_of: Sequence[int]) -> pa.RecordBatch | None:
+        """Return the rows of texts where each of their lines is one, whole; else nothing."""
+        return self._fast.read_as_one(texts, lines_of)
+
     def read_together(self, blocks: Sequence[Block]) -> list[Decoded | BadLine] | None:
         """Return the rows of each block, or its first bad line; None if they must be read alone."""
         aside: Lines = np.empty(0, np.int64)

@@ -16,6 +16,7 @@ from blizzard.model.files import ClosedFile, SourceFile, Work, WorkUnit
 from blizzard.model.progress import Done
 from blizzard.model.source.unread import failed, untouched
 from blizzard.worker.ndjson.decoder import Decoded
+from blizzard.worker.ndjson.together import Together
 from blizzard.worker.output.fan_out import PartitionedWriter
 from blizzard.worker.output.origins import (
     Cutter,
@@ -27,6 +28,7 @@ from blizzard.worker.output.origins import (
 from blizzard.worker.output.parquet import Repeating, RollingWriter
 from blizzard.worker.output.provenance import Stamps, with_lines
 from blizzard.worker.output.upload import Uploads
+from blizzard.worker.position import Opened
 from blizzard.worker.quarantine.writer import SCHEMA as ASIDE
 from blizzard.worker.quarantine.writer import Aside, AsideWriter
 from blizzard.worker.record import failure_of
@@ -147,6 +149,27 @@ class OutputGroups:
         for batch, size, stretches in slices:
             self._write_all(group, group.writer.write(batch, file.key, size, stretches))
             self._done.rows += batch.num_rows
+
+    def write_together(self, group: Group, found: Together[Opened], budget: int) -> bool:
+        """Write the rows of whole files; False where they are to be written file by file.
+
+        That is so where each row goes its own way or has its own number in it, and where they are
+        more than one batch, or than what is kept of a file until all of it is read. Trouble breaks
+        the group, and only the group.
+        """
+        writer, policy = group.writer, self._policy
+        by_line = self._stamp is not None and Provenance.LINE in self._stamp.columns
+        if by_line or not isinstance(writer, RollingWriter):
+            return False
+        sources = {one.file.source for one in found.keys}
+        most_rows = min(self._work.limits[source].batch_size for source in sources)
+        most_bytes = min(budget, policy.row_group_size, policy.file_size)
+        if found.batch.num_rows > most_rows or found.size > most_bytes:
+            return False
+        files = [(one.file.key, rows) for one, rows in zip(found.keys, found.lines, strict=True)]
+        self._write_all(group, writer.write_files(found.batch, files, found.size))
+        self._done.rows += found.batch.num_rows
+        return True
 
     def set_aside(self, group: Group, bad: list[Aside]) -> None:
         """Write bad lines of a source file; trouble breaks the group, and only the group."""

@@ -144,11 +144,26 @@ class RollingWriter:
         if not batch.num_rows:
             return
         self._waiting.add(source, batch.num_rows, stretches)
+        self._hold(batch, batch.nbytes if size is None else size)
+
+    def _hold(self, batch: pa.RecordBatch, size: int) -> None:
         if not self._buffered and self._open is None:
             self._since = self._clock.seconds()
         self._buffered.append(batch)
-        self._buffered_bytes += batch.nbytes if size is None else size
+        self._buffered_bytes += size
         self._is_compact = False
+
+    def write_files(
+        self, batch: pa.RecordBatch, files: Sequence[tuple[str, int]], size: int
+    ) -> Iterator[ClosedFile]:
+        """Take the rows of whole source files, of which each line is one, as `write` would each.
+
+        `files` are the source files and how many of the rows are each one's, in their order.
+        """
+        self._waiting.add_whole(files)
+        self._hold(batch, size)
+        if self.is_full:
+            yield from self.flush()
 
     def compact(self) -> None:
         """Copy the rows that wait, so that they keep no others in memory beside them."""

@@ -14,7 +14,7 @@ from tests.support.builders import ndjson, put, rows
 from tests.support.dead_letters import drain, lines
 from tests.support.readers import parquet_ids
 from tests.support.runner import FaultyRunner, InProcessRunner
-from tests.support.stores import RefusesUploads
+from tests.support.stores import Far, RefusesUploads
 
 GOOD = ndjson(rows(3))
 HOUR = 3600
@@ -60,7 +60,7 @@ def test_a_file_that_is_replaced_while_it_is_read_is_told(bench, source):
     )
 
 
-class Refuses(Reader):
+class Refuses(Far):
     """Reading one object ends in an error."""
 
     path = "a.ndjson"

@@ -17,6 +17,7 @@ from blizzard.model.source.byte_range import cut
 from blizzard.model.source.form import Form
 from blizzard.worker.books import LineCount, Miscounted, require_all, require_explained
 from blizzard.worker.ndjson.decoder import Decoded, Decoder
+from blizzard.worker.ndjson.together import Together
 from blizzard.worker.stores import OpenedStores
 from blizzard.worker.unit import run_unit
 from lakebed.documents.source_record import Failure, Stage
@@ -26,6 +27,7 @@ from tests.support.builders import Bench, entries, gz, listed, ndjson, put, rows
 from tests.support.quarantined import BROKEN, good, text
 from tests.support.runner import InProcessRunner, Near
 from tests.support.stops import Told
+from tests.support.stores import Far, opened_as
 from tests.support.units import Place
 
 SMALL_BLOCKS = Sizing(decoded_budget=1, decoding=DecodeLimits(block_bytes=64, short_bytes=16))
@@ -39,9 +41,10 @@ def broken(fault: Fault) -> Callable[..., Decoder]:
     """Return a maker of decoders with a fault in what they say of each file."""
 
     class Broken(Decoder):
-        def decode_all(self, *args: Any, **named: Any) -> Generator[Any]:
-            for key, decoded in super().decode_all(*args, **named):
-                yield key, fault(decoded)
+        def decode_files(self, *args: Any, **named: Any) -> Generator[Any]:
+            for found in super().decode_files(*args, **named):
+                for key, decoded in found.each() if isinstance(found, Together) else (found,):
+                    yield key, fault(decoded)
 
     return Broken
 
@@ -83,7 +86,9 @@ def miscounts_blanks(batches: Iterable[Decoded]) -> Iterator[Decoded]:
 def run(place: Place, fault: Fault, **given: Any) -> UnitOutcome:
     files = given.pop("files", None) or listed(place.source)
     shared = builders.work(place.source, place.table, **given)
-    return run_unit(unit(files), shared, OpenedStores(shared), make_decoder=broken(fault))
+    # In pieces: of a small file that is read at once no piece can be missing.
+    stores = opened_as(reader=Far)(shared)
+    return run_unit(unit(files), shared, stores, make_decoder=broken(fault))
 
 
 def failure_of(outcome: UnitOutcome) -> Failure:

@@ -2,7 +2,7 @@
 
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
@@ -350,3 +350,89 @@ def test_whoever_leaves_pieces_made_in_advance_leaves_no_thread():
     next(advance)
     advance.close()
     assert [each for each in threading.enumerate() if each.name == "decompress"] == []
+
+
+class AtOnce:
+    """Files that are had at once, but for those that are not, by a clock that is told how long."""
+
+    def __init__(self, *, not_so: frozenset[str] = frozenset(), seconds: float = 0.0) -> None:
+        self.asked: list[str] = []
+        self._not_so = not_so
+        self._seconds = seconds
+        self._now = 0.0
+
+    def read(self, file: SourceFile) -> bytes | None:
+        self.asked.append(file.path)
+        self._now += self._seconds
+        return None if file.path in self._not_so else file.path.encode()
+
+    def timer(self) -> float:
+        return self._now
+
+    def of(self, listed: Sequence[SourceFile], ahead: int = 4) -> Downloads:
+        return Downloads(
+            listed,
+            lambda file, _place: iter([b"piece of ", file.path.encode()]),
+            ahead={"default": ahead},
+            at_once=self.read,
+            timer=self.timer,
+        )
+
+
+def all_of(downloads: Downloads, listed: Sequence[SourceFile]) -> list[bytes]:
+    """Return every file: at once where it comes so, else by its pieces."""
+    found = []
+    for file in listed:
+        body = downloads.at_once(file)
+        found.append(b"".join(downloads.pieces(file)) if body is None else body)
+    return found
+
+
+def test_small_files_are_read_where_they_are_wanted_and_no_thread_is_begun():
+    listed, source = files(100), AtOnce()
+    with source.of(listed) as downloads:
+        assert all_of(downloads, listed) == [file.path.encode() for file in listed]
+        assert threads() == []
+    assert source.asked == [file.path for file in listed]
+
+
+@pytest.mark.parametrize("number", [0, 1, 17, 99])
+def test_a_file_that_is_not_had_at_once_leaves_all_that_follow_to_the_threads(number: int):
+    listed = files(100)
+    source = AtOnce(not_so=frozenset({listed[number].path}))
+    with source.of(listed) as downloads:
+        found = all_of(downloads, listed)
+    assert source.asked == [file.path for file in listed[: number + 1]]
+    assert found == [
+        file.path.encode() if place < number else b"piece of " + file.path.encode()
+        for place, file in enumerate(listed)
+    ]
+
+
+def test_a_disk_that_is_waited_for_is_read_by_many_threads():
+    listed, source = files(100), AtOnce(seconds=0.02)
+    with source.of(listed) as downloads:
+        found = all_of(downloads, listed)
+    assert source.asked == [file.path for file in listed[:3]]
+    assert found[2:4] == [b"002.ndjson", b"piece of 003.ndjson"]
+
+
+def test_large_files_are_read_ahead_between_small_ones():
+    listed = [
+        source_file(f"{index:03}.ndjson", size=1 << 30 if index in (3, 4, 9) else 100)
+        for index in range(12)
+    ]
+    source = AtOnce()
+    with source.of(listed, ahead=2) as downloads:
+        found = all_of(downloads, listed)
+    large = [place for place, body in enumerate(found) if body.startswith(b"piece of")]
+    assert large == [3, 4, 9]
+    assert len(source.asked) == 9
+
+
+def test_files_that_are_asked_for_in_pieces_come_in_pieces_small_or_not():
+    listed, source = files(20), AtOnce()
+    with source.of(listed) as downloads:
+        found = [b"".join(downloads.pieces(file)) for file in listed]
+    assert found == [b"piece of " + file.path.encode() for file in listed]
+    assert source.asked == []

@@ -12,11 +12,11 @@ from typer.testing import CliRunner
 
 from blizzard.cli.app import app
 from blizzard.cli.surroundings import Surroundings
-from lakebed.storage.store import Reader, Store
+from lakebed.storage.store import Store
 from tests.support.builders import Bench, ndjson, pipeline_settings, put, rows
 from tests.support.runner import InProcessRunner, InsideService
 from tests.support.scrape import Pages
-from tests.support.stores import opened_as
+from tests.support.stores import Far, opened_as
 
 
 class PanicException(BaseException):
@@ -81,7 +81,7 @@ def test_a_panic_in_one_pipeline_is_told_and_the_others_go_on(tmp_path):
     assert results["good"]["files_processed"] == 1
 
 
-class PanickingReader(Reader):
+class PanickingReader(Far):
     def stream(self, path: str, **how):
         if "bad" in path:
             raise PanicException("called unwrap on nothing")

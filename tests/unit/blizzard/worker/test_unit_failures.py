@@ -238,7 +238,9 @@ def test_the_books_of_a_failed_file_are_empty():
 
 
 @pytest.mark.parametrize("trouble", [OSError(errno.EMFILE, "Too many open files"), MemoryError()])
-@pytest.mark.parametrize("where", ["read", "decode", "write", "clear away", "folder", "last group"])
+@pytest.mark.parametrize(
+    "where", ["read", "decode", "take", "write", "clear away", "folder", "last group"]
+)
 def test_trouble_of_the_machine_is_no_fault_of_the_files(place, monkeypatch, trouble, where):
     """HOLES L28: wherever it comes, the files are read again later."""
 
@@ -248,7 +250,8 @@ def test_trouble_of_the_machine_is_no_fault_of_the_files(place, monkeypatch, tro
     doors = {
         "read": ("blizzard.worker.stores.Reader.stream", fails),
         "decode": ("blizzard.worker.ndjson.lines._Pieces", fails),
-        "write": ("blizzard.worker.output.groups.RollingWriter.take", fails),
+        "take": ("blizzard.worker.ndjson.decoder._Short.add_text", fails),
+        "write": ("blizzard.worker.output.groups.RollingWriter._hold", fails),
         "folder": ("blizzard.worker.unit.tempfile.TemporaryDirectory", fails),
         "last group": ("blizzard.worker.output.groups.OutputGroups.settle", fails),
         "clear away": ("pathlib.Path.unlink", fails),
@@ -258,6 +261,9 @@ def test_trouble_of_the_machine_is_no_fault_of_the_files(place, monkeypatch, tro
     files = listed(place.source)
     with monkeypatch.context() as patched:
         patched.setattr(*doors[where])
+        if where in ("read", "decode"):
+            # As of a remote store: small files that are here do not come this way.
+            patched.setattr("blizzard.worker.stores.Reader.at_once", lambda *_args, **_named: None)
         outcome = place.run(files)
 
     assert [each.failure and each.failure.retryable for each in outcome.sources] == [True, True]

@@ -48,7 +48,7 @@ from tests.support.stops import (
     Stopped,
     all_at,
 )
-from tests.support.stores import opened_as
+from tests.support.stores import Far, opened_as
 
 ROWS = 2_000
 
@@ -222,7 +222,7 @@ def test_a_file_that_is_replaced_while_it_is_read_is_not_entered_by_a_stop(
 ) -> None:
     """HOLES L32, D17: what stops in good order may have read of two objects as well."""
 
-    class Replaced(Reader):
+    class Replaced(Far):
         def stream(self, *given: Any, **named: Any) -> Any:
             pieces = list(super().stream(*given, **named))
             put(tmp_path / "in", "large.ndjson", ndjson(rows(ROWS, 1)))

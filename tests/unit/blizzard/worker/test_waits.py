@@ -6,9 +6,9 @@ from typing import Any
 from blizzard.worker.unit import run_unit
 from lakebed.clock import Clock
 from lakebed.errors import StoreUnavailable
-from lakebed.storage.store import ObjectFacts, Reader, Store
+from lakebed.storage.store import ObjectFacts, Store
 from tests.support.builders import listed, ndjson, put, rows, unit, work
-from tests.support.stores import opened_as
+from tests.support.stores import Far, opened_as
 
 
 def test_a_download_and_an_upload_that_are_tried_again_wait_by_the_clock_that_is_handed_in(
@@ -22,7 +22,7 @@ def test_a_download_and_an_upload_that_are_tried_again_wait_by_the_clock_that_is
             left.remove(call)
             raise StoreUnavailable("no answer")
 
-    class Wavers(Reader):
+    class Wavers(Far):
         def stream(self, *given: Any, **named: Any) -> Any:
             fails_once("stream")
             return super().stream(*given, **named)

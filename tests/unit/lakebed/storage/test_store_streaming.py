@@ -110,3 +110,46 @@ def test_a_read_says_which_object_it_means(store, root, monkeypatch):
     monkeypatch.setattr(obstore, "get", get)
     list(remote(store).stream("a.ndjson", **before))
     assert asked == [before["etag"]]
+
+
+def test_a_small_file_is_read_at_once_as_it_would_be_streamed(store, root):
+    for body in (b"", b"a", b"line\n" * 100):
+        (root / "a.ndjson").write_bytes(body)
+        assert store.at_once("a.ndjson", **listed_object(store, "a.ndjson")) == body
+
+
+@pytest.mark.parametrize("change", [replaced, grown, shortened, Path.unlink])
+@pytest.mark.parametrize("moment", ["before", "while"])
+def test_a_file_that_is_not_the_listed_one_is_not_read_at_once(
+    store, root, change, moment, monkeypatch
+):
+    put(root, "a.ndjson", b"A" * 100)
+    path, facts = root / "a.ndjson", listed_object(store, "a.ndjson")
+    if moment == "before":
+        change(path)
+    else:
+        read = os.read
+
+        def reads_and_it_changes(descriptor: int, size: int) -> bytes:
+            body = read(descriptor, size)
+            change(path)
+            return body
+
+        monkeypatch.setattr(os, "read", reads_and_it_changes)
+    assert store.at_once("a.ndjson", **facts) is None
+
+
+def test_what_is_no_file_or_lies_elsewhere_is_not_read_at_once(store, root):
+    os.mkfifo(root / "pipe")
+    (root / "folder").mkdir()
+    put(root.parent, "beside.ndjson", b"{}\n")
+    beside = listed_object(Reader(str(root.parent), store.options), "beside.ndjson")
+    for name in ("pipe", "folder", "none", "../beside.ndjson", "/etc/passwd", "a//b"):
+        assert store.at_once(name, **beside) is None
+    assert store.at_once("pipe", size=0, etag=None) is None
+
+
+def test_a_remote_object_is_not_read_at_once(store, root):
+    put(root, "a.ndjson", b"{}\n")
+    facts = listed_object(store, "a.ndjson")
+    assert remote(store).at_once("a.ndjson", **facts) is None

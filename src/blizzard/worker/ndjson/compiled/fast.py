@@ -73,20 +73,10 @@ class FastPath:
         page = page_of(blocks, self._unknown, refused)
         if page is None:
             return None
-        try:
-            lines_of = [block.lines for block in blocks]
-            found, rows_of = self._level.members.lines(page, lines_of, self._max_line_bytes)
-            left: list[Leftovers] = []
-            columns = self._level.columns(page, found, Trail(), left)
-        except (Doubtful, Refused, pa.ArrowException):
+        found = self._rows(page, [block.lines for block in blocks], refused)
+        if found is None:
             return None
-        if self._is_shared and left:
-            left = [leftovers.once(left, page.ends, page.counted)]
-        if refused and any(page.counted) and not self._uncount(page, refused, lines_of):
-            return None
-        if len(columns) < len(self._schema):
-            columns.append(leftovers.column(page.data, sum(rows_of), left))
-        batch = pa.RecordBatch.from_arrays(columns, schema=self._schema)
+        batch, rows_of = found
         size_of_row = batch.get_total_buffer_size() / max(1, batch.num_rows)
         return [
             Decoded(
@@ -101,6 +91,42 @@ class FastPath:
                 blocks, rows_of, accumulate(rows_of), page.counted, strict=True
             )
         ]
+
+    def read_as_one(self, texts: Sequence[bytes], lines_of: Sequence[int]) -> pa.RecordBatch | None:
+        """Return the rows of texts of so many lines, where each line is one and all of it is taken.
+
+        Nothing wherever a line is anything else, as a blank one or one with an undeclared field.
+        """
+        data = b"".join([*texts, PADDING])
+        if not _is_text(data):
+            return None
+        ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
+        # Nobody asks which of them has left something out: one that has is enough to give up.
+        left_out: Counter[str] = Counter()
+        counted = [left_out] * len(texts)
+        page = Page(np.frombuffer(data, np.uint8), ends, self._unknown, counted)
+        found = self._rows(page, lines_of, None)
+        if found is None or left_out or found[1] != lines_of:
+            return None
+        return found[0]
+
+    def _rows(
+        self, page: Page, lines_of: Sequence[int], refused: Refusals | None
+    ) -> tuple[pa.RecordBatch, list[int]] | None:
+        """Return the rows of a page, and how many each block has; None if not for this path."""
+        try:
+            found, rows_of = self._level.members.lines(page, lines_of, self._max_line_bytes)
+            left: list[Leftovers] = []
+            columns = self._level.columns(page, found, Trail(), left)
+        except (Doubtful, Refused, pa.ArrowException):
+            return None
+        if self._is_shared and left:
+            left = [leftovers.once(left, page.ends, page.counted)]
+        if refused and any(page.counted) and not self._uncount(page, refused, lines_of):
+            return None
+        if len(columns) < len(self._schema):
+            columns.append(leftovers.column(page.data, sum(rows_of), left))
+        return pa.RecordBatch.from_arrays(columns, schema=self._schema), rows_of
 
     def _uncount(self, page: Page, refused: Refusals, lines_of: Sequence[int]) -> bool:
         """Take off what was counted in the lines that are refused, or return that it is not known.
