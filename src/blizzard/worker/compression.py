@@ -107,8 +107,8 @@ def _gzip_member(source: _Source, head: bytes) -> Iterator[bytes]:
     if head != b"\x1f\x8b"[: len(head)]:
         what = "the stream is not gzip" if start == 0 else "the data after the stream is not gzip"
         raise _corrupt(what, start)
-    # The decompressor of `isal_zlib` begins each piece with 16 KiB and doubles it, a copy each time.
-    # This one makes room for a whole piece at once.
+    # `isal_zlib` begins each piece with 16 KiB and doubles them, a copy each time. This one makes
+    # room for a whole piece at once.
     member = igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP)
     data = head
     while not member.eof:

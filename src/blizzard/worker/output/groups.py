@@ -16,6 +16,7 @@ from blizzard.model.files import ClosedFile, SourceFile, Work, WorkUnit
 from blizzard.model.progress import Done
 from blizzard.model.source.unread import failed, untouched
 from blizzard.worker.ndjson.decoder import Decoded
+from blizzard.worker.output.encoding import LookAt
 from blizzard.worker.output.fan_out import PartitionedWriter
 from blizzard.worker.output.origins import (
     Cutter,
@@ -24,7 +25,7 @@ from blizzard.worker.output.origins import (
     stretches_at,
     stretches_of,
 )
-from blizzard.worker.output.parquet import Repeating, RollingWriter
+from blizzard.worker.output.parquet import RollingWriter
 from blizzard.worker.output.provenance import Stamps, with_lines
 from blizzard.worker.output.upload import Uploads
 from blizzard.worker.quarantine.writer import SCHEMA as ASIDE
@@ -213,10 +214,8 @@ class OutputGroups:
         schema = columns.stored().arrow()
         stamps = None if stamp is None else Stamps(stamp, self._uri_of)
 
-        def for_partition(
-            values: PartitionValues, repeating: Repeating | None = None
-        ) -> RollingWriter:
-            return self._rolling(schema, values, repeating, stamps, work.mapping)
+        def for_partition(values: PartitionValues, look_at: LookAt | None = None) -> RollingWriter:
+            return self._rolling(schema, values, look_at, stamps, work.mapping)
 
         if work.row_partitions is None:
             return for_partition(self._unit.partition_values)
@@ -235,7 +234,7 @@ class OutputGroups:
         self,
         schema: pa.Schema,
         values: PartitionValues | None = None,
-        repeating: Repeating | None = None,
+        look_at: LookAt | None = None,
         stamps: Stamps | None = None,
         mapping: ColumnMapping | None = None,
     ) -> RollingWriter:
@@ -246,7 +245,7 @@ class OutputGroups:
             folder=self._folder,
             clock=self._work.clock,
             partition_values=values,
-            repeating=repeating,
+            look_at=look_at,
             stamps=stamps,
             mapping=mapping,
         )
