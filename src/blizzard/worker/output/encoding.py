@@ -17,6 +17,8 @@ FEW_ROWS = 2_048
 HARDLY_REPEATS = 0.9
 """What so few rows say of most columns is what the whole sample would say: a column of which every
 second of 10,000 values is a new one has about 85 % new ones among 2,048."""
+FEW_TEXTS = 64
+"""A column of so many texts at most, by the sample, is handed to Parquet as numbers of them."""
 LEAST_SAVED = 0.15
 """A column is compressed if that takes so much off the sample at least. Times and measurements
 hardly get any smaller, and trying costs as much as all the rest of writing them."""
@@ -41,12 +43,15 @@ class Encoding:
     """Those with a dictionary."""
     incompressible: tuple[str, ...] = ()
     """Those that are left as they are."""
+    few_texts: tuple[str, ...] = ()
+    """Columns with a dictionary of few texts."""
 
     def renamed(self, before: pa.Schema, after: pa.Schema) -> "Encoding":
         """Return it with the paths of another schema that has the same fields."""
         return Encoding(
             tuple(renamed_leaves(list(self.repeating), before, after)),
             tuple(renamed_leaves(list(self.incompressible), before, after)),
+            tuple(renamed_leaves(list(self.few_texts), before, after)),
         )
 
     def options(self, schema: pa.Schema, codec: ParquetCodec) -> dict[str, Any]:
@@ -81,6 +86,11 @@ def encoding_of(table: pa.Table, codec: ParquetCodec) -> Encoding:
             for path, values in sample
             if path not in repeating and _is_incompressible(values, codec)
         ),
+        tuple(
+            name
+            for name in table.column_names
+            if table[name].type == pa.string() and name in repeating and _has_few(table[name])
+        ),
     )
 
 
@@ -91,6 +101,10 @@ def _repeats(values: Values) -> bool:
 
 def _distinct(values: Values) -> float:
     return float(pc.count_distinct(values, mode="all").as_py()) / max(1, len(values))
+
+
+def _has_few(texts: Values) -> bool:
+    return bool(pc.count_distinct(texts.slice(0, SAMPLE_ROWS)).as_py() <= FEW_TEXTS)
 
 
 def _is_incompressible(values: Values, codec: ParquetCodec) -> bool:
