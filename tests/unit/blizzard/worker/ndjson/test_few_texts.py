@@ -35,7 +35,7 @@ def chunked(rows: list[str | None], size: int, skipped: int = 0) -> Any:
 def test_numbers_mean_the_texts_that_they_were_made_of(
     rows: list[str | None], size: int, skipped: int
 ) -> None:
-    found = numbered(chunked(rows, size, skipped))
+    found: Any = numbered(chunked(rows, size, skipped))
     assert found.to_pylist() == rows
     values = found.chunk(0).dictionary.to_pylist() if found.num_chunks else []
     assert sorted(values) == sorted({text for text in rows if text is not None})
