@@ -18,7 +18,8 @@ HARDLY_REPEATS = 0.9
 """What so few rows say of most columns is what the whole sample would say: a column of which every
 second of 10,000 values is a new one has about 85 % new ones among 2,048."""
 FEW_TEXTS = 64
-"""A column of so many texts at most, by the sample, is handed to Parquet as numbers of them."""
+"""A column of so many texts at most, by the first rows, is handed to Parquet as numbers of them:
+in a file that has all the rows of a sample, as the table of them has to pay for itself."""
 LEAST_SAVED = 0.15
 """A column is compressed if that takes so much off the sample at least. Times and measurements
 hardly get any smaller, and trying costs as much as all the rest of writing them."""
@@ -89,7 +90,10 @@ def encoding_of(table: pa.Table, codec: ParquetCodec) -> Encoding:
         tuple(
             name
             for name in table.column_names
-            if table[name].type == pa.string() and name in repeating and _has_few(table[name])
+            if table.num_rows >= SAMPLE_ROWS
+            and table[name].type == pa.string()
+            and name in repeating
+            and _has_few(table[name])
         ),
     )
 
@@ -104,14 +108,14 @@ def _distinct(values: Values) -> float:
 
 
 def _has_few(texts: Values) -> bool:
-    return bool(pc.count_distinct(texts.slice(0, SAMPLE_ROWS)).as_py() <= FEW_TEXTS)
+    return bool(pc.count_distinct(texts.slice(0, FEW_ROWS)).as_py() <= FEW_TEXTS)
 
 
 def _is_incompressible(values: Values, codec: ParquetCodec) -> bool:
     """Whether numbers or times hardly get smaller by compression; fewer than some say nothing."""
     if codec is ParquetCodec.UNCOMPRESSED or not _is_written_as_it_is(values.type):
         return False
-    present = pc.drop_null(values)
+    present = pc.drop_null(values.slice(0, 2 * FEW_ROWS)).slice(0, FEW_ROWS)
     if len(present) < FEW_ROWS:
         return False
     together: Values = pa.concat_arrays(present.chunks)

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from blizzard.model.files import ClosedFile
 from blizzard.model.settings import RollingPolicy
-from blizzard.worker.output.encoding import FEW_ROWS, LookAt, encoding_of
+from blizzard.worker.output.encoding import SAMPLE_ROWS, LookAt, encoding_of
 from blizzard.worker.output.leaves import Values as Column
 from blizzard.worker.output.leaves import fields_in, with_columns
 from blizzard.worker.output.mapped import as_in_files, logical_paths
@@ -217,7 +217,7 @@ class RollingWriter:
         table = pa.Table.from_batches(self._buffered).select(schema.names).cast(schema)
         if self._open is None:
             encoding = self._look_at(table)
-            few = encoding.few_texts if table.num_rows >= FEW_ROWS else ()
+            few = encoding.few_texts if table.num_rows >= SAMPLE_ROWS else ()
             self._numbers = self._numbered(table, few)
         numbered = with_columns(table, self._numbers)
         stamped = self._stamps.on(numbered, self._waiting.by_source) if self._stamps else numbered

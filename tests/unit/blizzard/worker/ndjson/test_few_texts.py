@@ -101,7 +101,7 @@ def some(texts: list[Any], count: int) -> list[str | None]:
 
 
 def test_a_file_is_the_same_as_one_of_plain_texts(tmp_path: Path) -> None:
-    tables = [table_of(some(ACTIONS, 4_000)), table_of(some(["zebra", *ACTIONS], 100))]
+    tables = [table_of(some(ACTIONS, 12_000)), table_of(some(["zebra", *ACTIONS], 100))]
     assert encoding_of(tables[0], ParquetCodec.SNAPPY).few_texts == ("action",)
     (path,) = written(tables, tmp_path)
     plain = tmp_path / "plain.parquet"
@@ -124,7 +124,7 @@ def test_a_file_is_the_same_as_one_of_plain_texts(tmp_path: Path) -> None:
 
 def test_where_few_texts_become_many_another_file_begins(tmp_path: Path) -> None:
     many = [f"value-{number}" for number in range(1_000)]
-    tables = [table_of(some(ACTIONS, 4_000)), table_of(some(many, 4_000)), table_of(["x", "y"])]
+    tables = [table_of(some(ACTIONS, 12_000)), table_of(some(many, 4_000)), table_of(["x", "y"])]
     first, second = written(tables, tmp_path)
     assert pq.read_table(first).to_pylist() == tables[0].to_pylist()
     assert pq.read_table(second).to_pylist() == pa.concat_tables(tables[1:]).to_pylist()
