@@ -10,7 +10,7 @@ from itertools import chain
 from typing import cast
 
 import zstandard
-from isal import isal_zlib
+from isal import igzip_lib
 
 from blizzard.model.source.codec import FIRST_BYTES, codec_in
 from lakebed.errors import LakeError, Whose
@@ -85,9 +85,8 @@ def _plain(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 # ---------------------------------------------------------------------------------------- gzip
 
-_GZIP = 16 + 15  # window bits that mean: a gzip header, any window
 _GZIP_STEP = 128 << 10
-_IsalError = cast("type[Exception]", isal_zlib.error)
+_IsalError = cast("type[Exception]", igzip_lib.error)
 
 
 def _gzip(source: _Source) -> Iterator[bytes]:
@@ -108,7 +107,9 @@ def _gzip_member(source: _Source, head: bytes) -> Iterator[bytes]:
     if head != b"\x1f\x8b"[: len(head)]:
         what = "the stream is not gzip" if start == 0 else "the data after the stream is not gzip"
         raise _corrupt(what, start)
-    member = isal_zlib.decompressobj(wbits=_GZIP)
+    # `isal_zlib` begins each piece with 16 KiB and doubles them, a copy each time. This one makes
+    # room for a whole piece at once.
+    member = igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP)
     data = head
     while not member.eof:
         try:
@@ -117,8 +118,9 @@ def _gzip_member(source: _Source, head: bytes) -> Iterator[bytes]:
             raise _corrupt(f"corrupt gzip data: {cause}", source.offset) from cause
         if piece:
             yield piece
-        data = member.unconsumed_tail
-        if not data and len(piece) < PIECE_BYTES and not member.eof:
+        data = b""
+        # A full piece may have more behind it, of bytes that are all taken in.
+        if member.needs_input and len(piece) < PIECE_BYTES and not member.eof:
             data = source.some(_GZIP_STEP)
             if not data:
                 raise _corrupt("the gzip stream is truncated", source.offset)

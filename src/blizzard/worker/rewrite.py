@@ -26,8 +26,8 @@ from blizzard.model.rewriting import (
 )
 from blizzard.worker.fill import Filling
 from blizzard.worker.leave_out import LeavingOut
+from blizzard.worker.output.encoding import encoding_of
 from blizzard.worker.output.mapped import as_in_files, logical_paths
-from blizzard.worker.output.parquet import PARQUET_CODEC, repeating_columns
 from blizzard.worker.output.row_ids import row_ids_of
 from blizzard.worker.output.upload import Uploads
 from blizzard.worker.plain_types import TableFile
@@ -208,10 +208,9 @@ def write_groups(path: Path, groups: Iterator[pa.Table], work: Rewriting) -> dic
                 writer = pq.ParquetWriter(
                     path,
                     table.schema,
-                    compression=PARQUET_CODEC[work.codec],
                     store_schema=False,
-                    use_dictionary=repeating_columns(table),
                     write_statistics=True,
+                    **encoding_of(table, work.codec).options(table.schema, work.codec),
                 )
                 writer.add_key_value_metadata(
                     {f"blizzard.{key}": value for key, value in work.marks.items()}

@@ -256,13 +256,16 @@ class Store(Reader):
         `part_taken` is called for each part of a multipart upload that is about to be sent.
         """
         self.require_name(path)
-        # A disk is no faster for many large parts at once: they would only wait in memory.
+        # A disk is no faster for many large parts at once: they would only wait in memory. A file
+        # in one piece is slower: it is read into memory that has to be found and cleared first.
         is_local = self.local_root is not None
+        taken = part_taken if multipart else (lambda: None)
         try:
+            multipart = multipart or (is_local and file.stat().st_size > LOCAL_PART_BYTES)
             obstore.put(
                 self._store,
                 path,
-                _parts(file, part_size, part_taken) if multipart else file,
+                _parts(file, part_size, taken) if multipart else file,
                 use_multipart=multipart,
                 chunk_size=min(part_size, LOCAL_PART_BYTES) if is_local else part_size,
                 max_concurrency=1 if is_local else max_parts,

@@ -9,21 +9,16 @@ bound on open files; the one that got no row for longest is finished to make roo
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import pyarrow as pa
 
 from blizzard.model.event_time import RowPartitions
 from blizzard.model.files import ClosedFile
 from blizzard.model.settings import RollingPolicy
+from blizzard.worker.output.encoding import SAMPLE_ROWS, Encoding, LookAt, encoding_of
 from blizzard.worker.output.origins import Cutter, Stretch, spread
-from blizzard.worker.output.parquet import (
-    SAMPLE_ROWS,
-    Repeating,
-    RollingWriter,
-    batch_cost,
-    repeating_columns,
-)
+from blizzard.worker.output.parquet import RollingWriter, batch_cost
 from blizzard.worker.output.partitioner import Values, grouped
 from lakebed.clock import Clock
 from lakebed.partition import PartitionValues
@@ -36,8 +31,8 @@ MAX_OPEN_FILES = 64
 class ForPartition(Protocol):
     """Opens the writer of one partition."""
 
-    def __call__(self, values: PartitionValues, repeating: Repeating) -> RollingWriter:
-        """Return it; `repeating` says which columns repeat."""
+    def __call__(self, values: PartitionValues, look_at: LookAt) -> RollingWriter:
+        """Return it; `look_at` says how its columns are encoded."""
 
 
 class PartitionedWriter:
@@ -78,8 +73,8 @@ class PartitionedWriter:
         self._kept = 0
         """Memory that they keep, the rows beside them included."""
         self._sampled = 0
-        self._repeats: Any = []
-        """The columns that repeat, by the largest sample so far: a look at each file would cost
+        self._encoding = Encoding()
+        """How columns are encoded, by the largest sample so far: a look at each file would cost
         more than a small file does."""
         self._oldest = float("inf")
         """No file in hand is older than this; there may be none as old."""
@@ -153,7 +148,8 @@ class PartitionedWriter:
         """Look at a larger sample than before, as long as there is none of the full size."""
         sample = pa.Table.from_batches(staged).select(self._schema.names).slice(0, SAMPLE_ROWS)
         if sample.num_rows > self._sampled:
-            self._sampled, self._repeats = sample.num_rows, repeating_columns(sample)
+            self._sampled = sample.num_rows
+            self._encoding = encoding_of(sample, self._policy.codec)
 
     def _take(
         self, key: Values, batch: pa.RecordBatch, size: int, stretches: Sequence[Stretch]
@@ -161,7 +157,7 @@ class PartitionedWriter:
         writer = self._writers.get(key)
         if writer is None:
             values = self._values(key)
-            writer = self._for_partition(values, lambda _rows: self._repeats)
+            writer = self._for_partition(values, lambda _rows: self._encoding)
             self._writers[key] = writer
         before = writer.held
         writer.take(batch, self._source, size, stretches)

@@ -17,6 +17,7 @@ from blizzard.model.progress import Done
 from blizzard.model.source.unread import failed, untouched
 from blizzard.worker.ndjson.decoder import Decoded
 from blizzard.worker.ndjson.together import Together
+from blizzard.worker.output.encoding import LookAt
 from blizzard.worker.output.fan_out import PartitionedWriter
 from blizzard.worker.output.origins import (
     Cutter,
@@ -25,7 +26,7 @@ from blizzard.worker.output.origins import (
     stretches_at,
     stretches_of,
 )
-from blizzard.worker.output.parquet import Repeating, RollingWriter
+from blizzard.worker.output.parquet import RollingWriter
 from blizzard.worker.output.provenance import Stamps, with_lines
 from blizzard.worker.output.upload import Uploads
 from blizzard.worker.position import Opened
@@ -236,10 +237,8 @@ class OutputGroups:
         schema = columns.stored().arrow()
         stamps = None if stamp is None else Stamps(stamp, self._uri_of)
 
-        def for_partition(
-            values: PartitionValues, repeating: Repeating | None = None
-        ) -> RollingWriter:
-            return self._rolling(schema, values, repeating, stamps, work.mapping)
+        def for_partition(values: PartitionValues, look_at: LookAt | None = None) -> RollingWriter:
+            return self._rolling(schema, values, look_at, stamps, work.mapping)
 
         if work.row_partitions is None:
             return for_partition(self._unit.partition_values)
@@ -258,7 +257,7 @@ class OutputGroups:
         self,
         schema: pa.Schema,
         values: PartitionValues | None = None,
-        repeating: Repeating | None = None,
+        look_at: LookAt | None = None,
         stamps: Stamps | None = None,
         mapping: ColumnMapping | None = None,
     ) -> RollingWriter:
@@ -269,7 +268,7 @@ class OutputGroups:
             folder=self._folder,
             clock=self._work.clock,
             partition_values=values,
-            repeating=repeating,
+            look_at=look_at,
             stamps=stamps,
             mapping=mapping,
         )

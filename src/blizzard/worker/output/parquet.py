@@ -4,19 +4,21 @@ Memory is one row group: what is encoded already is on disk, where the uploader 
 """
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
 from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from blizzard.model.files import ClosedFile
 from blizzard.model.settings import RollingPolicy
-from blizzard.worker.output.leaves import fields_in, leaves, renamed_leaves
+from blizzard.worker.output.encoding import SAMPLE_ROWS, LookAt, encoding_of
+from blizzard.worker.output.leaves import Values as Column
+from blizzard.worker.output.leaves import fields_in, with_columns
 from blizzard.worker.output.mapped import as_in_files, logical_paths
 from blizzard.worker.output.origins import Origins, Stretch
 from blizzard.worker.output.provenance import Stamps
@@ -26,31 +28,10 @@ from lakebed.columns.column_mapping import ColumnMapping
 from lakebed.columns.field_ids import with_field_ids
 from lakebed.documents.parquet_footer import statistics
 from lakebed.partition import PartitionValues
-from lakebed.types import RESCUED, ParquetCodec
-
-SAMPLE_ROWS = 10_000
-MOST_DISTINCT = 0.5
-"""A column repeats if at most every second value of the sample is a new one."""
-FEW_ROWS = 2_048
-HARDLY_REPEATS = 0.9
-"""What so few rows say of most columns is what the whole sample would say: a column of which every
-second of 10,000 values is a new one has about 85 % new ones among 2,048."""
-
-PARQUET_CODEC: Mapping[ParquetCodec, Literal["snappy", "gzip", "zstd", "lz4", "none"]] = {
-    ParquetCodec.SNAPPY: "snappy",
-    ParquetCodec.GZIP: "gzip",
-    ParquetCodec.ZSTD: "zstd",
-    ParquetCodec.LZ4: "lz4",
-    ParquetCodec.UNCOMPRESSED: "none",
-}
-
+from lakebed.types import RESCUED
 
 COLUMN_COST = 512
 """Approximate bytes of memory for each column of a batch besides its values."""
-
-
-Repeating = Callable[[pa.Table], Any]
-"""Returns which columns of some rows repeat."""
 
 
 def batch_cost(schema: pa.Schema) -> int:
@@ -70,14 +51,16 @@ class RollingWriter:
         folder: Path,
         clock: Clock,
         partition_values: PartitionValues | None = None,
-        repeating: Repeating | None = None,
+        look_at: LookAt | None = None,
         stamps: Stamps | None = None,
         mapping: ColumnMapping | None = None,
     ) -> None:
         self._partition_values = partition_values or {}
-        self._repeating = repeating or repeating_columns
+        self._look_at = look_at or partial(encoding_of, codec=policy.codec)
         self._stamps = stamps
         self._mapping = mapping
+        self._numbers: Mapping[str, Column] = {}
+        """The columns of few texts in the file in hand: numbered, while they are written."""
         self._names: dict[str, str] = {}
         """The columns of the file in hand by their names in it, where the table maps them."""
         self._schema = schema
@@ -210,18 +193,32 @@ class RollingWriter:
         )
 
     def _make_room(self) -> Iterator[ClosedFile]:
-        """Begin another file where rows bring a column that the one in hand does not have.
+        """Begin another file where rows do not fit into the one in hand.
 
-        Only files that have something in `_rescued` have the column, so that a table of which
-        nothing is ever rescued never gets it.
+        They may bring a column that it does not have: only files that have something in `_rescued`
+        have the column, so that a table of which nothing is ever rescued never gets it. Or a column
+        of few texts has many.
         """
-        if self._rescues or RESCUED not in self._schema.names:
-            return
-        if all(batch[RESCUED].null_count == batch.num_rows for batch in self._buffered):
-            return
-        self._rescues = True
+        begins = self._begins_to_rescue()
+        self._rescues |= begins
         if self._open:
-            yield self._roll()
+            few = tuple(self._numbers)
+            self._numbers = self._numbered(pa.Table.from_batches(self._buffered), few)
+            if begins or len(self._numbers) < len(few):
+                yield self._roll()
+
+    def _begins_to_rescue(self) -> bool:
+        if self._rescues or RESCUED not in self._schema.names:
+            return False
+        return any(batch[RESCUED].null_count < batch.num_rows for batch in self._buffered)
+
+    def _numbered(self, rows: pa.Table, names: Sequence[str]) -> Mapping[str, Column]:
+        if not names:
+            return {}
+        # It brings a compiler along, which costs a second. Only who writes rows pays for it.
+        from blizzard.worker.ndjson.compiled.few_texts import all_numbered  # noqa: PLC0415
+
+        return all_numbered(rows, names)
 
     def _columns(self) -> pa.Schema:
         # A file has a column at least, where no record has a value of which a type can be told.
@@ -233,23 +230,29 @@ class RollingWriter:
         started = self._clock.seconds()
         schema = self._columns()
         table = pa.Table.from_batches(self._buffered).select(schema.names).cast(schema)
-        stamped = self._stamps.on(table, self._waiting.by_source) if self._stamps else table
+        if self._open is None:
+            encoding = self._look_at(table)
+            few = encoding.few_texts if table.num_rows >= SAMPLE_ROWS else ()
+            self._numbers = self._numbered(table, few)
+        numbered = with_columns(table, self._numbers)
+        stamped = self._stamps.on(numbered, self._waiting.by_source) if self._stamps else numbered
         rows = stamped if self._mapping is None else as_in_files(stamped, self._mapping)
         if self._open is None:
             name = self._clock.fresh_id()
-            repeating = self._repeating(table) + (self._stamps.names if self._stamps else [])
+            if self._stamps:
+                repeating = (*encoding.repeating, *self._stamps.names)
+                encoding = replace(encoding, repeating=repeating)
             self._names = {}
             if self._mapping is not None:
                 self._names = logical_paths(stamped.schema, self._mapping)
-                repeating = renamed_leaves(repeating, stamped.schema, rows.schema)
+                encoding = encoding.renamed(stamped.schema, rows.schema)
             file = pa.OSFile(str(self._folder / f"{name}.parquet"), "wb")
             writer = pq.ParquetWriter(
                 file,
                 rows.schema if self._mapping is not None else with_field_ids(rows.schema),
-                compression=PARQUET_CODEC[self._policy.codec],
                 store_schema=False,
-                use_dictionary=repeating,
                 write_statistics=True,
+                **encoding.options(rows.schema, self._policy.codec),
             )
             writer.add_key_value_metadata(self._marks)
             self._open = (name, file, writer)
@@ -258,6 +261,7 @@ class RollingWriter:
         writer.write_table(rows, row_group_size=table.num_rows)
         self._ratio = (file.tell() - before) / max(1, self._buffered_bytes)
         self._buffered, self._buffered_bytes = [], 0
+        self._numbers = dict.fromkeys(self._numbers)
         self._written.extend(self._waiting)
         self._waiting = Origins()
         self._seconds += self._clock.seconds() - started
@@ -287,25 +291,3 @@ class RollingWriter:
         self._open, self._seconds = None, 0.0
         self._written = Origins()
         return closed
-
-
-def repeating_columns(table: pa.Table) -> Any:  # noqa: ANN401 - a list of names, for which pyarrow's stubs want a bool
-    """Name the leaves whose values repeat: only there does a dictionary save time and space.
-
-    A look at the first rows of a file decides for the whole file. Parquet falls back by itself
-    where a dictionary grows too large, but only after the cost of building it.
-    """
-    return [
-        path
-        for path, values in leaves(table.slice(0, SAMPLE_ROWS))
-        if not pa.types.is_boolean(values.type) and _repeats(values)
-    ]
-
-
-def _repeats(values: "pa.ChunkedArray[Any]") -> bool:
-    few = _distinct(values.slice(0, FEW_ROWS))
-    return few <= MOST_DISTINCT or (few <= HARDLY_REPEATS and _distinct(values) <= MOST_DISTINCT)
-
-
-def _distinct(values: "pa.ChunkedArray[Any]") -> float:
-    return float(pc.count_distinct(values, mode="all").as_py()) / max(1, len(values))

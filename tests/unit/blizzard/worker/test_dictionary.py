@@ -1,4 +1,4 @@
-"""A dictionary where values repeat, and none where they do not; ids for fields, at any depth."""
+"""Dictionaries where values repeat, compression where it saves something; ids for all fields."""
 
 from pathlib import Path
 from typing import Any
@@ -6,13 +6,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from blizzard.model.settings import RollingPolicy
-from blizzard.worker.output.parquet import RollingWriter, repeating_columns
+from blizzard.worker.output.encoding import encoding_of
+from blizzard.worker.output.parquet import RollingWriter
 from lakebed.clock import Clock
 from lakebed.columns.field_ids import FIELD_ID, field_id
 from lakebed.columns.schema import Field, Schema
-from lakebed.types import FieldType
+from lakebed.types import FieldType, ParquetCodec
 
 
 def test_a_dictionary_is_chosen_by_the_data_column_by_column(tmp_path: Path) -> None:
@@ -56,8 +58,62 @@ def test_values_that_repeat_seldom_are_looked_at_over_more_rows() -> None:
         }
     )
     shuffled = table.take(np.random.default_rng(7).permutation(len(steps)))
-    assert repeating_columns(shuffled) == ["every 4,000", "at first not"]
-    assert repeating_columns(table.slice(0, 2_048)) == []
+    assert encoding_of(shuffled, ParquetCodec.SNAPPY).repeating == ("every 4,000", "at first not")
+    assert encoding_of(table.slice(0, 2_048), ParquetCodec.SNAPPY).repeating == ()
+
+
+def compression_of(path: Path) -> dict[str, str]:
+    group = pq.read_metadata(path).row_group(0)
+    columns = [group.column(index) for index in range(group.num_columns)]
+    return {column.path_in_schema: column.compression for column in columns}
+
+
+def test_numbers_that_compression_hardly_makes_smaller_are_left_as_they_are(tmp_path: Path) -> None:
+    chance = np.random.default_rng(7)
+    rows = 12_000
+    moments = chance.integers(0, 50 * 3600 * 10**6, rows)
+    table = pa.table(
+        {
+            "number": pa.array(range(rows)),
+            "at": pa.array(moments, pa.timestamp("us", "UTC")),
+            "seldom": pa.array([int(at) if not n % 9 else None for n, at in enumerate(moments)]),
+            "text": [f"{at:016x}" for at in moments.tolist()],
+            "inside": [{"value": at / 7} for at in moments.tolist()],
+            "list": [[at / 3] for at in moments.tolist()],
+        }
+    )
+    writer = RollingWriter(
+        schema=table.schema, policy=RollingPolicy(), marks={}, folder=tmp_path, clock=Clock()
+    )
+    for batch in table.to_batches(max_chunksize=5_000):
+        list(writer.write(batch, "a"))
+    (closed,) = writer.close()
+
+    assert compression_of(closed.path) == {
+        "number": "SNAPPY",
+        "at": "UNCOMPRESSED",
+        "seldom": "SNAPPY",
+        "text": "SNAPPY",
+        "inside.value": "UNCOMPRESSED",
+        "list.list.element": "UNCOMPRESSED",
+    }
+    assert pq.read_table(closed.path).to_pylist() == table.to_pylist()
+
+
+@pytest.mark.parametrize("codec", list(ParquetCodec))
+def test_whether_a_column_is_compressed_is_decided_by_the_codec(codec: ParquetCodec) -> None:
+    noise = np.random.default_rng(7).integers(0, 2**63 - 1, 5_000)
+    table = pa.table(
+        {
+            "noise": pa.array(noise),
+            "high bits": pa.array(noise // 2**48),
+            "short": pa.array(noise.astype("int16")),
+        }
+    )
+    found = encoding_of(table.slice(3), codec)
+    kept = codec is not ParquetCodec.UNCOMPRESSED
+    assert found.incompressible == (("noise",) if kept else ())
+    assert encoding_of(table.slice(0, 2_000), codec).incompressible == ()
 
 
 INNER = Field(

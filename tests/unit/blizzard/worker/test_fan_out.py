@@ -41,7 +41,7 @@ def writer(
     clock = (hands or Hands()).clock
     policy = policy or RollingPolicy()
 
-    def for_partition(values, repeating):
+    def for_partition(values, look_at):
         return kind(
             schema=FILE,
             policy=policy,
@@ -49,7 +49,7 @@ def writer(
             folder=folder,
             clock=clock,
             partition_values=values,
-            repeating=repeating,
+            look_at=look_at,
         )
 
     return PartitionedWriter(

@@ -1,0 +1,131 @@
+"""How the columns of a Parquet file are encoded: a look at its first rows decides. Pure."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from blizzard.worker.output.leaves import Values, leaves, renamed_leaves
+from lakebed.dataclass import dataclass
+from lakebed.types import ParquetCodec
+
+SAMPLE_ROWS = 10_000
+MOST_DISTINCT = 0.5
+"""A column repeats if at most every second value of the sample is a new one."""
+FEW_ROWS = 2_048
+HARDLY_REPEATS = 0.9
+"""What so few rows say of most columns is what the whole sample would say: a column of which every
+second of 10,000 values is a new one has about 85 % new ones among 2,048."""
+FEW_TEXTS = 64
+"""A column of so many texts at most, by the first rows, is handed to Parquet as numbers of them:
+in a file that has all the rows of a sample, as the table of them has to pay for itself."""
+LEAST_SAVED = 0.15
+"""A column is compressed if that takes so much off the sample at least. Times and measurements
+hardly get any smaller, and trying costs as much as all the rest of writing them."""
+SHORTEST_BITS = 32
+"""Shorter numbers are written as 32 bits each, most of which are the same."""
+
+Codec = Literal["snappy", "gzip", "zstd", "lz4", "none"]
+PARQUET_CODEC: Mapping[ParquetCodec, Codec] = {
+    ParquetCodec.SNAPPY: "snappy",
+    ParquetCodec.GZIP: "gzip",
+    ParquetCodec.ZSTD: "zstd",
+    ParquetCodec.LZ4: "lz4",
+    ParquetCodec.UNCOMPRESSED: "none",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """The leaves of a file, by their paths, that are not encoded as the others are."""
+
+    repeating: tuple[str, ...] = ()
+    """Those with a dictionary."""
+    incompressible: tuple[str, ...] = ()
+    """Those that are left as they are."""
+    few_texts: tuple[str, ...] = ()
+    """Columns with a dictionary of few texts."""
+
+    def renamed(self, before: pa.Schema, after: pa.Schema) -> "Encoding":
+        """Return it with the paths of another schema that has the same fields."""
+        return Encoding(
+            tuple(renamed_leaves(list(self.repeating), before, after)),
+            tuple(renamed_leaves(list(self.incompressible), before, after)),
+            tuple(renamed_leaves(list(self.few_texts), before, after)),
+        )
+
+    def options(self, schema: pa.Schema, codec: ParquetCodec) -> dict[str, Any]:
+        """Return what Parquet's writer is told of a file with these columns."""
+        compression: Codec | dict[str, Codec] = PARQUET_CODEC[codec]
+        if self.incompressible:
+            # A column that is not named would not be compressed at all.
+            paths = [path for path, _values in leaves(schema.empty_table())]
+            compression = dict.fromkeys(paths, PARQUET_CODEC[codec])
+            compression |= dict.fromkeys(self.incompressible, "none")
+        return {"compression": compression, "use_dictionary": list(self.repeating)}
+
+
+LookAt = Callable[[pa.Table], Encoding]
+"""Returns how some rows are best encoded."""
+
+
+def encoding_of(table: pa.Table, codec: ParquetCodec) -> Encoding:
+    """Return how the columns of a file are encoded that begins with these rows.
+
+    Only where values repeat does a dictionary save time and space. Parquet falls back by itself
+    where a dictionary grows too large, but only after the cost of building it.
+    """
+    sample = list(leaves(table.slice(0, SAMPLE_ROWS)))
+    repeating = tuple(
+        path for path, values in sample if not pa.types.is_boolean(values.type) and _repeats(values)
+    )
+    return Encoding(
+        repeating,
+        tuple(
+            path
+            for path, values in sample
+            if path not in repeating and _is_incompressible(values, codec)
+        ),
+        tuple(
+            name
+            for name in table.column_names
+            if table.num_rows >= SAMPLE_ROWS
+            and table[name].type == pa.string()
+            and name in repeating
+            and _has_few(table[name])
+        ),
+    )
+
+
+def _repeats(values: Values) -> bool:
+    few = _distinct(values.slice(0, FEW_ROWS))
+    return few <= MOST_DISTINCT or (few <= HARDLY_REPEATS and _distinct(values) <= MOST_DISTINCT)
+
+
+def _distinct(values: Values) -> float:
+    return float(pc.count_distinct(values, mode="all").as_py()) / max(1, len(values))
+
+
+def _has_few(texts: Values) -> bool:
+    return bool(pc.count_distinct(texts.slice(0, FEW_ROWS)).as_py() <= FEW_TEXTS)
+
+
+def _is_incompressible(values: Values, codec: ParquetCodec) -> bool:
+    """Whether numbers or times hardly get smaller by compression; fewer than some say nothing."""
+    if codec is ParquetCodec.UNCOMPRESSED or not _is_written_as_it_is(values.type):
+        return False
+    present = pc.drop_null(values.slice(0, 2 * FEW_ROWS)).slice(0, FEW_ROWS)
+    if len(present) < FEW_ROWS:
+        return False
+    together: Values = pa.concat_arrays(present.chunks)
+    width = together.type.bit_width // 8
+    size = len(together) * width
+    # Parquet means another LZ4 than Arrow does.
+    by: Any = "lz4_raw" if codec is ParquetCodec.LZ4 else PARQUET_CODEC[codec]
+    compressed = pa.Codec(by).compress(together.buffers()[1].slice(together.offset * width, size))
+    return bool(len(compressed) > (1 - LEAST_SAVED) * size)
+
+
+def _is_written_as_it_is(kind: Any) -> bool:  # noqa: ANN401 - whatever type a column has
+    return pa.types.is_primitive(kind) and kind.bit_width >= SHORTEST_BITS
