@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from blizzard.model.source.codec import codec_of
@@ -105,6 +105,7 @@ def test_no_file_is_meant_to_exceed_what_is_asked_for_by_more_than_a_quarter(fil
 
 
 @given(FILLED, st.floats(0.98, 1.02))
+@example(1.1699, 1.02)
 def test_a_good_forecast_leaves_no_small_rest(filled: float, error: float):
     """Files come out at half of what is asked for at least, where there is as much at all."""
     assume(filled > 0.55)
