@@ -178,7 +178,7 @@ def test_a_file_that_kills_its_worker_every_time_is_named_and_the_rest_goes_on(
     ended = run(
         "blizzard", "-c", file, "--once", "--output", "json",
         doom=doom(
-            tmp_path, "lakebed.storage.store:Reader.stream", "before", match="poison", always=True
+            tmp_path, "lakebed.storage.store:Reader.at_once", "before", match="poison", always=True
         ),
     )  # fmt: skip
 

@@ -239,7 +239,8 @@ def test_a_run_on_spark_leaves_no_canary_on_disk(s3: str, bucket: str, tmp_path:
         "spark.eventLog.compress": "false",
         "spark.local.dir": str(left / "local"),
     }
-    file = configured(lake, spark={"master": "local[2]", "conf": conf})
+    anywhere = {"blizzard_address": "127.0.0.1:0", "penguin_address": "127.0.0.1:0"}
+    file = configured(lake, spark={"master": "local[2]", "conf": conf}, metrics=anywhere)
     done = subprocess.run(
         [sys.executable, "-m", "blizzard", "-c", str(file), "--once", "--log-level", "trace"],
         cwd=left / "cwd",
