@@ -14,6 +14,7 @@ from blizzard.discover.names import partition_of
 from blizzard.execute.bisect import ROUNDS
 from blizzard.execute.runner import Runner
 from blizzard.found_columns import BatchColumns, MappingOfTable, TableColumns
+from blizzard.journal.books.undecided import PassedOver, nothing_decided
 from blizzard.journal.checks import refuse_closed, refuse_half_begun
 from blizzard.journal.fence import append_what_is_found, refuse_collected
 from blizzard.journal.quarantine import WaitingFile, may_have, meant_by
@@ -59,6 +60,8 @@ class Found:
     history: History
     last: Entry | None
     """None where there is no journal yet."""
+    not_in_place: tuple[WaitingFile, ...] = ()
+    """Those of them that are of content which was to come in the place of rows, and has not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,11 +78,19 @@ class Done:
     """Lines that are meant and go on waiting: they still cannot be read."""
     unknown: frozenset[str] = frozenset()
     """Names that stand for no line that waits."""
+    not_in_place: int = 0
+    """Of the lines that go on waiting, those of content that was not put in its place."""
 
 
-def look(store: Reader, pipeline: str, names: list[str] | None) -> Found:
+def look(
+    store: Reader,
+    pipeline: str,
+    names: list[str] | None,
+    *,
+    passed_over: PassedOver = nothing_decided,
+) -> Found:
     """Find the quarantine files that may have lines which are meant; without names all are."""
-    history = read_history(store, pipeline)
+    history = read_history(store, pipeline, passed_over=passed_over)
     last = None
     if history.sequence >= 0:
         last = JournalReader(store, pipeline).listed(history.sequence).entry
@@ -87,12 +98,29 @@ def look(store: Reader, pipeline: str, names: list[str] | None) -> Found:
         refuse_half_begun(store, pipeline, sequence=history.sequence, awaits=history.awaits)
     waiting = history.books.waiting_files()
     meant = meant_by(names, waiting)
+    files = tuple(one for one in waiting if may_have(one, meant))
+    vain = _in_vain(history, files, passed_over)
     return Found(
         meant=meant,
-        files=tuple(one for one in waiting if may_have(one, meant)),
+        files=files,
         history=history,
         last=last,
+        not_in_place=tuple(one for one in files if one.entry in vain),
     )
+
+
+def _in_vain(
+    history: History, files: tuple[WaitingFile, ...], passed_over: PassedOver
+) -> frozenset[int]:
+    """Return the entries that were to put rows in the place of others, and have not."""
+    retractions = history.books.retractions
+    marks = {
+        one.entry: found.mark
+        for one in files
+        if (found := retractions.get(str(one.entry))) is not None
+    }
+    told = passed_over(history.journal, marks) if marks and history.journal is not None else {}
+    return frozenset(entry for entry, is_in_vain in told.items() if is_in_vain)
 
 
 def meant_lines(store: Reader, found: Found) -> tuple[int, frozenset[str]]:
@@ -104,6 +132,11 @@ def meant_lines(store: Reader, found: Found) -> tuple[int, frozenset[str]]:
                 count += 1
                 groups.add(line.fault.group)
     return count, found.meant.groups - groups
+
+
+def lines_not_in_place(store: Reader, found: Found) -> int:
+    """Count the lines that are meant and of content that was not put in its place."""
+    return meant_lines(store, replace(found, files=found.not_in_place))[0]
 
 
 def discard(
@@ -168,16 +201,21 @@ def replay(
     clock: Clock,
     emit: Emit = lambda _event: None,
     mapping_of_table: MappingOfTable = lambda: None,
+    passed_over: PassedOver = nothing_decided,
 ) -> Done:
     """Read lines again as a batch would read them now: what can be read becomes rows.
 
     Those that `source.skip_records` passes over wait no longer, and give no row. Values without a
-    column get one where a batch would add it.
+    column get one where a batch would add it. Lines of content that was to come in the place of
+    rows, and has not, go on waiting: the rows that were to be replaced are in the table.
     """
-    found = look(store, settings.name, names)
+    found = look(store, settings.name, names, passed_over=passed_over)
     meant, unknown = meant_lines(store, found)
-    if found.last is None or not meant:
-        return Done(unknown=unknown)
+    in_vain = lines_not_in_place(store, found)
+    last = found.last
+    if last is None or meant == in_vain:
+        return Done(unknown=unknown, left=in_vain, not_in_place=in_vain)
+    found = replace(found, files=tuple(one for one in found.files if one not in found.not_in_place))
     columns = BatchColumns(
         settings=settings,
         known=found.history.columns,
@@ -188,8 +226,8 @@ def replay(
     work = work_of(
         settings,
         schema=columns.schema,
-        journal=found.last.journal,
-        batch=found.last.sequence + 1,
+        journal=last.journal,
+        batch=last.sequence + 1,
         bounds=Bounds(),
         clock=clock,
         parallelism=runner.parallelism,
@@ -204,7 +242,7 @@ def replay(
     )
     resolved = tuple(one for outcome in outcomes for one in outcome.resolved)
     if not resolved:
-        return Done(left=meant, unknown=unknown)
+        return Done(left=meant, unknown=unknown, not_in_place=in_vain)
     written = columns.entry(files, rescues=found.history.rescues)
 
     def entry(now: Found, last: Entry) -> Entry:
@@ -225,6 +263,7 @@ def replay(
         filtered=sum(one.passed_over for one in resolved),
         left=meant - sum(one.lines for one in resolved),
         unknown=unknown,
+        not_in_place=in_vain,
     )
 
 

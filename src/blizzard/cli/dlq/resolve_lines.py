@@ -14,7 +14,14 @@ from blizzard.cli.output import One, load, tables_of, the_one
 from blizzard.cli.rows.rewriting import rewriter
 from blizzard.cli.surroundings import Surroundings
 from blizzard.log_questions import asks_columns, asks_passed_over
-from blizzard.maintain.bad_lines import Done, discard, look, meant_lines, replay
+from blizzard.maintain.bad_lines import (
+    Done,
+    discard,
+    lines_not_in_place,
+    look,
+    meant_lines,
+    replay,
+)
 from blizzard.maintain.retry import Failed, deleted, give_up
 from blizzard.model.locations import as_key, sink_location
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
@@ -212,6 +219,7 @@ def _replay(
             runner,
             clock=around.clock,
             emit=log_events(LogLevel.INFO, LogFormat.TEXT),
+            passed_over=asks_passed_over(settings),
             mapping_of_table=inline.column_mapping(
                 settings.sink.table_uri, settings.sink.storage_options
             ),
@@ -249,10 +257,15 @@ def _show_plan(
     lost = Failed()
     try:
         store = _store(settings)
-        meant, unknown = 0, frozenset(names or ())
+        meant, in_vain, unknown = 0, 0, frozenset(names or ())
         if store is not None:
             if files is None or not files.lost:
-                meant, unknown = meant_lines(store, look(store, settings.name, names))
+                asks = asks_passed_over(settings)
+                found = look(store, settings.name, names, passed_over=asks)
+                meant, unknown = meant_lines(store, found)
+                if files is None:  # What is discarded need not be in its place.
+                    in_vain = lines_not_in_place(store, found)
+                    meant -= in_vain
             if files is not None:
                 lost = files.find(store, settings)
                 unknown &= lost.unknown
@@ -264,6 +277,7 @@ def _show_plan(
     elif meant or lost.records or not unknown:
         say(console(), f"pipeline {settings.name}: {_both(settings, meant, lost)} would be {verb}")
         _list(lost)
+        _tell_in_vain(settings, in_vain)
         if meant or lost.records:
             say(console(), "add --yes to do it")
     _warn_of(lost)
@@ -301,14 +315,25 @@ def _tell(
         if done.filtered:
             passed = plural(done.filtered, word)
             say(to, f"  {passed} passed over by source.skip_records, without a row")
-        if done.left:
-            keep = "keeps" if done.left == 1 else "keep"
-            say(to, f"  {plural(done.left, word)} still cannot be read and {keep} waiting")
+        if left := done.left - done.not_in_place:
+            keep = "keeps" if left == 1 else "keep"
+            say(to, f"  {plural(left, word)} still cannot be read and {keep} waiting")
+        _tell_in_vain(settings, done.not_in_place)
         if done.entry is not None:
             say(to, f"  recorded in entry {done.entry}")
     _warn_of(lost or Failed())
     _complain_of(done.unknown)
     raise typer.Exit(FAILED if done.unknown else DONE)
+
+
+def _tell_in_vain(settings: PipelineSettings, lines: int) -> None:
+    if lines:
+        keep = "keeps" if lines == 1 else "keep"
+        say(
+            console(),
+            f"  {plural(lines, word_for(settings))} {keep} waiting, of content that was to come "
+            "in the place of rows and has not; blizzard dlq discard gives up such lines",
+        )
 
 
 def _print(settings: PipelineSettings, done: Done, lost: Failed) -> None:
