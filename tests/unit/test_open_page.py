@@ -5,8 +5,6 @@ import threading
 import time
 from statistics import median
 
-import pytest
-
 from bench import open_page
 from bench.open_page import STATES, Clocks, documents, order, share, table
 
@@ -16,7 +14,6 @@ def test_the_page_says_what_the_figures_say():
     assert open_page.SECTION.read().split("\n") == list(table(figures))
 
 
-@pytest.mark.xfail(strict=True, reason="it takes about as much, as docs/live.md says")
 def test_in_the_figures_an_open_page_takes_less_than_a_hundredth_of_the_run():
     """What is wanted, on the runs that are kept."""
     runs = json.loads(open_page.FIGURES.read_text())["runs"]["open"]
