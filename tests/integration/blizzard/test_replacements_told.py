@@ -1,0 +1,85 @@
+"""Whoever asks about content that was to come in the place of rows is told of what is there."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.blizzard.test_files_reingested import BAD, QUARANTINE, counted, told
+from tests.integration.blizzard.test_part_way import NAME
+from tests.integration.blizzard.test_retract_passed_over import gone, ids, optimize, put_back
+from tests.support.desk import Desk
+from tests.support.promotions import ID
+from tests.support.retractions import Taken
+
+__all__ = ["gone"]
+
+
+def three_rows(folder: Path, on_change: str = "replace", **schema: Any) -> Taken:
+    """A table with a file of three rows and two bad lines; another one is to be rewritten too."""
+    desk = Taken(
+        folder,
+        {"fields": [ID], "provenance": ["file"], **schema},
+        source={"on_change": on_change},
+        more=QUARANTINE,
+    )
+    desk.land("a.ndjson", {"id": 1}, {"id": 2}, {"id": 3}, BAD, BAD)
+    desk.ingest()
+    desk.land("z.ndjson", {"id": 100})
+    desk.ingest()
+    return desk
+
+
+def overwrite(desk: Taken, *rows: Any) -> Path:
+    """Overwrite the file with two rows and a bad line, or others; return where the old one is."""
+    kept = (desk.landing.folder / "a.ndjson").rename(desk.folder / "as-it-was")
+    desk.land("a.ndjson", *(rows or ({"id": 10}, {"id": 11}, BAD)))
+    return kept
+
+
+def overtaken(desk: Desk) -> None:
+    """Let another program rewrite the files before penguin gets to the entry."""
+    optimize(desk)
+    desk.penguin()
+
+
+def test_content_that_came_back_is_not_taken_for_what_was_not_put_in_its_place(
+    tmp_path: Path,
+) -> None:
+    """The replacement gave up bad lines of it, and its data file is of other rows."""
+    desk = three_rows(tmp_path)
+    kept = overwrite(desk)
+    desk.blizzard()
+    overtaken(desk)
+    kept.rename(desk.landing.folder / "a.ndjson")
+    assert desk.ids() == [1, 2, 3, 100]
+
+    (row,) = told(desk, "files", "a.ndjson")
+    (why,) = told(desk, "why", "a.ndjson")
+    assert (row["state"], why["state"]) == ("in_table", "committed")
+    assert {one["entry"] for one in why["data_files"]} == {1}
+    assert "3 rows from 5 lines" in why["answer"]
+    assert "discarded" not in why["answer"]
+
+
+@pytest.mark.parametrize("read_on", [False, True])
+def test_a_part_that_was_not_replaced_is_told_with_the_rest_that_is_read_since(
+    gone: tuple[Desk, Path], read_on: bool
+) -> None:
+    """What was to come in its place is no part of it."""
+    desk, aside = gone
+    before = len(ids(desk))
+    desk.landing.land(NAME, 7)
+    done = desk.cli("retract", NAME, "--replace", NAME, "--yes")
+    assert done.exit_code == 0, done.output
+    overtaken(desk)
+    assert len(ids(desk)) == before
+    put_back(desk, aside)
+    if read_on:
+        desk.blizzard()
+        desk.penguin()
+
+    (why,) = told(desk, "why", NAME)
+    assert sum(one["rows"] for one in why["read"]) == len(ids(desk)) - 3
+    assert why["state"] == ("committed" if read_on else "partial")
+    assert counted(desk)["rows"] == len(ids(desk))
