@@ -83,3 +83,30 @@ def test_a_part_that_was_not_replaced_is_told_with_the_rest_that_is_read_since(
     assert sum(one["rows"] for one in why["read"]) == len(ids(desk)) - 3
     assert why["state"] == ("committed" if read_on else "partial")
     assert counted(desk)["rows"] == len(ids(desk))
+
+
+# ------------------------------------------------------------------------------ in words
+
+
+def test_rows_that_are_to_be_taken_back_stay_beside_others_until_then(tmp_path: Path) -> None:
+    desk = three_rows(tmp_path, "reingest")
+    desk.retract("a.ndjson")
+    overwrite(desk)
+    desk.blizzard()
+
+    (why,) = told(desk, "why", "a.ndjson")
+    assert [one["rows"] for one in why["read_before"]] == [3]
+    assert "stay beside it until entry 3 is committed" in why["answer"]
+    desk.penguin()
+    (why,) = told(desk, "why", "a.ndjson")
+    assert (why["read_before"], desk.ids()) == ([], [10, 11, 100])
+
+
+def test_rows_that_took_the_place_of_another_file_name_it(tmp_path: Path) -> None:
+    desk = three_rows(tmp_path)
+    desk.land("x.ndjson", {"id": 20})
+    desk.replace("a.ndjson", by="x.ndjson")
+    desk.penguin()
+
+    (why,) = told(desk, "why", "x.ndjson")
+    assert "took the place of 3 rows of a.ndjson" in why["answer"]

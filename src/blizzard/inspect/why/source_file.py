@@ -63,6 +63,7 @@ def why_source_file(asked: Asked, source: SourceSettings, path: str) -> Answer:
         answer,
         erased=erasures_of(asked, key, answer),
         read_before=_read_before(asked, key),
+        taken_back_by=asked.history.undecided.taking_back(key),
         other_bad_lines=max(0, _waiting_in_all(asked, key) - max(0, waiting_lines(answer))),
     )
     refusal = asked.refusal() if answer.state in TO_BE_READ else None

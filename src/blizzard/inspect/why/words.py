@@ -358,7 +358,8 @@ def _committed(case: Case) -> Told:
         return Told(sentence, ("run blizzard retract again to take them out again",))
     if taken.replaced:
         rows = plural(taken.rows, "row")
-        return Told(f"{sentence} They took the place of {rows} of its earlier content.")
+        old = ", ".join(taken.others) or "its earlier content"
+        return Told(f"{sentence} They took the place of {rows} of {old}.")
     if taken.passed_over:
         because = phrases.because(taken.reasons)
         sentence += f" The retraction in entry {taken.entry} had no effect{because}."
