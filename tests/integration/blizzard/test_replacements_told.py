@@ -110,3 +110,39 @@ def test_rows_that_took_the_place_of_another_file_name_it(tmp_path: Path) -> Non
 
     (why,) = told(desk, "why", "x.ndjson")
     assert "took the place of 3 rows of a.ndjson" in why["answer"]
+
+
+# ------------------------------------------------------------------------------ not decided yet
+
+
+@pytest.mark.parametrize("snapshot", [False, True])
+def test_rows_that_are_to_be_replaced_are_counted_until_then(
+    tmp_path: Path, snapshot: bool
+) -> None:
+    desk = three_rows(tmp_path)
+    overwrite(desk)
+    desk.blizzard()
+    if snapshot:
+        desk.writes_a_snapshot()
+    assert desk.ids() == [1, 2, 3, 100]
+
+    (old, new) = told(desk, "files", "a.ndjson")
+    assert (old["state"], old["entry"], old["overwritten"]) == ("in_table", 1, True)
+    assert (new["state"], new["entry"]) == ("journaled", 3)
+    assert counted(desk)["rows"] == 3 + 2 + 1
+    (why,) = told(desk, "why", "a.ndjson")
+    assert "Until then 3 rows of its earlier content are in the table." in why["answer"]
+    desk.penguin()
+    (new,) = told(desk, "files", "a.ndjson")
+    assert (new["state"], counted(desk)["rows"]) == ("in_table", 2 + 1)
+
+
+def test_a_part_that_is_to_be_replaced_is_counted_until_then(gone: tuple[Desk, Path]) -> None:
+    desk, _aside = gone
+    before = len(ids(desk))
+    desk.landing.land(NAME, 7)
+    assert desk.cli("retract", NAME, "--replace", NAME, "--yes").exit_code == 0
+
+    assert counted(desk)["rows"] == before + 7
+    desk.penguin()
+    assert counted(desk)["rows"] == len(ids(desk)) == 3 + 7

@@ -13,7 +13,7 @@ from blizzard.discover.filter import Decision, is_same, same_object
 from blizzard.discover.lister import Scan, SourceLister
 from blizzard.discover.names import PartitionUnknown, partition_of, why_not_ours
 from blizzard.discover.skip_reason import SkipSummary
-from blizzard.inspect.files.names import known_between
+from blizzard.inspect.files.names import known_between, to_be_replaced
 from blizzard.inspect.files.standing import (
     NOT_APPLIED,
     FileStanding,
@@ -132,11 +132,13 @@ class _Walk:
 
     def files(self, place: Reader) -> Iterator[FileStanding]:
         """Yield how each file stands, after what was read under its name before."""
-        earlier = self.survey.history.earlier
+        history = self.survey.history
         for one in self._now(place):
-            if one.key in earlier and one.key not in self.told:
-                self.told.add(one.key)
-                yield from (self._with_bad_lines(each) for each in self._earlier(one.key))
+            key = one.key
+            has_more = key in history.earlier or key in history.undecided.files
+            if has_more and key not in self.told:
+                self.told.add(key)
+                yield from (self._with_bad_lines(each) for each in self._earlier(key))
             yield self._with_bad_lines(one)
 
     def _with_bad_lines(self, one: FileStanding) -> FileStanding:
@@ -151,7 +153,8 @@ class _Walk:
 
     def _earlier(self, key: str) -> Iterator[FileStanding]:
         """Yield the objects whose rows are in the table beside those of what has their name."""
-        for each in self.survey.history.earlier[key]:
+        history = self.survey.history
+        for each in history.earlier.get(key, ()):
             one = self._read(each.file, overwritten=True)
             if each.reason is None:
                 yield one
@@ -159,6 +162,7 @@ class _Walk:
                 is_in = one.state is FileState.IN_TABLE
                 state = FileState.DISCARDED if is_in else one.state
                 yield replace(one, state=state, reason=each.reason, in_part=True)
+        yield from (self._read(each, overwritten=True) for each in to_be_replaced(history, key))
 
     def _now(self, place: Reader) -> Iterator[FileStanding]:
         """Yield how each file stands, those that are no longer there in between."""

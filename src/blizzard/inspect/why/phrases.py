@@ -74,6 +74,20 @@ def not_applied(path: str | None, taken: Retraction) -> tuple[str, str]:
     )
 
 
+def replaced(taken: Retraction) -> str:
+    """Name what new content comes in the place of."""
+    return ", ".join(taken.others) or "its earlier content"
+
+
+def until_then(answer: Answer) -> str:
+    """Return which rows are in the table until new content is, in a sentence; else empty."""
+    taken = answer.retraction
+    if taken is None or taken.committed or not (taken.replaced and taken.rows):
+        return ""
+    are = is_are(taken.rows)
+    return f" Until then {plural(taken.rows, 'row')} of {replaced(taken)} {are} in the table."
+
+
 def some_lost(files: list[DataFile]) -> str:
     """Say of which files rows were removed, or perhaps were."""
     have = "may have" if any(one.state is State.ALTERED for one in files) else "have"
