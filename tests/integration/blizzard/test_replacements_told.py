@@ -15,7 +15,7 @@ from tests.support.retractions import Taken
 __all__ = ["gone"]
 
 
-def three_rows(folder: Path, on_change: str = "replace", **schema: Any) -> Taken:
+def three_rows(folder: Path, on_change: str = "replace", *, bad: int = 2, **schema: Any) -> Taken:
     """A table with a file of three rows and two bad lines; another one is to be rewritten too."""
     desk = Taken(
         folder,
@@ -23,7 +23,7 @@ def three_rows(folder: Path, on_change: str = "replace", **schema: Any) -> Taken
         source={"on_change": on_change},
         more=QUARANTINE,
     )
-    desk.land("a.ndjson", {"id": 1}, {"id": 2}, {"id": 3}, BAD, BAD)
+    desk.land("a.ndjson", {"id": 1}, {"id": 2}, {"id": 3}, *[BAD] * bad)
     desk.ingest()
     desk.land("z.ndjson", {"id": 100})
     desk.ingest()
@@ -146,3 +146,47 @@ def test_a_part_that_is_to_be_replaced_is_counted_until_then(gone: tuple[Desk, P
     assert counted(desk)["rows"] == before + 7
     desk.penguin()
     assert counted(desk)["rows"] == len(ids(desk)) == 3 + 7
+
+
+# ------------------------------------------------------------------------------ bad lines
+
+
+def bad_lines(desk: Desk) -> tuple[int, int]:
+    found = counted(desk)
+    return found["quarantined_lines"], found["bad_lines"]
+
+
+def test_bad_lines_of_rows_that_cannot_be_told_apart_are_among_all(tmp_path: Path) -> None:
+    """The replacement is not tried again, so what is in the source counts as not applied."""
+    desk = three_rows(tmp_path, bad=0, provenance=[])
+    overwrite(desk)
+    desk.blizzard()
+    overtaken(desk)
+    assert desk.ids() == [1, 2, 3, 100]
+    desk.blizzard()
+
+    assert bad_lines(desk) == (1, 1)
+
+
+def test_bad_lines_of_what_was_not_applied_are_not_of_what_came_after(tmp_path: Path) -> None:
+    desk = three_rows(tmp_path, bad=0)
+    overwrite(desk)
+    desk.blizzard()
+    overtaken(desk)
+    overwrite(desk, {"id": 30})
+
+    assert bad_lines(desk) == (1, 1)
+    (why,) = told(desk, "why", "a.ndjson")
+    assert [one["entry"] for one in why["read"]] == [1], "the rows that are taken out"
+    assert "1 bad line of what was read of it before is waiting." in why["answer"]
+
+
+def test_bad_lines_of_a_file_that_was_to_replace_another_are_among_all(tmp_path: Path) -> None:
+    desk = three_rows(tmp_path, "reingest", bad=0)
+    desk.land("x.ndjson", {"id": 20}, BAD)
+    desk.replace("a.ndjson", by="x.ndjson")
+    overtaken(desk)
+    desk.land("x.ndjson", {"id": 20}, {"id": 21}, BAD)
+    desk.blizzard()
+
+    assert bad_lines(desk) == (2, 2)

@@ -63,11 +63,18 @@ class EntryRows:
     _retract: set[int] = field(default_factory=set)
     """Which of the entries are retractions."""
 
-    def count(self, wanted: Mapping[int, Sequence[tuple[str, str]]]) -> dict[str, RowCount]:
-        """Return what was read of files, by group; `wanted` are their groups and keys by entry."""
+    def count(
+        self, wanted: Mapping[int, Sequence[tuple[str, str]]], *, only_replacements: bool = False
+    ) -> dict[str, RowCount]:
+        """Return what was read of files, by group; `wanted` are their groups and keys by entry.
+
+        `only_replacements` leaves out all but what came with retractions.
+        """
         self._load(wanted)
         sums: dict[str, RowCount] = {}
         for number, files in wanted.items():
+            if only_replacements and number not in self._retract:
+                continue
             for group, key in files:
                 sums[group] = sums.get(group, RowCount()).plus(self._of(number, key))
         self._forget()

@@ -24,6 +24,7 @@ from blizzard.inspect.files.standing import (
     of_deleted,
     state_of,
 )
+from blizzard.inspect.files.waiting_lines import ByFile, WaitingLines
 from blizzard.journal.books.undecided import Undecided
 from blizzard.journal.state import Before, History
 from blizzard.model.files import IngestedFile, UnfinishedFile
@@ -67,7 +68,7 @@ class Survey:
     clock: Clock
     written: DayOf
     """Files that are deleted or overwritten since are counted by when they were read."""
-    quarantined: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+    quarantined: ByFile = field(default_factory=dict)
     """How many bad lines of files wait in quarantine, by key and by the entry that read them."""
 
     def over(
@@ -84,7 +85,9 @@ class Survey:
         def look() -> tuple[Collected, tuple[SkipSummary, ...]]:
             collected = collect()
             scan = self._scan(lister, place)
-            for one in _Walk(survey=self, lister=lister, scan=scan, prefix=prefix).files(place):
+            lines = WaitingLines(self.quarantined)
+            walk = _Walk(survey=self, lister=lister, scan=scan, prefix=prefix, lines=lines)
+            for one in walk.files(place):
                 collected.add(one)
             return collected, scan.finding(()).amiss
 
@@ -121,14 +124,13 @@ class _Walk:
     lister: SourceLister
     scan: Scan
     prefix: str
+    lines: WaitingLines
     odd: list[str] = field(default_factory=list)
     """Names that could not be read: what is below them is not known to be gone."""
     sought: set[str] = field(default_factory=set)
     """Keys of files that are not done and were not listed so far."""
     told: set[str] = field(default_factory=set)
     """Keys of files whose earlier objects were told."""
-    counted: set[tuple[str, int]] = field(default_factory=set)
-    """Keys and entries whose bad lines were told."""
 
     def files(self, place: Reader) -> Iterator[FileStanding]:
         """Yield how each file stands, after what was read under its name before."""
@@ -142,14 +144,8 @@ class _Walk:
             yield self._with_bad_lines(one)
 
     def _with_bad_lines(self, one: FileStanding) -> FileStanding:
-        """Add the bad lines of an object: those up to its entry that are of no earlier object."""
-        waiting = self.survey.quarantined.get(one.key)
-        if waiting is None:
-            return one
-        upto = {entry for entry in waiting if one.entry is None or entry <= one.entry}
-        own = {(one.key, entry) for entry in upto} - self.counted
-        self.counted |= own
-        return replace(one, quarantined_lines=sum(waiting[entry] for _key, entry in own))
+        lines = self.lines.of(one)
+        return replace(one, quarantined_lines=sum(lines.values())) if lines else one
 
     def _earlier(self, key: str) -> Iterator[FileStanding]:
         """Yield the objects whose rows are in the table beside those of what has their name."""

@@ -226,8 +226,8 @@ def _finished(
 
 
 def _tells_of(new: IngestedFile, old: IngestedFile, facts: ObjectFacts | None) -> bool:
-    """Whether new content is what an answer is about: not where the old is in its source again."""
-    return facts is None or is_same(new, facts) or not is_same(old, facts)
+    """Whether new content is what an answer is about: not where its source has another object."""
+    return facts is None or is_same(new, facts) or new == old
 
 
 def _is_read_beside(asked: Asked, bare: Answer) -> bool:
