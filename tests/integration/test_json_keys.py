@@ -40,24 +40,24 @@ KEYS = {
         committed_at counted] resolved failure
         backlog data_files[path rows bytes entry sources state version
         removed_version removed_at removed_by code reasons replaced_by] sources retraction
-        erased inherited earlier_lines read_before other_bad_lines
-        deleted_from next
+        erased inherited earlier_lines read_before
+        taken_back_by other_bad_lines deleted_from next
     """,
     "blizzard why bad.ndjson": """
         kind state uri pipeline table_uri source path answer reason detail
         stored(size etag modified) read resolved
         failure(stage code message line field attempts since last
         entry next_try) backlog
-        data_files sources retraction erased inherited earlier_lines read_before other_bad_lines
-        deleted_from next
+        data_files sources retraction erased inherited earlier_lines read_before
+        taken_back_by other_bad_lines deleted_from next
     """,
     "blizzard why c.ndjson": """
         kind state uri pipeline table_uri source path answer reason detail
         stored(size etag modified) read resolved
         failure backlog(position files counted in_next_batch
         trigger starts_in_secs running)
-        data_files sources retraction erased inherited earlier_lines read_before other_bad_lines
-        deleted_from next
+        data_files sources retraction erased inherited earlier_lines read_before
+        taken_back_by other_bad_lines deleted_from next
     """,
     "blizzard why ID": """
         kind state uri pipeline table_uri source path answer reason detail
@@ -65,8 +65,8 @@ KEYS = {
         failure backlog data_files[path rows bytes entry sources
         state version
         removed_version removed_at removed_by code reasons replaced_by] sources retraction
-        erased inherited earlier_lines read_before other_bad_lines
-        deleted_from next
+        erased inherited earlier_lines read_before
+        taken_back_by other_bad_lines deleted_from next
     """,
     "blizzard files": """
         pipeline table_uri by groups[name landed in_table journaled held discarded failed waiting

@@ -284,7 +284,7 @@ def test_new_content_waits_for_its_commit_in_every_answer(tmp_path: Path) -> Non
     desk = replaced(tmp_path)
     desk.replace("b.ndjson", by="b.ndjson")
 
-    (row,) = told(desk, "files", "b.ndjson")
+    (_old, row) = told(desk, "files", "b.ndjson")
     (why,) = told(desk, "why", "b.ndjson")
     (found,) = on_the_page(desk, "b.ndjson")
     assert (row["state"], why["state"], found.state) == ("journaled", "uncommitted", "journaled")

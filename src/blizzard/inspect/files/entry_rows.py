@@ -60,12 +60,21 @@ class EntryRows:
     most_kept: int = MOST_KEPT
     _read: dict[int, Mapping[str, _Read]] = field(default_factory=dict)
     _created: dict[int, datetime | None] = field(default_factory=dict)
+    _retract: set[int] = field(default_factory=set)
+    """Which of the entries are retractions."""
 
-    def count(self, wanted: Mapping[int, Sequence[tuple[str, str]]]) -> dict[str, RowCount]:
-        """Return what was read of files, by group; `wanted` are their groups and keys by entry."""
+    def count(
+        self, wanted: Mapping[int, Sequence[tuple[str, str]]], *, only_replacements: bool = False
+    ) -> dict[str, RowCount]:
+        """Return what was read of files, by group; `wanted` are their groups and keys by entry.
+
+        `only_replacements` leaves out all but what came with retractions.
+        """
         self._load(wanted)
         sums: dict[str, RowCount] = {}
         for number, files in wanted.items():
+            if only_replacements and number not in self._retract:
+                continue
             for group, key in files:
                 sums[group] = sums.get(group, RowCount()).plus(self._of(number, key))
         self._forget()
@@ -97,7 +106,8 @@ class EntryRows:
         skipped, before = found.skipped, number - 1
         while skipped and before > max(0, number - MOST_PARTS):
             self._load([before])
-            part = self._read[before].get(key)
+            # What comes with a retraction is read whole: it is no part of anything.
+            part = None if before in self._retract else self._read[before].get(key)
             before -= 1
             if part is not None:
                 total = total.plus(RowCount(rows=part.rows, bad_lines=part.quarantined))
@@ -116,6 +126,8 @@ class EntryRows:
             return None
         entry = validated(_Entry, body, self.journal.where(number), what="document")
         self._created[number] = entry.created
+        if entry.kind == "retract":
+            self._retract.add(number)
         return entry
 
     def _written(self, numbers: Sequence[int]) -> list[int | None]:

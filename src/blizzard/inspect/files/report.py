@@ -21,6 +21,7 @@ from blizzard.inspect.files.reconcile import By, DayBooks, Group, RowCount
 from blizzard.inspect.files.repairs import StillOut
 from blizzard.inspect.files.standing import NOT_APPLIED, FileStanding, FileState
 from blizzard.inspect.files.survey import Collected, DayOf, Survey
+from blizzard.inspect.files.waiting_lines import WaitingLines
 from blizzard.inspect.refusal import refuse_other_source
 from blizzard.journal.ingested import SegmentBroken
 from blizzard.journal.state import History
@@ -111,14 +112,17 @@ class Counted:
     """By day or partition, the keys of files that entries have read."""
     aside: ByEntry = field(default_factory=dict)
     """Those of which bad lines are counted alone: no row of them is in the table, nor comes."""
+    others: ByEntry = field(default_factory=dict)
+    """Those with bad lines that wait, and that entries other than their own have set aside."""
     left_out: int = 0
+    lines: WaitingLines = field(default_factory=WaitingLines)
     keeps: Keeps = lambda _one: False
     files: list[FileStanding] = field(default_factory=list)
     """Those that are to be listed, also of days that are not counted."""
 
     def add(self, one: FileStanding) -> None:
         """Take notice of a file."""
-        question = self.question
+        question, lines = self.question, self.lines.of(one)
         if not question.means(one.partition):
             return
         if (not question.days or one.day in self.days) and self.keeps(one):
@@ -131,9 +135,14 @@ class Counted:
         is_read = is_whole or (one.in_part and one.state not in OUT)
         is_aside = one.state is FileState.REMOVED or one.reason == NOT_APPLIED
         if question.rows and one.entry is not None and (is_read or is_aside):
-            by_name = self.read if is_read else self.aside
-            by_entry = by_name.setdefault(self.books.name_of(one), {})
-            by_entry.setdefault(one.entry, []).append(one.key)
+            self._count(self.read if is_read else self.aside, one, one.entry)
+        for entry in lines if question.rows else ():
+            if entry != one.entry:
+                self._count(self.others, one, entry)
+
+    def _count(self, by_name: ByEntry, one: FileStanding, entry: int) -> None:
+        by_entry = by_name.setdefault(self.books.name_of(one), {})
+        by_entry.setdefault(entry, []).append(one.key)
 
 
 @dataclass(slots=True)
@@ -159,9 +168,12 @@ class Reconciler:
     ) -> tuple[Reconciliation, list[FileStanding]]:
         """Return what landed and what of it is in the table, and some of the files themselves."""
         days = frozenset(question.window(self.clock.now()))
-        looked = self.look(
-            question, lambda: Counted(question, days, DayBooks(by=question.by), keeps=keeps)
-        )
+
+        def counted() -> Counted:
+            lines = WaitingLines(self._quarantined())
+            return Counted(question, days, DayBooks(by=question.by), lines=lines, keeps=keeps)
+
+        looked = self.look(question, counted)
         files = [file for one in looked.collected for file in one.files]
         return self._summed_up(question, looked), files
 
@@ -279,7 +291,10 @@ class Reconciler:
         sources = tuple(counted)
         rows = self._rows.count(_by_entry(names, [one.read for one in sources]))
         aside = self._rows.count(_by_entry(names, [one.aside for one in sources]))
-        for name, found in aside.items():
+        # What was to come in the place of rows in vain is no part of what has its name since.
+        others = _by_entry(names, [one.others for one in sources])
+        in_vain = self._rows.count(others, only_replacements=True)
+        for name, found in (*aside.items(), *in_vain.items()):
             bad_lines = RowCount(bad_lines=found.bad_lines)
             rows[name] = rows.get(name, RowCount()).plus(bad_lines)
         return rows

@@ -13,7 +13,7 @@ from blizzard.discover.filter import Decision, is_same, same_object
 from blizzard.discover.lister import Scan, SourceLister
 from blizzard.discover.names import PartitionUnknown, partition_of, why_not_ours
 from blizzard.discover.skip_reason import SkipSummary
-from blizzard.inspect.files.names import known_between
+from blizzard.inspect.files.names import known_between, to_be_replaced
 from blizzard.inspect.files.standing import (
     NOT_APPLIED,
     FileStanding,
@@ -24,6 +24,7 @@ from blizzard.inspect.files.standing import (
     of_deleted,
     state_of,
 )
+from blizzard.inspect.files.waiting_lines import ByFile, WaitingLines
 from blizzard.journal.books.undecided import Undecided
 from blizzard.journal.state import Before, History
 from blizzard.model.files import IngestedFile, UnfinishedFile
@@ -67,7 +68,7 @@ class Survey:
     clock: Clock
     written: DayOf
     """Files that are deleted or overwritten since are counted by when they were read."""
-    quarantined: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+    quarantined: ByFile = field(default_factory=dict)
     """How many bad lines of files wait in quarantine, by key and by the entry that read them."""
 
     def over(
@@ -84,7 +85,9 @@ class Survey:
         def look() -> tuple[Collected, tuple[SkipSummary, ...]]:
             collected = collect()
             scan = self._scan(lister, place)
-            for one in _Walk(survey=self, lister=lister, scan=scan, prefix=prefix).files(place):
+            lines = WaitingLines(self.quarantined)
+            walk = _Walk(survey=self, lister=lister, scan=scan, prefix=prefix, lines=lines)
+            for one in walk.files(place):
                 collected.add(one)
             return collected, scan.finding(()).amiss
 
@@ -121,37 +124,33 @@ class _Walk:
     lister: SourceLister
     scan: Scan
     prefix: str
+    lines: WaitingLines
     odd: list[str] = field(default_factory=list)
     """Names that could not be read: what is below them is not known to be gone."""
     sought: set[str] = field(default_factory=set)
     """Keys of files that are not done and were not listed so far."""
     told: set[str] = field(default_factory=set)
     """Keys of files whose earlier objects were told."""
-    counted: set[tuple[str, int]] = field(default_factory=set)
-    """Keys and entries whose bad lines were told."""
 
     def files(self, place: Reader) -> Iterator[FileStanding]:
         """Yield how each file stands, after what was read under its name before."""
-        earlier = self.survey.history.earlier
+        history = self.survey.history
         for one in self._now(place):
-            if one.key in earlier and one.key not in self.told:
-                self.told.add(one.key)
-                yield from (self._with_bad_lines(each) for each in self._earlier(one.key))
+            key = one.key
+            has_more = key in history.earlier or key in history.undecided.files
+            if has_more and key not in self.told:
+                self.told.add(key)
+                yield from (self._with_bad_lines(each) for each in self._earlier(key))
             yield self._with_bad_lines(one)
 
     def _with_bad_lines(self, one: FileStanding) -> FileStanding:
-        """Add the bad lines of an object: those up to its entry that are of no earlier object."""
-        waiting = self.survey.quarantined.get(one.key)
-        if waiting is None:
-            return one
-        upto = {entry for entry in waiting if one.entry is None or entry <= one.entry}
-        own = {(one.key, entry) for entry in upto} - self.counted
-        self.counted |= own
-        return replace(one, quarantined_lines=sum(waiting[entry] for _key, entry in own))
+        lines = self.lines.of(one)
+        return replace(one, quarantined_lines=sum(lines.values())) if lines else one
 
     def _earlier(self, key: str) -> Iterator[FileStanding]:
         """Yield the objects whose rows are in the table beside those of what has their name."""
-        for each in self.survey.history.earlier[key]:
+        history = self.survey.history
+        for each in history.earlier.get(key, ()):
             one = self._read(each.file, overwritten=True)
             if each.reason is None:
                 yield one
@@ -159,6 +158,7 @@ class _Walk:
                 is_in = one.state is FileState.IN_TABLE
                 state = FileState.DISCARDED if is_in else one.state
                 yield replace(one, state=state, reason=each.reason, in_part=True)
+        yield from (self._read(each, overwritten=True) for each in to_be_replaced(history, key))
 
     def _now(self, place: Reader) -> Iterator[FileStanding]:
         """Yield how each file stands, those that are no longer there in between."""

@@ -246,6 +246,8 @@ class Answer:
     """Lines of it that were read under that journal, which counted their rows."""
     read_before: tuple[Read, ...] = ()
     """What was read under its name as other objects, whose rows stay (`on_change: reingest`)."""
+    taken_back_by: int | None = None
+    """The entry that takes out what was read before it under that name, and is not committed."""
     other_bad_lines: int = 0
     """Bad lines that wait, and are not of what `read` tells: of what had its name before, say."""
     deleted_from: datetime | None = None

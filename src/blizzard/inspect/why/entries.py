@@ -148,7 +148,9 @@ def earlier_parts(journal: JournalReader, key: str, entry: Entry) -> tuple[Entry
         number -= 1
         if before is None:
             break
-        record = next((each for each in before.readings if each.key == key), None)
+        # What comes with a retraction is read whole: it is no part of anything.
+        parts = before.readings if before.kind == "batch" else ()
+        record = next((each for each in parts if each.key == key), None)
         if record is None or record.failure is not None:
             continue
         found.append(before)

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from blizzard.inspect.why.answer import Answer, DataFile, Resolution, Retraction, State
+from blizzard.inspect.why.answer import Answer, DataFile, Read, Resolution, Retraction, State
 from lakebed.units import is_are, plural
 
 FEW = 3
@@ -74,6 +74,20 @@ def not_applied(path: str | None, taken: Retraction) -> tuple[str, str]:
     )
 
 
+def replaced(taken: Retraction) -> str:
+    """Name what new content comes in the place of."""
+    return ", ".join(taken.others) or "its earlier content"
+
+
+def until_then(answer: Answer) -> str:
+    """Return which rows are in the table until new content is, in a sentence; else empty."""
+    taken = answer.retraction
+    if taken is None or taken.committed or not (taken.replaced and taken.rows):
+        return ""
+    are = is_are(taken.rows)
+    return f" Until then {plural(taken.rows, 'row')} of {replaced(taken)} {are} in the table."
+
+
 def some_lost(files: list[DataFile]) -> str:
     """Say of which files rows were removed, or perhaps were."""
     have = "may have" if any(one.state is State.ALTERED for one in files) else "have"
@@ -143,13 +157,21 @@ def earlier(answer: Answer) -> str:
 
 def read_before(answer: Answer) -> str:
     """Return what was read under the same name as other objects, in a sentence; else empty."""
-    rows = sum(one.rows for one in answer.read_before)
+    by = answer.taken_back_by
+    going = [one for one in answer.read_before if by is not None and one.entry < by]
+    staying = [one for one in answer.read_before if one not in going]
+    until = f" until entry {by} is committed, which takes that out"
+    return _beside(going, until) + _beside(staying)
+
+
+def _beside(reads: list[Read], until: str = "") -> str:
+    rows = sum(one.rows for one in reads)
     if not rows:
         return ""
-    numbers = numbered([one.entry for one in answer.read_before])
+    numbers = numbered([one.entry for one in reads])
     return (
         f" {plural(rows, 'row')} of other content that had its name before, read with {numbers}, "
-        f"{'stays' if rows == 1 else 'stay'} beside it."
+        f"{'stays' if rows == 1 else 'stay'} beside it{until}."
     )
 
 

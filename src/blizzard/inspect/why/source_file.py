@@ -6,7 +6,7 @@ from datetime import datetime
 from blizzard.discover.filter import is_same, same_object
 from blizzard.discover.finding import Finding
 from blizzard.discover.skip_reason import Reason, SkippedFile
-from blizzard.inspect.files.standing import NOT_APPLIED
+from blizzard.inspect.files.standing import NOT_APPLIED, last_entry
 from blizzard.inspect.why.answer import (
     Answer,
     DataFile,
@@ -19,7 +19,7 @@ from blizzard.inspect.why.answer import (
 from blizzard.inspect.why.asked import Asked
 from blizzard.inspect.why.entries import earlier_parts, reading
 from blizzard.inspect.why.failing import failure_of
-from blizzard.inspect.why.later import resolutions, waiting_lines
+from blizzard.inspect.why.later import REPLAY, resolutions, waiting_lines
 from blizzard.inspect.why.standing import Table
 from blizzard.inspect.why.table_log import LogEntry
 from blizzard.inspect.why.taken_out import erasures_of, retraction_of
@@ -63,6 +63,7 @@ def why_source_file(asked: Asked, source: SourceSettings, path: str) -> Answer:
         answer,
         erased=erasures_of(asked, key, answer),
         read_before=_read_before(asked, key),
+        taken_back_by=asked.history.undecided.taking_back(key),
         other_bad_lines=max(0, _waiting_in_all(asked, key) - max(0, waiting_lines(answer))),
     )
     refusal = asked.refusal() if answer.state in TO_BE_READ else None
@@ -178,7 +179,8 @@ def _parts_of_unfinished(asked: Asked, known: UnfinishedFile) -> tuple[Entry, ..
     table, record = asked.table, known.record
     if table is None or not record.records_read:
         return ()
-    last = asked.history.sequence if known.entry is None else known.entry
+    said = last_entry(known)
+    last = asked.history.sequence if said is None else said
     newest = reading(table.journal, record.key, record.path, last)
     if newest is None:
         return ()
@@ -224,8 +226,8 @@ def _finished(
 
 
 def _tells_of(new: IngestedFile, old: IngestedFile, facts: ObjectFacts | None) -> bool:
-    """Whether new content is what an answer is about: not where the old is in its source again."""
-    return facts is None or is_same(new, facts) or not is_same(old, facts)
+    """Whether new content is what an answer is about: not where its source has another object."""
+    return facts is None or is_same(new, facts) or new == old
 
 
 def _is_read_beside(asked: Asked, bare: Answer) -> bool:
@@ -287,8 +289,9 @@ def _with_parts(asked: Asked, bare: Answer, parts: tuple[Entry, ...], key: str) 
     since: list[Resolution] = []
     for entry, one in resolutions(table, parts, key):
         since.append(one)
-        files = [file for file in entry.files if key in file.source_files]
-        data_files += table.data_files(entry, files)
+        if entry.kind == REPLAY:  # What a retraction writes is other content, or other rows.
+            files = [file for file in entry.files if key in file.source_files]
+            data_files += table.data_files(entry, files)
     answer = replace(bare, read=tuple(reads), resolved=tuple(since), data_files=tuple(data_files))
     return replace(answer, state=_state_of(answer), reason=_held_for(answer))
 

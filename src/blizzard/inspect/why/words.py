@@ -256,13 +256,14 @@ def _uncommitted(case: Case) -> Told:
     read = (
         f"It was read with {phrases.entries(case.answer)} ({phrases.rows_from_lines(case.answer)})"
     )
+    until = phrases.until_then(case.answer)
     if case.settings.sink.commit is Commit.INLINE:
         return Told(
-            f"{read}, and is not in the table yet: blizzard commits it with its next batch.",
+            f"{read}, and is not in the table yet: blizzard commits it with its next batch.{until}",
             ("run blizzard --once",),
         )
     return Told(
-        f"{read}, and is not in the table yet: penguin has yet to commit it.",
+        f"{read}, and is not in the table yet: penguin has yet to commit it.{until}",
         ("run penguin --once; penguin status shows what stops it",),
     )
 
@@ -358,7 +359,7 @@ def _committed(case: Case) -> Told:
         return Told(sentence, ("run blizzard retract again to take them out again",))
     if taken.replaced:
         rows = plural(taken.rows, "row")
-        return Told(f"{sentence} They took the place of {rows} of its earlier content.")
+        return Told(f"{sentence} They took the place of {rows} of {phrases.replaced(taken)}.")
     if taken.passed_over:
         because = phrases.because(taken.reasons)
         sentence += f" The retraction in entry {taken.entry} had no effect{because}."

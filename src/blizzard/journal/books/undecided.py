@@ -67,6 +67,11 @@ class UndecidedFiles:
         one = self.of(key)
         return None if one is None or (one.passed_over and is_known) else one.after
 
+    def taking_back(self, key: str) -> int | None:
+        """Return the last entry that takes out what was read before other content, if any waits."""
+        last = self.files.get(key, (None,))[-1]
+        return last.entry if last is not None and last.read_since else None
+
     def learn(self, entry: Entry, done: IngestedFile, unfinished: Unfinished) -> None:
         """Keep what a retraction makes of a file; nothing is unfinished of it until it is decided.
 
