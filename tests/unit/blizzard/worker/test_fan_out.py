@@ -10,11 +10,12 @@ import pyarrow.parquet as pq
 from blizzard.model.event_time import row_partitions
 from blizzard.model.files import ClosedFile
 from blizzard.model.settings import RollingPolicy, Sizing
+from blizzard.worker.output.encoding import SAMPLE_ROWS
 from blizzard.worker.output.fan_out import PartitionedWriter
 from blizzard.worker.output.parquet import RollingWriter, batch_cost
 from lakebed.columns.schema import Field, Schema
 from lakebed.partition import Template
-from lakebed.types import FieldType
+from lakebed.types import RESCUED, FieldType
 from tests.support.builders import Hands
 from tests.unit.blizzard.worker.test_parquet import open_files
 
@@ -112,6 +113,46 @@ def test_a_column_of_the_partition_stands_in_no_file(tmp_path):
     target = writer(tmp_path)
     (closed,) = [*target.write(batch(["x"]), "s:a"), *target.close()]
     assert pq.read_schema(closed.path).names == ["id", "ts"]
+
+
+def test_a_partition_of_many_rows_whose_texts_are_few_is_written(tmp_path):
+    """Of which a column is in no file, as long as nothing is rescued."""
+    kinds = pa.schema([("kind", pa.string()), (RESCUED, pa.string())])
+    by = row_partitions(Template.parse("region=%s"), DECLARED, "ts")
+    assert by is not None
+    clock, policy = Hands().clock, RollingPolicy()
+    rows = 2 * SAMPLE_ROWS
+    target = PartitionedWriter(
+        by=by,
+        from_path={},
+        schema=kinds,
+        policy=policy,
+        batch_size_of=lambda _key: rows,
+        clock=clock,
+        for_partition=lambda values, look_at: RollingWriter(
+            schema=kinds,
+            policy=policy,
+            marks={},
+            folder=tmp_path,
+            clock=clock,
+            partition_values=values,
+            look_at=look_at,
+        ),
+        staged_bytes=1,
+    )
+    texts = [("read", "write", None)[number % 3] for number in range(rows)]
+    ids, times = pa.nulls(rows, pa.int64()), pa.nulls(rows, FILE.field("ts").type)
+    where, rescued = pa.array(["x"] * rows), pa.nulls(rows, pa.string())
+    given = pa.record_batch(
+        [ids, times, where, pa.array(texts), rescued],
+        names=["id", "ts", "region", "kind", RESCUED],
+    )
+
+    (closed,) = [*target.write(given, "s:a"), *target.close()]
+
+    found = pq.read_table(closed.path)
+    assert found.column_names == ["kind"]
+    assert found["kind"].to_pylist() == texts
 
 
 def tiny_batches(count: int, regions: int) -> Iterator[pa.RecordBatch]:
