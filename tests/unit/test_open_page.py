@@ -35,7 +35,7 @@ def test_threads_that_serve_are_counted_while_they_run_and_after():
     run = threading.Thread.run
     try:
         clocks = Clocks()
-        left = clocks.serving()["looking"]  # by threads of other tests
+        left = clocks.serving()  # by threads of other tests
         over, done = threading.Event(), threading.Event()
         took: list[float] = []
 
@@ -57,9 +57,9 @@ def test_threads_that_serve_are_counted_while_they_run_and_after():
             if thread.name == "live look":
                 thread.join(300)
         looked, _other = took
-        after = clocks.serving()["looking"] - left
-        assert looked <= running["looking"] - left <= after < 2 * looked
-        assert running["answering"] == 0
+        after = clocks.serving()["looking"] - left["looking"]
+        assert looked <= running["looking"] - left["looking"] <= after < 2 * looked
+        assert running["answering"] - left["answering"] < looked / 10
     finally:
         threading.Thread.run = run  # type: ignore[method-assign]
 
