@@ -175,7 +175,7 @@ def _pipelines(
             (words.count(each.rows_24h), ""),
         ]
         if width >= 100:
-            failed = each.failed_files + each.held_entries
+            failed = each.failed_files
             cells.append((words.count(failed), STYLES["warning"] if failed else ""))
             bad = each.quarantined_lines
             cells.append((words.count(bad), STYLES["warning"] if bad else ""))

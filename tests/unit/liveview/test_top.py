@@ -61,6 +61,13 @@ def test_what_is_not_known_is_not_shown_as_nothing() -> None:
     assert line.split() == ["orders", "idle", "-", "-", "-", "-", "1.23M"]
 
 
+def test_failed_files_are_counted_as_every_other_command_counts_them() -> None:
+    one = replace(a_pipeline(), failed_files=2, held_entries=5, quarantined_lines=7)
+    title, *rest = text(an_overview(one), View(), width=100).splitlines()[3:]
+    assert title.split()[-3:] == ["FAILED", "BAD", "LINES"]
+    assert rest[0].split()[-2:] == ["2", "7"]
+
+
 def test_a_program_that_does_not_answer_is_named_with_its_note() -> None:
     away = Program(name="penguin", version=None, reachable=False, note="does not answer at :9091")
     shown = text(replace(an_overview(a_pipeline()), programs=[away]), View())
