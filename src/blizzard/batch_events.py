@@ -17,14 +17,16 @@ from lakebed.documents.source_record import SourceRecord
 from lakebed.telemetry.events import Event
 
 
-def listed(pipeline: str, findings: Mapping[str, Finding], bad_lines: int = 0) -> Iterator[Event]:
+def listed(
+    pipeline: str, findings: Mapping[str, Finding], *, resting: int, bad_lines: int = 0
+) -> Iterator[Event]:
     """Yield how much is waiting. What is beyond one batch is counted; its age is not checked."""
     files = [file for finding in findings.values() for file in finding.take]
     yield events.SourcesListed(
         pipeline=pipeline,
         pending=len(files) + sum(finding.left_over for finding in findings.values()),
         oldest=min((file.modified.timestamp() for file in files), default=None),
-        resting=sum(finding.resting for finding in findings.values()),
+        resting=resting,
         amiss={reason.value: _amiss(findings, reason) for reason in AMISS},
         bad_lines=bad_lines,
         changed={
@@ -32,6 +34,19 @@ def listed(pipeline: str, findings: Mapping[str, Finding], bad_lines: int = 0) -
             for source, finding in findings.items()
             if finding.swept
         },
+    )
+
+
+def resting(findings: Mapping[str, Finding], unfinished: Iterable[SourceRecord]) -> int:
+    """Count the files that failed and are neither to be read now nor found to be gone."""
+    found = {file.key for finding in findings.values() for file in finding.take}
+    found |= {record.key for finding in findings.values() for record in finding.gone}
+    return sum(
+        record.failure is not None
+        and not record.gone
+        and record.source in findings
+        and record.key not in found
+        for record in unfinished
     )
 
 

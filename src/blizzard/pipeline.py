@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field, replace
 from datetime import timedelta
 
-from blizzard import batch_events, events
+from blizzard import events
+from blizzard.batch_events import in_journal, resting
 from blizzard.discover.finding import Finding
 from blizzard.discover.schedule import Pace, Schedule
 from blizzard.execute.attempts import Attempts
@@ -136,7 +137,7 @@ class Pipeline:
             self._compact(journal, at_end=self.pace.drain)
             self._last = replace(self._last, left=0)
             self.summary.count_failed(_unfinished(journal))
-            self._report.nothing_new(proposal.findings)
+            self._report.nothing_new(resting(proposal.findings, _unfinished(journal)))
             return False
         if proposal.waits:
             return False
@@ -153,7 +154,7 @@ class Pipeline:
         try:
             return self._run(journal, proposal)
         except BaseException as error:
-            self._schedule.drop_ahead()
+            self._schedule.batch_failed()
             if not may_be_a_death(error):
                 journal.forget_start()
             raise
@@ -307,7 +308,8 @@ class Pipeline:
         self._report.finished(events.Step.DISCOVER, began)
         # Not while a look ahead goes on: names that it has asked for would be moved away from it.
         self._write_snapshot(journal)
-        self._report.listed(findings, journal.history.bad_lines)
+        failed = resting(findings, _unfinished(journal))
+        self._report.listed(findings, resting=failed, bad_lines=journal.history.bad_lines)
 
     def _check_start(self, journal: Journal) -> None:
         """Take no new work while files wait so long that somebody's VACUUM may take them."""
@@ -356,7 +358,7 @@ class Pipeline:
 
     def _journaled(self, journal: Journal, entry: Entry, batch: Batch) -> None:
         """Report the outcome of a batch and count it; it has yet to be handed off."""
-        self._attempts.settle(batch.effort.attempts, batch_events.in_journal(entry, self.settings))
+        self._attempts.settle(batch.effort.attempts, in_journal(entry, self.settings))
         self._report.journaled(entry, batch)
         self._schedule.journaled(
             {record.key for record in entry.sources},

@@ -63,14 +63,15 @@ class Reporter:
         """Report ingested files that are different objects now."""
         self._tell(batch_events.overwritten(self.settings, findings, self._told))
 
-    def listed(self, findings: Mapping[str, Finding], bad_lines: int) -> None:
+    def listed(self, findings: Mapping[str, Finding], *, resting: int, bad_lines: int) -> None:
         """Report how much is waiting, and names that cannot be read."""
-        self._tell(batch_events.listed(self.pipeline, findings, bad_lines))
+        self._tell(
+            batch_events.listed(self.pipeline, findings, resting=resting, bad_lines=bad_lines)
+        )
         self._tell(batch_events.passed_over(self.pipeline, findings, self._told))
 
-    def nothing_new(self, findings: Mapping[str, Finding]) -> None:
+    def nothing_new(self, resting: int) -> None:
         """Report that there is nothing to do, and how many failed files are not retried yet."""
-        resting = sum(finding.resting for finding in findings.values())
         self.emit(events.NothingNew(pipeline=self.pipeline, resting=resting))
         if self.watches and WATCHED not in self._told:
             self._told.add(WATCHED)

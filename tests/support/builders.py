@@ -271,6 +271,13 @@ BEGUN: list[Pipeline] = []
 """The pipelines of a test, which are closed when it is over."""
 
 
+class AtEveryStep(Pace):
+    """Looks at the sources at every step, as a run that polls does when it is time."""
+
+    def between(self, source: SourceSettings) -> float:
+        return 0.0
+
+
 @dataclass
 class Bench:
     """A pipeline over two folders, and everything an operator could see of it."""
@@ -302,6 +309,12 @@ class Bench:
             lease=self.lease,
             pause=self.hands.sleep,
         )
+        BEGUN.append(begun)
+        return begun
+
+    def stepping(self) -> Pipeline:
+        """Start a run in which files land between two steps, and each step finds them."""
+        begun = replace(self.pipeline(), pace=AtEveryStep(drain=self.once))
         BEGUN.append(begun)
         return begun
 

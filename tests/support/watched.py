@@ -27,7 +27,7 @@ class Watched:
     running: Running
 
     def pipeline(self) -> Pipeline:
-        pipeline = self.bench.pipeline()
+        pipeline = self.bench.stepping()
         pipeline.emit = pipeline._report.emit = self.emit
         pipeline._attempts = Attempts("default", self.emit)
         return pipeline

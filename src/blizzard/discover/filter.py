@@ -186,17 +186,14 @@ class FileFilter:
         *,
         late: frozenset[str],
         swept: bool,
-        failed: Collection[str] = (),
         gone: tuple[SourceRecord, ...] = (),
         failing: tuple[SourceRecord, ...] = (),
         amiss: tuple[SkipSummary, ...] = (),
     ) -> Finding:
         """Return the outcome of the look.
 
-        `failed` are the keys of all files that failed before, `failing` those that fail now since
-        they are gone, `amiss` is what the last sweep counted.
+        `failing` fail now since they are gone, `amiss` is what the last sweep counted.
         """
-        ended = {record.key for record in gone}
         not_taken = self._tally.summed_up()
         return Finding(
             take=tuple(self._take.values()),
@@ -208,7 +205,6 @@ class FileFilter:
             again=frozenset(self._again),
             changed=tuple(self._changed),
             gone=gone,
-            resting=sum(key not in self._take and key not in ended for key in failed),
             amiss=tuple(one for one in not_taken if one.reason in AMISS) if swept else amiss,
             swept=swept,
         )

@@ -31,8 +31,6 @@ class Finding:
     """Some of those that were ingested before and are other objects now."""
     gone: tuple[SourceRecord, ...] = ()
     """Files that wait for another try, or for their rest, and that a sweep has not found."""
-    resting: int = 0
-    """Files that failed before and are not read now."""
     amiss: tuple[SkipSummary, ...] = ()
     """Names that cannot be read, as the last sweep counted them; a person should see to them."""
     swept: bool = True

@@ -297,13 +297,6 @@ class Scan:
             late=frozenset(f"{source.name}:{path}" for path in self.cursor_builder.late),
             swept=self.cursor_builder.sweep,
             amiss=amiss,
-            failed=[
-                key
-                for key, known in self.unfinished.items()
-                if known.record.source == source.name
-                and known.record.failure is not None
-                and not known.record.gone
-            ],
             gone=tuple(gone(each) for each in missing if not is_part_way(each)),
             failing=tuple(gone_part_way(each) for each in missing if is_part_way(each)),
         )

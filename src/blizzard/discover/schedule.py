@@ -9,6 +9,7 @@ begin, takes the place of the original only if the look counts: all sources answ
 ahead, every file of the batch that it took for done has been journaled.
 """
 
+import math
 import threading
 from collections.abc import Callable, Collection, Mapping
 from copy import copy
@@ -49,7 +50,7 @@ class JournalView(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How often sources are looked at. With `drain` at every step, and without jitter."""
+    """How often sources are looked at. With `drain` once, if that finds all there is to read."""
 
     drain: bool = False
     jitter: float = 0.0
@@ -61,7 +62,7 @@ class Pace:
 
     def between(self, source: SourceSettings) -> float:
         """Draw the seconds from one look at a source to the next."""
-        return 0.0 if self.drain else source.poll_interval + self.jitter * self.chance()
+        return math.inf if self.drain else source.poll_interval + self.jitter * self.chance()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,6 +192,12 @@ class Schedule:
             self._ahead.journaled |= set(keys)
         self._seen = {name: _without(seen, keys) for name, seen in self._seen.items()}
         self._hints.journaled(keys)
+
+    def batch_failed(self) -> None:
+        """Let the next step see what is there by then; a run that polls does so in time."""
+        self.drop_ahead()
+        if self._pace.drain:
+            self._seen = {}
 
     def drop_ahead(self) -> None:
         """Drop a look ahead: its batch, or the next one, does not come."""

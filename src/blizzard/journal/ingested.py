@@ -20,6 +20,7 @@ from pathlib import Path
 from uuid import UUID
 
 from pydantic import TypeAdapter, ValidationError
+from pydantic_core import to_json
 
 from blizzard.model.files import IngestedFile
 from blizzard.model.limits import SnapshotLimits
@@ -73,7 +74,6 @@ class SegmentRef:
 
 
 _BLOCKS = TypeAdapter(tuple[Block, ...])
-_LINE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 def write_segment(
@@ -288,7 +288,7 @@ def _line(name: IngestedFile) -> bytes:
     entry = [] if name.entry is None else [name.entry]
     retracted = [True] if entry and name.retracted else []
     facts = [name.key, name.size, name.etag, *mark, *entry, *retracted]
-    return _LINE.encode(facts).encode() + b"\n"
+    return to_json(facts) + b"\n"
 
 
 def _decoded(body: bytes) -> Iterator[IngestedFile]:

@@ -170,7 +170,7 @@ def test_rows_that_the_data_files_do_not_hold_are_told(damage):
 
 def test_a_failed_file_with_rows_is_told(damage):
     def fail(entry):
-        (bad,) = (one for one in entry["sources"] if one["failure"])
+        (bad,) = (one for one in entry["sources"] if "failure" in one)
         bad.update(rows=1)
 
     damage.edit_entry(2, fail)

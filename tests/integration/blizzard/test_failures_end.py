@@ -9,7 +9,8 @@ from blizzard.discover.retry import is_due, next_try
 from blizzard.maintain.retry import retry
 from blizzard.model.failure_basis import bases_of
 from lakebed.clock import Clock
-from lakebed.documents.entry import decode_entry, encode
+from lakebed.documents.entry import Entry, decode_entry
+from lakebed.documents.reading import adapter_of
 from lakebed.documents.source_record import Stage
 from lakebed.storage.store import Store
 from lakebed.types import Compression
@@ -103,7 +104,7 @@ def test_an_entry_of_an_older_version_is_read_as_before(bench, desk):
     """Nothing that is on a disk becomes unreadable."""
     put(desk.landing, "a.ndjson", BAD)
     drain(bench)
-    entry = json.loads(encode(bench.entries()[-1]))
+    entry = json.loads(adapter_of(Entry).dump_json(bench.entries()[-1]))
     for one in entry["sources"]:
         del one["retry"], one["gone"], one["failure"]["basis"]
     (read,) = decode_entry(json.dumps(entry).encode(), "x").sources

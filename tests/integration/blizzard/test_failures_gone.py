@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from blizzard.batch_events import resting
 from blizzard.discover.lister import SourceLister
 from blizzard.events import SourceFilesGone
 from blizzard.journal.state import Before, History
@@ -158,7 +159,8 @@ def test_a_quick_look_never_takes_a_file_for_gone(desk):
             tried=frozenset(),
             now=NOON,
         )
-        return found.swept, [each.path for each in found.gone], found.resting
+        failed = resting({"default": found}, [each.record for each in before.values()])
+        return found.swept, [each.path for each in found.gone], failed
 
     assert gone() == (True, ["a.ndjson"], 0)
     lister._cursor.pages = 1000  # As if the source were large: the next look is a quick one.

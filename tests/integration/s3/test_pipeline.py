@@ -128,7 +128,7 @@ class Lake:
         for facts in sorted(journal.objects(), key=lambda each: each.path):
             if entry_sequence(facts.path) is None:
                 continue
-            for uri in json.loads(journal.get(facts.path) or b"")["dlq"]:
+            for uri in json.loads(journal.get(facts.path) or b"").get("dlq", ()):
                 body = self.store().get(uri.removeprefix(f"s3://{self.bucket}/"))
                 assert body is not None
                 found += [json.loads(line) for line in body.splitlines()]

@@ -14,6 +14,8 @@ from blizzard.cli.app import app
 from blizzard.config import load as blizzard_config
 from blizzard.execute.runner import Runner
 from lakebed.clock import Clock
+from lakebed.documents.entry import Entry, decode_entry
+from lakebed.documents.reading import adapter_of
 from lakebed.storage.store import Store
 from penguin.config import load as penguin_config
 from tests.support.pipelines import pipeline_of
@@ -54,7 +56,9 @@ def arrived(file: Path, runner: Runner) -> Arrived:
     commit_table(table, Store(table.table_uri, table.storage_options), lambda _: None, Clock())
     there = pa.table(DeltaTable(table.table_uri).scan().read_all())
     journal = Path(table.table_uri) / "_blizzard/default/journal"
-    found = json.loads(max(journal.glob("*[0-9].json")).read_text())["columns"]
+    last = max(journal.glob("*[0-9].json"))
+    entry = decode_entry(last.read_bytes(), str(last))
+    found = json.loads(adapter_of(Entry).dump_json(entry))["columns"]
     if found is None:
         said = yaml.safe_load(file.read_text())["schema"]["fields"]
     else:

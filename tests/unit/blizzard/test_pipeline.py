@@ -58,7 +58,7 @@ def test_a_second_run_ingests_nothing(bench, source):
 def test_a_file_that_arrives_later_is_in_the_next_batch(bench, source):
     """L07, L08."""
     put(source, "z.ndjson", ndjson(rows(3)))
-    pipeline = bench.pipeline()
+    pipeline = bench.stepping()
     assert pipeline.step()
     put(source, "a.ndjson", ndjson(rows(3, 3)))
     assert pipeline.step()

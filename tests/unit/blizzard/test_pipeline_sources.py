@@ -77,7 +77,7 @@ def test_a_file_that_may_still_be_written_waits_and_is_taken_when_it_is_old_enou
     put(source, "a.ndjson", ndjson(rows(3)))
     put(source, "b.ndjson.tmp", ndjson(rows(3, 3)))
     os.utime(source / "a.ndjson", (bench.hands.at, bench.hands.at))
-    pipeline = with_source(bench, min_age=60).pipeline()
+    pipeline = with_source(bench, min_age=60).stepping()
     bench.hands.at += 59
     assert not pipeline.step()
     bench.hands.at += 1
@@ -88,7 +88,7 @@ def test_a_file_that_may_still_be_written_waits_and_is_taken_when_it_is_old_enou
 def test_a_late_file_is_told_and_counted_once(bench, source):
     """L07: a bare watermark would have missed it."""
     put(source, "b.ndjson", ndjson(rows(1)))
-    pipeline = bench.pipeline()
+    pipeline = bench.stepping()
     pipeline.step()
     put(source, "a.ndjson", ndjson(rows(1, 1)))
     put(source, "c.ndjson", ndjson(rows(1, 2)))

@@ -221,7 +221,7 @@ def test_the_next_batch_is_discovered_while_one_runs(tmp_path: Path) -> None:
 
 
 def test_to_drain_a_source_it_is_looked_at_once_for_each_batch(tmp_path: Path) -> None:
-    """W47: and once more at the end, to see that nothing is left."""
+    """W47: each time as long as there is more than a batch may hold."""
     sources = sources_of(tmp_path, once=True, a=10)
     limited(sources, 2)
     for number in range(6):
@@ -238,7 +238,59 @@ def test_to_drain_a_source_it_is_looked_at_once_for_each_batch(tmp_path: Path) -
     while pipeline.step():
         pass
     assert len(sources.ingested()) == 6
-    assert sources.looked() == ["a"] * 4
+    assert sources.looked() == ["a"] * 3
+
+
+def test_a_source_that_one_batch_empties_is_looked_at_once(tmp_path: Path) -> None:
+    """However many names it has: what lands later is for the next run."""
+    sources = sources_of(tmp_path, once=True, a=10, b=10)
+    for number in range(5):
+        sources.land(f"a/{number}.ndjson")
+    sources.land("b/0.ndjson")
+    sources.bench.runner = Meanwhile(lambda: sources.land("a/later.ndjson"))
+    assert drained(sources) == [True, False]
+    assert sources.looked() == ["a", "b"]
+    assert len(sources.ingested()) == 6
+    sources.bench = sources.bench.again(run_id="run-2", runner=InProcessRunner())
+    assert drained(sources) == [True, False]
+    assert sources.looked() == ["a", "b"]
+    assert sorted(sources.ingested())[5:] == ["a:later.ndjson", "b:0.ndjson"]
+
+
+def test_only_the_source_with_more_than_a_batch_holds_is_looked_at_again(tmp_path: Path) -> None:
+    sources = sources_of(tmp_path, once=True, full=10, small=10)
+    limited(sources, 2)
+    for number in range(5):
+        sources.land(f"full/{number}.ndjson")
+    sources.land("small/0.ndjson")
+    assert drained(sources) == [True, True, True, False]
+    assert sources.looked() == ["full"] * 3 + ["small"]
+    assert len(sources.ingested()) == 6
+
+
+def test_to_drain_after_a_batch_that_failed_the_sources_are_looked_at_again(tmp_path: Path) -> None:
+    """What is there by then may be something else."""
+    sources = sources_of(tmp_path, once=True, a=10)
+    sources.land("a/0.ndjson")
+    pipeline = sources.pipeline()
+    pipeline.runner = Meanwhile((tmp_path / "a/0.ndjson").unlink, fails=True)
+    with pytest.raises(RunFailed):
+        pipeline.step()
+    sources.land("a/1.ndjson")
+    pipeline.runner = InProcessRunner()
+    assert pipeline.step()
+    assert not pipeline.step()
+    assert sources.looked() == ["a", "a"]
+    assert sources.ingested() == ["a:1.ndjson"]
+
+
+def drained(sources: Sources) -> list[bool]:
+    """Run a pipeline to its end, and return what its steps have found."""
+    pipeline = sources.pipeline()
+    found = [pipeline.step()]
+    while found[-1]:
+        found.append(pipeline.step())
+    return found
 
 
 def test_a_look_ahead_that_fails_is_made_again_by_the_next_step(tmp_path: Path) -> None:

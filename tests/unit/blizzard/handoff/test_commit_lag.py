@@ -72,7 +72,7 @@ def test_a_pipeline_reads_nothing_new_until_penguin_has_caught_up(tmp_path):
     source.mkdir()
     bench = Bench(settings=pipeline_settings(source, tmp_path / "table"))
     (source / "a.ndjson").write_bytes(ndjson(rows(1)))
-    pipeline = bench.pipeline()
+    pipeline = bench.stepping()
     pipeline.log = replace(pipeline.log, retention=lambda: 2 * DAY)
     assert pipeline.step()
     bench.hands.at += 1.5 * DAY.total_seconds()

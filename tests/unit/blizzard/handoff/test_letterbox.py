@@ -62,7 +62,7 @@ def test_a_queue_that_cannot_be_written_to_is_told_at_the_start(counting, queue)
 
 def test_after_an_outage_one_batch_is_run_in_vain_and_no_more(counting, source, queue):
     put(source, "good.ndjson", GOOD)
-    pipeline = counting.pipeline()
+    pipeline = counting.stepping()
     assert pipeline.step()
     queue.rmdir()
     queue.write_bytes(b"")

@@ -292,7 +292,7 @@ def test_a_hand_off_that_was_changed_meanwhile_stops_the_pipeline_before_its_nex
     tmp_path: Path, source: Path
 ) -> None:
     made = bench(tmp_path, source, Handoff.JOURNAL)
-    pipeline = made.pipeline()
+    pipeline = made.stepping()
     assert pipeline.step()
     local(made.table).create(protocol(2), encode(Protocol(handoff=Handoff.STAGING)))
     put(source, "b.ndjson", ndjson(rows(3, 3)))

@@ -53,7 +53,7 @@ def bench(tmp_path: Path) -> Bench:
 
 def ingest(bench: Bench, number: int) -> None:
     source = Path(bench.settings.sources[0].uri)
-    pipeline = bench.pipeline()
+    pipeline = bench.stepping()
     for _ in range(number):
         place = len(list(source.iterdir()))
         put(source, f"{place:04d}.ndjson", ndjson(rows(1, place)))

@@ -69,7 +69,7 @@ def runs(bench: Bench) -> list[str]:
 
 def test_the_second_is_told_and_has_written_nothing(first: Bench) -> None:
     """Neither note, nor entry, nor data file, nor dead letter (HOLES D07)."""
-    running = first.pipeline()
+    running = first.stepping()
     assert running.step()
     put(Path(first.settings.sources[0].uri), "b.ndjson", ndjson(rows(3)))
     assert first.lease is not None
