@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numba import types, uint8
 
-from blizzard.worker.ndjson.compiled.vector import WIDTH, ordinary, part
+from blizzard.worker.ndjson.compiled.vector import WIDTH, first_of, part, special_in
 
 ABSENT, TEXT, ESCAPED, INTEGER, NUMBER, TRUE, FALSE, OBJECT, ARRAY = range(9)
 """What a token is; a null is as good as none. An ESCAPED one is text with backslashes in it."""
@@ -58,24 +58,34 @@ def _after_escape(data: Pointer, at: int) -> int:
 
 
 @part
+def without(found: int, first: int) -> int:
+    """Return the bytes that were found without the first so many places."""
+    return found >> first << first
+
+
+@part
 def string(data: Pointer, at: int) -> tuple[int, int]:
     """Return where a string ends, after its quote, and which kind it is; -1 if it is none."""
     kind = TEXT
     if data[at] != QUOTE:
         return -1, kind
     at += 1
-    while at >= 0:
-        ahead = ordinary(data, at)
-        at += ahead
-        if ahead == WIDTH:
-            continue
-        if data[at] == QUOTE:
-            return at + 1, kind
-        if data[at] != BACKSLASH:
-            break
-        kind = ESCAPED
-        at = _after_escape(data, at)
-    return -1, kind
+    while True:
+        special = special_in(data, at)
+        step = WIDTH
+        while special:
+            place = at + first_of(special)
+            if data[place] == QUOTE:
+                return place + 1, kind
+            end = _after_escape(data, place) if data[place] == BACKSLASH else -1
+            if end < 0:
+                return -1, kind
+            kind = ESCAPED
+            if end - at >= WIDTH:
+                step = end - at
+                break
+            special = without(special, end - at)
+        at += step
 
 
 @part

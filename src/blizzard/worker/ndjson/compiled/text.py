@@ -16,8 +16,17 @@ from blizzard.worker.ndjson.compiled.syntax import (
     TEXT,
     Array,
     Pointer,
+    without,
 )
-from blizzard.worker.ndjson.compiled.vector import WIDTH, compiled, copy_step, part, pointer
+from blizzard.worker.ndjson.compiled.vector import (
+    WIDTH,
+    backslashes_in,
+    compiled,
+    copy_step,
+    first_of,
+    part,
+    pointer,
+)
 
 
 @part
@@ -52,27 +61,39 @@ def _write_utf8(point: int, out: Pointer, to: int) -> int:
 
 @part
 def _write_unescaped(data: Pointer, at: int, end: int, out: Pointer, to: int) -> int:
-    """Write what a text with escapes means; give where that ends, or -1 for half a surrogate."""
+    """Write what a text with escapes means; give where that ends, or -1 for half a surrogate.
+
+    Whole steps are copied: what of one is not meant is written over, or lies in the room behind.
+    """
     while at < end:
-        if data[at] != BACKSLASH:
-            out[to] = data[at]
-            at, to = at + 1, to + 1
-        elif data[at + 1] != LETTER_U:
-            out[to] = MEANING[data[at + 1]]
-            at, to = at + 2, to + 1
-        else:
-            point = _code_point(data, at)
-            at += 6
-            if 0xD800 <= point < 0xE000:
-                if point >= 0xDC00 or data[at] != BACKSLASH or data[at + 1] != LETTER_U:
-                    return -1
-                low = _code_point(data, at)
-                if not 0xDC00 <= low < 0xE000:
-                    return -1
+        step = at
+        found = backslashes_in(data, step)
+        while True:
+            copy_step(data, at, out, to)
+            following = step + (first_of(found) if found else WIDTH)
+            at, to = following, to + following - at
+            if not found or at >= end:
+                break
+            if data[at + 1] != LETTER_U:
+                out[to] = MEANING[data[at + 1]]
+                at, to = at + 2, to + 1
+            else:
+                point = _code_point(data, at)
                 at += 6
-                point = 0x10000 + ((point - 0xD800) << 10) + (low - 0xDC00)
-            to = _write_utf8(point, out, to)
-    return to
+                if 0xD800 <= point < 0xE000:
+                    if point >= 0xDC00 or data[at] != BACKSLASH or data[at + 1] != LETTER_U:
+                        return -1
+                    low = _code_point(data, at)
+                    if not 0xDC00 <= low < 0xE000:
+                        return -1
+                    at += 6
+                    point = 0x10000 + ((point - 0xD800) << 10) + (low - 0xDC00)
+                to = _write_utf8(point, out, to)
+            if at - step >= WIDTH or at >= end:
+                break
+            found = without(found, at - step)
+    # Of the last step as much as lies behind the text does not count.
+    return to - (at - end)
 
 
 @compiled(boolean(BYTES, int32[::1], int32[::1], uint8[::1], boolean, uint8[::1], int32[::1]))

@@ -105,14 +105,41 @@ def ordinary(_: Numbas, data: Numbas, _at: Numbas) -> Numbas:
     """Count the bytes before the next quote, backslash or control character, or WIDTH."""
 
     def generate(_: Numbas, builder: Numbas, __: Numbas, arguments: Numbas) -> Numbas:
-        found = _load(builder, *arguments)
-        special = builder.icmp_unsigned("<", found, _each(" "))
-        for character in '"\\':
-            same = builder.icmp_unsigned("==", found, _each(character))
-            special = builder.or_(special, same)
-        return _before_first(builder, special)
+        return _before_first(builder, _special(builder, *arguments))
 
     return int64(data, int64), generate
+
+
+@_instructions
+def special_in(_: Numbas, data: Numbas, _at: Numbas) -> Numbas:
+    """Return which of WIDTH bytes are quotes, backslashes or control characters: none are zero."""
+
+    def generate(_: Numbas, builder: Numbas, __: Numbas, arguments: Numbas) -> Numbas:
+        special = _special(builder, *arguments)
+        return builder.zext(builder.bitcast(special, _FLAGS), _INT64)
+
+    return int64(data, int64), generate
+
+
+@_instructions
+def backslashes_in(_: Numbas, data: Numbas, _at: Numbas) -> Numbas:
+    """Return which of WIDTH bytes are backslashes: none are zero."""
+
+    def generate(_: Numbas, builder: Numbas, __: Numbas, arguments: Numbas) -> Numbas:
+        same = builder.icmp_unsigned("==", _load(builder, *arguments), _each("\\"))
+        return builder.zext(builder.bitcast(same, _FLAGS), _INT64)
+
+    return int64(data, int64), generate
+
+
+@_instructions
+def first_of(_: Numbas, _found: Numbas) -> Numbas:
+    """Return the place of the first of the bytes that were found; there must be one."""
+
+    def generate(_: Numbas, builder: Numbas, __: Numbas, arguments: Numbas) -> Numbas:
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+    return int64(int64), generate
 
 
 @_instructions
@@ -269,6 +296,16 @@ def _each(character: str) -> Numbas:
 
 def _wide(number: int) -> Numbas:
     return ir.Constant(_INT64, number)
+
+
+def _special(builder: Numbas, base: Numbas, at: Numbas) -> Numbas:
+    """Return which bytes are quotes, backslashes or control characters."""
+    found = _load(builder, base, at)
+    special = builder.icmp_unsigned("<", found, _each(" "))
+    for character in '"\\':
+        same = builder.icmp_unsigned("==", found, _each(character))
+        special = builder.or_(special, same)
+    return special
 
 
 def _digits(builder: Numbas, base: Numbas, at: Numbas) -> Numbas:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -112,6 +113,33 @@ def test_other_members_than_in_the_line_before_are_those_of_the_line(line: bytes
 def test_a_line_that_is_hardly_unlike_the_one_before_is_refused_all_the_same(line: bytes):
     usual = b'{"s": "b", "j": 2}'
     assert read(TEXT, usual, usual, line, usual) is None
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_texts_with_many_escapes_are_what_json_makes_of_them(seed: int):
+    """Two and more in a step, next to each other, across its border, and before the last quote."""
+    chance = random.Random(seed)
+    pieces = [
+        "x",
+        "abc",
+        "\\",
+        '"',
+        "\n",
+        "\t",
+        "\u00e9",
+        "\u65e5",
+        "\U0001f427",
+        " " * 7,
+        "z" * WIDTH,
+    ]
+    texts = ["".join(chance.choices(pieces, k=chance.randrange(40))) for _ in range(500)]
+    lines = [
+        json.dumps({"s": text, "j": {text: text}}, ensure_ascii=chance.random() < 0.5).encode()
+        for text in texts
+    ]
+    found = rows(read(TEXT, *lines))
+    assert [row["s"] for row in found] == texts
+    assert [json.loads(row["j"]) for row in found] == [{text: text} for text in texts]
 
 
 @pytest.mark.parametrize("escape", [r"\a", r"\u12g4", r"\u123g", r"\u123", r"\x41", "\\"])
