@@ -17,7 +17,7 @@ from lakebed import layout
 from lakebed.errors import JournalConflict
 from penguin import inline
 from penguin.cli.app import app as penguin_app
-from tests.support.builders import entries
+from tests.support.builders import AtEveryStep, entries
 from tests.support.desk import Desk
 from tests.support.dying import Died, lives
 from tests.support.pipelines import pipeline_of
@@ -67,6 +67,7 @@ def test_a_running_blizzard_whose_source_is_quiet_hears_of_a_redo_at_its_next_po
     desk.penguin()
     at_once = Sizing(snapshots=SnapshotLimits(names=1))
     running = pipeline_of(replace(desk.settings, sizing=at_once), InProcessRunner())
+    running = replace(running, pace=AtEveryStep(drain=True))
     assert not running.step()
     segments = list((desk.table / layout.known_folder(desk.settings.name)).iterdir())
     assert segments
