@@ -127,12 +127,16 @@ class MappedLake:
         lines = (json.dumps(row(number)) + "\n" for number in numbers)
         (self.folder / name).write_text("".join(lines))
 
-    def write(self, declared: str = DECLARED, schema: str = "") -> None:
+    def write(
+        self, declared: str = DECLARED, schema: str = "", timestamp_field: str | None = None
+    ) -> None:
         """Run blizzard's batches, in this process."""
         file = config(self.folder, partitioned=True)
-        file.write_text(
-            file.read_text().replace(FIELDS, declared).replace("schema:\n", f"schema:\n{schema}")
-        )
+        text = file.read_text().replace(FIELDS, declared)
+        text = text.replace("schema:\n", f"schema:\n{schema}")
+        if timestamp_field is not None:
+            text = text.replace('%d"}', f'%d", timestamp_field: {timestamp_field}}}')
+        file.write_text(text)
         (settings,) = blizzard_config.load([file], [], {}).pipelines
         pipeline = pipeline_of(settings, InProcessRunner())
         while pipeline.step():

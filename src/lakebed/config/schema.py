@@ -91,9 +91,12 @@ class DeclaredType(Section):
         if kind not in TIMES and (self.format or self.truncate):
             key = "format" if self.format else "truncate"
             raise ValueError(f"{key} belongs to a timestamp or a date, and the type is {kind}")
-        if kind in NESTED_TYPES and (self.null_values is not None or self.coerce is not None):
+        if self.null_values is not None or self.coerce is not None:
             key = "null_values" if self.null_values is not None else "coerce"
-            raise ValueError(f"{key} belongs to the values inside a {kind}, not to the {kind}")
+            if kind in NESTED_TYPES:
+                raise ValueError(f"{key} belongs to the values inside a {kind}, not to the {kind}")
+            if kind is FieldType.JSON:
+                raise ValueError(f"{key} has no meaning for json, which takes every value as it is")
         return self
 
 

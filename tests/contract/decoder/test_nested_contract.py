@@ -78,3 +78,22 @@ def test_an_undeclared_field_fails_its_line_where_that_is_asked_for(reader, case
     with pytest.raises(BadLine) as bad:
         read(reader, case, unknown=UnknownFields.FAIL)
     assert bad.value.code == "unknown_field"
+
+
+@READERS
+@pytest.mark.parametrize("given", [{"coerce": True}, {"null_values": ["-"]}])
+@pytest.mark.parametrize("value", ["5", '"-"', "true", "1.50", '{"a": "-"}', '["-", 7]'])
+@pytest.mark.parametrize("inside", [False, True])
+def test_json_takes_every_value_as_it_is_whatever_the_schema_says_of_all_fields(
+    reader, given, value, inside
+):
+    kind = {"type": "map", "values": "json"} if inside else {"type": "json"}
+    schema = schema_of(DeclaredSchema(fields=[{"name": "v", **kind}], **given))
+    line = f'{{"v":{{"k":{value}}}}}\n' if inside else f'{{"v":{value}}}\n'
+    if reader is ExactPath:
+        path = ExactPath(schema, max_line_bytes=1 << 20)
+        batch = path.read(Block(text=line.encode(), first_line=1, lines=1)).batch
+    else:
+        (decoded,) = Decoder(schema).decode([line.encode()])
+        batch = decoded.batch
+    assert batch.to_pylist() == [{"v": [("k", value)] if inside else value}]

@@ -113,6 +113,26 @@ def test_values_without_a_column_stay_readable(lake):
     assert lake.table.rows()[0]["_rescued"] == '{"name":"n1"}'
 
 
+@pytest.mark.parametrize("unknown", ["rescue", "add", "drop"])
+def test_rows_go_to_partitions_by_their_own_values(lake, unknown):
+    """What was looked at has `_rescued`, in which nothing repeats itself, and no file has it."""
+    make_mapped(lake.table, "name", [*COLUMNS, field("at", "timestamp", 11)])
+    for number in (1, 2):
+        said = {**row(number), "at": f"2026-01-0{number}T12:00:00Z"}
+        lines = (json.dumps({**said, "id": 10 * number + each}) + "\n" for each in range(3))
+        (lake.folder / f"landing/{number}.ndjson").write_text("".join(lines))
+    declared = f"{DECLARED}    - {{name: at, type: timestamp}}\n"
+    lake.write(declared, f"  unknown_fields: {unknown}\n", timestamp_field="at")
+    penguin = Penguin(lake.table).drain()
+    assert (penguin.codes, penguin.held) == ({}, {})
+    found = sorted((one["id"], str(one["date"]), one["name"]) for one in lake.table.rows())
+    assert found == [
+        (10 * number + each, f"2026-01-0{number}", f"n{number}")
+        for number in (1, 2)
+        for each in range(3)
+    ]
+
+
 def test_columns_that_say_where_rows_came_from_have_the_names_of_the_table(lake):
     """The values of these columns repeat, and are dictionaries until they are written."""
     kinds = {"_file": "string", "_line": "long", "_batch": "string", "_ingested_at": "timestamp"}

@@ -47,6 +47,15 @@ class Encoding:
     few_texts: tuple[str, ...] = ()
     """Columns with a dictionary of few texts."""
 
+    def within(self, schema: pa.Schema) -> "Encoding":
+        """Return it for a file that may have fewer columns than what was looked at."""
+        there = {path for path, _values in leaves(schema.empty_table())}
+        return Encoding(
+            tuple(path for path in self.repeating if path in there),
+            tuple(path for path in self.incompressible if path in there),
+            tuple(name for name in self.few_texts if name in schema.names),
+        )
+
     def renamed(self, before: pa.Schema, after: pa.Schema) -> "Encoding":
         """Return it with the paths of another schema that has the same fields."""
         return Encoding(

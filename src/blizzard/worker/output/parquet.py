@@ -231,10 +231,10 @@ class RollingWriter:
         schema = self._columns()
         table = pa.Table.from_batches(self._buffered).select(schema.names).cast(schema)
         if self._open is None:
-            encoding = self._look_at(table)
             # What was looked at may have columns that this file has not, as `_rescued`.
-            few = [name for name in encoding.few_texts if name in schema.names]
-            self._numbers = self._numbered(table, few if table.num_rows >= SAMPLE_ROWS else ())
+            encoding = self._look_at(table).within(schema)
+            few = encoding.few_texts if table.num_rows >= SAMPLE_ROWS else ()
+            self._numbers = self._numbered(table, few)
         numbered = with_columns(table, self._numbers)
         stamped = self._stamps.on(numbered, self._waiting.by_source) if self._stamps else numbered
         rows = stamped if self._mapping is None else as_in_files(stamped, self._mapping)

@@ -462,6 +462,14 @@ def test_a_fault_in_a_short_form_is_told_and_ends(folder: Path, field: str, faul
     assert any(one.startswith(fault) for one in found), found
 
 
+@pytest.mark.parametrize("key", ["coerce: true", "null_values: ['-']"])
+def test_what_means_nothing_for_json_is_told(folder: Path, key: str) -> None:
+    found = faults(folder, f"schema: {{fields: [{{name: a, type: json, {key}}}]}}")
+    name = key.partition(":")[0]
+    told = f"{name} has no meaning for json, which takes every value as it is"
+    assert any(told in one for one in found), found
+
+
 @pytest.mark.parametrize("part", ["items", "values", "fields[0]", "items.fields[0]"])
 def test_an_unknown_key_inside_a_column_is_told_with_the_nearest(folder: Path, part: str) -> None:
     inside: Any = {"tipe": "string"}

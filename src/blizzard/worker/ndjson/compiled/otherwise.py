@@ -52,6 +52,7 @@ _FLOATS = (FieldType.FLOAT32, FieldType.FLOAT64, FieldType.DECIMAL)
 def leaf_of(field: Field) -> "MakesColumn":
     """Return what makes the columns of a field that holds no fields of its own."""
     usual = replace(field.reading, path=(), exact=False) == AS_WRITTEN
+    usual |= field.type is FieldType.JSON  # It takes every value as it is written.
     return Leaf(field) if usual else _Otherwise(field)
 
 
