@@ -188,6 +188,7 @@ class FileFilter:
         swept: bool,
         gone: tuple[SourceRecord, ...] = (),
         failing: tuple[SourceRecord, ...] = (),
+        gone_left_over: int = 0,
         amiss: tuple[SkipSummary, ...] = (),
     ) -> Finding:
         """Return the outcome of the look.
@@ -205,6 +206,7 @@ class FileFilter:
             again=frozenset(self._again),
             changed=tuple(self._changed),
             gone=gone,
+            gone_left_over=gone_left_over,
             amiss=tuple(one for one in not_taken if one.reason in AMISS) if swept else amiss,
             swept=swept,
         )

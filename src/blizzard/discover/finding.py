@@ -31,6 +31,8 @@ class Finding:
     """Some of those that were ingested before and are other objects now."""
     gone: tuple[SourceRecord, ...] = ()
     """Files that wait for another try, or for their rest, and that a sweep has not found."""
+    gone_left_over: int = 0
+    """Such files beyond the limits of one batch."""
     amiss: tuple[SkipSummary, ...] = ()
     """Names that cannot be read, as the last sweep counted them; a person should see to them."""
     swept: bool = True
@@ -40,6 +42,11 @@ class Finding:
     def has_work(self) -> bool:
         """Whether there is something to do for a batch."""
         return bool(self.take or self.misplaced or self.gone)
+
+    @property
+    def has_more(self) -> bool:
+        """Whether there is more than one batch may hold: the next look finds it."""
+        return self.left_over > 0 or self.gone_left_over > 0
 
     def count(self, reason: Reason) -> int:
         """Count the files that are not taken for a reason."""

@@ -291,14 +291,15 @@ class Scan:
     def finding(self, amiss: tuple[SkipSummary, ...]) -> Finding:
         """Return what came of it."""
         source = self.lister.source
-        most = sorted(self.sought)[: source.max_files_per_batch]
-        missing = [self.unfinished[self._key(path)].record for path in most]
+        most = source.max_files_per_batch
+        missing = [self.unfinished[self._key(path)].record for path in sorted(self.sought)[:most]]
         return self.file_filter.finding(
             late=frozenset(f"{source.name}:{path}" for path in self.cursor_builder.late),
             swept=self.cursor_builder.sweep,
             amiss=amiss,
             gone=tuple(gone(each) for each in missing if not is_part_way(each)),
             failing=tuple(gone_part_way(each) for each in missing if is_part_way(each)),
+            gone_left_over=len(self.sought) - len(missing),
         )
 
     def _consider(self, facts: ObjectFacts) -> None:

@@ -83,7 +83,7 @@ class _Seen:
 
     def is_due(self, now: float) -> bool:
         """Whether to look again: it is time, or the next files are beyond what was found."""
-        spent = self.finding.left_over > 0 and not self.finding.take
+        spent = self.finding.has_more and not self.finding.has_work
         # A clock that was set back must not stop the looks.
         return spent or now < self.at or now >= self.at + self.holds
 
@@ -127,7 +127,7 @@ class Schedule:
         due = tuple(source for source in self._due(now) if source.name not in fresh)
         if due:
             self._saw(self._look(due, journal, journal.lookup, journal.unfinished, tried), now)
-            self._part_way.clear()
+            self._part_way -= {source.name for source in due}
         self._follow_hints(journal, tried)
         return {name: seen.finding for name, seen in self._seen.items()}
 

@@ -57,6 +57,10 @@ class PromotionWaits(LakeError):
     retryable = True
 
 
+class NothingCommitted(ObjectMissing):
+    """There is no table in which something could be replaced."""
+
+
 class Overtaken(JournalConflict):
     """Others have changed, or are about to change, what was rewritten; nothing was done."""
 
@@ -199,7 +203,9 @@ def journal_and_table(store: Reader, pipeline: str, log: TableLog) -> Standing:
     tail = JournalReader(store, pipeline).entries(history.sequence - 1)
     last = next(tail, None) if history.sequence >= 0 else None
     if last is None or table is None:
-        raise ObjectMissing("there is no table yet: nothing was committed", path=store.uri)
+        raise NothingCommitted(
+            "there is no table yet: nothing was committed; run penguin first", path=store.uri
+        )
     refuse_closed(store, pipeline, heir=history.heir)
     refuse_half_begun(store, pipeline, sequence=history.sequence, awaits=history.awaits)
     return Standing(last=last, history=history, table=table)

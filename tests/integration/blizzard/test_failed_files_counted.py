@@ -22,6 +22,18 @@ def test_one_of_a_source_that_is_not_configured_any_more_does_not_count():
     assert resting({"other": Finding()}, [FAILED]) == 0
 
 
+def test_a_run_that_ends_notes_all_files_that_failed_and_are_gone(bench, desk):
+    """Also where they are more than a batch may hold."""
+    source = replace(bench.settings.sources[0], max_files_per_batch=1)
+    bench.settings = replace(bench.settings, sources=(source,))
+    for number in range(3):
+        put(desk.landing, f"{number}.ndjson", BAD)
+    drain(bench)
+    for number in range(3):
+        (desk.landing / f"{number}.ndjson").unlink()
+    assert drain(bench.again(run_id="run-2")).files_still_failed == 0
+
+
 def test_a_run_that_ends_tells_of_the_files_that_failed_in_it(bench, desk):
     """Although it looked at its source before they did."""
     put(desk.landing, "a.ndjson", BAD)

@@ -83,6 +83,24 @@ def test_it_waits_for_penguin_where_old_rows_are_not_committed(desk):
     balanced(desk)
 
 
+def test_it_waits_for_penguin_where_there_is_no_table_yet(tmp_path):
+    """It is no reason to stop: what else is new is read."""
+    desk = Taken(tmp_path, {"fields": [ID], "provenance": ["file"]}, source=REPLACE)
+    desk.land("a.ndjson", {"id": 1})
+    desk.blizzard()
+    desk.land("a.ndjson", {"id": 10})
+    desk.land("b.ndjson", {"id": 2})
+    told: list[Event] = []
+    desk.blizzard(emit=told.append)
+    (waits, *_) = [one for one in told if isinstance(one, events.ReplacementWaits)]
+    assert "there is no table yet" in waits.reason
+    desk.penguin()
+    assert sorted(desk.ids()) == [1, 2]
+    desk.ingest()
+    assert sorted(desk.ids()) == [2, 10]
+    balanced(desk)
+
+
 @pytest.mark.parametrize("content", ["not json", ""])
 def test_content_that_fails_leaves_the_old_rows_and_is_told_as_failed(desk, content):
     desk.land("b.ndjson", content)

@@ -16,7 +16,7 @@ from blizzard.maintain.new_content.content import (
     find_object,
     read_content,
 )
-from blizzard.maintain.replacing import Known, PromotionWaits, TableLog
+from blizzard.maintain.replacing import Known, NothingCommitted, PromotionWaits, TableLog
 from blizzard.maintain.retract import (
     Found,
     Retracted,
@@ -144,7 +144,7 @@ def _as_far_as_possible(
 ) -> Renewed:
     try:
         return together(files)
-    except (PromotionWaits, JournalConflict) as trouble:
+    except (PromotionWaits, JournalConflict, NothingCommitted) as trouble:
         return Renewed(waits=trouble.message)
     except (SourceNotRetractable, RowsNotToldApart) as trouble:
         if len(files) == 1:

@@ -3,16 +3,18 @@
 import contextlib
 import random
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
 from blizzard.discover.schedule import THINK_AGAIN_SECS, Pace
 from blizzard.events import SourceFileOverwritten
 from blizzard.execute.runner import RunFailed
-from blizzard.model.files import Location, UnitOutcome, Work, WorkUnit
+from blizzard.journal.state import UNKNOWN, Before
+from blizzard.model.files import Location, UnfinishedFile, UnitOutcome, Work, WorkUnit
 from blizzard.model.limits import LookLimits
 from blizzard.model.settings import RollingPolicy, Sizing
 from blizzard.pipeline import Pipeline
@@ -282,6 +284,47 @@ def test_to_drain_after_a_batch_that_failed_the_sources_are_looked_at_again(tmp_
     assert not pipeline.step()
     assert sources.looked() == ["a", "a"]
     assert sources.ingested() == ["a:1.ndjson"]
+
+
+class NothingKnown:
+    """A journal without an entry."""
+
+    unfinished: Mapping[str, UnfinishedFile] = MappingProxyType({})
+
+    def lookup(self) -> Callable[[str], Before]:
+        return lambda _key: UNKNOWN
+
+    def since(self, source: str) -> None:
+        return None
+
+
+def test_a_source_whose_file_was_left_part_way_is_looked_at_though_another_one_was(
+    tmp_path: Path,
+) -> None:
+    """Both were left part-way; of one a look ahead has found the next file, which comes first."""
+    sources = sources_of(tmp_path, once=True, a=10, b=10)
+    limited(sources, 1)
+    for name in ("a/1.ndjson", "a/2.ndjson", "b/1.ndjson"):
+        sources.land(name)
+    pipeline = sources.pipeline()
+    schedule, journal = pipeline._schedule, NothingKnown()
+
+    def taken() -> list[str]:
+        found = schedule.findings(journal, frozenset())
+        return sorted(file.key for finding in found.values() for file in finding.take)
+
+    first = [file for one in schedule.findings(journal, frozenset()).values() for file in one.take]
+    assert sorted(file.key for file in first) == ["a:1.ndjson", "b:1.ndjson"]
+    schedule.look_ahead(journal, frozenset(), running=first, failed=())
+    assert schedule._ahead is not None
+    schedule._ahead.ended.wait(300)
+    schedule.journaled({file.key for file in first}, part_way={"a", "b"})
+    sources.looked()
+    assert taken() == ["a:2.ndjson", "b:1.ndjson"]
+    assert sources.looked() == ["b"]
+    schedule.journaled({"a:2.ndjson", "b:1.ndjson"})
+    assert taken() == ["a:1.ndjson"]
+    assert sources.looked() == ["a"]
 
 
 def drained(sources: Sources) -> list[bool]:
