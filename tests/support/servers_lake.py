@@ -4,7 +4,7 @@ import os
 from base64 import b64encode
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from lakebed.storage.store import Reader, Store
 from lakebed.types import Handoff
 from penguin.pipeline import TableRun
 from tests.support.audits import assert_balanced
-from tests.support.builders import ndjson, rows
+from tests.support.builders import AtEveryStep, ndjson, rows
 from tests.support.dying import Fate
 from tests.support.lives import Programs, WorkerStores, in_the_log
 from tests.support.pipelines import pipeline_of
@@ -115,7 +115,7 @@ class Lake:
     def blizzard(self, *, retry: Retry = None, clock: Clock | None = None) -> Pipeline:
         """Start a blizzard that is asked for one step after the other."""
         (settings,) = self.programs.pipelines
-        return pipeline_of(
+        begun = pipeline_of(
             settings,
             InProcessRunner(lambda work: WorkerStores(work, Fate.none(), retry)),
             open_source=lambda place: Reader(place.uri, place.options, retry=retry),
@@ -123,6 +123,7 @@ class Lake:
             is_committed=partial(in_the_log, settings),
             clock=clock,
         )
+        return replace(begun, pace=AtEveryStep(drain=True))
 
     def penguin(self, *, retry: Retry = None, clock: Clock | None = None) -> TableRun:
         """Start a penguin that is asked for one step after the other."""

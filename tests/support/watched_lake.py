@@ -168,7 +168,7 @@ class Lake:
 
             def step() -> bool:
                 if not pipeline:
-                    pipeline.append(self.bench.pipeline())
+                    pipeline.append(self.bench.stepping())
                     watched(pipeline[0], made.emit)
                 return pipeline[0].step()
 
