@@ -89,11 +89,19 @@ class Processes:
 
     def __init__(self) -> None:
         # A process that is forked from one with threads may hang: these are not.
-        self._pool = ProcessPoolExecutor(CORES, mp_context=get_context("spawn"))
+        self._pool = ProcessPoolExecutor(
+            CORES, mp_context=get_context("spawn"), initializer=_as_spark_workers
+        )
 
     def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
         """Run all units and give their outcomes, in the order of the units."""
         return list(self._pool.map(_run, units, [work] * len(units)))
+
+
+def _as_spark_workers() -> None:
+    """Look for garbage as rarely as Spark's workers do, and never in what was imported."""
+    gc.freeze()
+    gc.set_threshold(NEW_OBJECTS)
 
 
 def _run(unit: WorkUnit, work: Work) -> UnitOutcome:
