@@ -21,7 +21,7 @@ ARCHIVE := dist/blizzard-env.tar.gz
 
 .PHONY: help setup java demo check test test-quick test-spark test-stores test-ops browser live-images archive wheel \
   test-wheel test-helm helm-renderings test-spark-versions test-cluster interop bench bench-all bench-growth \
-  bench-wide bench-slots bench-commits bench-cold bench-adopt bench-live bench-open-page bench-upkeep completion features config-schema openapi dashboards commands-page \
+  bench-wide bench-slots bench-commits bench-cold bench-adopt bench-live bench-open-page bench-upkeep features config-schema openapi dashboards commands-page \
   tutorial docs docs-serve scaling format lock audit-deps sbom clean
 
 help: ## list the targets
@@ -203,9 +203,6 @@ docs: $(MKDOCS) ## build the documentation site: dist/site/index.html; warnings 
 
 docs-serve: $(MKDOCS) ## serve the site on http://127.0.0.1:8000 while you write
 	NO_MKDOCS_2_WARNING=1 .tools/docs/bin/mkdocs serve --strict
-
-completion: setup ## write what the shell completes, from the commands
-	$(BIN)/python -m tests.support.completion_tables
 
 scaling: setup ## compute docs/scaling.md from what was measured
 	$(BIN)/python -m bench.scaling --write

@@ -15,7 +15,6 @@ from typing import Any, Protocol, assert_never
 from blizzard.discover.schedule import Pace
 from blizzard.events import (
     DriverNotReached,
-    NextStartMadeFaster,
     SparkComplained,
     SparkMurmured,
     SparkSaid,
@@ -116,9 +115,6 @@ class ServiceRunner(Runner, Rewriter, Protocol):
     def stop(self) -> None:
         """End what runs the units."""
 
-    def make_next_start_faster(self) -> bool:
-        """Keep something of this start for the next; return whether anything is being kept."""
-
 
 class MakeRunner(Protocol):
     """Makes the runner of a run."""
@@ -207,8 +203,6 @@ class Service:
         )
         results = self.run_on(runner, emit, attempts)
         runner.stop()
-        if self.once and runner.make_next_start_faster():
-            emit(NextStartMadeFaster())
         return results
 
     def run_on(

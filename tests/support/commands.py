@@ -7,6 +7,8 @@ from typing import Any
 
 from typer.testing import CliRunner, Result
 
+import blizzard.cli.app
+import penguin.cli.app
 from blizzard.cli.app import app
 from blizzard.cli.surroundings import Surroundings
 from blizzard.model.settings import PipelineSettings
@@ -16,6 +18,7 @@ from tests.support.runner import inside
 from tests.support.waits import hurried
 
 WIDTH = 80
+PROGRAMS: dict[str, Any] = {"blizzard": blizzard.cli.app, "penguin": penguin.cli.app}
 FIELDS = "{name: id, type: int64, nullable: false}, {name: name, type: string}"
 
 

@@ -122,9 +122,6 @@ class InsideService(InProcessRunner):
     def stop(self) -> None:
         pass
 
-    def make_next_start_faster(self) -> bool:
-        return False
-
 
 def inside(_settings: SparkSettings, **_told: object) -> InsideService:
     """Make a runner that needs no Spark."""

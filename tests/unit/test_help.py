@@ -8,7 +8,7 @@ from typer.main import get_group
 from typer.testing import CliRunner
 
 from lakebed.terminal.help_pages import plain_record, plain_usage
-from tests.support.completion_tables import PROGRAMS
+from tests.support.commands import PROGRAMS
 
 
 def commands(command: Any, *words: str) -> Iterator[tuple[str, ...]]:

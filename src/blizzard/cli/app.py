@@ -28,7 +28,6 @@ from lakebed.terminal.console import say_error
 class Commands(ForwardingGroup):
     """The commands that are modules of their own, each imported when it is called."""
 
-    package: ClassVar[str] = "blizzard.cli"
     deferred: ClassVar[Mapping[str, DeferredCommand]] = {
         "init": DeferredCommand(
             "blizzard.cli.init",

@@ -58,15 +58,3 @@ class DriverNotReached(Event):
             "progress is not shown and a stop waits for running units; set spark.driver.host to "
             "an address that they can reach and open spark.line_port, see docs/cluster.md"
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NextStartMadeFaster(Event):
-    """A separate process saves an archive of Java's classes for the next start of Spark."""
-
-    def sentence(self) -> str:
-        """Return what continues after the end."""
-        return (
-            "in the background: saving an archive of Java's classes, so that Spark starts "
-            "faster next time"
-        )

@@ -20,7 +20,6 @@ from lakebed.dataclass import dataclass
 from lakebed.errors import ConfigInvalid, LakeError, ProtocolConflict, StoreMisconfigured
 from lakebed.shown import printable
 from lakebed.telemetry.levels import LogFormat, LogLevel
-from lakebed.terminal.completion import mend_zsh, stand_in, table_of
 from lakebed.terminal.console import say_error
 from lakebed.terminal.help_pages import plain_record, plain_usage
 
@@ -162,8 +161,6 @@ class ForwardingGroup(TyperGroup):
 
     deferred: ClassVar[Mapping[str, DeferredCommand]] = {}
     """Commands that are imported when they are called; they are listed before the others."""
-    package: ClassVar[str] = ""
-    """Where the table of what these commands take is: completion goes by it."""
 
     def __init__(self, *given: Any, **named: Any) -> None:  # noqa: ANN401
         super().__init__(*given, **named)
@@ -189,19 +186,10 @@ class ForwardingGroup(TyperGroup):
         """Return the command, and pass on to it what was written before it."""
         name, command, rest = super().resolve_command(ctx, args)
         if name is not None and name in self.deferred:
-            command = self._loaded(name, is_completing=ctx.resilient_parsing)
+            command = self.deferred[name].load(name)
         if not rest and getattr(command, "no_args_is_help", False):
             return name, command, rest  # It does nothing by itself, and shows its commands.
         return name, command, [*_given_before(ctx), *rest]
-
-    def _loaded(self, name: str, *, is_completing: bool) -> Any:  # noqa: ANN401
-        """Import a command, or return one that takes the same, to complete a line in the shell."""
-        told = table_of(self.package).get(name) if is_completing and self.package else None
-        if told is None:
-            return self.deferred[name].load(name)
-        around = program()
-        stand_in(name, told, around)
-        return get_group(around).commands[name]
 
 
 def _given_before(context: Any) -> Iterator[str]:  # noqa: ANN401
@@ -234,8 +222,6 @@ def program(commands: type[ForwardingGroup] = ForwardingGroup) -> Program:
     """Return a command line that looks like the other program's."""
     # Only of whole programs: a group inside of one completes as a part of it.
     is_whole = commands is not ForwardingGroup
-    if is_whole:
-        mend_zsh()
     return Program(
         cls=commands,
         add_completion=is_whole,

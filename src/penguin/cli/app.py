@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 class Commands(ForwardingGroup):
     """The commands that are modules of their own, each imported when it is called."""
 
-    package: ClassVar[str] = "penguin.cli"
     deferred: ClassVar[Mapping[str, DeferredCommand]] = {
         "adopt": DeferredCommand(
             "penguin.cli.adopt",

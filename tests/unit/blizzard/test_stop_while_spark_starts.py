@@ -71,7 +71,6 @@ def run(root: Path, begin: Begin, *, once: bool = True) -> tuple[Result, list[Ev
 def test_a_stop_while_spark_starts_is_no_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begin: Begin, once: bool
 ) -> None:
-    monkeypatch.setattr(SparkRunner, "make_next_start_faster", lambda _runner: False)
     result, heard, starts = run(tmp_path, begin, once=once)
 
     assert result.error is None

@@ -11,8 +11,6 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
-import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -30,8 +28,6 @@ SILENT = ("-Xlog:disable", "-Xlog:all=error:stderr")
 """By default the JVM reports an unusable archive on standard output, where results go."""
 
 KEPT_UNUSED_SECS = 30 * 86_400
-CLAIM_SECS = 86_400
-"""How long a failed attempt keeps others from trying."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,11 +48,6 @@ class Archive:
     def seal(self) -> Path:
         """Return the file that says how long the archive is; it is written last."""
         return self.path.with_suffix(".seal")
-
-    @property
-    def claim(self) -> Path:
-        """Return the file that says that a process has started to make it."""
-        return self.path.with_suffix(".claim")
 
 
 def archive_of(spark_home: Path, environ: Mapping[str, str]) -> Archive | None:
@@ -106,38 +97,6 @@ def may_share(users: str) -> bool:
     return not re.search(r"-Xshare:|-XX:\S*(SharedArchive|ArchiveClasses|SharedClassList)", users)
 
 
-def claimed(archive: Archive, *, now: float) -> bool:
-    """Claim the making of the archive; of several processes, and in one day, only one may."""
-    try:
-        archive.path.parent.mkdir(parents=True, exist_ok=True)
-        if archive.there:
-            return False
-        if archive.claim.exists() and now - archive.claim.stat().st_mtime > CLAIM_SECS:
-            archive.claim.unlink(missing_ok=True)
-        archive.claim.touch(exist_ok=False)
-    except OSError:
-        return False
-    return True
-
-
-def make_in_background() -> None:
-    """Have a separate process make the archive at low priority.
-
-    It is never needed, so a machine that has no room for a process has its run all the same.
-    """
-    with contextlib.suppress(OSError):
-        process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "blizzard", "warm"],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        # By us, not by the child before it runs the program: there, Python code can wait forever
-        # for a lock that another thread held when the process was forked.
-        os.setpriority(os.PRIO_PROCESS, process.pid, 19)
-
-
 def unfinished(archive: Archive) -> Path:
     """Return a name to write to that nobody reads and nobody else writes to."""
     return archive.path.with_suffix(f".{os.getpid()}.part")
@@ -152,7 +111,6 @@ def settle(archive: Archive, written: Path) -> None:
     seal = written.with_suffix(".sealing")
     seal.write_text(str(size))
     seal.replace(archive.seal)
-    archive.claim.unlink(missing_ok=True)
     now = time.time()
     for other in archive.path.parent.iterdir():
         # What another process is making may have its final name by now.

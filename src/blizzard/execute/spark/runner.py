@@ -38,7 +38,6 @@ from blizzard.execute.spark.session import (
     forget,
     is_gone,
     local_cores,
-    make_archive_for_next_time,
     start,
 )
 from blizzard.model.bounds import Overseer
@@ -277,12 +276,6 @@ class SparkRunner:
             self._server.close()
         if self._session is not None and not self._lent:
             forget(self._session)
-
-    def make_next_start_faster(self) -> bool:
-        """If Spark was started without an archive, have one made for the next start."""
-        if self._lent:
-            return False
-        return self._session is not None and make_archive_for_next_time(self._settings)
 
     def _started(self) -> tuple[SparkSession, ProgressServer]:
         """Return the process's one session, and the server that its tasks call."""

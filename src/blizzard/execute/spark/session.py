@@ -28,12 +28,9 @@ from blizzard.execute.spark.cds_archive import (
     SILENT,
     Archive,
     archive_of,
-    claimed,
     distrust,
     java_options,
-    make_in_background,
     mark_used,
-    may_share,
     require_java,
 )
 from blizzard.execute.spark.executor_check import DRIVERS_PYTHON, own_python
@@ -294,22 +291,6 @@ def capped_master(settings: SparkSettings) -> str:
     if local is None or settings.most_tasks is None:
         return settings.master
     return f"local[{local_cores(settings)}{local[2] or ''}]"
-
-
-def make_archive_for_next_time(
-    settings: SparkSettings,
-    *,
-    jvm: Jvm = OWN_JVM,
-    make: Callable[[], None] = make_in_background,
-) -> bool:
-    """See that the next start finds an archive; return whether one is being made now."""
-    archive = jvm.archive()
-    if archive is None or not may_share(settings.conf.get(USERS_JAVA, "")):
-        return False
-    if not claimed(archive, now=time.time()):
-        return False
-    make()
-    return True
 
 
 def _writing(archive: Path) -> str:

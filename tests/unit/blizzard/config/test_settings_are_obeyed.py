@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from blizzard.cli.app import app
 from blizzard.cli.surroundings import Surroundings
 from blizzard.execute.spark.cds_archive import Archive, settle, unfinished
-from blizzard.execute.spark.session import Jvm, make_archive_for_next_time, start
+from blizzard.execute.spark.session import Jvm, start
 from blizzard.model.settings import SparkSettings
 from tests.support.waits import NotedStop
 
@@ -118,22 +118,6 @@ def test_workers_do_not_search_the_folder_they_are_started_in(builder):
     assert builder.conf[key] == "1"
     start(SparkSettings(conf={key: ""}), jvm=launched(builder))
     assert builder.conf[key] == ""
-
-
-@pytest.mark.parametrize(("users", "made"), [("", [True, False]), ("-Xshare:off", [False, False])])
-def test_one_run_sees_to_it_that_the_next_start_is_faster(tmp_path, users, made):
-    """Unless the user says that nothing shall be kept."""
-    started: list[str] = []
-    archive = Archive(path=tmp_path / "cache/key.jsa")
-    settings = SparkSettings(conf={"spark.driver.extraJavaOptions": users})
-
-    def run() -> bool:
-        return make_archive_for_next_time(
-            settings, jvm=launched(Builder(), archive), make=lambda: started.append("warm")
-        )
-
-    assert [run() for _ in range(2)] == made
-    assert len(started) == sum(made)
 
 
 def test_a_jvm_that_does_not_start_with_the_archive_is_started_without(tmp_path, builder):

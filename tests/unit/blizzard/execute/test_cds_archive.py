@@ -1,22 +1,16 @@
 """Where the JVM's archive lies, who makes it, and what the user's own options do to it."""
 
 import os
-import subprocess
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from blizzard.execute.spark.cds_archive import (
-    CLAIM_SECS,
     KEPT_UNUSED_SECS,
     Archive,
     archive_of,
-    claimed,
     distrust,
     java_options,
-    make_in_background,
     settle,
     unfinished,
 )
@@ -51,29 +45,6 @@ def sealed(tmp_path: Path) -> Path:
     """Return a cache that cannot be made, whoever asks: a file is in its way."""
     (tmp_path / "cache").write_text("no folder")
     return tmp_path / "cache"
-
-
-def test_it_is_made_in_the_background_when_nobody_else_wants_the_cores(monkeypatch):
-    """No code of ours runs between fork and exec: with threads about, it may never get there."""
-    begun: list[subprocess.Popen[bytes]] = []
-    popen = subprocess.Popen
-
-    def begin(command: list[str], **given: Any) -> subprocess.Popen[bytes]:
-        assert command[1:] == ["-P", "-m", "blizzard", "warm"]
-        assert "preexec_fn" not in given
-        given["stdin"] = subprocess.PIPE
-        begun.append(popen([command[0], "-c", "input()"], **given))
-        return begun[-1]
-
-    monkeypatch.setattr(subprocess, "Popen", begin)
-    make_in_background()
-    (process,) = begun
-    try:
-        assert os.getpriority(os.PRIO_PROCESS, process.pid) == 19
-        assert os.getsid(process.pid) == process.pid
-    finally:
-        process.kill()
-        process.communicate()
 
 
 def made(archive: Archive) -> Archive:
@@ -113,30 +84,11 @@ def test_without_java_there_is_none(spark_home, environ, tmp_path):
     assert archive_of(spark_home, environ) is None
 
 
-def test_of_many_processes_one_makes_it(archive):
-    with ThreadPoolExecutor(8) as pool:
-        tries = list(pool.map(lambda _: claimed(archive, now=0), range(32)))
-    assert tries.count(True) == 1
-
-
-def test_a_try_that_came_to_nothing_is_repeated_a_day_later(archive):
-    assert claimed(archive, now=0)
-    since = archive.claim.stat().st_mtime
-    assert not claimed(archive, now=since + CLAIM_SECS - 1)
-    assert claimed(archive, now=since + CLAIM_SECS + 1)
-
-
-def test_what_is_there_is_not_made_again(archive):
-    made(archive)
-    assert not claimed(archive, now=0)
-
-
 @pytest.mark.parametrize("body", [b"", b"an arch", b"an archive and more"])
 def test_one_that_is_not_as_long_as_it_was_is_not_used(archive, body):
     """A JVM that maps an archive which was cut short dies of it."""
     made(archive).path.write_bytes(body)
     assert str(archive.path) not in java_options(users="", archive=archive, log_settings=LOG)
-    assert claimed(archive, now=0), "it is made again"
 
 
 def test_one_that_a_jvm_did_not_start_with_is_not_used_again(archive):
@@ -146,7 +98,6 @@ def test_one_that_a_jvm_did_not_start_with_is_not_used_again(archive):
 
 
 def test_a_cache_that_cannot_be_written_is_no_reason_to_fail(sealed, archive):
-    assert not claimed(archive, now=0)
     assert str(archive.path) not in java_options(users="", archive=archive, log_settings=LOG)
 
 
