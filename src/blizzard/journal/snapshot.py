@@ -18,15 +18,11 @@ from blizzard.journal.ingested import SegmentRef
 from blizzard.model.files import UnfinishedFile
 from lakebed import layout
 from lakebed.dataclass import dataclass
-from lakebed.documents.formats import FORMATS
 from lakebed.errors import LakeError
 from lakebed.storage.store import Reader, Store
 
-FORMAT = 11
-"""Of a snapshot with the books, in which a retraction counts once it is decided. Those of before
-count it at once, or have no books: they are not read, and a program of before does not read these.
-Each reads the entries once instead. What a program must know of entries to understand a snapshot,
-the books say."""
+FORMAT = 1
+"""A snapshot of another format is not read: the entries are read once instead."""
 CHECK = b'"check":"'
 
 
@@ -116,8 +112,7 @@ def read_latest(store: Reader, pipeline: str) -> Snapshot | None:
         found = _SNAPSHOT.validate_json(body)
     except ValidationError as invalid:
         raise SnapshotBroken("this document cannot be read", path=path) from invalid
-    fits = found.books.sums.needs in FORMATS and found.sequence == latest.sequence
-    if not fits or _check(body) != found.check:
+    if found.sequence != latest.sequence or _check(body) != found.check:
         raise SnapshotBroken("this snapshot is damaged", path=path)
     return found
 

@@ -13,7 +13,6 @@ from typing import Any, Literal, TypeVar
 
 from lakebed.columns.schema import Schema
 from lakebed.dataclass import dataclass
-from lakebed.documents import formats
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.lineage import Lineage
 from lakebed.documents.merge import Merge
@@ -24,6 +23,9 @@ from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import DocumentUnreadable
 from lakebed.layout import file_name
 from lakebed.types import RESCUED, Handoff
+
+FORMAT = 1
+"""The one format of entries and protocol documents; 1.0 freezes it."""
 
 Kind = Literal[
     "open", "batch", "gc", "redo", "retry", "inherited", "closed", "moved", "promote", "replay",
@@ -48,7 +50,7 @@ without them. What a retraction has read to take the place of such rows are its 
 class Entry:
     """Entry N of a journal. Entry 0 opens the journal: it names it and holds no files."""
 
-    format: int = formats.FORMAT
+    format: int = FORMAT
     kind: Kind
     pipeline: str
     journal: str
@@ -98,7 +100,7 @@ class Entry:
     resolved: tuple[Resolved, ...] = ()
     """The quarantine files whose lines no longer wait, with those that take their place."""
     seconds: float | None = None
-    """How long the batch took up to this entry; None of other kinds, or of earlier versions."""
+    """How long the batch took up to this entry; None for other kinds."""
 
     @property
     def data_files(self) -> tuple[FinishedFile, ...]:
@@ -233,7 +235,7 @@ class Entry:
 class Protocol:
     """The protocol of a table directory, written before any data file."""
 
-    format: int = formats.FORMAT
+    format: int = FORMAT
     handoff: Handoff
 
 
@@ -274,26 +276,13 @@ def encode(document: Entry | Protocol | Receipt | Started) -> bytes:
             # What a reader takes for granted is left out, which halves an entry of many files: so
             # no default of its fields may ever change.
             body = adapter_of(Entry).dump_json(document, exclude={"format"}, exclude_defaults=True)
-            return b'{"format":%d,%b\n' % (format_of(document), body[1:])
+            return b'{"format":%d,%b\n' % (FORMAT, body[1:])
         case Protocol():
             return adapter_of(Protocol).dump_json(document) + b"\n"
         case Receipt():
             return adapter_of(Receipt).dump_json(document) + b"\n"
         case Started():
             return adapter_of(Started).dump_json(document) + b"\n"
-
-
-def format_of(entry: Entry) -> int:
-    """Return the lowest format whose readers understand an entry."""
-    if entry.kind == "compact":
-        return formats.FORMAT_WITH_MERGES
-    if entry.kind in ("retract", "erase"):
-        return formats.FORMAT_WITH_REMOVAL
-    if entry.quarantine or entry.resolved:
-        return formats.FORMAT_WITH_QUARANTINE
-    if entry.replaced:
-        return formats.FORMAT_WITH_FORMS
-    return max((each.needs_format for each in entry.sources), default=formats.FORMAT)
 
 
 def decode_entry(body: bytes, path: str) -> Entry:
@@ -329,11 +318,10 @@ Document = TypeVar("Document", Entry, Protocol, Receipt, Started)
 
 def _decode(kind: type[Document], body: bytes, path: str) -> Document:
     document = validated(kind, body, path, what="document", remedy="; restore it from a backup")
-    known = formats.FORMATS if isinstance(document, Entry) else (formats.FORMAT,)
-    if isinstance(document, Entry | Protocol) and document.format not in known:
+    if isinstance(document, Entry | Protocol) and document.format != FORMAT:
         raise DocumentUnreadable(
-            f"this document has format {document.format}, but this program reads formats up to "
-            f"{known[-1]}; use the program that wrote it, or a newer one",
+            f"this document has format {document.format}, but this program reads format {FORMAT}; "
+            "use the program that wrote it, or a newer one",
             path=path,
         )
     return document

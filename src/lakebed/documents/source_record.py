@@ -5,7 +5,6 @@ from dataclasses import field
 from enum import StrEnum
 
 from lakebed.dataclass import dataclass
-from lakebed.documents import formats
 
 
 class Stage(StrEnum):
@@ -123,10 +122,3 @@ class SourceRecord:
         if not self.unread:
             return False
         return len(self.unread) > 1 or any(one.end < self.size for one in self.unread)
-
-    @property
-    def needs_format(self) -> int:
-        """Return the lowest format whose readers understand it."""
-        if self.filtered or (self.form and (self.skipped or not self.complete)):
-            return formats.FORMAT_WITH_FORMS
-        return formats.FORMAT_WITH_HOLES if self.has_holes else formats.FORMAT

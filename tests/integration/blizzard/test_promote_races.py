@@ -1,6 +1,5 @@
 """A promotion beside running blizzards and penguins, other promotions, clean-ups and writers."""
 
-import json
 from datetime import timedelta
 from decimal import Decimal
 
@@ -313,14 +312,6 @@ def test_a_promoted_column_is_known_from_a_snapshot(tmp_path):
     assert again.last is not None
     assert [one.shown for one in again.columns.fields] == ["int64", "decimal(10,2)"]
     assert again.last.kind == "batch"
-
-
-def test_a_program_that_does_not_know_promotions_refuses_the_entry(desk):
-    done = desk.promote("price")
-    path = desk.table / f"_blizzard/default/journal/{done.entry:020d}.json"
-    assert json.loads(path.read_text())["format"] == 3
-    kinds = {json.loads(one.read_text())["format"] for one in path.parent.glob("*[0-9].json")}
-    assert kinds == {1, 3}
 
 
 @pytest.fixture

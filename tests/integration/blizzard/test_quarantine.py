@@ -66,7 +66,7 @@ def test_a_table_without_bad_lines_says_nothing_of_a_quarantine(desk: OpenTable)
 
     assert "quarantine" not in desk.cli("status").stdout
     (entry,) = (one for one in entries(desk.table) if one.kind == "batch")
-    assert entry.format == 1
+    assert not entry.quarantine_files
 
 
 def test_the_log_has_one_line_per_file_with_the_count_and_the_first_line(tmp_path: Path) -> None:

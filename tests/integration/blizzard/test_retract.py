@@ -9,7 +9,6 @@ from typer.testing import CliRunner
 
 from blizzard.maintain.replacing import PromotionWaits
 from blizzard.maintain.retract import RowsNotToldApart, SourceNotRetractable
-from lakebed.documents.entry import encode
 from penguin.cli.app import app as penguin_app
 from tests.support.builders import entries
 from tests.support.landing import Landing
@@ -99,7 +98,7 @@ def test_it_is_not_read_again_and_twice_is_as_once(desk):
 def test_a_snapshot_knows_it_and_what_a_snapshot_knows_can_be_taken_back(desk):
     desk.writes_a_snapshot()
     desk.take_back("b.ndjson")
-    assert [(one.kind, one.format) for one in entries(desk.table)][-1] == ("retract", 5)
+    assert [one.kind for one in entries(desk.table)][-1] == "retract"
     desk.writes_a_snapshot()
     desk.land("d.ndjson", {"id": 6})
     desk.ingest()
@@ -265,7 +264,6 @@ def test_an_audit_finds_rows_that_have_come_back(desk):
 def test_an_entry_whose_rows_do_not_add_up_is_not_committed(desk):
     desk.retract("b.ndjson")
     entry = entries(desk.table)[-1]
-    assert b'"format":5' in encode(entry)
     assert sum(one.rows for one in entry.sources) == entry.left_out == 2
 
 

@@ -22,8 +22,7 @@ from blizzard.journal.books.totals import (
 )
 from blizzard.journal.quarantine import WaitingFile, with_entry
 from lakebed.dataclass import dataclass
-from lakebed.documents.entry import Entry, format_of
-from lakebed.documents.formats import FORMAT
+from lakebed.documents.entry import Entry
 from lakebed.documents.source_record import SourceRecord
 from lakebed.journal import JournalReader
 from lakebed.layout import file_name
@@ -37,8 +36,6 @@ MOST_PLACES = 10_000
 class Sums:
     """The numbers of the books: as many of them after a year as after a day."""
 
-    needs: int = FORMAT
-    """The highest format of an entry so far. Whoever does not know it must not go by the books."""
     totals: Totals = field(default_factory=Totals)
     by_source: Mapping[str, Totals] = field(default_factory=dict)
     quarantine: Quarantine = field(default_factory=Quarantine)
@@ -153,7 +150,6 @@ class Ledger:
         written = Batch.of(entry)
         self.sums = replace(
             self.sums,
-            needs=max(sums.needs, format_of(entry)),
             quarantine=sums.quarantine.plus(entry),
             parquet_files=sums.parquet_files + len(entry.files),
             parquet_bytes=sums.parquet_bytes + sum(file.size for file in entry.files),

@@ -10,14 +10,13 @@ from typing import Any
 import pytest
 
 from blizzard import events
-from blizzard.journal import ingested, snapshot
+from blizzard.journal import ingested
 from blizzard.journal.state import read_history
 from blizzard.model.files import IngestedFile
 from blizzard.model.limits import SnapshotLimits
 from blizzard.model.settings import Sizing
 from lakebed import layout
 from lakebed.documents.entry import decode_entry, digest, encode
-from lakebed.documents.formats import FORMATS
 from lakebed.errors import JournalLost, StoreUnavailable
 from lakebed.storage.store import ObjectFacts, Store
 from lakebed.types import OnChange
@@ -29,7 +28,6 @@ from tests.support.builders import (
     no_options,
     pipeline_settings,
     put,
-    record,
     rows,
 )
 from tests.support.recovery import OFTEN, grow, opened
@@ -98,27 +96,6 @@ def test_files_that_were_empty_are_read_when_they_are_filled(bench, on_change):
     assert {each.path: each.rows for each in bench.entries()[-1].sources} == dict.fromkeys(EMPTY, 2)
     assert not any(each.reingested for each in bench.entries()[-1].sources)
     assert not later.step()
-
-
-def test_a_program_of_before_does_not_use_a_snapshot_of_this_one():
-    """L27: it reads the entries instead, as from any snapshot of another format."""
-    store = Bucket()
-    journal = opened(store)
-    grow(journal, 12)
-    empty = replace(record("stream.ndjson.gz"), lines=0, rows=0)
-    journal.append((empty,), ())
-    grow(journal, 12)
-    latest = snapshot.read_latest(store, "default")
-    assert latest is not None
-    assert latest.format not in FORMATS
-    again = opened(store, run="run-2")
-    finished = again.lookup()("default:stream.ndjson.gz").finished
-    assert finished is not None
-    assert finished.empty
-    grow(again, 12)
-    latest = snapshot.read_latest(store, "default")
-    assert latest is not None
-    assert latest.format not in FORMATS
 
 
 def test_names_move_only_while_no_look_ahead_can_ask_for_them(bench):
