@@ -27,9 +27,11 @@ class Pages:
             self.url = event.url
 
     def get(
-        self, path: str, *, method: str = "GET", accept: str = ""
+        self, path: str, *, method: str = "GET", accept: str = "", host: str = ""
     ) -> tuple[int, dict[str, str], bytes]:
         headers = {"Accept": accept} if accept else {}
+        if host:
+            headers["Host"] = host
         if self.token:
             headers["Authorization"] = f"Bearer {self.token}"
         request = urllib.request.Request(self.url + path, method=method, headers=headers)

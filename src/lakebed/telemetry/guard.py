@@ -2,10 +2,14 @@
 
 import re
 from dataclasses import field
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 
 from lakebed.dataclass import dataclass
 
+EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - compared, not bound
+"""Hosts of an address at which every interface is listened on."""
+_HOST = re.compile(r"(?:\[(?P<bracketed>[^\]]*)\]|(?P<plain>[^:]*))(?::[0-9]*)?")
 _TOKEN = re.compile(r"[!-~]{16,4096}")
 
 
@@ -27,3 +31,28 @@ def token(text: str) -> str:
     if not _TOKEN.fullmatch(text):
         raise ValueError("must have at least 16 characters, in ASCII and without spaces")
     return text
+
+
+def names_server(header: str, configured: str) -> bool:
+    """Whether a `Host` header names the loopback or the host of the configured address.
+
+    A server that listens everywhere is named by any IP address, too: no other site can have it
+    looked up in place of its own name.
+    """
+    parts = _HOST.fullmatch(header.strip())
+    if parts is None:
+        return False
+    host = (parts["bracketed"] or parts["plain"] or "").lower().removesuffix(".")
+    if host in ("localhost", configured.lower()):
+        return True
+    address = _address(host)
+    if address is None:
+        return False
+    return address.is_loopback or configured in EVERYWHERE or address == _address(configured)
+
+
+def _address(host: str) -> IPv4Address | IPv6Address | None:
+    try:
+        return ip_address(host)
+    except ValueError:
+        return None

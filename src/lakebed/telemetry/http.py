@@ -1,9 +1,10 @@
 """An HTTP server for a few pages that can only be read, which no client can hold up.
 
 A connection carries one request. It has a deadline for all of it, handshake and answer included,
-and so many bytes for the request. There are only so many connections at a time; more are closed
-unanswered. Of an answer that comes in pieces, each piece has a deadline of its own. The work of the
-program runs in other threads and never waits for a client.
+and so many bytes for the request. There are only so many connections at a time: one more takes the
+place of the client that the server has waited for longest. Requests to the site have fewer places,
+so that slow answers leave room for the pages. Of an answer that comes in pieces, each piece has a
+deadline of its own. The work of the program runs in other threads and never waits for a client.
 """
 
 import io
@@ -13,6 +14,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import field
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -21,9 +23,15 @@ from typing import Any, ClassVar
 
 from lakebed.dataclass import dataclass
 from lakebed.telemetry.credentials import may_read
+from lakebed.telemetry.guard import names_server
 
 METHODS = ("GET", "HEAD")
 TEXT = "text/plain; charset=utf-8"
+MISDIRECTED = (
+    b"the Host header names neither the loopback nor the configured metrics address; ask by one of "
+    b"these, or set metrics.token, with which any Host is answered\n"
+)
+BUSY = b"as many requests as may be are being answered; ask again in a moment\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +79,52 @@ class HttpLimits:
     request_secs: float = 10.0
     request_bytes: int = 16 * 1024
     connections: int = 32
+    site_requests: int = 24
+
+
+class _Connections:
+    """The open connections, each with the time since when the server waits for its client."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._lock = threading.Lock()
+        self._since: dict[socket.socket, float | None] = {}
+        self._encrypted: dict[socket.socket, socket.socket] = {}
+
+    def admit(self, plain: socket.socket) -> bool:
+        """Register a connection; hang up on the slowest client if all places are taken."""
+        with self._lock:
+            if len(self._since) >= self._most:
+                waits = {each: since for each, since in self._since.items() if since is not None}
+                if not waits:
+                    return False
+                self._hang_up(min(waits, key=waits.__getitem__))
+            self._since[plain] = time.monotonic()
+            return True
+
+    def encrypt(self, plain: socket.socket, encrypted: socket.socket) -> None:
+        """Record the socket that replaces a plain one."""
+        with self._lock:
+            if plain in self._since:
+                self._encrypted[plain] = encrypted
+
+    def wait(self, plain: socket.socket, *, for_client: bool) -> None:
+        """Record whether the next step is the client's or the server's."""
+        with self._lock:
+            if plain in self._since:
+                self._since[plain] = time.monotonic() if for_client else None
+
+    def end(self, plain: socket.socket) -> None:
+        """Free the place of a connection."""
+        with self._lock:
+            self._since.pop(plain, None)
+            self._encrypted.pop(plain, None)
+
+    def _hang_up(self, plain: socket.socket) -> None:
+        del self._since[plain]
+        with suppress(OSError):
+            # Not SSLSocket.shutdown: its thread could then send the rest unencrypted.
+            socket.socket.shutdown(self._encrypted.pop(plain, plain), socket.SHUT_RDWR)
 
 
 class _TooLarge(Exception):
@@ -81,6 +135,7 @@ class PageServer(ThreadingHTTPServer):
     """Serves pages on an address; `serve_forever` is called in a thread."""
 
     daemon_threads = True
+    request_queue_size = 128
     timeout = 0.0
     """A connection that is gone when it is taken is not waited for."""
 
@@ -96,9 +151,11 @@ class PageServer(ThreadingHTTPServer):
         site: Site | None = None,
     ) -> None:
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self.host = host
         self.pages, self.secret, self.tls, self.site = pages, secret, tls, site
         self.limits = limits or HttpLimits()
-        self._free = threading.BoundedSemaphore(self.limits.connections)
+        self.connections = _Connections(self.limits.connections)
+        self.site_places = threading.BoundedSemaphore(self.limits.site_requests)
         self._ends, self._end = socket.socketpair()
         super().__init__((host, port), BaseHTTPRequestHandler)  # see finish_request
 
@@ -127,28 +184,36 @@ class PageServer(ThreadingHTTPServer):
         self._end.close()
 
     def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - as inherited
-        """Answer in a thread of its own, unless too many are being answered."""
-        if not self._free.acquire(blocking=False):
+        """Answer in a thread of its own, unless every place is taken by work of the server."""
+        if not self.connections.admit(request):
             self.shutdown_request(request)
             return
-        super().process_request(request, client_address)
+        try:
+            super().process_request(request, client_address)
+        except BaseException:  # a thread that cannot start frees no place
+            self.connections.end(request)
+            raise
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:  # noqa: ANN401
-        """Answer one connection, and let the next one in."""
+        """Answer one connection, and free its place."""
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self._free.release()
+            self.connections.end(request)
 
     def finish_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401
         """Shake hands here, in the connection's own thread: a client may take its time."""
         end = time.monotonic() + self.limits.request_secs
         if self.tls is None:
-            _Handler(request, client_address, self, end)
+            _Handler(request, client_address, self, end, request)
             return
         request.settimeout(self.limits.request_secs)
-        with self.tls.wrap_socket(request, server_side=True) as encrypted:
-            _Handler(encrypted, client_address, self, end)
+        with self.tls.wrap_socket(
+            request, server_side=True, do_handshake_on_connect=False
+        ) as encrypted:
+            self.connections.encrypt(request, encrypted)
+            encrypted.do_handshake()
+            _Handler(encrypted, client_address, self, end, request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401
         """Let a client that went away, or never spoke TLS, go."""
@@ -179,8 +244,15 @@ class _Handler(BaseHTTPRequestHandler):
     # What an answer needs to know when the request never got that far.
     command, requestline, request_version = "", "", "HTTP/1.0"
 
-    def __init__(self, request: Any, client_address: Any, server: PageServer, end: float) -> None:  # noqa: ANN401
-        self._end = end
+    def __init__(
+        self,
+        request: Any,  # noqa: ANN401 - as inherited
+        client_address: Any,  # noqa: ANN401
+        server: PageServer,
+        end: float,
+        plain: socket.socket,
+    ) -> None:
+        self._end, self._plain = end, plain
         super().__init__(request, client_address, server)
 
     def setup(self) -> None:
@@ -197,7 +269,9 @@ class _Handler(BaseHTTPRequestHandler):
             )
 
     def parse_request(self) -> bool:
-        if not super().parse_request():
+        parsed = super().parse_request()
+        self.server.connections.wait(self._plain, for_client=False)
+        if not parsed:
             return False
         if self.command not in METHODS:
             if self._ask_site():
@@ -221,40 +295,63 @@ class _Handler(BaseHTTPRequestHandler):
         page = self.server.pages.get(self.path.partition("?")[0])
         if page is None and self._ask_site():
             return
+        directed = self._is_directed()
         if page is None:
             body = f"not found; try {' or '.join(self.server.pages)}\n".encode()
             self._send(Answer(HTTPStatus.NOT_FOUND, TEXT, body))
-        elif may_read(self.headers.get("Authorization", ""), self.server.secret):
+        elif directed and may_read(self.headers.get("Authorization", ""), self.server.secret):
             self._send(page.answer(self.headers.get("Accept", "")))
         elif page.to_strangers is not None:
             self._send(page.to_strangers())
+        elif not directed:
+            self._send(Answer(HTTPStatus.MISDIRECTED_REQUEST, TEXT, MISDIRECTED))
         else:
             body = b"this page needs the header Authorization: Bearer, with the token\n"
             answer = Answer(HTTPStatus.UNAUTHORIZED, TEXT, body)
             self._send(answer, {"WWW-Authenticate": "Bearer"})
+
+    def _is_directed(self) -> bool:
+        """Whether the client meant this server, and no other site's name that leads here.
+
+        A browser sends the name that it looked up. With a token or a certificate, another site's
+        page that has its own name resolved to this address gets nowhere.
+        """
+        if self.server.secret is not None or self.server.tls is not None:
+            return True
+        hosts = self.headers.get_all("Host", [])
+        return all(names_server(host, self.server.host) for host in hosts)
 
     def _ask_site(self) -> bool:
         """Answer what is no page, if there is something to answer."""
         path, _, query = self.path.partition("?")
         if self.server.site is None or path in self.server.pages:
             return False
-        trusted = may_read(self.headers.get("Authorization", ""), self.server.secret)
-        answer = self.server.site(
-            Request(
-                method=self.command,
-                path=path,
-                query=query,
-                headers={name.lower(): value for name, value in self.headers.items()},
-                trusted=trusted,
+        if not self._is_directed():
+            self._send(Answer(HTTPStatus.MISDIRECTED_REQUEST, TEXT, MISDIRECTED))
+            return True
+        if not self.server.site_places.acquire(blocking=False):
+            self._send(Answer(HTTPStatus.SERVICE_UNAVAILABLE, TEXT, BUSY), {"Retry-After": "2"})
+            return True
+        try:
+            answer = self.server.site(
+                Request(
+                    method=self.command,
+                    path=path,
+                    query=query,
+                    headers={name.lower(): value for name, value in self.headers.items()},
+                    trusted=may_read(self.headers.get("Authorization", ""), self.server.secret),
+                )
             )
-        )
-        if answer is not None:
-            self._send(answer, answer.headers)
+            if answer is not None:
+                self._send(answer, answer.headers)
+        finally:
+            self.server.site_places.release()
         return answer is not None
 
     def _send(self, answer: Answer, headers: Mapping[str, str] | None = None) -> None:
         # The time for sending is one limit for all of it, not one for each piece.
         self.connection.settimeout(max(0.001, self._end - time.monotonic()))
+        self.server.connections.wait(self._plain, for_client=True)
         self.send_response(answer.status)
         for name, value in (headers or {}).items():
             self.send_header(name, value)
@@ -266,6 +363,9 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command == "HEAD":
             return
         self.wfile.write(answer.body)
+        self.server.connections.wait(self._plain, for_client=False)
         for piece in answer.pieces or ():
             self.connection.settimeout(self.server.limits.request_secs)
+            self.server.connections.wait(self._plain, for_client=True)
             self.wfile.write(piece)
+            self.server.connections.wait(self._plain, for_client=False)

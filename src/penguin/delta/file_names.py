@@ -127,7 +127,7 @@ def known_by_links(store: Located, paths: Iterable[str]) -> dict[str, str]:
     root = store.local_root
     if root is None:
         return {}
-    links = (path for path in paths if (root / path).is_symlink())
+    links = (path for path in paths if os.path.islink(root / path))  # noqa: PTH114 - never raises
     return {real: path for path in links if (real := without_links(store, path)) != path}
 
 

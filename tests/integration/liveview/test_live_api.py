@@ -182,6 +182,18 @@ def test_the_journey_of_a_file_is_the_answer_of_why(pages):
     assert waits["steps"][-1]["state"] == "now"
 
 
+@pytest.mark.parametrize("name", ["x" * 4000, f"2024/{'%C3%A9' * 200}"])
+def test_a_name_that_no_file_can_have_is_missing(pages, name):
+    found = asked(pages, f"/api/v1/pipelines/orders/file?path={name}")
+    assert found["state"] == "missing"
+
+
+def test_another_sites_name_reads_no_data(pages):
+    for path in ("/", *EVERYTHING):
+        status, _headers, body = pages.get(path, host="evil.example")
+        assert (status, b"2024" in body) == (421, False)
+
+
 def test_days_and_throughput_add_up_to_what_landed(pages):
     (today,) = asked(pages, "/api/v1/pipelines/orders/days")["days"]
     assert (today["landed"], today["in_table"], today["failed"], today["waiting"]) == (6, 3, 1, 1)

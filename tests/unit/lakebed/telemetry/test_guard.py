@@ -4,9 +4,13 @@ import logging
 import socket
 import ssl
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from http import HTTPStatus
 from itertools import count
 from pathlib import Path
+from threading import Event, Semaphore, Thread
 
 import pytest
 import yaml
@@ -17,14 +21,15 @@ from blizzard.metrics import METRICS
 from lakebed.errors import ConfigInvalid
 from lakebed.telemetry.credentials import may_read
 from lakebed.telemetry.events import StepFailed
-from lakebed.telemetry.guard import Guard
+from lakebed.telemetry.guard import Guard, names_server
 from lakebed.telemetry.health import Part, PartKind
-from lakebed.telemetry.http import HttpLimits
+from lakebed.telemetry.http import Answer, HttpLimits, Page, PageServer, Request
 from lakebed.telemetry.observed import observed
 from tests.support.certificates import certificate
 from tests.support.scrape import Pages
 
 TOKEN = "Tk-0123456789abcdef"
+ANYWHERE = "0.0.0.0"  # noqa: S104 - compared, not bound
 PARTS = {Part(PartKind.PIPELINE, "events"): 10.0}
 
 
@@ -43,6 +48,18 @@ def watch(pages: Pages, guard: Guard | None = None, limits: HttpLimits | None = 
 def connect(pages: Pages) -> socket.socket:
     host, _, port = pages.url.partition("://")[2].partition(":")
     return socket.create_connection((host, int(port)), timeout=300)
+
+
+@contextmanager
+def serving(server: PageServer) -> Iterator[Pages]:
+    with server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield Pages(url=f"http://127.0.0.1:{server.server_address[1]}")
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 # ------------------------------------------------------------------------------- the token
@@ -208,22 +225,145 @@ def test_a_request_of_megabytes_is_refused(tmp_path: Path):
         assert pages.get("/metrics")[0] == 200
 
 
-def test_idle_connections_do_not_pile_up():
-    """Beyond the limit they are closed unanswered; as soon as one is free, the next is served."""
+@pytest.mark.parametrize("encrypted", [False, True])
+def test_slow_clients_shut_nobody_out(tmp_path: Path, encrypted: bool):
+    """With all places taken, the next request takes that of the client that is slowest."""
+    guard = certificate(tmp_path) if encrypted else Guard()
     pages = Pages()
-    with watch(pages, limits=HttpLimits(connections=2, request_secs=30)), ExitStack() as stack:
-        first, second = (stack.enter_context(connect(pages)) for _ in range(2))
-        third = stack.enter_context(connect(pages))
-        third.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
-        assert _rest(third) == b""
-        for connection in (first, second):
-            connection.sendall(b"GET /health HTTP/1.0\r\n\r\n")
-            assert b"200" in _rest(connection)
-        while True:
-            with connect(pages) as again:
-                again.sendall(b"GET /health HTTP/1.0\r\n\r\n")
-                if b"200" in _rest(again):
-                    break
+    if encrypted:
+        pages.trusted = ssl.create_default_context(cafile=guard.tls_cert_file)
+    with watch(pages, guard, HttpLimits(connections=2, request_secs=300)), ExitStack() as stack:
+        slow = [stack.enter_context(connect(pages)) for _ in range(8)]
+        pages.url = pages.url.replace("127.0.0.1", "localhost")
+        assert pages.get("/health")[0] == 200
+        assert [_rest(each) for each in slow[:7]] == [b""] * 7
+
+
+def test_clients_that_never_read_their_answers_shut_nobody_out():
+    large = Answer(HTTPStatus.OK, "text/plain", b"x" * (64 << 20))
+    served = {"/large": Page(lambda _accept: large)}
+    limits = HttpLimits(connections=2, request_secs=300)
+    with serving(PageServer("127.0.0.1", 0, served, limits=limits)) as pages, ExitStack() as stack:
+        for _ in range(2):
+            deaf = stack.enter_context(connect(pages))
+            deaf.sendall(b"GET /large HTTP/1.0\r\n\r\n")
+            assert deaf.recv(1)
+        assert pages.get("/other")[0] == 404
+
+
+def test_slow_answers_of_the_site_leave_room_for_the_pages():
+    """While more requests than there are places wait for the site, a page is answered."""
+    asked, go = Semaphore(0), Event()
+
+    def site(_request: Request) -> Answer:
+        asked.release()
+        assert go.wait(300)
+        return Answer(HTTPStatus.OK, "text/plain", b"done")
+
+    served = {"/page": Page(lambda _accept: Answer(HTTPStatus.OK, "text/plain", b"here"))}
+    server = PageServer(
+        "127.0.0.1", 0, served, limits=HttpLimits(connections=4, site_requests=2), site=site
+    )
+    with serving(server) as pages, ThreadPoolExecutor(2) as clients:
+        slow = [clients.submit(pages.get, "/api") for _ in range(2)]
+        assert all(asked.acquire(timeout=300) for _ in slow)
+        status, headers, _body = pages.get("/api")
+        assert (status, headers["Retry-After"]) == (503, "2")
+        assert pages.get("/page")[2] == b"here"
+        go.set()
+        assert [each.result()[2] for each in slow] == [b"done", b"done"]
+        assert pages.get("/api")[2] == b"done"
+
+
+def test_a_thread_that_cannot_start_costs_one_connection_and_no_place(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    def refused(_thread: Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    pages = Pages()
+    with watch(pages, limits=HttpLimits(connections=2)):
+        with monkeypatch.context() as patched:
+            patched.setattr(Thread, "start", refused)
+            for _ in range(3):
+                with connect(pages) as client:
+                    assert _rest(client) == b""
+        assert pages.get("/health")[0] == 200
+
+
+def test_connections_that_come_at_once_are_queued():
+    with PageServer("127.0.0.1", 0, {}) as server, ExitStack() as stack:
+        for _ in range(64):  # nobody takes them yet
+            stack.enter_context(
+                socket.create_connection(("127.0.0.1", server.server_port), timeout=60)
+            )
+
+
+# ------------------------------------------------------------------------------- Host
+
+
+@pytest.mark.parametrize(
+    ("header", "configured", "named"),
+    [
+        ("127.0.0.1:9090", "127.0.0.1", True),
+        ("localhost:9090", "127.0.0.1", True),
+        ("LOCALHOST.", "10.1.2.3", True),
+        ("[::1]:9090", "127.0.0.1", True),
+        ("127.9.9.9", ANYWHERE, True),
+        ("10.1.2.3:80", "10.1.2.3", True),
+        ("10.1.2.3", "127.0.0.1", False),
+        ("10.1.2.3", ANYWHERE, True),
+        ("[fd00::1]:9090", "::", True),
+        ("[FD00:0::1]", "fd00::1", True),
+        ("Lake.Example:9090", "lake.example", True),
+        ("lake.example", ANYWHERE, False),
+        ("localhost.evil.example", ANYWHERE, False),
+        ("127.0.0.1.evil.example", "127.0.0.1", False),
+        ("evil.example:9090", "127.0.0.1", False),
+        ("evil@localhost", "127.0.0.1", False),
+        ("localhost:80:80", "127.0.0.1", False),
+        ("", "127.0.0.1", False),
+    ],
+)
+def test_a_host_is_the_loopback_or_the_configured_one(header: str, configured: str, named: bool):
+    assert names_server(header, configured) is named
+
+
+def by_host(pages: Pages, path: str, *hosts: str) -> bytes:
+    with connect(pages) as client:
+        lines = "".join(f"Host: {host}\r\n" for host in hosts)
+        client.sendall(f"GET {path} HTTP/1.1\r\n{lines}\r\n".encode())
+        return _rest(client)
+
+
+def test_a_site_whose_name_leads_here_reads_nothing():
+    """DNS rebinding: a browser takes our answers for that site's own, and lets it read them."""
+    pages = Pages()
+    with watch(pages) as emit:
+        emit(StepFailed(who="events", code="store_full", error="no space", next_try_secs=1.0))
+        for hosts in (["evil.example"], ["localhost", "evil.example"], [""]):
+            refused = by_host(pages, "/metrics", *hosts)
+            assert refused.startswith(b"HTTP/1.0 421 ")
+            assert b"metrics.token" in refused
+            assert b"blizzard_" not in refused
+            probed = by_host(pages, "/health", *hosts)
+            assert probed.startswith(b"HTTP/1.0 503 ")
+            assert b"no space" not in probed
+        assert by_host(pages, "/metrics", "localhost:9").startswith(b"HTTP/1.0 200 ")
+        assert b"no space" in by_host(pages, "/health")
+
+
+def test_a_token_or_a_certificate_protects_under_any_name(tmp_path: Path):
+    guard = Guard(token=TOKEN)
+    pages = Pages(token=TOKEN)
+    with watch(pages, guard):
+        assert by_host(pages, "/metrics", "lake.example").startswith(b"HTTP/1.0 401 ")
+        assert pages.get("/metrics", host="lake.example")[0] == 200
+    guard = certificate(tmp_path)
+    pages = Pages(trusted=ssl.create_default_context(cafile=guard.tls_cert_file))
+    with watch(pages, guard):
+        pages.url = pages.url.replace("127.0.0.1", "localhost")
+        assert pages.get("/metrics", host="lake.example")[0] == 200
 
 
 # ------------------------------------------------------------------------------- configuration
