@@ -149,7 +149,7 @@ class Snapshot:
         """Return what the rows of files are numbered from; nothing where no rows are tracked."""
         if ROW_TRACKING not in self.facts.features:
             return {}
-        from penguin.delta.log.row_ids import first_rows  # noqa: PLC0415 - it loads Arrow
+        from penguin.delta.log.file_actions import first_rows  # noqa: PLC0415 - it loads Arrow
 
         return first_rows(self._store, self.version)
 

@@ -4,7 +4,13 @@ The end of the file is read, pinned by the e-tag where the store has one. A foot
 than that costs a second read. What is in the pages is not looked at.
 """
 
-from typing import Protocol
+import base64
+import binascii
+import re
+import zoneinfo
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,10 +26,180 @@ from lakebed.documents.parquet_footer import (
     metadata_in,
     statistics,
 )
-from penguin.foreign.file_schema import file_schema
+from lakebed.listing.sort import readable
+from penguin.foreign.columns import FORBIDDEN
 from penguin.foreign.trial import TRIAL
 from penguin.model.errors import FileUnfit
-from penguin.model.table import DeltaSchema
+from penguin.model.table import DeltaField, DeltaSchema
+
+PLAIN: Mapping[pa.DataType, str] = {
+    pa.int8(): "byte",
+    pa.int16(): "short",
+    pa.int32(): "integer",
+    pa.int64(): "long",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.bool_(): "boolean",
+    pa.date32(): "date",
+    pa.string(): "string",
+    pa.large_string(): "string",
+    pa.string_view(): "string",
+    pa.binary(): "binary",
+    pa.large_binary(): "binary",
+    pa.binary_view(): "binary",
+}
+ARROW_SCHEMA = b"ARROW:schema"
+"""Where writers keep the types of their own; some readers go by them, not by the file's."""
+NO_OFFSET = frozenset({"+00:00", "-00:00"})
+ZONE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_/+-]+")
+LEGACY_TIMESTAMP = "INT96"
+
+
+class Unfit(Exception):
+    """A type that a table cannot hold, for this reason."""
+
+
+def file_schema(metadata: pq.FileMetaData) -> tuple[DeltaSchema, tuple[str, ...]]:
+    """Return a file's columns in Delta's types, and every reason against those that have none."""
+    arrow = metadata.schema.to_arrow_schema()
+    stored = _stored_types(metadata)
+    fields, reasons = [], []
+    seen: set[str] = set()
+    leaf = 0
+    for one in arrow:
+        walk = _Walk(metadata, iter(range(leaf, metadata.num_columns)))
+        leaf += _leaves(one.type)
+        try:
+            if one.name in seen:
+                raise Unfit("the file has two columns of this name")
+            seen.add(one.name)
+            if one.name in stored:
+                _check_stored(stored[one.name])
+            fields.append(walk.field(one))
+        except Unfit as reason:
+            reasons.append(f"{readable(one.name)}: {reason}")
+    return {"type": "struct", "fields": fields}, tuple(reasons)
+
+
+def _leaves(arrow: pa.DataType) -> int:
+    """Count the columns that a field has in the file."""
+    if not pa.types.is_nested(arrow):
+        return 1
+    return sum(_leaves(arrow.field(index).type) for index in range(arrow.num_fields))
+
+
+def _stored_types(metadata: pq.FileMetaData) -> dict[str, pa.DataType]:
+    """Return the types that the writer had, by column; none where it does not say."""
+    body = (metadata.metadata or {}).get(ARROW_SCHEMA)
+    if body is None:
+        return {}
+    try:
+        schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(body)))
+    except (pa.ArrowException, OSError, binascii.Error):
+        return {}  # No reader goes by it then.
+    return {one.name: one.type for one in schema}
+
+
+def _check_stored(arrow: pa.DataType) -> None:
+    """Refuse the writer's types that not every reader can handle, at any depth."""
+    if pa.types.is_dictionary(arrow):
+        _check_stored(arrow.value_type)
+    if pa.types.is_date64(arrow):
+        raise Unfit(
+            "type date64: polars reads it as a timestamp, and Delta as a date; write the file "
+            "with date32"
+        )
+    if pa.types.is_map(arrow) and arrow.keys_sorted:
+        raise Unfit(
+            f"type {arrow}: deltalake cannot read a map whose keys are marked as sorted; write "
+            "the file without that mark"
+        )
+    if pa.types.is_timestamp(arrow) and arrow.tz is not None and not _is_zone(arrow.tz):
+        raise Unfit(
+            f"type {arrow}: polars cannot read a time zone that is an offset, or that is not in "
+            "the time zone database; write the file with UTC"
+        )
+    for index in range(arrow.num_fields if pa.types.is_nested(arrow) else 0):
+        inner = arrow.field(index)
+        try:
+            _check_stored(inner.type)
+        except Unfit as reason:
+            raise Unfit(f"{readable(inner.name)}: {reason}") from None
+
+
+def _is_zone(zone: str) -> bool:
+    """Whether every reader knows a time zone: by its name, or as no offset at all."""
+    names = _zones()
+    known = ZONE_NAME.fullmatch(zone) and (not names or zone.casefold() in names)
+    return zone in NO_OFFSET or bool(known)
+
+
+@cache
+def _zones() -> frozenset[str]:
+    """Return the names of time zones; none where this machine has no database of them."""
+    return frozenset(name.casefold() for name in zoneinfo.available_timezones())
+
+
+class _Walk:
+    """One walk through the columns of a file; its leaves come in the order of the footer's."""
+
+    def __init__(self, metadata: pq.FileMetaData, leaves: Iterator[int]) -> None:
+        self._metadata = metadata
+        self._leaves = leaves
+
+    def field(self, one: "pa.Field[Any]") -> DeltaField:
+        bad = sorted({char for char in one.name if char in FORBIDDEN})
+        kind = self.kind(one.type)
+        if bad or not one.name:
+            raise Unfit(f"a column's name must not contain {bad!r}" if bad else "it has no name")
+        return {"name": one.name, "type": kind, "nullable": one.nullable, "metadata": {}}
+
+    def kind(self, arrow: pa.DataType) -> Any:  # noqa: ANN401 - one answer for each kind
+        if pa.types.is_struct(arrow):
+            inner = [self._inside(arrow.field(index)) for index in range(arrow.num_fields)]
+            return {"type": "struct", "fields": inner}
+        if pa.types.is_map(arrow):
+            return {
+                "type": "map",
+                "keyType": self.kind(arrow.key_type),
+                "valueType": self.kind(arrow.item_type),
+                "valueContainsNull": arrow.item_field.nullable,
+            }
+        if pa.types.is_list(arrow) or pa.types.is_large_list(arrow):
+            return {
+                "type": "array",
+                "elementType": self.kind(arrow.value_type),
+                "containsNull": arrow.value_field.nullable,
+            }
+        if pa.types.is_nested(arrow):
+            raise Unfit(f"type {arrow} cannot be held by a Delta table")
+        return self._leaf(arrow, self._metadata.schema.column(next(self._leaves)).physical_type)
+
+    def _inside(self, one: "pa.Field[Any]") -> DeltaField:
+        try:
+            return self.field(one)
+        except Unfit as reason:
+            raise Unfit(f"{readable(one.name)}: {reason}") from None
+
+    def _leaf(self, arrow: pa.DataType, physical: str) -> str:
+        if pa.types.is_dictionary(arrow):
+            arrow = arrow.value_type
+        if physical == LEGACY_TIMESTAMP:
+            return "timestamp"  # an instant, in UTC; it has no statistics
+        if pa.types.is_timestamp(arrow):
+            if arrow.unit not in ("ms", "us"):
+                raise Unfit(
+                    f"type {arrow}: Delta keeps microseconds, and readers do not agree on more; "
+                    "write the file with microseconds"
+                )
+            return "timestamp_ntz" if arrow.tz is None else "timestamp"
+        if pa.types.is_decimal(arrow) and arrow.precision <= 38:
+            return f"decimal({arrow.precision},{arrow.scale})"
+        found = PLAIN.get(arrow)
+        if found is None:
+            raise Unfit(f"type {arrow} cannot be held by a Delta table")
+        return found
+
 
 ENCRYPTED = b"PARE"
 OUR_MARK = b"blizzard.journal"

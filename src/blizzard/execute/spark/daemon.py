@@ -6,10 +6,29 @@ code that an executor runs: what does not suit is said here, before Arrow's own 
 """
 # ruff: noqa: E402 - nothing that is compiled may be imported before the look at Python itself
 
+import ctypes
 import gc
 import os
 
 from blizzard.execute.spark.executor_check import own_python, require_drivers_python
+
+_MMAP_THRESHOLD, _TRIM_THRESHOLD = -3, -1
+_LARGEST = 32 << 20
+"""The largest block that is kept; glibc allows no more."""
+_MOST = 2 * _LARGEST
+
+
+def keep_freed_memory() -> None:
+    """Let the C library keep blocks of some megabytes that are freed, for the next of that size.
+
+    A worker needs arrays of the same sizes for every batch of lines. Memory that goes back to the
+    system each time has to be mapped and cleared again, page by page.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # glibc has it, other systems do without
+    if mallopt is not None:
+        mallopt(_MMAP_THRESHOLD, _LARGEST)
+        mallopt(_TRIM_THRESHOLD, _MOST)
+
 
 require_drivers_python(os.environ, own_python())
 
@@ -24,7 +43,6 @@ import blizzard.worker.ndjson.forms.skip
 import blizzard.worker.ndjson.newlines
 import blizzard.worker.progress
 import blizzard.worker.unit  # noqa: F401
-from blizzard.execute.spark.allocator import keep_freed_memory
 
 NEW_OBJECTS = 10_000
 """New objects after which unused ones are looked for within a task; Python's own number is 700."""

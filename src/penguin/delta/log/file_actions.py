@@ -22,9 +22,24 @@ from lakebed.storage.store import ObjectFacts, Reader
 from penguin.delta.file_names import Naming, naming
 from penguin.delta.log.checkpoint import read_columns, sidecar_of
 from penguin.delta.log.file import lines_of
-from penguin.delta.log.latest import Tail
+from penguin.delta.log.latest import Tail, find_tail
 from penguin.delta.vectors import vector_file, vector_key
-from penguin.model.errors import TableUnreadable
+from penguin.model.errors import CommitFailed, TableUnreadable
+
+
+def first_rows(store: Reader, version: int) -> dict[str, FirstRow | None]:
+    """Return from where on the rows of each file of a version are numbered, by the files' names.
+
+    None where the log does not say it: the file is from before the table tracked its rows.
+    """
+    tail = find_tail(store)
+    if tail is None or tail.missing is not None:
+        raise TableUnreadable("a version of the Delta log is missing", table=store.uri)
+    if tail.first > version + 1:
+        # A checkpoint of a later version says nothing of what was removed before it.
+        raise CommitFailed("the log has changed since it was looked at", table=store.uri)
+    return {one.path: one.first_row for one in active_files(store, tail, version)}
+
 
 COLUMNS = (
     *(f"add.{name}" for name in ("path", "deletionVector", "size", "partitionValues")),

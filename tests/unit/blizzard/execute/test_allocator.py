@@ -6,7 +6,7 @@ import sys
 FAULTS = """
 import resource, sys
 import numpy as np
-from blizzard.execute.spark.allocator import keep_freed_memory
+from blizzard.execute.spark.daemon import keep_freed_memory
 
 def faults():
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt

@@ -9,11 +9,11 @@ import pytest
 
 from blizzard.events import NoticeUnreadable, QueueAnswers, QueueFailed
 from blizzard.model.notices import Hint, HintsFollowed, NoticeKind
-from blizzard.notices.bell import Bell
 from blizzard.notices.inbox import Inbox
 from blizzard.notices.listener import Limits, Listener
 from blizzard.notices.queue import QueueUnavailable
 from blizzard.notices.routes import Route
+from blizzard.notices.subscription import Bell
 from lakebed.clock import Clock
 from lakebed.polling import Stop
 from lakebed.retry import Backoff

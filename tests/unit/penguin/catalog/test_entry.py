@@ -2,7 +2,7 @@
 
 import pytest
 
-from penguin.catalog.entry import PARAMETERS, differs, hive_type
+from penguin.catalog.catalog import PARAMETERS, differs, hive_type
 from penguin.model.catalog import CatalogConflict, Column, TableEntry
 
 STRUCT = {
