@@ -15,6 +15,7 @@ from blizzard.handoff.publish import IsCommitted
 from blizzard.handoff.switch import LastCommitted
 from blizzard.inspect.audit.log_books import REPAIR
 from blizzard.inspect.files.repairs import StillOut
+from blizzard.inspect.files.report import Reconciler
 from blizzard.inspect.refusal import refusal_of
 from blizzard.inspect.why.asked import Asked, KnownFiles
 from blizzard.inspect.why.table_log import LogEntry, LogFile, LogVersion, TableLog
@@ -204,6 +205,18 @@ def asked_of(
                 settings, store, history, asks_the_log(settings), checks_schema(settings, table_of)
             )
         ),
+    )
+
+
+def reconciler_of(settings: PipelineSettings, open_reader: OpenReader, clock: Clock) -> Reconciler:
+    """Return what counts the source files of a pipeline against its table."""
+    return Reconciler(
+        settings,
+        open_reader,
+        clock,
+        fates=asks_fates(settings),
+        still_out=asks_still_out(settings),
+        refusal=asks_refusal(settings),
     )
 
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Hashable
 from dataclasses import replace
 from datetime import datetime
 
-from blizzard.inspect.files.report import Question, Reconciler, Reconciliation
-from blizzard.log_questions import asks_fates, asks_refusal, asks_still_out, open_reader
+from blizzard.inspect.files.report import Question, Reconciliation
+from blizzard.log_questions import open_reader, reconciler_of
 from blizzard.model.locations import OpenReader
 from lakebed.clock import Clock
 from lakebed.errors import LakeError
@@ -97,14 +97,7 @@ class Observer:
         }
         self._reconciling = {name: threading.Lock() for name in lake.pipelines}
         self._reconcilers = {
-            name: Reconciler(
-                settings,
-                opening,
-                clock,
-                fates=asks_fates(settings),
-                still_out=asks_still_out(settings),
-                refusal=asks_refusal(settings),
-            )
+            name: reconciler_of(settings, opening, clock)
             for name, settings in lake.pipelines.items()
         }
 

@@ -183,6 +183,7 @@ KEYS = {
         by_others(files rows) adopted(files rows) unknown(files rows) others[version operation
         writer files_added files_removed rows_added rows_removed changes_data] accepted
         differences[kind message pipeline entry version file source]
+        sources[pipeline states unread errors] not_covered
     """,
     "blizzard status # damaged": """
         pipeline table_uri error code

@@ -20,10 +20,13 @@ from blizzard.inspect.audit.findings import (
     Place,
 )
 from blizzard.inspect.audit.table import audit_table
+from blizzard.inspect.files.reconcile import SourceCounts
+from blizzard.log_questions import reconciler_of
 from blizzard.maintain.accept import NothingToAccept, accept
 from blizzard.model.files import Location
 from blizzard.model.locations import OpenReader, sink_location
 from blizzard.model.settings import PipelineSettings
+from lakebed.clock import Clock
 from lakebed.dataclass import dataclass
 from lakebed.errors import LakeError, ObjectMissing
 from lakebed.locations import written_out
@@ -64,7 +67,7 @@ def audit(
     pipeline: One = None,
     deep: Annotated[
         bool,
-        typer.Option("--deep", help="Also check the size and the footer of every data file."),
+        typer.Option("--deep", help="Also read the footer of every data file."),
     ] = False,
     version: Annotated[
         int | None,
@@ -82,26 +85,31 @@ def audit(
 ) -> None:
     """Prove from metadata that each table holds what its journals say, or show the differences.
 
+    One listing shows whether every data file is there. Source files that are not in the table are
+    counted in the same answer.
+
     Exits with 0 if everything is accounted for, 1 if there are differences, 2 if it cannot tell.
     """
     outcome = Outcome()
-    found_settings = chosen(load(files, folders), pipeline)
+    loaded, clock = load(files, folders), Surroundings.of(context).clock
     tables = {
-        written_out(settings.sink.table_uri): sink_location(settings) for settings in found_settings
+        written_out(settings.sink.table_uri): sink_location(settings)
+        for settings in chosen(loaded, pipeline)
     }
     _check_options(version, reason, len(tables))
-    for place in tables.values():
+    for uri, place in tables.items():
+        own = [one for one in loaded.pipelines if written_out(one.sink.table_uri) == uri]
         with outcome.of(place.uri, _exit_code):
             with looked_with(place.uri, output) as opens:
-                found = audit_of(place, deep=deep, pipelines=found_settings, opens=opens)
+                found = audit_of(place, deep=deep, pipelines=own, opens=opens)
+                sources = [source_counts(each, opens, clock) for each in own]
             if version is not None and reason is not None:
-                at = Surroundings.of(context).clock.now()
-                _accept(place, found, version, reason, at)
-                found = audit_of(place, deep=deep, pipelines=found_settings)
+                _accept(place, found, version, reason, clock.now())
+                found = audit_of(place, deep=deep, pipelines=own)
             if output is Output.JSON:
-                print_line(audit_row(place.uri, found))
+                print_line(audit_row(place.uri, found, sources))
             else:
-                show(place.uri, found, committer_of(place, found_settings))
+                show(place.uri, found, sources, committer_of(own))
             if not found.is_balanced:
                 outcome.at_least(FAILED)
     raise typer.Exit(outcome.code)
@@ -159,6 +167,31 @@ def audit_of(
     )
 
 
+def source_counts(settings: PipelineSettings, opens: OpenReader, clock: Clock) -> SourceCounts:
+    """Count the source files of a pipeline by state; what keeps it from counting is no error."""
+    try:
+        return reconciler_of(settings, opens, clock).count()
+    except LakeError as trouble:
+        return SourceCounts(pipeline=settings.name, states={}, errors=(str(trouble),))
+
+
+def not_covered(found: Audit, sources: Sequence[SourceCounts]) -> tuple[str, ...]:
+    """Say what a verdict on a table leaves out: files that never reached it, and other places."""
+    counted = {one.pipeline for one in sources}
+    waiting = found.totals.bad_lines_waiting
+    told = [f"{one.pipeline}: {text}" for one in sources for text in one.sentences()]
+    told += [
+        f"{name}: its source files, since the configuration does not have this pipeline"
+        for name in found.pipelines
+        if name not in counted
+    ]
+    if waiting:
+        told.append(f"{plural(waiting, 'bad line')} in quarantine; see blizzard dlq list")
+    if found.elsewhere:
+        told.append(f"{plural(found.elsewhere, 'data file')} outside of the table's directory")
+    return tuple(told)
+
+
 def _letters_at(table: Location, uri: str, pipelines: Sequence[PipelineSettings]) -> Location:
     queues = (settings for settings in pipelines if is_in_queue(settings, uri))
     owner = next(queues, None)
@@ -212,9 +245,11 @@ class AuditRow:
     others: tuple[OtherCommit, ...]
     accepted: tuple[AcceptedLoss, ...]
     differences: tuple[Difference, ...]
+    sources: tuple[SourceCounts, ...]
+    not_covered: tuple[str, ...]
 
 
-def audit_row(uri: str, found: Audit) -> AuditRow:
+def audit_row(uri: str, found: Audit, sources: Sequence[SourceCounts] = ()) -> AuditRow:
     """Return an audit as one row."""
     totals = found.totals
     return AuditRow(
@@ -244,17 +279,20 @@ def audit_row(uri: str, found: Audit) -> AuditRow:
         others=found.others,
         accepted=found.accepted,
         differences=found.differences,
+        sources=tuple(sources),
+        not_covered=not_covered(found, sources),
     )
 
 
-def committer_of(table: Location, pipelines: Sequence[PipelineSettings]) -> str:
+def committer_of(pipelines: Sequence[PipelineSettings]) -> str:
     """Return who commits what waits: penguin, unless every pipeline of the table does it itself."""
-    own = [one for one in pipelines if sink_location(one).uri == table.uri]
-    programs = {one.sink.committer for one in own}
+    programs = {one.sink.committer for one in pipelines}
     return programs.pop() if len(programs) == 1 else "penguin"
 
 
-def show(uri: str, found: Audit, committer: str = "penguin") -> None:
+def show(
+    uri: str, found: Audit, sources: Sequence[SourceCounts] = (), committer: str = "penguin"
+) -> None:
     """Print an audit for a person, who runs that program to have the rest committed."""
     to = console()
     at = "no version yet" if found.version is None else f"version {found.version}"
@@ -278,9 +316,13 @@ def show(uri: str, found: Audit, committer: str = "penguin") -> None:
         rest = ", ".join(f"{count:,} {kind}" for kind, count in kinds.items())
         say(to, f"  ... and {rest}; --output json has them all")
     if found.is_balanced:
-        say(to, "balanced" if found.deep else "balanced (by metadata; --deep also reads footers)")
+        looked = "" if found.deep else " (--deep also reads footers)"
+        says = "the table holds what the journals say, and every data file is there"
+        say(to, f"balanced: {says}{looked}")
     else:
         say(to, f"not balanced: {plural(len(found.differences), 'difference')}")
+    for each in not_covered(found, sources):
+        say(to, f"  not covered: {each}")
 
 
 def _show_books(to: Console, found: Audit, committer: str) -> None:

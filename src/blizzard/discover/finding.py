@@ -1,6 +1,6 @@
 """What one look at a source has found."""
 
-from blizzard.discover.skip_reason import Reason, SkippedFile, SkipSummary
+from blizzard.discover.skip_reason import UNREAD, Reason, SkippedFile, SkipSummary
 from blizzard.model.files import SourceFile
 from lakebed.dataclass import dataclass
 from lakebed.documents.source_record import SourceRecord
@@ -47,6 +47,11 @@ class Finding:
     def has_more(self) -> bool:
         """Whether there is more than one batch may hold: the next look finds it."""
         return self.left_over > 0 or self.gone_left_over > 0
+
+    @property
+    def unread(self) -> tuple[SkipSummary, ...]:
+        """Return the names that may hold data and are never read, by reason."""
+        return tuple(one for one in self.not_taken if one.reason in UNREAD)
 
     def count(self, reason: Reason) -> int:
         """Count the files that are not taken for a reason."""

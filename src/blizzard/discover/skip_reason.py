@@ -37,6 +37,8 @@ class Reason(StrEnum):
 
 AMISS = (Reason.LINK, Reason.UNREADABLE, Reason.UNUSABLE_NAME)
 """What a person should see to: there may be data that is not read, and no waiting helps."""
+UNREAD = (*AMISS, Reason.NOT_NDJSON)
+"""Names that may hold data and are never read; `status`, `files` and `audit` count them."""
 
 
 IN_WORDS = {

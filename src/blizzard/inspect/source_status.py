@@ -146,7 +146,7 @@ def source_status(
         oldest_pending=oldest,
         lag_secs=max(0.0, age),
         changed_files=found.count(Reason.CHANGED),
-        passed_over=found.amiss,
+        passed_over=found.unread,
     )
 
 

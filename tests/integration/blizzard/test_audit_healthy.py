@@ -1,18 +1,25 @@
 """An audit of tables that are as they must be, whatever was done to them: balanced."""
 
+import json
 import os
 import time
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from typer.testing import CliRunner
 
+from blizzard.cli.audit import not_covered
 from blizzard.inspect.audit.findings import Place
+from blizzard.inspect.files.standing import FileState
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.columns.schema import Field, Schema
 from lakebed.types import Evolution, FieldType, Handoff
+from penguin.cli.app import app as penguin_app
 from penguin.operate.release import HeldFileOperations
 from tests.support.audits import Damage, assert_balanced, audited, told
 from tests.support.desk import Desk
@@ -52,6 +59,57 @@ def test_who_commits_what_is_waiting_is_told(desk: Desk, commit: str, committer:
     shown = desk.cli("audit").stdout
     assert f", 1 of them waiting for {committer}\n" in shown
     assert f"\nwaiting for {committer} " in shown
+
+
+def test_balanced_also_counts_the_source_files_that_are_not_in_the_table(desk: Desk) -> None:
+    """Nothing is wrong with the table; what never reached it is counted in the same answer."""
+    for number in range(6):
+        desk.landing.write(f"bad{number}.ndjson", b"{no\n")
+    desk.blizzard()
+    desk.penguin()
+    desk.ends_well()
+    assert desk.cli("retract", "a.ndjson", "--yes").exit_code == 0
+    desk.penguin()
+    desk.landing.land("late.ndjson", 1)
+    desk.landing.write("UPPER.NDJSON", b"{}\n")
+    done = desk.cli("audit")
+    assert done.exit_code == 0
+    verdict, files, names = done.output.splitlines()[-3:]
+    assert verdict == (
+        "balanced: the table holds what the journals say, and every data file is there (--deep "
+        "also reads footers)"
+    )
+    assert files == (
+        "  not covered: default: of 9 source files, 1 is waiting to be read, 6 failed, 1 was "
+        "retracted; see blizzard files"
+    )
+    assert names == (
+        "  not covered: default: 1 name is not read, such as UPPER.NDJSON; blizzard status says why"
+    )
+    (source,) = json.loads(desk.cli("audit", "--output", "json").output)["sources"]
+    (group,) = json.loads(desk.cli("files", "--output", "json").output)["groups"]
+    counted = {state.value: group[state.value] for state in FileState}
+    assert source["states"] == counted
+    assert counted["failed"] == 6
+
+
+def test_balanced_says_of_which_pipelines_the_sources_are_not_known(desk: Desk) -> None:
+    found = audited(desk.table)
+    assert not_covered(found, ()) == (
+        "default: its source files, since the configuration does not have this pipeline",
+    )
+
+
+def test_an_adopted_file_without_rows(tmp_path):
+    """A file of 0 rows brings back no row that anybody has removed."""
+    folder = tmp_path / "table"
+    folder.mkdir()
+    empty = pa.table({"id": pa.array([], pa.int64())})
+    pq.write_table(empty, folder / "empty.parquet")
+    pq.write_table(pa.table({"id": [1, 2]}), folder / "two.parquet")
+    assert CliRunner().invoke(penguin_app, ["adopt", str(folder), "--yes"]).exit_code == 0
+    found = assert_balanced(folder)
+    assert (found.adopted.files, found.adopted.rows) == (2, 2)
 
 
 def clean_up(table: Path) -> None:

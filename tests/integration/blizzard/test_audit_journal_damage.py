@@ -214,15 +214,12 @@ def test_dead_letters_that_are_gone_are_told(damage):
 def test_the_command_tells_it_and_exits_with_one(damage, tmp_path):
     desk = Desk(tmp_path)
     done = desk.cli("audit")
-    assert (done.exit_code, done.output.splitlines()[-1]) == (
-        0,
-        "balanced (by metadata; --deep also reads footers)",
-    )
+    assert (done.exit_code, "\nbalanced: " in done.output) == (0, True)
     damage.entry_path(2).unlink()
     told_text, row = desk.cli("audit", "--deep"), desk.cli("audit", "--output", "json")
     assert (told_text.exit_code, row.exit_code) == (1, 1)
     assert "  entry_missing: entry 2 is missing, but entry 3 is there" in told_text.output
-    assert told_text.output.endswith("not balanced: 2 differences\n")
+    assert "\nnot balanced: 2 differences\n" in told_text.output
     document = json.loads(row.output)
     assert not document["balanced"]
     assert document["differences"][0] == {

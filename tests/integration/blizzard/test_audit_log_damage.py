@@ -8,7 +8,11 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
+from blizzard.cli.audit import audit_of
 from blizzard.inspect.audit.findings import Kind, Place
+from blizzard.model.files import Location
+from lakebed.storage.options import StorageOptions
+from lakebed.storage.store import Reader
 from tests.support.audits import UNREADABLE, Damage, make_table, told
 from tests.support.audits import audited as audit
 
@@ -33,17 +37,32 @@ def kinds(table: Path, *, deep: bool = True) -> list[str]:
 def test_a_data_file_that_is_gone_is_told(damage):
     (file,) = damage.added(2)
     (damage.table / file["path"]).unlink()
-    assert told(audit(damage.table)) == [
-        f"file_gone: {file['path']}: it is in the table, but the object is gone"
-    ]
-    assert told(audit(damage.table, deep=False)) == []
+    gone = "it is in the table, but the object is gone; see penguin fsck"
+    for deep in (False, True):
+        assert told(audit(damage.table, deep=deep)) == [f"file_gone: {file['path']}: {gone}"]
 
 
-def test_a_data_file_of_another_size_is_told(damage):
+def test_a_sound_table_costs_one_listing_and_no_request_per_data_file(damage):
+    """The check of existence is a default: it must stay flat per thousand files."""
+    asked: list[str] = []
+
+    class Counting(Reader):
+        def head(self, path):
+            asked.append(path)
+            return super().head(path)
+
+    place = Location(uri=str(damage.table), options=StorageOptions({}))
+    found = audit_of(place, opens=lambda one: Counting(one.uri, one.options))
+    assert (found.is_balanced, found.active.files) == (True, 4)
+    assert [path for path in asked if path.endswith(".parquet")] == []
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_a_data_file_of_another_size_is_told(damage, deep):
     (file,) = damage.added(2)
     with (damage.table / file["path"]).open("ab") as body:
         body.write(b"more")
-    assert told(audit(damage.table)) == [
+    assert told(audit(damage.table, deep=deep)) == [
         (
             f"file_size_differs: {file['path']}: the log says {file['size']} bytes, but the object "
             f"has {file['size'] + 4}"
@@ -92,11 +111,13 @@ def test_statistics_that_are_gone_are_told(damage):
     ]
 
 
-def test_a_size_in_the_log_that_differs_is_told_without_a_look_at_the_file(damage):
+def test_a_size_in_the_log_that_differs_from_entry_and_object_is_told(damage):
     (file,) = damage.added(2)
     damage.edit_actions(2, "add", lambda add: add.update(size=1))
+    path, size = file["path"], file["size"]
     assert told(audit(damage.table, deep=False)) == [
-        f"file_size_differs: entry 2 says of {file['path']}: {file['size']} bytes; the log says 1"
+        f"file_size_differs: entry 2 says of {path}: {size} bytes; the log says 1",
+        f"file_size_differs: {path}: the log says 1 bytes, but the object has {size}",
     ]
 
 
@@ -285,6 +306,7 @@ def test_rows_that_another_writer_overwrote_are_told_though_it_wrote_as_many(dam
         for one in damage.added(version)
     ]
     new = {**file, "path": "new.parquet", "stats": '{"numRecords":19}'}
+    shutil.copy(damage.table / file["path"], damage.table / "new.parquet")
     damage.commit(*removes, {"add": new}, operationParameters={"mode": "Overwrite"})
     assert told(audit(damage.table, deep=False)) == [
         "rows_removed: version 4 (WRITE of another) removed 19 rows"

@@ -9,7 +9,6 @@ import pytest
 
 from blizzard.inspect.files.reconcile import Group
 from blizzard.inspect.files.report import Question, Reconciler, Reconciliation
-from blizzard.inspect.files.standing import FileState
 from blizzard.journal.compaction import SnapshotWriter
 from blizzard.journal.state import read_history
 from blizzard.log_questions import asks_still_out
@@ -50,7 +49,7 @@ def asks(desk: Desk, **question: object) -> Reconciliation:
 def of_day(desk: Desk, day: str = YESTERDAY) -> Group:
     found = asks(desk, days=(day,)).day(day)
     assert found is not None
-    assert found.landed == sum(found.count(state) for state in FileState)
+    assert found.landed == sum(found.states.values())
     return found
 
 
@@ -380,3 +379,20 @@ def test_a_source_that_cannot_be_listed_is_told_and_hides_nothing(desk):
 
     assert code == 1
     assert "is not known: not every source can be listed" in output
+
+
+def test_names_whose_suffix_is_not_read_are_counted_by_files_and_status(desk):
+    """Nothing else would say that they are there: no run reads them."""
+    for name in ("A.NDJSON", "part-0001", "_SUCCESS", "b.ndjson.tmp"):
+        desk.landing.write(name, b"{}\n")
+    counted = [{"reason": "not_ndjson", "files": 2, "some": ["A.NDJSON", "part-0001"]}]
+
+    def told(passed_over):
+        return [{key: one[key] for key in counted[0]} for one in passed_over]
+
+    (source,) = json.loads(desk.cli("status", "--output", "json").output)["sources"]
+    assert told(source["passed_over"]) == counted
+    found = json.loads(desk.cli("files", "--output", "json").output)
+    assert told(found["passed_over"]) == counted
+    for command in ("status", "files"):
+        assert "2 names passed over: not named like NDJSON" in desk.cli(command).output

@@ -13,9 +13,9 @@ import typer
 from blizzard.cli.files.shown import FileRow, show_days, show_files
 from blizzard.cli.output import One, chosen, load, looked_with, open_reader
 from blizzard.cli.surroundings import Surroundings
-from blizzard.inspect.files.report import DAYS, Question, Reconciler, Reconciliation
+from blizzard.inspect.files.report import DAYS, Question, Reconciliation
 from blizzard.inspect.files.standing import FileStanding, FileState
-from blizzard.log_questions import asks_fates, asks_refusal, asks_still_out
+from blizzard.log_questions import reconciler_of
 from blizzard.model.locations import source_location
 from blizzard.model.settings import PipelineSettings
 from lakebed.clock import Clock
@@ -162,14 +162,7 @@ class _Asked:
         for question in self._questions(settings):
             self.met = True
             with looked_with(settings.name, output) as opens:
-                reconciler = Reconciler(
-                    settings,
-                    opens,
-                    self.clock,
-                    fates=asks_fates(settings),
-                    still_out=asks_still_out(settings),
-                    refusal=asks_refusal(settings),
-                )
+                reconciler = reconciler_of(settings, opens, self.clock)
                 found, files = reconciler.reconcile_and_list(question, self._lists)
             told.append(found)
             if output is Output.JSON:

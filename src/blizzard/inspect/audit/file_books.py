@@ -1,9 +1,17 @@
 """The data files of all journals beside those of the log: each is where its entry says. Pure."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field
 
-from blizzard.inspect.audit.findings import Amount, Difference, Kind, Loss, Place, Places
+from blizzard.inspect.audit.findings import (
+    Amount,
+    Difference,
+    Kind,
+    Loss,
+    Place,
+    Places,
+    WaitingDataFile,
+)
 from blizzard.inspect.audit.journal_books import JournalBooks
 from blizzard.inspect.audit.log_books import BEFORE, GONE, HELD, REPAIR, Active, LogBooks
 from blizzard.inspect.audit.shapes import disagreements, why_not_held
@@ -27,8 +35,8 @@ class FileBooks:
     """Every file that an entry names, with the number of its journal."""
     journals: list[tuple[str, str]] = field(default_factory=list)
     """The pipeline and the id of each journal, by its number."""
-    waiting: list[tuple[str, int, FinishedFile]] = field(default_factory=list)
-    """The files of entries that are not committed, with pipeline and entry."""
+    waiting: list[WaitingDataFile] = field(default_factory=list)
+    """The files of entries that are not committed."""
     to_delete: int = 0
     """The rows of files that were given up once others had rewritten them."""
     _missing: dict[str, int] = field(default_factory=dict)
@@ -208,7 +216,7 @@ class FileBooks:
         aside = self.log.transactions.get(held_transaction(file_name(path)))
         if not journal.is_committed(entry):
             self.places.put(Place.WAITING, rows)
-            self.waiting.append((entry.pipeline, entry.sequence, file))
+            self._waits([file], entry)
             if active is not None or removed is not None:
                 yield from self._no_transaction(entry, path)
         elif aside in (HELD, GONE):
@@ -286,7 +294,7 @@ class FileBooks:
             if one.new is not None:
                 yield from self._name(one.new, entry)
         if not journal.is_committed(entry):
-            self.waiting += [(entry.pipeline, entry.sequence, file) for file in entry.data_files]
+            self._waits(entry.data_files, entry)
             for one in done:
                 yield from self._no_transaction(entry, _named(one))
             return
@@ -309,7 +317,7 @@ class FileBooks:
         for file in done:
             yield from self._name(file, entry)
         if not journal.is_committed(entry):
-            self.waiting += [(entry.pipeline, entry.sequence, file) for file in new]
+            self._waits(new, entry)
             for file in done:
                 yield from self._no_transaction(entry, file.filename)
             return
@@ -353,6 +361,9 @@ class FileBooks:
     def _put_left(self, rows: int) -> None:
         if rows:
             self.places.put(Place.REPLACED, rows)
+
+    def _waits(self, files: Iterable[FinishedFile], entry: Entry) -> None:
+        self.waiting += [WaitingDataFile(entry.pipeline, entry.sequence, file) for file in files]
 
     def _is_known(self, path: str) -> bool:
         return path in self.log.active or path in self.log.removed

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from lakebed.dataclass import dataclass
 from lakebed.documents.accepted import Accepted
+from lakebed.documents.data_file import FinishedFile
 from lakebed.units import plural
 
 
@@ -197,6 +198,15 @@ class Totals:
             setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
 
 
+@dataclass(frozen=True, slots=True)
+class WaitingDataFile:
+    """A data file of an entry that is not committed."""
+
+    pipeline: str
+    entry: int
+    file: FinishedFile
+
+
 class Place(StrEnum):
     """Where the rows of a data file are that an entry names."""
 
@@ -276,6 +286,10 @@ class Audit:
     losses: tuple[Loss, ...] = ()
     """Those among the differences that an operator may accept."""
     differences: tuple[Difference, ...]
+    pipelines: tuple[str, ...] = ()
+    """Those with a journal in the table's directory that no other pipeline has taken over."""
+    elsewhere: int = 0
+    """Files of the table outside of its directory: their objects are not looked at."""
 
     @property
     def is_balanced(self) -> bool:

@@ -276,7 +276,7 @@ class LogBooks:
         A RESTORE has also taken the rows of files that were compacted before it.
         """
         by = self.removed.get(add.name, BEFORE) if replays is None else replays
-        if add.rows is None or self._lost.get(by, 0) < add.rows:
+        if not add.rows or self._lost.get(by, 0) < add.rows:
             return False
         self._lost[by] -= add.rows
         return True

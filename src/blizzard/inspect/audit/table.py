@@ -17,7 +17,7 @@ from blizzard.inspect.audit.findings import (
 )
 from blizzard.inspect.audit.journal_books import JournalBooks
 from blizzard.inspect.audit.log_books import LogBooks
-from blizzard.inspect.audit.objects import look_at_objects
+from blizzard.inspect.audit.objects import is_elsewhere, look_at_objects
 from blizzard.inspect.audit.quarantine_books import QuarantineBooks, damaged, gone
 from lakebed import layout
 from lakebed.documents.accepted import Accepted, decode_accepted
@@ -53,6 +53,7 @@ class _Audit:
         self.files = FileBooks(self.log)
         self.seen: set[tuple[str, str]] = set()
         self.folders: dict[str, Reader | None] = {}
+        self.pipelines: list[str] = []
 
     def run(self, read_log: ReadLog) -> Audit:
         known = layout.pipelines(self.store.folders(layout.OURS))
@@ -74,8 +75,7 @@ class _Audit:
             self.differences += self.log.differences
             self._check_journals()
             self.differences += self.files.finish()
-            if self.deep:
-                self.differences += look_at_objects(self.store, self.files)
+            self.differences += look_at_objects(self.store, self.files, deep=self.deep)
         return Audit(
             version=None if history is None else history.last,
             history_since=None if history is None else _begins(history),
@@ -102,6 +102,8 @@ class _Audit:
             ),
             losses=tuple(self.log.losses),
             differences=tuple(self.differences),
+            pipelines=tuple(self.pipelines),
+            elsewhere=sum(is_elsewhere(path) for path in self.log.active),
         )
 
     def _receipt(self, pipeline: str) -> Receipt | None:
@@ -168,6 +170,7 @@ class _Audit:
             self._check_dead_letters(entry)
         self.differences += books.finish() if with_log else ()
         if folder == layout.journal_folder(pipeline) and not books.quarantine.is_closed:
+            self.pipelines.append(pipeline)
             self._check_quarantine(pipeline, books.quarantine)
         self.totals.add(books.totals)
         self.seen.add(books.name)

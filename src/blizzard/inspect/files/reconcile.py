@@ -4,9 +4,11 @@ Every file that landed is counted once: `landed` is the sum of all states.
 """
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import field, replace
 from typing import Literal
 
+from blizzard.discover.skip_reason import SkipSummary
 from blizzard.inspect.files.standing import DONE, NOT_APPLIED, FileStanding, FileState
 from lakebed.dataclass import dataclass
 from lakebed.units import in_words, is_are, plural
@@ -79,12 +81,12 @@ class Group:
     @property
     def missing(self) -> int:
         """Count the files of which something is still to come."""
-        return self.landed - sum(self.count(state) for state in DONE)
+        return self.landed - sum(self.states[state] for state in DONE)
 
-    def count(self, state: FileState) -> int:
-        """Count the files in a state."""
-        number: int = getattr(self, state.value)
-        return number
+    @property
+    def states(self) -> dict[FileState, int]:
+        """Count the files by state."""
+        return {state: getattr(self, state.value) for state in FileState}
 
 
 @dataclass(slots=True)
@@ -166,6 +168,30 @@ class DayBooks:
         return with_verdict(bare, listed=listed, so_far=name == today, refused=refused)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceCounts:
+    """All source files of a pipeline by state, counted as `blizzard files` counts them."""
+
+    pipeline: str
+    states: Mapping[FileState, int]
+    unread: tuple[SkipSummary, ...] = ()
+    """Names that may hold data and are never read, by reason."""
+    errors: tuple[str, ...] = ()
+    """Why files may be missing from the counts."""
+
+    def sentences(self) -> list[str]:
+        """Say in words what is not in the table."""
+        missing = _counts(self.states, (*_MISSING, *_ASIDE))
+        files = plural(sum(self.states.values()), "source file")
+        told = [f"of {files}, {missing}; see blizzard files"] if missing else []
+        names = sum(one.files for one in self.unread)
+        if names:
+            which = f"{plural(names, 'name is', 'names are')} not read"
+            told.append(f"{which}, such as {self.unread[0].some[0]}; blizzard status says why")
+        unsure = "may be missing from this count" if self.states else "are not counted"
+        return [*told, *(f"source files {unsure}: {error}" for error in self.errors)]
+
+
 def with_verdict(group: Group, *, listed: bool, so_far: bool, refused: bool = False) -> Group:
     """Return a group with the answer to whether everything of it is in."""
     if refused or not listed:
@@ -208,7 +234,7 @@ def _sentence(group: Group, *, so_far: bool) -> str:
                 f"deleted from the source and {how} (blizzard dlq discard accepts that)"
             )
         changed = group.changed - group.not_applied
-        missing = _counts(replace(group, changed=changed), _MISSING)
+        missing = _counts({**group.states, FileState.CHANGED: changed}, _MISSING)
         if group.not_applied:
             missing += ", " if missing else ""
             missing += (
@@ -220,7 +246,7 @@ def _sentence(group: Group, *, so_far: bool) -> str:
     if rows and group.uncounted:
         of = f"{group.uncounted:,} read under an earlier journal, which counted their rows"
         rows = f" ({of})" if group.uncounted == group.landed else f"{rows} ({of})"
-    aside = _counts(group, _ASIDE)
+    aside = _counts(group.states, _ASIDE)
     but = f"; {aside} by an operator" if aside else ""
     if group.in_part:
         but += f" (of {group.in_part:,} a part is in the table)"
@@ -238,9 +264,9 @@ def _quarantined(group: Group) -> str:
     )
 
 
-def _counts(group: Group, words: tuple[tuple[FileState, str], ...]) -> str:
+def _counts(states: Mapping[FileState, int], words: tuple[tuple[FileState, str], ...]) -> str:
     """Return in words how many files are in some states; states without files are left out."""
-    counts = ((group.count(state), text) for state, text in words)
+    counts = ((states.get(state, 0), text) for state, text in words)
     return ", ".join(
         text.format(count=f"{count:,}", are=is_are(count), were="was" if count == 1 else "were")
         for count, text in counts

@@ -17,7 +17,7 @@ from blizzard.handoff.held_rows import Fates
 from blizzard.inspect.books import Books
 from blizzard.inspect.files.entry_rows import EntryRows
 from blizzard.inspect.files.progress import progress_of
-from blizzard.inspect.files.reconcile import By, DayBooks, Group, RowCount
+from blizzard.inspect.files.reconcile import By, DayBooks, Group, RowCount, SourceCounts
 from blizzard.inspect.files.repairs import StillOut
 from blizzard.inspect.files.standing import NOT_APPLIED, FileStanding, FileState
 from blizzard.inspect.files.survey import Collected, DayOf, Survey
@@ -176,6 +176,20 @@ class Reconciler:
         looked = self.look(question, counted)
         files = [file for one in looked.collected for file in one.files]
         return self._summed_up(question, looked), files
+
+    def count(self) -> SourceCounts:
+        """Count all source files by state, whenever they landed. No row is counted."""
+        looked = self.look(Question(rows=False, most=0), DayBooks)
+        counts = Counter[FileState]()
+        for books in looked.collected:
+            for states in books.files.values():
+                counts.update(states)
+        return SourceCounts(
+            pipeline=self.settings.name,
+            states={state: counts[state] for state in FileState},
+            unread=looked.passed_over,
+            errors=looked.errors,
+        )
 
     def _summed_up(self, question: Question, looked: "Looked[Counted]") -> Reconciliation:
         total = DayBooks(by=question.by)

@@ -89,7 +89,7 @@ class Survey:
             walk = _Walk(survey=self, lister=lister, scan=scan, prefix=prefix, lines=lines)
             for one in walk.files(place):
                 collected.add(one)
-            return collected, scan.finding(()).amiss
+            return collected, scan.finding(()).unread
 
         return lister.lister.attempt(look)
 

@@ -103,7 +103,7 @@ def test_a_verdict_says_what_is_missing(states, complete, words):
 
     assert group.complete is complete
     assert words in group.sentence
-    assert group.landed == len(states) == sum(group.count(state) for state in FileState)
+    assert group.landed == len(states) == sum(group.states.values())
 
 
 def test_a_day_of_which_not_all_was_listed_is_undecided():
