@@ -30,6 +30,7 @@ TEXTS = [
 ]
 WRONG = ["1", "-0", "1.5", "1e400", '"1"', '""', "true", "{}", "[]", "null", "[null]", '{"a":1}']
 WRONG += [r'"\ud800"', '{"a":1,"a":2}', '"2024-01-02"', "300", "123456789012345678901234567890"]
+NULL_WORDS = ("-", "NA")
 LEAVES = [*ARROW, FieldType.DECIMAL]
 JSON_FREE: Sequence[FieldType] = [kind for kind in LEAVES if kind is not FieldType.JSON]
 
@@ -75,6 +76,26 @@ def some_field(
         else (),
         items=items,
         reading=Reading(path=path),
+    )
+
+
+def with_readings(random: Random, one: Field) -> Field:
+    """Return a field that takes values in other ways, at every depth."""
+    if one.items is not None:
+        return replace(one, items=with_readings(random, one.items))
+    if one.fields:
+        return replace(one, fields=tuple(with_readings(random, inner) for inner in one.fields))
+    is_float = one.type in (FieldType.FLOAT32, FieldType.FLOAT64)
+    is_time = one.type in (FieldType.TIMESTAMP, FieldType.TIMESTAMP_NTZ)
+    return replace(
+        one,
+        reading=replace(
+            one.reading,
+            null_values=random.choice([(), (), NULL_WORDS]),
+            coerce=random.random() < 0.3,
+            formats=("iso", "epoch_ms") if is_time and random.random() < 0.5 else (),
+            exact=is_float and random.random() < 0.5,
+        ),
     )
 
 
@@ -198,6 +219,8 @@ class Lines:
 
     def _leaf(self, one: Field) -> str:  # noqa: PLR0911 - one for each type
         chance = self.random
+        if one.reading.null_values and self._chance(0.1 if one.nullable else self.wrong):
+            return json.dumps(chance.choice(one.reading.null_values))
         match one.type:
             case FieldType.INT8 | FieldType.INT16 | FieldType.INT32 | FieldType.INT64:
                 limit = 1 << (int(one.type.value[3:]) - 1)

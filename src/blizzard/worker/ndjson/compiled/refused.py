@@ -21,6 +21,7 @@ from blizzard.worker.ndjson.compiled.columns import (
     Leaf,
     Tokens,
     gathered,
+    required,
     tokens_of,
     valid,
 )
@@ -61,7 +62,11 @@ _TIME = (
 def leaf_column(
     page: Page, one: Field, leaf: MakesColumn, tokens: Tokens, trail: Trail
 ) -> "pa.Array[Any]":
-    """Return the column of a field that holds no others, with nulls in the rows that it refuses."""
+    """Return the column of a field that holds no others, with any value in the rows it refuses.
+
+    A null there would be one too many where the field is required: rows of other files share the
+    column, and the writer refuses all of it.
+    """
     try:
         return leaf.column(page.data, tokens)
     except (Doubtful, Refused, pa.ArrowException):
@@ -72,7 +77,13 @@ def leaf_column(
             column = leaf_of(replace(one, nullable=True)).column(
                 page.data, without(tokens, refused)
             )
-        return column
+        if not one.nullable:
+            nulls: Any = column.is_null()
+            refused |= _missing(tokens, nulls.to_numpy(zero_copy_only=False))
+            refusals.add_rows(np.flatnonzero(refused), trail)
+        if not refused.any():
+            raise Doubtful from None
+        return required(column, one)
 
 
 def fitting(
@@ -110,7 +121,7 @@ def without(tokens: Tokens, which: Flags) -> Tokens:
 def _refused(field: Field, data: Bytes, tokens: Tokens) -> tuple[Flags, "pa.Array[Any] | None"]:
     """Return which tokens a field makes no column of, and the column of the rest if it is known.
 
-    It is known that there are some; where they cannot be told, that is `Doubtful`.
+    Where no column is made and no token can be blamed for it, that is `Doubtful`.
     """
     leaf = leaf_of(replace(field, nullable=True))
     is_usual = isinstance(leaf, Leaf)
@@ -123,12 +134,8 @@ def _refused(field: Field, data: Bytes, tokens: Tokens) -> tuple[Flags, "pa.Arra
         column = leaf.column(data, rest)
     except (Doubtful, Refused, pa.ArrowException):
         found |= _suspects(field, data, rest) if is_usual else _refused_values(field, data, rest)
-    else:
-        if not field.nullable:
-            nulls: Any = column.is_null()
-            found |= _missing(tokens, nulls.to_numpy(zero_copy_only=False))
-    if not found.any():
-        raise Doubtful
+        if not found.any():
+            raise
     return found, column
 
 
