@@ -281,14 +281,14 @@ def test_a_thread_that_cannot_start_costs_one_connection_and_no_place(
     def refused(_thread: Thread) -> None:
         raise RuntimeError("can't start new thread")
 
-    pages = Pages()
-    with watch(pages, limits=HttpLimits(connections=2)):
+    server = PageServer("127.0.0.1", 0, {})
+    with serving(server) as pages:
         with monkeypatch.context() as patched:
             patched.setattr(Thread, "start", refused)
-            for _ in range(3):
-                with connect(pages) as client:
-                    assert _rest(client) == b""
-        assert pages.get("/health")[0] == 200
+            with connect(pages) as client:
+                assert _rest(client) == b""
+        assert not server.connections._since
+        assert pages.get("/health")[0] == 404
 
 
 def test_connections_that_come_at_once_are_queued():
