@@ -4,7 +4,7 @@ import gc
 import sys
 from importlib.util import find_spec
 
-NEEDED = ("pyspark", "numba", "isal", "zstandard", "pandas", "numpy")
+NEEDED = ("pyspark", "numba", "isal", "zstandard", "pandas")
 USAGE = 2
 
 
