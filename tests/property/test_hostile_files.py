@@ -32,8 +32,9 @@ from lakebed.telemetry.logs import LONGEST_TEXT, log_events
 from penguin.delta.log.checkpoint import read_checkpoint
 from penguin.delta.log.file import read_version
 from penguin.delta.log.history import parse_version
-from penguin.delta.log.latest import noted_checkpoint, read_latest
+from penguin.delta.log.latest import read_latest
 from penguin.delta.log.search import LogSearch
+from penguin.delta.log.segment import Checkpoint, noted_checkpoint
 from penguin.delta.log.versions import named_files, read_commit
 from penguin.delta.restore import find_restore
 from penguin.delta.snapshot import Snapshot
@@ -315,7 +316,7 @@ def test_a_checkpoint_that_refers_to_itself_is_read_once(tmp_path: Path):
     put(tmp_path, log_version(0), b"")
     facts = store.head(f"_delta_log/{0:020d}.checkpoint.parquet")
     assert facts is not None
-    assert read_checkpoint(store, facts).paths == {"x.parquet"}
+    assert read_checkpoint(store, Checkpoint(version=0, parts=(facts,))).paths == {"x.parquet"}
     found = LogSearch(store=store, open_table=unopened).files(["x.parquet"])
     assert len(found) == 1
 

@@ -7,15 +7,15 @@ from dataclasses import field
 
 from lakebed.clock import Clock
 from lakebed.dataclass import dataclass
-from lakebed.documents.reading import parse_json
 from lakebed.errors import LakeError
-from lakebed.layout import LAST_CHECKPOINT, log_version
+from lakebed.layout import log_version
 from lakebed.storage.store import Reader, is_there
 from liveview.looks.kept import ANEW, Fresh, Kept
 from liveview.looks.window import Window
 from liveview.views.versions import VersionFacts
 from penguin.delta.log.cache import CachedVersion, LogCache
-from penguin.delta.log.latest import find_tail, read_latest
+from penguin.delta.log.latest import read_latest
+from penguin.delta.log.segment import find_segment, noted_checkpoint
 from penguin.delta.log.totals import checkpoint_totals
 from penguin.delta.log.versions import Commit, read_commit
 from penguin.delta.snapshot import LogReader, Snapshot
@@ -140,8 +140,9 @@ class TableLook:
         return size[1]
 
     def _added_up(self, store: Reader, known: CachedVersion) -> TableSize:
-        many = _files_in_checkpoint(store)
-        if many is not None and many > self._most_files:
+        note = noted_checkpoint(store)
+        many = note.actions if note.files is None else note.files
+        if many > self._most_files:
             return self._at_checkpoint(store)
         table = Snapshot(known, store)
         try:
@@ -152,15 +153,13 @@ class TableLook:
 
     def _at_checkpoint(self, store: Reader) -> TableSize:
         """Add up a large table as it was at its last checkpoint, once for each of them."""
-        tail = find_tail(store)
+        tail = find_segment(store)
         if tail is None or tail.checkpoint is None:
             return TableSize()
         last = None if self._size is None else self._size[1]
         if last is not None and last.version == tail.checkpoint.version:
             return last
-        found = checkpoint_totals(store, tail)
-        if found is None:
-            return TableSize()
+        found = checkpoint_totals(store, tail.checkpoint)
         return TableSize(
             version=tail.checkpoint.version, files=found.files, bytes=found.bytes, rows=found.rows
         )
@@ -224,17 +223,3 @@ def _version(store: Reader, number: int) -> VersionFacts | None:
     except LakeError:
         return None
     return None if body is None else VersionFacts(read_commit(number, body))
-
-
-def _files_in_checkpoint(store: Reader) -> int | None:
-    """Return how many files the last checkpoint names; None where it does not say."""
-    body = store.get(LAST_CHECKPOINT)
-    try:
-        match parse_json(body or b"{}"):
-            case {"numOfAddFiles": int(files)}:
-                return files
-            case {"size": int(actions)}:
-                return actions
-    except ValueError:
-        pass
-    return None

@@ -21,12 +21,11 @@ from lakebed.telemetry.events import Emit
 from penguin.delta.expiry import (
     KEEPS_VERSIONS,
     Expired,
-    checkpoints,
     find_expired,
     log_retention,
     removes_expired,
 )
-from penguin.delta.log.latest import noted_checkpoint
+from penguin.delta.log.segment import checkpoints, noted_checkpoint
 from penguin.delta.on_disk import OnDisk
 from penguin.delta.table import Log, Table
 from penguin.events.maintenance import (

@@ -6,9 +6,9 @@ checkpoint, the note of it, and every version since.
 """
 
 from lakebed.dataclass import dataclass
-from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT, log_version, log_version_number
+from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT, log_version
 from lakebed.storage.store import ObjectFacts, Store
-from penguin.delta.expiry import checkpoints
+from penguin.delta.log.segment import checkpoints, newest, versions_in
 
 
 @dataclass(slots=True)
@@ -37,16 +37,11 @@ class OnDisk:
 def _needed(store: Store, version: int) -> list[str]:
     """Name the files of a log that the table is read from."""
     _, listed = store.level(DELTA_LOG)
-    whole = [one for one in checkpoints(listed) if one.version <= version]
-    base = max(whole, key=lambda one: one.version, default=None)
+    base = newest((one for one in checkpoints(listed) if one.is_classic), version)
     first = 0 if base is None else base.version
-    versions = {
-        number: one.path
-        for one in listed
-        if (number := log_version_number(one.path)) is not None and first <= number <= version
-    }
+    versions = versions_in(listed, version)
     return [
         *(part.path for part in (base.parts if base is not None else ())),
-        *(versions[number] for number in sorted(versions)),
+        *(versions[number].path for number in sorted(versions) if number >= first),
         *(one.path for one in listed if one.path == LAST_CHECKPOINT),
     ]

@@ -13,13 +13,14 @@ from urllib.parse import unquote
 from lakebed.columns.row_tracking import ROW_IDS, ROW_VERSIONS, FirstRow, row_columns
 from lakebed.dataclass import dataclass
 from lakebed.errors import StoreDenied
-from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT, journal_transaction, pipeline_transaction
+from lakebed.layout import DELTA_LOG, journal_transaction, pipeline_transaction
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Reader, is_there
 from lakebed.units import plural
 from penguin.delta.file_names import naming
 from penguin.delta.library import NoTable, location, options_for, translated
 from penguin.delta.log.cache import CachedVersion
+from penguin.delta.log.segment import is_log_object
 from penguin.delta.log.table_actions import Protocol
 from penguin.delta.writer_features import (
     APPEND_ONLY,
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 
 ELSEWHERE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
 """How the name of a file begins that is not relative to the table."""
-LOG_FILE = re.compile(r"\d{20}\.(json|checkpoint\..*)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -382,7 +382,4 @@ def has_log(store: Reader) -> bool:
             return False
         except OSError as cause:
             raise StoreDenied("the Delta log cannot be read", path=folder) from cause
-    return any(
-        facts.path == LAST_CHECKPOINT or LOG_FILE.fullmatch(facts.path.rpartition("/")[2])
-        for facts in store.objects(DELTA_LOG)
-    )
+    return any(is_log_object(facts.path) for facts in store.objects(DELTA_LOG))

@@ -21,7 +21,8 @@ from lakebed.storage.store import AlreadyThere, Created, Store
 from penguin.delta import version
 from penguin.delta.library import location, options_for, translated
 from penguin.delta.log.cache import MOST_VERSIONS, CachedVersion, LogCache
-from penguin.delta.log.latest import find_tail, read_latest
+from penguin.delta.log.latest import read_latest
+from penguin.delta.log.segment import find_segment
 from penguin.delta.log.table_actions import TableActions
 from penguin.delta.snapshot import LogReader, Snapshot, has_log
 from penguin.delta.version import Action, Pairs
@@ -199,7 +200,7 @@ class Table(Snapshot):
 
         The library would find out when it opens the table; an append does not open it.
         """
-        tail = find_tail(self._store)
+        tail = find_segment(self._store)
         if tail is not None and tail.missing is not None:
             raise TableUnreadable(
                 "a version of the Delta log is missing",

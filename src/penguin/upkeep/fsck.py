@@ -16,7 +16,7 @@ from lakebed.journal import JournalReader, journals_aside
 from lakebed.storage.ahead import ahead
 from lakebed.storage.store import Reader
 from penguin.delta.log.file_actions import FileAction, Key, active_files, read_versions
-from penguin.delta.log.latest import Tail
+from penguin.delta.log.segment import LogSegment
 from penguin.upkeep.listed import Listed, list_all
 from penguin.upkeep.log_needs import whole_tail
 from penguin.upkeep.rewritten import rewritten_into
@@ -151,7 +151,7 @@ def _still_damaged(store: Reader, suspects: list[FileAction]) -> list[Damaged]:
     ]
 
 
-def _named_still(store: Reader, tail: Tail, damaged: list[Damaged]) -> Iterator[Damaged]:
+def _named_still(store: Reader, tail: LogSegment, damaged: list[Damaged]) -> Iterator[Damaged]:
     """Yield what is still in the table: what was removed since may well have been deleted."""
     newest = whole_tail(store).version
     gone = {
@@ -163,7 +163,7 @@ def _named_still(store: Reader, tail: Tail, damaged: list[Damaged]) -> Iterator[
     yield from (one for one in damaged if one.action.key not in gone)
 
 
-def _with_versions(store: Reader, tail: Tail, damaged: list[Damaged]) -> Iterator[Damaged]:
+def _with_versions(store: Reader, tail: LogSegment, damaged: list[Damaged]) -> Iterator[Damaged]:
     """Say which version added each file, as far back as that costs little."""
     unknown = {one.action.key for one in damaged if one.action.version is None}
     found: dict[Key, int] = {}

@@ -12,8 +12,8 @@ from dataclasses import field
 from datetime import datetime
 
 from lakebed.dataclass import dataclass
-from lakebed.layout import DELTA_LOG, HELD_TRANSACTIONS, log_version_number
-from lakebed.storage.store import ObjectFacts, Reader
+from lakebed.layout import DELTA_LOG, HELD_TRANSACTIONS
+from lakebed.storage.store import Reader
 from penguin.delta.file_names import linked_name
 from penguin.delta.log.cache import CachedVersion
 from penguin.delta.log.file_actions import (
@@ -23,7 +23,8 @@ from penguin.delta.log.file_actions import (
     read_checkpoint,
     read_versions,
 )
-from penguin.delta.log.latest import Tail, find_tail, read_latest
+from penguin.delta.log.latest import read_latest
+from penguin.delta.log.segment import LogSegment, find_segment, unbroken, versions_in
 from penguin.delta.snapshot import LogReader
 from penguin.model.errors import TableUnreadable, TableUnsupported
 from penguin.model.table_features import BY_NAME
@@ -57,7 +58,7 @@ def read_table(store: Reader) -> CachedVersion | None:
     found = read_latest(store)
     if found is not None:
         return found
-    if find_tail(store) is None and LogReader(store).look() is None:
+    if find_segment(store) is None and LogReader(store).look() is None:
         return None
     LogReader(store).look()  # It says what is wrong.
     raise TableUnreadable("the Delta log cannot be read as a whole", path=store.uri)
@@ -85,12 +86,8 @@ def refuse_unknown(table: CachedVersion, store: Reader) -> None:
 def read_needs(store: Reader, cutoff: datetime, *, whole: bool = False) -> LogNeeds:
     """Read which files a log needs since a cutoff. `whole` reads every version that is there."""
     tail = whole_tail(store)
-    listed = {
-        number: facts
-        for facts in store.level(DELTA_LOG)[1]
-        if (number := log_version_number(facts.path)) is not None and number <= tail.version
-    }
-    oldest = _unbroken(listed, tail.version)
+    listed = versions_in(store.level(DELTA_LOG)[1], tail.version)
+    oldest = unbroken(listed, tail.version)
     window = next((n for n in sorted(listed) if listed[n].modified >= cutoff), tail.version + 1)
     window = max(window, oldest)
     reading = _Reading(
@@ -116,9 +113,9 @@ def read_needs(store: Reader, cutoff: datetime, *, whole: bool = False) -> LogNe
     )
 
 
-def whole_tail(store: Reader) -> Tail:
+def whole_tail(store: Reader) -> LogSegment:
     """Return where a log is read from; a log with a gap is an error."""
-    tail = find_tail(store)
+    tail = find_segment(store)
     if tail is None:
         raise TableUnreadable("there is no Delta log", path=store.uri)
     if tail.missing is not None:
@@ -126,14 +123,6 @@ def whole_tail(store: Reader) -> Tail:
             "a version of the Delta log is missing", version=tail.missing, table=store.uri
         )
     return tail
-
-
-def _unbroken(versions: Mapping[int, ObjectFacts], last: int) -> int:
-    """Return the first version from which on all are there."""
-    first = last
-    while first - 1 in versions:
-        first -= 1
-    return first
 
 
 @dataclass(slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """Reading one checkpoint of a Delta log, with what it refers to."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote
 
@@ -8,35 +8,91 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from lakebed.documents.reading import parse_json
 from lakebed.layout import DELTA_LOG, OUR_TRANSACTIONS
 from lakebed.storage.store import ObjectFacts, Reader
 from penguin.delta.file_names import naming
-from penguin.delta.log.file import Actions
+from penguin.delta.log.file import Actions, lines_of
+from penguin.delta.log.segment import Checkpoint
 from penguin.model.errors import TableUnreadable
 
 SIDECARS = f"{DELTA_LOG}/_sidecars"
-COLUMNS = ("add.path", "remove.path", "txn.appId", "txn.version", "sidecar.path")
+SIDECAR = "sidecar.path"
+COLUMNS = ("add.path", "remove.path", "txn.appId", "txn.version")
 AT_A_TIME = 8192
 """Actions of a checkpoint that are in memory at once."""
 
 
-def read_checkpoint(store: Reader, facts: ObjectFacts) -> Actions:
-    """Read a checkpoint of one file: data files, tombstones and our transactions.
-
-    A V2 checkpoint may have the classic name, too; it keeps its data files in sidecars.
-    """
+def read_checkpoint(store: Reader, checkpoint: Checkpoint) -> Actions:
+    """Read the data files, tombstones and our transactions that a checkpoint names."""
     paths: set[str] = set()
     transactions: dict[str, int] = {}
-    sidecars: list[str] = []
     named = naming(store)
-    for batch in read_columns(store, facts):
+    for batch in checkpoint_batches(store, checkpoint, COLUMNS):
         paths.update(map(named, _paths(batch)))
         transactions |= _transactions(batch)
-        sidecars += paths_of(batch, "sidecar")
-    for name in sidecars:
-        for batch in read_columns(store, sidecar_of(store, facts, name)):
-            paths.update(map(named, _paths(batch)))
     return Actions(paths=frozenset(paths), transactions=transactions)
+
+
+def checkpoint_batches(
+    store: Reader, checkpoint: Checkpoint, columns: tuple[str, ...], *, sidecars: bool = True
+) -> Iterator[pa.RecordBatch]:
+    """Read some columns of a checkpoint of any kind and of its sidecars, a batch at a time.
+
+    A V2 checkpoint may have the classic name, too. Its sidecars hold nothing but data files.
+    """
+    for part in checkpoint.parts:
+        read = _read_json if part.path.endswith(".json") else read_columns
+        names: list[str] = []
+        for batch in read(store, part, (*columns, SIDECAR)):
+            names += paths_of(batch, "sidecar")
+            yield batch
+        for name in names if sidecars else ():
+            yield from read_columns(store, sidecar_of(store, part, name), columns)
+
+
+def rows_of(batch: pa.RecordBatch, kind: str) -> list[dict[str, Any]]:
+    """Return the actions of a kind; a reader may show those of other kinds as structs of nulls."""
+    if kind not in batch.schema.names:
+        return []
+    column = batch.column(kind)
+    rows: list[dict[str, Any] | None] = column.filter(column.is_valid()).to_pylist()
+    return [row for row in rows if row and any(value is not None for value in row.values())]
+
+
+def pairs_of(values: Any) -> Iterable[tuple[str, str | None]]:  # noqa: ANN401 - as Arrow has it
+    """Return the pairs of a map: Parquet has a list of them, JSON an object."""
+    return values.items() if isinstance(values, Mapping) else values or ()
+
+
+def _read_json(
+    store: Reader, part: ObjectFacts, columns: tuple[str, ...]
+) -> Iterator[pa.RecordBatch]:
+    """Read some columns of a V2 checkpoint that is written as JSON."""
+    body, where = store.get(part.path), store.describe(part.path)
+    if body is None:
+        raise TableUnreadable("a checkpoint of the Delta log is gone", path=where)
+    wanted: dict[str, set[str]] = {}
+    for name in columns:
+        kind, _, below = name.partition(".")
+        wanted.setdefault(kind, set()).add(below.partition(".")[0])
+    with lines_of(where):
+        actions = [parse_json(line) for line in body.splitlines() if line.strip()]
+        if not actions:
+            raise ValueError("a checkpoint of the Delta log is empty")
+        kinds = {
+            kind: [_picked(action.get(kind), fields) for action in actions]
+            for kind, fields in wanted.items()
+        }
+        found = {kind: rows for kind, rows in kinds.items() if any(row is not None for row in rows)}
+        arrays = [pa.array(rows) for rows in found.values()]
+    yield pa.RecordBatch.from_arrays(arrays, names=list(found))
+
+
+def _picked(action: Any, fields: set[str]) -> dict[str, Any] | None:  # noqa: ANN401 - JSON
+    if action is None or "" in fields:
+        return action  # type: ignore[no-any-return]
+    return {name: action.get(name) for name in fields}
 
 
 def sidecar_of(store: Reader, checkpoint: ObjectFacts, name: str) -> ObjectFacts:
@@ -56,14 +112,14 @@ def is_whole(store: Reader, facts: ObjectFacts) -> bool:
     """Whether a checkpoint can be read and holds all that it stands for, in itself."""
     try:
         return not any(
-            paths_of(batch, "sidecar") for batch in read_columns(store, facts, ("sidecar.path",))
+            paths_of(batch, "sidecar") for batch in read_columns(store, facts, (SIDECAR,))
         )
     except TableUnreadable:
         return False
 
 
 def read_columns(
-    store: Reader, facts: ObjectFacts, columns: tuple[str, ...] = COLUMNS
+    store: Reader, facts: ObjectFacts, columns: tuple[str, ...]
 ) -> Iterator[pa.RecordBatch]:
     """Read some columns of a checkpoint, those of them that it has."""
     try:

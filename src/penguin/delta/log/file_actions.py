@@ -18,11 +18,11 @@ from lakebed.documents.reading import parse_json
 from lakebed.errors import StoreUnavailable
 from lakebed.layout import log_version
 from lakebed.storage.ahead import ahead
-from lakebed.storage.store import ObjectFacts, Reader
+from lakebed.storage.store import Reader
 from penguin.delta.file_names import Naming, naming
-from penguin.delta.log.checkpoint import read_columns, sidecar_of
+from penguin.delta.log.checkpoint import checkpoint_batches, pairs_of, rows_of
 from penguin.delta.log.file import lines_of
-from penguin.delta.log.latest import Tail, find_tail
+from penguin.delta.log.segment import LogSegment, find_segment
 from penguin.delta.vectors import vector_file, vector_key
 from penguin.model.errors import CommitFailed, TableUnreadable
 
@@ -32,7 +32,7 @@ def first_rows(store: Reader, version: int) -> dict[str, FirstRow | None]:
 
     None where the log does not say it: the file is from before the table tracked its rows.
     """
-    tail = find_tail(store)
+    tail = find_segment(store)
     if tail is None or tail.missing is not None:
         raise TableUnreadable("a version of the Delta log is missing", table=store.uri)
     if tail.first > version + 1:
@@ -45,7 +45,7 @@ COLUMNS = (
     *(f"add.{name}" for name in ("path", "deletionVector", "size", "partitionValues")),
     *(f"add.{name}" for name in (FIRST_ROW_ID, ROW_VERSION)),
     *(f"remove.{name}" for name in ("path", "deletionVector", "deletionTimestamp")),
-    *("txn.appId", "txn.version", "sidecar.path"),
+    *("txn.appId", "txn.version"),
 )
 
 Key = tuple[str, str | None]
@@ -131,7 +131,7 @@ def parse(number: int, body: bytes, path: str, named: Naming = str) -> VersionAc
     )
 
 
-def active_files(store: Reader, tail: Tail, last: int | None = None) -> Iterator[FileAction]:
+def active_files(store: Reader, tail: LogSegment, last: int | None = None) -> Iterator[FileAction]:
     """Yield every file of the newest version; what the checkpoint says is not held in memory.
 
     With `last` it is those of an earlier version, of one that the checkpoint is not after.
@@ -146,50 +146,21 @@ def active_files(store: Reader, tail: Tail, last: int | None = None) -> Iterator
     yield from (one for one in state.values() if one.added)
 
 
-def read_checkpoint(store: Reader, tail: Tail) -> Iterator[Batch]:
+def read_checkpoint(store: Reader, tail: LogSegment) -> Iterator[Batch]:
     """Read the checkpoint that a log is read from, with what it refers to, a batch at a time."""
-    named = naming(store)
-    for part in () if tail.checkpoint is None else tail.checkpoint.parts:
-        sidecars: list[str] = []
-        if part.path.endswith(".json"):
-            body, where = store.get(part.path), store.describe(part.path)
-            if body is None:
-                raise TableUnreadable("a checkpoint of the Delta log is gone", path=where)
-            told = parse(tail.version, body, where, named)
-            yield Batch(files=told.files, transactions=told.transactions)
-            with lines_of(where):
-                lines = (parse_json(line) for line in body.splitlines() if b'"sidecar"' in line)
-                sidecars = [one["sidecar"]["path"] for one in lines if "sidecar" in one]
-        else:
-            for batch in _batches(store, part):
-                sidecars += [row["path"] for row in _rows(batch, "sidecar")]
-                yield _parsed(batch, named, store.describe(part.path))
-        for name in sidecars:
-            for batch in _batches(store, sidecar_of(store, part, name)):
-                yield _parsed(batch, named, store.describe(part.path))
-
-
-def _batches(store: Reader, facts: ObjectFacts) -> Iterator[pa.RecordBatch]:
-    return read_columns(store, facts, COLUMNS)
+    if tail.checkpoint is None:
+        return
+    named, where = naming(store), store.describe(tail.checkpoint.parts[0].path)
+    for batch in checkpoint_batches(store, tail.checkpoint, COLUMNS):
+        yield _parsed(batch, named, where)
 
 
 def _parsed(batch: pa.RecordBatch, named: Naming, where: str) -> Batch:
     with lines_of(where):
-        adds = [_action(row, named, added=True) for row in _rows(batch, "add")]
-        removes = [_action(row, named, added=False) for row in _rows(batch, "remove")]
-        transactions = {row["appId"]: row["version"] for row in _rows(batch, "txn")}
+        adds = [_action(row, named, added=True) for row in rows_of(batch, "add")]
+        removes = [_action(row, named, added=False) for row in rows_of(batch, "remove")]
+        transactions = {row["appId"]: row["version"] for row in rows_of(batch, "txn")}
     return Batch(files=(*adds, *removes), transactions=transactions)
-
-
-def _rows(batch: pa.RecordBatch, kind: str) -> Iterator[dict[str, Any]]:
-    """Yield the actions of a kind; a reader may show those of others as all null."""
-    if kind not in batch.schema.names:
-        return
-    column = batch.column(kind)
-    names = ("appId", "path")
-    for row in column.filter(column.is_valid()).to_pylist():
-        if row and any(row.get(name) is not None for name in names):
-            yield row
 
 
 def _action(
@@ -199,8 +170,7 @@ def _action(
     held_in = vector_file(vector)
     written = unquote(told["path"])
     path = named(written)
-    values = told.get("partitionValues")
-    pairs = values.items() if isinstance(values, Mapping) else (values or ())
+    pairs = pairs_of(told.get("partitionValues"))
     at = told.get("deletionTimestamp")
     first, since = told.get(FIRST_ROW_ID), told.get(ROW_VERSION)
     numbered = None

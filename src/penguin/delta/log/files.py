@@ -26,14 +26,13 @@ from lakebed.layout import (
     file_id,
     file_name,
     log_version,
-    log_version_number,
     stranger_transaction,
 )
 from lakebed.listing.watermark import named_at
 from lakebed.storage.store import ObjectFacts, Reader
-from penguin.delta.expiry import checkpoints
 from penguin.delta.file_names import naming
 from penguin.delta.log.file import LAST_MOMENT, Actions, read_version
+from penguin.delta.log.segment import checkpoints, newest, unbroken, versions_in
 from penguin.model.table import TableFacts
 
 CONCURRENT = 16
@@ -228,9 +227,10 @@ def _goes_on(store: Reader, table: Snapshot, known: LogContents) -> bool:
 def _read_anew(store: Reader, table: Snapshot) -> LogContents:
     before = store.head(log_version(table.version))
     _, listed = store.level(DELTA_LOG)
-    versions = _numbered(listed, table.version)
-    first = _unbroken(versions, table.version)
-    classic = [one for one in checkpoints(listed) if first - 1 <= one.version <= table.version]
+    versions = versions_in(listed, table.version)
+    first = unbroken(versions, table.version)
+    classic = (one for one in checkpoints(listed) if one.is_classic and one.version >= first - 1)
+    base = newest(classic, table.version)
     known = LogContents(
         table=table.id,
         version=table.version,
@@ -240,12 +240,10 @@ def _read_anew(store: Reader, table: Snapshot) -> LogContents:
         told_since=NEVER,
         first=table.version + 1,
     )
-    if classic:
+    if base is not None:
         from penguin.delta.log.checkpoint import read_checkpoint  # noqa: PLC0415 - it loads Arrow
 
-        base = max(classic, key=lambda one: one.version)
-        for part in base.parts:
-            known.take(read_checkpoint(store, part))
+        known.take(read_checkpoint(store, base))
         first = base.version + 1
     elif first > 0:
         # Checkpoints of another kind: what they hold of the present is known to the library, and
@@ -268,8 +266,8 @@ def read_back(store: Reader, known: LogContents, to: datetime) -> None:
     It costs a request for each, and is worth it only for a file that is older than what is known.
     """
     _, listed = store.level(DELTA_LOG)
-    versions = _numbered(listed, known.first - 1)
-    end = _unbroken(versions, known.first - 1)
+    versions = versions_in(listed, known.first - 1)
+    end = unbroken(versions, known.first - 1)
     there = True
     far = max(to, LONG_AGO + CLOCKS_DIFFER) - CLOCKS_DIFFER
     while there and known.since is not None and known.since >= far and known.first > end:
@@ -322,19 +320,3 @@ def _versions(store: Reader, numbers: Iterable[int]) -> list[tuple[Actions, Obje
         found = list(pool.map(read, numbers))
     there = [one for one in found if one is not None]
     return there if len(there) == len(found) else None
-
-
-def _numbered(listed: Iterable[ObjectFacts], last: int) -> dict[int, ObjectFacts]:
-    return {
-        number: facts
-        for facts in listed
-        if (number := log_version_number(facts.path)) is not None and number <= last
-    }
-
-
-def _unbroken(versions: Mapping[int, ObjectFacts], last: int) -> int:
-    """Return the first version from which on all are there; one past the last where none is."""
-    first = last + 1
-    while first - 1 in versions:
-        first -= 1
-    return first

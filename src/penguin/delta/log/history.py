@@ -5,9 +5,7 @@ checkpoint from which every later version is there; what came before is known on
 checkpoint holds. No more than a few versions are in memory at once.
 """
 
-import re
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote
 
@@ -25,16 +23,14 @@ from lakebed.documents.log_version import (
 )
 from lakebed.documents.reading import parse_json
 from lakebed.errors import StoreUnavailable
-from lakebed.layout import ADOPTION_STEP, DELTA_LOG, log_version, log_version_number
+from lakebed.layout import ADOPTION_STEP, DELTA_LOG, log_version
 from lakebed.storage.ahead import ahead
-from lakebed.storage.store import ObjectFacts, Reader
-from penguin.delta.expiry import Checkpoint, checkpoints
+from lakebed.storage.store import Reader
 from penguin.delta.file_names import Naming, naming
-from penguin.delta.log.checkpoint import read_columns, sidecar_of
+from penguin.delta.log.checkpoint import checkpoint_batches, pairs_of, rows_of
 from penguin.delta.log.file import lines_of
+from penguin.delta.log.segment import Checkpoint, checkpoints, unbroken, versions_in
 
-WITH_ID = re.compile(r"(?P<version>\d{20})\.checkpoint\.[0-9a-f-]{36}\.(parquet|json)")
-"""A checkpoint of the newer kind, which is one file and may refer to others."""
 DROPPED_PROPERTY = "penguin.droppedColumns"
 """The table property that holds what files have and the schema does not show, as a schema."""
 COLUMNS = (
@@ -50,22 +46,17 @@ COLUMNS = (
     "metaData.schemaString",
     "metaData.partitionColumns",
     "metaData.configuration",
-    "sidecar.path",
 )
 
 
 def read_whole_log(store: Reader) -> LogHistory | None:
     """Return the history of a log as far as it is there; None where there is no log."""
     _, listed = store.level(DELTA_LOG)
-    there = sorted(n for one in listed if (n := log_version_number(one.path)) is not None)
-    bases = [*checkpoints(listed), *_with_ids(listed)]
-    if not there and not bases:
+    known, bases = versions_in(listed), checkpoints(listed)
+    if not known and not bases:
         return None
-    last = max((*there, *(one.version for one in bases)))
-    first = last + 1
-    known = set(there)
-    while first - 1 in known:
-        first -= 1
+    last = max((*known, *(one.version for one in bases)))
+    first = unbroken(known, last)
     base = min(
         (one for one in bases if one.version >= first - 1),
         key=lambda one: one.version,
@@ -83,16 +74,10 @@ def read_whole_log(store: Reader) -> LogHistory | None:
     )
 
 
-def _with_ids(listed: Iterable[ObjectFacts]) -> Iterator[Checkpoint]:
-    for one in listed:
-        if (named := WITH_ID.fullmatch(one.path.rpartition("/")[2])) and one.size > 0:
-            yield Checkpoint(version=int(named["version"]), parts=(one,))
-
-
 def _read(store: Reader, base: Checkpoint | None, numbers: Iterable[int]) -> Iterator[LogVersion]:
     named = naming(store)
-    for part in () if base is None else base.parts:
-        yield from _parts_of(store, part, base.version if base else 0, named)
+    for batch in () if base is None else checkpoint_batches(store, base, COLUMNS):
+        yield _part(batch, base.version if base else 0, named)
     for number, body in ahead(lambda each: store.get(log_version(each)), numbers):
         if body is None:
             # Cleaned up between the listing and the reading: the next look finds the new state.
@@ -122,7 +107,7 @@ def parse_version(number: int, body: bytes, path: str, named: Naming = str) -> L
                             size=size,
                             rows=_rows(add.get("stats")),
                             deleted=vector.get("cardinality", 0) if vector else 0,
-                            partition_values=_values((add.get("partitionValues") or {}).items()),
+                            partition_values=_values(add.get("partitionValues")),
                             data_change=add.get("dataChange", True),
                         )
                     )
@@ -132,8 +117,8 @@ def parse_version(number: int, body: bytes, path: str, named: Naming = str) -> L
                 case {"txn": {"appId": str(app_id), "version": int(told)}}:
                     transactions[app_id] = told
                 case {"metaData": {"schemaString": str(schema)} as table}:
-                    told_of = (table.get("configuration") or {}).items()
-                    shape = _shape(schema, table.get("partitionColumns"), told_of)
+                    properties = table.get("configuration")
+                    shape = _shape(schema, table.get("partitionColumns"), properties)
                 case {"commitInfo": dict(found)}:
                     info = found
     ours = info.get("penguin")
@@ -156,30 +141,10 @@ def parse_version(number: int, body: bytes, path: str, named: Naming = str) -> L
     )
 
 
-def _parts_of(
-    store: Reader, facts: ObjectFacts, version: int, named: Naming
-) -> Iterator[LogVersion]:
-    sidecars: list[str] = []
-    if facts.path.endswith(".json"):
-        body, where = store.get(facts.path) or b"", store.describe(facts.path)
-        yield replace(parse_version(version, body, where, named), is_checkpoint=True)
-        with lines_of(where):
-            lines = (parse_json(line) for line in body.splitlines() if b'"sidecar"' in line)
-            sidecars = [one["sidecar"]["path"] for one in lines if "sidecar" in one]
-    else:
-        for batch in read_columns(store, facts, COLUMNS):
-            yield _part(batch, version, named)
-            sidecars += [row["path"] for row in _actions(batch, "sidecar")]
-    for name in sidecars:
-        found = sidecar_of(store, facts, name)
-        for batch in read_columns(store, found, COLUMNS):
-            yield _part(batch, version, named)
-
-
 def _part(batch: pa.RecordBatch, version: int, named: Naming) -> LogVersion:
     tables = [
-        _shape(row["schemaString"], row.get("partitionColumns"), row.get("configuration") or ())
-        for row in _actions(batch, "metaData")
+        _shape(row["schemaString"], row.get("partitionColumns"), row.get("configuration"))
+        for row in rows_of(batch, "metaData")
         if row.get("schemaString")
     ]
     return LogVersion(
@@ -192,25 +157,16 @@ def _part(batch: pa.RecordBatch, version: int, named: Naming) -> LogVersion:
                 size=row["size"],
                 rows=_checkpointed_rows(row),
                 deleted=(row.get("deletionVector") or {}).get("cardinality") or 0,
-                partition_values=_values(row.get("partitionValues") or ()),
+                partition_values=_values(row.get("partitionValues")),
             )
-            for row in _actions(batch, "add")
+            for row in rows_of(batch, "add")
         ),
         removes=tuple(
-            RemovedFile(name=named(unquote(row["path"]))) for row in _actions(batch, "remove")
+            RemovedFile(name=named(unquote(row["path"]))) for row in rows_of(batch, "remove")
         ),
-        transactions={row["appId"]: row["version"] for row in _actions(batch, "txn")},
+        transactions={row["appId"]: row["version"] for row in rows_of(batch, "txn")},
         shape=tables[-1] if tables else None,
     )
-
-
-def _actions(batch: pa.RecordBatch, kind: str) -> list[dict[str, Any]]:
-    """Return the actions of a kind; a reader may show those of others as all null."""
-    if kind not in batch.schema.names:
-        return []
-    column = batch.column(kind)
-    rows: list[dict[str, Any] | None] = column.filter(column.is_valid()).to_pylist()
-    return [row for row in rows if row and any(value is not None for value in row.values())]
 
 
 def _checkpointed_rows(row: dict[str, Any]) -> int | None:
@@ -226,15 +182,17 @@ def _rows(stats: object) -> int | None:
     return told if isinstance(told, int) else None
 
 
-def _values(pairs: Iterable[tuple[str, str | None]]) -> PartitionValues:
+def _values(written: Any) -> PartitionValues:  # noqa: ANN401 - JSON or Arrow
     # Delta takes an empty string for null.
-    return tuple(sorted((name, value or None) for name, value in pairs))
+    return tuple(sorted((name, value or None) for name, value in pairs_of(written)))
 
 
 def _shape(
-    schema: str, partition_columns: list[str] | None, configuration: Iterable[tuple[str, str]]
+    schema: str,
+    partition_columns: list[str] | None,
+    configuration: Any,  # noqa: ANN401 - JSON or Arrow
 ) -> TableShape:
-    properties = dict(configuration)
+    properties: dict[str, Any] = dict(pairs_of(configuration))
     dropped = properties.get(DROPPED_PROPERTY)
     try:
         hidden = parse_json(dropped)["fields"] if dropped else ()

@@ -8,89 +8,26 @@ Where anything is not as it must be, nothing is concluded: the library reads the
 what is wrong with it.
 """
 
-import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from lakebed.dataclass import dataclass
 from lakebed.documents.reading import parse_json
 from lakebed.errors import ObjectChanged, ObjectMissing
-from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT, log_version, log_version_number
+from lakebed.layout import log_version
 from lakebed.storage.store import ObjectFacts, Reader
-from penguin.delta.expiry import Checkpoint, checkpoints
 from penguin.delta.log.cache import MOST_ANSWERS, CachedVersion, joined
+from penguin.delta.log.segment import Checkpoint, find_segment
 from penguin.delta.log.table_actions import KINDS, TableActions
 from penguin.model.errors import TableUnreadable
 from penguin.model.table import TableFacts
 
 CONCURRENT = 16
-V2_CHECKPOINT = re.compile(r"(?P<version>\d{20})\.checkpoint\.[0-9a-fA-F-]{36}\.(?:parquet|json)")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tail:
-    """Where a log is read from: a checkpoint, if there is one, and the versions after it."""
-
-    version: int
-    """The last version."""
-    checkpoint: Checkpoint | None
-    missing: int | None
-    """The first version that should be there, and is not."""
-
-    @property
-    def first(self) -> int:
-        """Return the first version that is not in the checkpoint."""
-        return 0 if self.checkpoint is None else self.checkpoint.version + 1
-
-
-def find_tail(store: Reader) -> Tail | None:
-    """Find the last version and what it is read from, by one note and one listing."""
-    base = noted_checkpoint(store).version
-    start = None if base < 0 else f"{DELTA_LOG}/{base:020d}"
-    # What is in folders below is no part of the log: sidecars, or copies that somebody put there.
-    found = store.objects(DELTA_LOG, after=start)
-    listed = [one for one in found if one.path.rpartition("/")[0] == DELTA_LOG]
-    versions = {number for one in listed if (number := log_version_number(one.path)) is not None}
-    if not versions:
-        return None
-    last = max(versions)
-    there = (one for one in _checkpoints(listed) if one.version <= last)
-    checkpoint = max(there, key=lambda one: one.version, default=None)
-    first = 0 if checkpoint is None else checkpoint.version + 1
-    missing = next((number for number in range(first, last) if number not in versions), None)
-    return Tail(version=last, checkpoint=checkpoint, missing=missing)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Note:
-    """What the note of the last checkpoint says."""
-
-    version: int = -1
-    """-1 where there is none."""
-    actions: int = 0
-
-
-def noted_checkpoint(store: Reader) -> Note:
-    """Read the note of the last checkpoint; one that is torn counts as none.
-
-    It only helps readers to start; a new checkpoint repairs it.
-    """
-    body = store.get(LAST_CHECKPOINT)
-    try:
-        match None if body is None else parse_json(body):
-            case {"version": int(version), "size": int(actions)}:
-                return Note(version=version, actions=actions)
-            case {"version": int(version)}:
-                return Note(version=version)
-    except ValueError:
-        pass
-    return Note()
 
 
 def read_latest(store: Reader) -> CachedVersion | None:
     """Read what the latest version of a table is; None where that is not sure, or there is none."""
-    tail = find_tail(store)
+    tail = find_segment(store)
     if tail is None or tail.missing is not None:
         return None
     # First the last version, and its object again in the end: what is read in between is of the
@@ -101,8 +38,7 @@ def read_latest(store: Reader) -> CachedVersion | None:
     actions = TableActions()
     try:
         if tail.checkpoint is not None:
-            for part in tail.checkpoint.parts:
-                _take_checkpoint(store, part, actions)
+            _take_checkpoint(store, tail.checkpoint, actions)
         for body in _bodies(store, range(tail.first, tail.version)):
             actions.take_version(body)
         if tail.first > tail.version:
@@ -146,31 +82,14 @@ def _as_known(actions: TableActions, version: int, last: ObjectFacts) -> CachedV
     )
 
 
-def _checkpoints(listed: list[ObjectFacts]) -> list[Checkpoint]:
-    """Return the checkpoints of all kinds; one named by a UUID is a file with its sidecars."""
-    v2 = (
-        Checkpoint(version=int(named["version"]), parts=(one,))
-        for one in listed
-        if (named := V2_CHECKPOINT.fullmatch(one.path.removeprefix(f"{DELTA_LOG}/"))) and one.size
-    )
-    return [*checkpoints(listed), *v2]
-
-
-def _take_checkpoint(store: Reader, part: ObjectFacts, actions: TableActions) -> None:
-    if part.path.endswith(".json"):
-        found = store.fetch(part.path)
-        if found is None:
-            raise TableUnreadable("a checkpoint of the Delta log is gone", path=part.path)
-        actions.take_version(found[0])
-        return
+def _take_checkpoint(store: Reader, checkpoint: Checkpoint, actions: TableActions) -> None:
     # Only here is Arrow needed: a log without checkpoints is read without it.
-    from penguin.delta.log.checkpoint import read_columns  # noqa: PLC0415
+    from penguin.delta.log.checkpoint import checkpoint_batches, rows_of  # noqa: PLC0415
 
-    for batch in read_columns(store, part, KINDS):
-        for kind in batch.schema.names:
-            column = batch.column(kind)
-            for said in column.filter(column.is_valid()).to_pylist():
-                actions.take({kind: _plain(kind, said or {})})
+    for batch in checkpoint_batches(store, checkpoint, KINDS, sidecars=False):
+        for kind in KINDS:
+            for action in rows_of(batch, kind):
+                actions.take({kind: _plain(kind, action)})
 
 
 def _plain(kind: str, said: dict[str, Any]) -> dict[str, Any]:

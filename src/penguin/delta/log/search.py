@@ -22,28 +22,23 @@ from lakebed.dataclass import dataclass
 from lakebed.documents.reading import parse_json
 from lakebed.layout import (
     DELTA_LOG,
-    LAST_CHECKPOINT,
     PARQUET_SUFFIX,
     file_name,
     journal_transaction,
     log_version,
-    log_version_number,
 )
 from lakebed.seek import AT_ONCE, seek
-from lakebed.storage.store import ObjectFacts, Reader
-from penguin.delta.expiry import Checkpoint, checkpoints
+from lakebed.storage.store import Reader
 from penguin.delta.file_names import naming
-from penguin.delta.log.checkpoint import paths_of, read_columns, sidecar_of
+from penguin.delta.log.checkpoint import checkpoint_batches
 from penguin.delta.log.file import lines_of
+from penguin.delta.log.segment import Checkpoint, LogSegment, find_segment
 from penguin.delta.log.versions import Commit, named_files, read_commit, reasons_against
 
 if TYPE_CHECKING:
     from penguin.delta.snapshot import Snapshot
 
-COLUMNS = (
-    *("add.path", "remove.path", "remove.deletionTimestamp", "remove.dataChange"),
-    "sidecar.path",
-)
+COLUMNS = ("add.path", "remove.path", "remove.deletionTimestamp", "remove.dataChange")
 GONE = -1
 """What stands for a version that was cleaned up: it is older than all that are there."""
 WHOLE_FILES = ("FSCK", "RESTORE")
@@ -114,20 +109,6 @@ class Wanted:
         return path.rpartition("/")[2] if self.by_name else path
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Tail:
-    """The newest part of a log: a checkpoint of everything before, and the versions since."""
-
-    version: int
-    first: int
-    checkpoint: Checkpoint | None
-    """None where the versions are all there are, or where the checkpoint is of another kind."""
-
-    @property
-    def is_whole(self) -> bool:
-        return self.checkpoint is not None or self.first == 0
-
-
 @dataclass(slots=True)
 class LogSearch:
     """Answers of one version of a table's log; what was read for one is not read again for another.
@@ -140,7 +121,7 @@ class LogSearch:
     open_table: Callable[[int], "Snapshot"]
     """Opens a version by the library, which is loaded only where the log's own files do not do."""
     _bodies: dict[int, bytes | None] = field(default_factory=dict)
-    _tail_read: _Tail | None = None
+    _tail_read: LogSegment | None = None
     _opened: "Snapshot | None" = None
 
     def entry(self, pipeline: str, journal: str, sequence: int) -> EntryInLog:
@@ -178,7 +159,7 @@ class LogSearch:
         tail = self._tail()
         return None if tail is None else self._table(tail).transaction(app_id)
 
-    def _table(self, tail: _Tail) -> "Snapshot":
+    def _table(self, tail: LogSegment) -> "Snapshot":
         if self._opened is None:
             self._opened = self.open_table(tail.version)
         return self._opened
@@ -205,12 +186,11 @@ class LogSearch:
         if tail is None or not wanted.paths:
             return found
         if tail.checkpoint is not None:
-            for part in tail.checkpoint.parts:
-                found |= self._in_checkpoint(part, wanted)
-        elif not tail.is_whole:
+            found |= self._in_checkpoint(tail.checkpoint, wanted)
+        elif tail.missing is not None:
             present = wanted.paths.intersection(map(wanted.key, self._table(tail).files()))
             found |= dict.fromkeys(present, FileInLog(standing=Standing.IN_TABLE))
-        for number in range(tail.first, tail.version + 1):
+        for number in self._numbers(tail):
             for path, told in self._in_version(number, wanted):
                 found[path] = replace(told, added=told.added or found[path].added)
         return {
@@ -218,7 +198,7 @@ class LogSearch:
             for path, told in found.items()
         }
 
-    def _with_version(self, wanted: Wanted, told: FileInLog, tail: _Tail) -> FileInLog:
+    def _with_version(self, wanted: Wanted, told: FileInLog, tail: LogSegment) -> FileInLog:
         """Find the version that removed a file before the checkpoint, by when that was."""
         at = told.removed_at_ms
         if told.standing is not Standing.REMOVED or told.removed is not None or at is None:
@@ -235,14 +215,10 @@ class LogSearch:
         return told
 
     def _in_checkpoint(
-        self, part: ObjectFacts, wanted: Wanted, *, sidecars: bool = True
+        self, checkpoint: Checkpoint, wanted: Wanted
     ) -> Iterator[tuple[str, FileInLog]]:
         ends = _strings(_spelled(wanted.paths))
-        for batch in read_columns(self.store, part, COLUMNS):
-            for name in paths_of(batch, "sidecar") if sidecars else ():
-                # One that refers to others, or to itself, is none that Delta knows.
-                found = sidecar_of(self.store, part, name)
-                yield from self._in_checkpoint(found, wanted, sidecars=False)
+        for batch in checkpoint_batches(self.store, checkpoint, COLUMNS):
             for kind, standing in (("add", Standing.IN_TABLE), ("remove", Standing.REMOVED)):
                 for row in _rows(batch, kind, ends):
                     path = wanted.path_of(row["path"])
@@ -279,22 +255,16 @@ class LogSearch:
                         ),
                     )
 
-    def _tail(self) -> _Tail | None:
-        """Find the newest version and the checkpoint before it, by one note and one listing."""
-        if self._tail_read is not None:
-            return self._tail_read
-        base = _checkpoint_named(self.store.get(LAST_CHECKPOINT))
-        start = None if base is None else f"{DELTA_LOG}/{base:020d}"
-        listed = list(self.store.objects(DELTA_LOG, after=start))
-        versions = [n for each in listed if (n := log_version_number(each.path)) is not None]
-        if not versions:
-            return None
-        classic = max(checkpoints(listed), key=lambda one: one.version, default=None)
-        first = min(versions) if classic is None else classic.version + 1
-        tail = _Tail(version=max(versions), first=first, checkpoint=classic)
-        self._fetch(range(tail.first, tail.version + 1))
-        self._tail_read = tail
-        return tail
+    def _tail(self) -> LogSegment | None:
+        """Find what the newest version is read from, and read the versions after the checkpoint."""
+        if self._tail_read is None:
+            self._tail_read = find_segment(self.store)
+            if self._tail_read is not None:
+                self._fetch(self._numbers(self._tail_read))
+        return self._tail_read
+
+    def _numbers(self, tail: LogSegment) -> list[int]:
+        return sorted(number for number in tail.objects if tail.first <= number)
 
     def _transactions(self, app: str, numbers: Sequence[int]) -> list[int | None]:
         """Return the last entry that each of some versions commits; none of one cleaned up."""
@@ -343,17 +313,6 @@ def _transaction(body: bytes, app: str) -> int | None:
             match action:
                 case {"txn": {"appId": str(name), "version": int(number)}} if name == app:
                     return number
-    return None
-
-
-def _checkpoint_named(body: bytes | None) -> int | None:
-    """Return the version of the newest checkpoint, as the note of it says; it may lag behind."""
-    try:
-        match None if body is None else parse_json(body):
-            case {"version": int(version)}:
-                return version
-    except ValueError:
-        pass  # Torn: the listing then begins with the first version.
     return None
 
 

@@ -1,0 +1,164 @@
+"""Which objects a Delta log consists of: versions, checkpoints, and the note of the last one.
+
+Every other module asks here how an object of a log is named and what a log is read from.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import field
+
+from lakebed.dataclass import dataclass
+from lakebed.documents.reading import parse_json
+from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT, log_version_number
+from lakebed.storage.store import ObjectFacts, Reader
+
+CHECKPOINT = re.compile(
+    r"(?P<version>\d{20})\.checkpoint"
+    r"(?:\.(?P<part>\d{10})\.(?P<of>\d{10})|\.(?P<id>[0-9a-fA-F-]{36}))?\.(?:parquet|json)"
+)
+DERIVED = re.compile(r"(?P<version>\d{20})\.crc|\d{20}\.(?P<last>\d{20})\.compacted\.json")
+"""Objects that repeat versions: checksums, and several versions in one file."""
+LOG_OBJECT = re.compile(r"\d{20}\.(json|checkpoint\..*)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """A checkpoint of which all parts exist."""
+
+    version: int
+    parts: tuple[ObjectFacts, ...]
+    is_classic: bool = True
+    """Whether it is named by its version alone; one named by a UUID may refer to sidecars."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointNote:
+    """What `_last_checkpoint` says. It only helps readers to start; it may lag behind."""
+
+    version: int = -1
+    """-1 without a note, or with a torn one."""
+    actions: int = 0
+    files: int | None = None
+    """How many data files the checkpoint names; None if the note does not say."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogSegment:
+    """What a version of a table is read from: a checkpoint, if there is one, and later versions."""
+
+    version: int
+    """The last version."""
+    checkpoint: Checkpoint | None
+    objects: Mapping[int, ObjectFacts] = field(default_factory=dict)
+    """The listed versions, older ones than the checkpoint included."""
+
+    @property
+    def first(self) -> int:
+        """Return the first version that is not in the checkpoint."""
+        return 0 if self.checkpoint is None else self.checkpoint.version + 1
+
+    @property
+    def missing(self) -> int | None:
+        """Return the first version that should exist and does not."""
+        numbers = range(self.first, self.version)
+        return next((number for number in numbers if number not in self.objects), None)
+
+
+def find_segment(store: Reader) -> LogSegment | None:
+    """Find the last version and what it is read from, by the note and one listing."""
+    base = noted_checkpoint(store).version
+    start = None if base < 0 else f"{DELTA_LOG}/{base:020d}"
+    # Folders below hold no part of the log: sidecars, or copies.
+    listed = [
+        one
+        for one in store.objects(DELTA_LOG, after=start)
+        if one.path.rpartition("/")[0] == DELTA_LOG
+    ]
+    objects = versions_in(listed)
+    if not objects:
+        return None
+    last = max(objects)
+    return LogSegment(version=last, checkpoint=newest(checkpoints(listed), last), objects=objects)
+
+
+def noted_checkpoint(store: Reader) -> CheckpointNote:
+    """Read the note of the last checkpoint; a torn one counts as none."""
+    body = store.get(LAST_CHECKPOINT)
+    try:
+        match None if body is None else parse_json(body):
+            case {"version": int(version), **rest}:
+                actions, files = rest.get("size"), rest.get("numOfAddFiles")
+                return CheckpointNote(
+                    version=version,
+                    actions=actions if isinstance(actions, int) else 0,
+                    files=files if isinstance(files, int) else None,
+                )
+    except ValueError:
+        pass
+    return CheckpointNote()
+
+
+def versions_in(listed: Iterable[ObjectFacts], last: int | None = None) -> dict[int, ObjectFacts]:
+    """Return the versions among some objects of a log, up to the last one of interest."""
+    return {
+        number: one
+        for one in listed
+        if (number := log_version_number(one.path)) is not None and (last is None or number <= last)
+    }
+
+
+def unbroken(versions: Iterable[int], last: int) -> int:
+    """Return the first version since which all exist; one past the last if that is missing."""
+    there = set(versions)
+    first = last + 1
+    while first - 1 in there:
+        first -= 1
+    return first
+
+
+def checkpoints(listed: Iterable[ObjectFacts]) -> list[Checkpoint]:
+    """Return the checkpoints that are whole: of one object, or with all of their parts."""
+    found: dict[tuple[int, int, str], dict[int, ObjectFacts]] = {}
+    for one in listed:
+        named = CHECKPOINT.fullmatch(_name(one.path))
+        if named and (named["id"] or one.path.endswith(".parquet")):
+            key = (int(named["version"]), int(named["of"] or 0), named["id"] or "")
+            found.setdefault(key, {})[int(named["part"] or 0)] = one
+    return [
+        Checkpoint(
+            version=version,
+            parts=tuple(parts[number] for number in sorted(parts)),
+            is_classic=not name,
+        )
+        for (version, of, name), parts in found.items()
+        if set(parts) == (set(range(1, of + 1)) if of else {0})
+        and all(one.size > 0 for one in parts.values())
+    ]
+
+
+def newest(found: Iterable[Checkpoint], last: int) -> Checkpoint | None:
+    """Return the newest of some checkpoints, up to a version; of two equals the classic one."""
+    known = [one for one in found if one.version <= last]
+    return max(known, key=lambda one: (one.version, one.is_classic), default=None)
+
+
+def removable_version(path: str) -> int | None:
+    """Return the version that an object of a log belongs to; None if a clean-up must keep it."""
+    number = log_version_number(path)
+    if number is not None:
+        return number
+    named = CHECKPOINT.fullmatch(_name(path))
+    if named and not named["id"] and path.endswith(".parquet"):
+        return int(named["version"])
+    if named := DERIVED.fullmatch(_name(path)):
+        return int(named["version"] or named["last"])
+    return None
+
+
+def is_log_object(path: str) -> bool:
+    """Whether an object is a part of a log, readable or not."""
+    return path == LAST_CHECKPOINT or LOG_OBJECT.fullmatch(_name(path)) is not None
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
