@@ -3,7 +3,7 @@
 import threading
 from dataclasses import asdict, field
 
-from blizzard.events import BatchProgress, BatchStarted, UnitReported, UnitsEnded
+from blizzard.events import BatchProgress, BatchStarted, InferenceEnded, UnitReported, UnitsEnded
 from blizzard.model.progress import Progress, Report
 from lakebed.dataclass import dataclass
 from lakebed.telemetry.events import Emit, Event
@@ -56,6 +56,11 @@ class Running:
             case BatchStarted():
                 with self._lock:
                     self._batches[event.pipeline] = _Batch()
+            case InferenceEnded():
+                with self._lock:
+                    if event.pipeline in self._batches:
+                        self._batches[event.pipeline] = _Batch()
+                        self._tell(event.pipeline, Progress())
             case UnitsEnded():
                 with self._lock:
                     self._batches.pop(event.pipeline, None)

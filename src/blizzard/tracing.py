@@ -8,7 +8,14 @@ import threading
 from collections.abc import Callable
 from dataclasses import field, replace
 
-from blizzard.events import BatchJournaled, BatchStarted, StageFinished, Step, UnitsEnded
+from blizzard.events import (
+    BatchJournaled,
+    BatchStarted,
+    InferenceEnded,
+    StageFinished,
+    Step,
+    UnitsEnded,
+)
 from blizzard.model.progress import Progress, Report
 from lakebed.dataclass import dataclass
 from lakebed.telemetry.events import Event, StepFailed, StepFinished
@@ -114,6 +121,8 @@ class BatchTracer:
                     self._started(event, now)
                 case StageFinished() if event.pipeline in self._open:
                     self._open[event.pipeline].add(event.stage.value, now - event.seconds, now)
+                case InferenceEnded() if event.pipeline in self._open:
+                    self._open[event.pipeline].units = {}
                 case UnitsEnded() if event.pipeline in self._open:
                     self._open[event.pipeline].add_units()
                 case BatchJournaled() if event.pipeline in self._open:

@@ -102,6 +102,7 @@ class Live:
             blizzard.BatchStarted: self._started,
             blizzard.UnitReported: self._reported,
             blizzard.BatchProgress: self._progressed,
+            blizzard.InferenceEnded: self._inferred,
             blizzard.StageFinished: self._stage,
             blizzard.BatchJournaled: self._journaled,
             blizzard.SourcesListed: self._listed,
@@ -181,6 +182,12 @@ class Live:
         # After the last report comes one of zeros: no unit is running any more.
         if batch is not None and event.bytes_read:
             batch.total = event
+
+    def _inferred(self, event: blizzard.InferenceEnded) -> None:
+        batch = self._pipeline(event.pipeline).batch
+        if batch is not None:
+            batch.total = None
+            batch.units = {name: _Unit(one.files, one.bytes) for name, one in batch.units.items()}
 
     def _stage(self, event: blizzard.StageFinished) -> None:
         part = self._pipeline(event.pipeline)

@@ -148,6 +148,18 @@ class WorkDiscarded(Event, _Work):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class InferenceEnded(Event):
+    """All units were read to infer columns; their conversion begins, and their reports with it."""
+
+    level: ClassVar[Level] = Level.TRACE
+    pipeline: str
+
+    def sentence(self) -> str:
+        """Return what comes next."""
+        return f"{self.pipeline}: the files were read for their columns; converting them"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UnitsEnded(Event):
     """No unit of the batch is running any more, for whatever reason."""
 

@@ -9,7 +9,7 @@ without an end, and takes fewer of them. What ends before any file is opened say
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 
-from blizzard.events import JobSplit, UnitsEnded, UnitsLeft
+from blizzard.events import InferenceEnded, JobSplit, UnitsEnded, UnitsLeft
 from blizzard.execute.merge import Settled, settle
 from blizzard.execute.runner import RunFailed, Runner, RunnerDied, WorkersDied
 from blizzard.model.files import SourceFile, UnitOutcome, Work, WorkUnit
@@ -98,11 +98,16 @@ def run_units(
 def look_at_units(
     units: Sequence[WorkUnit], work: Work, runner: Runner, emit: Emit
 ) -> Mapping[str, Seen]:
-    """Return what the values of all units look like; of files that cannot be read, nothing."""
+    """Return what the values of all units look like; of files that cannot be read, nothing.
+
+    The units have not ended unless this fails: their batch goes on with `run_units`.
+    """
     try:
         _ran, outcomes = _run(list(units), work, runner, emit)
-    finally:
+    except BaseException:
         emit(UnitsEnded(pipeline=work.marks["pipeline"]))
+        raise
+    emit(InferenceEnded(pipeline=work.marks["pipeline"]))
     return joined(one.seen for one in outcomes)
 
 

@@ -15,9 +15,10 @@ from blizzard.model.settings import RollingPolicy, Sizing
 from blizzard.worker.progress import NoProgressChannel
 from blizzard.worker.stores import Stores
 from blizzard.worker.unit import run_unit
+from lakebed.columns.schema import Schema
 from lakebed.errors import StoreDenied
 from lakebed.storage.store import ObjectFacts, Store
-from lakebed.telemetry.events import Event
+from lakebed.telemetry.events import Event, shared
 from tests.support.builders import ndjson, put, rows
 from tests.support.runner import InProcessRunner
 from tests.support.units import With
@@ -254,6 +255,26 @@ def test_gauges_follow_the_running_units_and_are_zero_after_the_batch(watched, s
     look()
     assert seen == [2, 3, 0, 0]
     assert watched.value("blizzard_records_total", outcome="ingested") == (3 if not error else 0)
+
+
+def test_the_conversion_is_reported_after_its_columns_were_inferred(watched, source):
+    """The job that infers columns reads every file first; the one that counts comes after it."""
+    seen: list[tuple[float | None, list[int]]] = []
+    told: list[Event] = []
+    watched.running._emit = shared(watched.running._emit, told.append)
+
+    def look() -> None:
+        records = [event.records for event in told if isinstance(event, BatchProgress)]
+        seen.append((watched.value("blizzard_active_uploads"), records))
+        told.clear()
+
+    settings = replace(watched.bench.settings, schema=Schema(()), infer=True)
+    runner = Calls(look=look, heard=watched.running.heard)
+    watched.bench = replace(watched.bench, settings=settings, runner=runner)
+    put(source, "a.ndjson", ndjson(rows(3)))
+    watched.step()
+    look()
+    assert seen == [(2, [10, 20, 30]), (2, [0, 10, 20, 30]), (0, [0])]
 
 
 def test_a_batch_that_runs_for_long_is_not_stuck(watched, source):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from blizzard.events import BatchStarted, UnitsEnded
+from blizzard.events import BatchStarted, InferenceEnded, UnitsEnded
 from blizzard.model.progress import Progress, Report
 from blizzard.tracing import BatchTracer
 from lakebed.errors import StoreUnavailable
@@ -100,6 +100,9 @@ def test_units_are_below_the_run_from_their_first_report_to_their_last(traced: T
     traced.tracer(
         BatchStarted(pipeline="default", entry=1, files=2, bytes=10, units=2, journal="j")
     )
+    heard(traced, "0", 0)
+    traced.tracer(InferenceEnded(pipeline="default"))
+    inferred = traced.at
     heard(traced, "0", 1)
     heard(traced, "1", 5)
     heard(traced, "0", 9)
@@ -113,6 +116,7 @@ def test_units_are_below_the_run_from_their_first_report_to_their_last(traced: T
         ("1", 5),
     ]
     assert units[0].end > units[1].end > units[1].start - 1
+    assert units[0].start > inferred
     assert len({span.parent for span in units}) == 1
 
 

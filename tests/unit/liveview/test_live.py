@@ -6,6 +6,7 @@ from blizzard.events import (
     BatchJournaled,
     BatchProgress,
     BatchStarted,
+    InferenceEnded,
     SourcesListed,
     StageFinished,
     Step,
@@ -71,6 +72,17 @@ def test_a_batch_goes_through_its_stages_and_is_gone(live):
     assert batch.stages[4].state == "running"
     live.emit(StageFinished(pipeline="events", stage=Step.PUBLISH, seconds=1.0))
     assert of(live).current_batch is None
+
+
+def test_reading_for_the_columns_is_not_the_reading_that_counts(live):
+    start(live)
+    live.emit(UnitReported(pipeline="events", unit="u1", files_read=2, bytes_read=20))
+    live.emit(BatchProgress(pipeline="events", bytes_read=20))
+    live.emit(InferenceEnded(pipeline="events"))
+    batch = of(live).current_batch
+    assert batch is not None
+    assert (batch.read_bytes, batch.units[0].state, batch.units[0].read_bytes) == (0, "waiting", 0)
+    live.emit(InferenceEnded(pipeline="never began"))
 
 
 def test_units_are_shown_in_part_and_those_that_run_first(live):

@@ -11,12 +11,15 @@ from blizzard.cli.run.progress_bar import Display
 from blizzard.events import (
     BatchProgress,
     BatchStarted,
+    InferenceEnded,
     NextBatchDue,
     NothingNew,
     SourcesWatched,
     SparkStarting,
     UnitsEnded,
 )
+from blizzard.live import Running
+from blizzard.model.progress import Progress, Report
 from lakebed.telemetry.events import StopRequested, shared
 from lakebed.telemetry.levels import LogFormat, LogLevel
 from lakebed.telemetry.logs import log_events
@@ -46,6 +49,20 @@ def test_a_running_batch_shows_files_records_speed_and_uploads():
     display.emit(UnitsEnded(pipeline="events"))
     for words in ("events 7", "0/4 files", "3/4 files", "12,345 records", "2 Parquet files"):
         assert words in shown(console)
+
+
+def test_the_bar_stays_after_the_columns_are_inferred():
+    console = terminal()
+    display = Display(console)
+    running = Running(display.emit)
+    emit = shared(running.emit, display.emit)
+    for event in (STARTED, InferenceEnded(pipeline="events")):
+        emit(event)
+        running.heard(Report(unit="events/0", progress=Progress(records=7, bytes_read=2048)))
+    (bar,) = display._bars._progress.tasks
+    assert (bar.completed, bar.fields["records"]) == (2048, 7)
+    emit(UnitsEnded(pipeline="events"))
+    assert not display._bars._progress.tasks
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 200])
