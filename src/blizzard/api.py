@@ -44,6 +44,8 @@ class PipelineResult:
     """Source files that were read to their end."""
     records_processed: int
     """Rows that were written."""
+    lines_quarantined: int
+    """Bad lines that were set aside, with `error_handling.on_bad_record: quarantine`."""
     bytes_written: int
     parquet_files_written: int
     files_failed: int
@@ -162,6 +164,7 @@ def _result(result: Result) -> PipelineResult:
         table_uri=result.settings.sink.table_uri,
         files_processed=done.files_processed,
         records_processed=done.records_processed,
+        lines_quarantined=done.lines_quarantined,
         bytes_written=done.bytes_written,
         parquet_files_written=done.parquet_files_written,
         files_failed=done.files_failed,

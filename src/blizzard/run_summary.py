@@ -49,6 +49,7 @@ class Statistics:
     parquet_files_written: int = 0
     delta_commits: int = 0
     checkpoints_saved: int = 0
+    lines_quarantined: int = 0
     files_failed: int = 0
     files_still_failed: int = 0
     """Files that have failed and are not in the table, those of earlier runs included."""
@@ -58,6 +59,7 @@ class Statistics:
         done = [each for each in entry.sources if each.failure is None and not each.gone]
         self.files_processed += sum(record.complete for record in done)
         self.records_processed += sum(record.rows for record in done)
+        self.lines_quarantined += sum(record.quarantined for record in done)
         self.bytes_written += sum(file.size for file in entry.files)
         self.parquet_files_written += len(entry.files)
         self.checkpoints_saved += 1

@@ -195,8 +195,12 @@ class Story:
     def _resolve(self, kind: str, name: str, choice: int) -> None:
         file, number = self.waiting[name], len(self.entries)
         left = replace(file, filename=layout.quarantine_file("default", _uuid(number)))
+        became = {file.sources[0].source: 1} if kind == "replay" else {}
         one = Resolved(
-            old=file.filename, lines=1, left=replace(left, record_count=0) if choice % 2 else None
+            old=file.filename,
+            lines=1,
+            replayed=became,
+            left=replace(left, record_count=0) if choice % 2 else None,
         )
         files = (finished_file(f"{number}.parquet"),) if kind == "replay" else ()
         self._append(kind, resolved=(one,), files=files)

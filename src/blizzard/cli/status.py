@@ -219,7 +219,9 @@ def _standing(found: PipelineStatus, clock: Clock) -> list[str]:
     all_in = found.totals
     filtered = f"{plural(all_in.filtered, 'filtered record')}, " if all_in.filtered else ""
     if all_in.quarantined:
-        filtered += f"{plural(all_in.quarantined, 'bad line')}, "
+        replayed = found.quarantine.replayed
+        rows = f" ({replayed:,} replayed)" if replayed else ""
+        filtered += f"{plural(all_in.quarantined, 'bad line')}{rows}, "
     lines.append(
         f"in all {plural(all_in.batches, 'batch', 'batches')}, {plural(all_in.files, 'file')}, "
         f"{plural(all_in.rows, 'row')}, {filtered}{plural(found.parquet_files, 'Parquet file')} "

@@ -5,8 +5,10 @@ Nothing here is needed for a batch to have happened, so nothing here may fail on
 
 from collections.abc import Iterable
 from dataclasses import field
+from typing import Any
 
 from blizzard.journal import snapshot
+from blizzard.journal.books.shelf import Shelf
 from blizzard.journal.ingested import Segment, SegmentRef, merged, to_merge, write_segment
 from blizzard.journal.state import History
 from blizzard.model.files import IngestedFile
@@ -101,7 +103,8 @@ class SnapshotWriter:
 
     def _write_values(self, history: History) -> None:
         """Write to segments what has changed in the books, where it is much."""
-        for shelf in (history.unfinished, history.earlier, *history.books.shelves):
+        shelves: tuple[Shelf[Any], ...] = (history.unfinished, history.earlier)
+        for shelf in shelves + history.books.shelves:
             shelf.spill(self.store, self.pipeline, self.clock.fresh_id, most=self.limits.changes)
 
     def _remove_stale(self, used: frozenset[str]) -> None:

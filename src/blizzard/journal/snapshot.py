@@ -7,6 +7,7 @@ newest; it is never believed: the snapshot carries a digest of itself and that o
 import hashlib
 from collections.abc import Mapping
 from dataclasses import field, replace
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -68,9 +69,7 @@ class Snapshot:
     @property
     def segment_ids(self) -> frozenset[str]:
         """Return the ids of all segments that it names, of whatever they are."""
-        books = self.books
-        values = (books.places, books.marks, books.waiting, books.retractions)
-        shelves = (self.unfinished, self.earlier, *values)
+        shelves: tuple[Kept[Any], ...] = (self.unfinished, self.earlier, *self.books.values)
         return frozenset(
             ref.id for refs in (self.segments, *(each.segments for each in shelves)) for ref in refs
         )

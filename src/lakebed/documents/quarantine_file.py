@@ -48,14 +48,16 @@ class Resolved:
     """How many of its lines wait no longer: the kind of the entry says why."""
     left: QuarantineFile | None = None
     """The file with the lines that go on waiting; None where none does."""
+    replayed: Mapping[str, int] = field(default_factory=dict)
+    """How many of these became rows, one each, by their source files."""
     filtered: Mapping[str, int] = field(default_factory=dict)
     """How many of these gave no row, by their source files, because `source.skip_records` passes
     them over by now."""
 
     @property
     def rows(self) -> int:
-        """Return how many rows its lines gave, in an entry that replays them."""
-        return self.lines - self.passed_over
+        """Return how many rows its lines gave."""
+        return sum(self.replayed.values())
 
     @property
     def passed_over(self) -> int:

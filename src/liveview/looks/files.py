@@ -183,7 +183,8 @@ class Search:
         if done.empty or state == "retracted":
             rows = 0
         elif read is not None:
-            rows = self._rows_upto(done.entry, read.key) if read.skipped else read.rows
+            later = self.history.books.replayed.get(f"{done.entry}:{read.key}", 0)
+            rows = self._rows_upto(done.entry, read.key) if read.skipped else read.rows + later
         return FileRow(
             path=done.key,
             state=state,
@@ -217,7 +218,8 @@ class Search:
         if entry is None or self.store is None:
             return None
         if self._rows is None:
-            self._rows = EntryRows(JournalReader(self.store, self.settings.name))
+            journal = JournalReader(self.store, self.settings.name)
+            self._rows = EntryRows(journal, lambda: self.history.books.replayed)
         counted = self._rows.count({entry: [(key, key)]})[key]
         return None if counted.unknown else counted.rows
 

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from blizzard.handoff.publish import CommitInline
+from blizzard.maintain.bad_lines import discard
 from lakebed.clock import Clock
 from penguin import inline
 from tests.support.audits import audited, told
@@ -178,7 +179,7 @@ def test_an_idle_blizzard_commits_what_a_command_appends(tmp_path: Path) -> None
     )
     running = Bench(desk.settings, publisher=CommitInline(commit)).pipeline()
     assert running.step()
-    assert desk.cli("dlq", "discard", "--all", "--yes").exit_code == 0
+    assert discard(desk.store, desk.settings, None, clock=Clock()).lines == 1
     (before,) = printed(desk, "status")
     assert (before["last_entry"], before["uncommitted_entries"]) == (2, 1)
 
@@ -186,3 +187,32 @@ def test_an_idle_blizzard_commits_what_a_command_appends(tmp_path: Path) -> None
 
     (after,) = printed(desk, "status")
     assert (after["last_entry"], after["uncommitted_entries"]) == (2, 0)
+
+
+def test_replayed_lines_count_as_rows_wherever_rows_are_counted(desk: OpenTable) -> None:
+    """`status`, `files` and the table say the same number, also of lines replayed in two steps."""
+    desk.land("c.ndjson", {"id": 7}, {"id": "8"})
+    desk.ingest()
+    for order in (["c.ndjson"], ["--all"]):
+        desk.configure({"fields": [ID | {"coerce": True}, TAGS], "on_mismatch": "rescue"})
+        assert desk.cli("dlq", "replay", *order, "--yes").exit_code == 0
+        desk.penguin()
+        rows = len(desk.rows())
+        (status,) = printed(desk, "status")
+        assert status["totals"]["rows"] == status["sources"][0]["totals"]["rows"] == rows
+        (found,) = printed(desk, "files")
+        assert [group["rows"] for group in found["groups"]] == [rows]
+    assert (
+        "in all 2 batches, 3 files, 8 rows, 6 bad lines (6 replayed)" in desk.cli("status").output
+    )
+
+
+@pytest.mark.parametrize("order", [["discard", "--all"], ["replay", "--all"]])
+def test_with_inline_commits_no_entry_of_bad_lines_waits(desk: OpenTable, order: list[str]) -> None:
+    document = yaml.safe_load(desk.file.read_text())
+    document["sink"]["commit"] = "inline"
+    document["schema"]["on_mismatch"] = "rescue"
+    desk.file.write_text(yaml.safe_dump(document))
+    assert desk.cli("dlq", *order, "--yes").exit_code == 0
+    (status,) = printed(desk, "status")
+    assert (status["last_entry"], status["uncommitted_entries"]) == (2, 0)

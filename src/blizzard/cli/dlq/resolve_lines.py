@@ -11,9 +11,9 @@ import typer
 
 from blizzard.cli.dlq.bad_lines import word_for
 from blizzard.cli.output import One, load, tables_of, the_one
-from blizzard.cli.rows.rewriting import rewriter
+from blizzard.cli.rows.rewriting import commit, rewriter
 from blizzard.cli.surroundings import Surroundings
-from blizzard.log_questions import asks_columns, asks_passed_over
+from blizzard.log_questions import TableOf, asks_columns, asks_passed_over
 from blizzard.maintain.bad_lines import (
     Done,
     discard,
@@ -98,8 +98,7 @@ def dlq_replay(
         _show_plan(settings, meant, "read again", output)
     try:
         done = _replay(settings, meant, loaded, around)
-        if done.entry is not None and settings.sink.commit is Commit.INLINE:
-            _commit(settings, loaded, files, folders, around)
+        _commit(settings, done, tables_of(loaded, files, folders), around)
     except LakeError as trouble:
         complain(trouble, who=settings.name)
         raise typer.Exit(exit_code_of(trouble)) from None
@@ -129,13 +128,13 @@ def dlq_discard(
     Until then, a file that was deleted before it could be read keeps its day incomplete. Of a file
     that was deleted after a part of it was read, the rest is given up, and its rows stay.
     """
-    _loaded, settings, meant = _asked(names, every, files, folders, pipeline, lost=lost)
+    loaded, settings, meant = _asked(names, every, files, folders, pipeline, lost=lost)
     names = meant
     if not yes:
         _show_plan(settings, meant, "discarded", output, files=_Files(names, lost=lost))
     try:
-        store = _store(settings)
-        clock = Surroundings.of(context).clock
+        store, around = _store(settings), Surroundings.of(context)
+        clock = around.clock
         done, given_up = Done(unknown=frozenset(names or ())), Failed()
         if store is not None:
             if not lost:
@@ -151,6 +150,7 @@ def dlq_discard(
                 )
                 unknown = done.unknown & given_up.unknown
                 done = replace(done, entry=done.entry if entry is None else entry, unknown=unknown)
+            _commit(settings, done, tables_of(loaded, files, folders), around)
     except LakeError as trouble:
         complain(trouble, who=settings.name)
         raise typer.Exit(exit_code_of(trouble)) from None
@@ -227,23 +227,11 @@ def _replay(
 
 
 def _commit(
-    settings: PipelineSettings,
-    loaded: BlizzardSettings,
-    files: list[Path] | None,
-    folders: list[Path] | None,
-    around: Surroundings,
+    settings: PipelineSettings, done: Done, table_of: TableOf, around: Surroundings
 ) -> None:
-    """Commit the entry, as a batch of this pipeline would: no penguin is expected to."""
-    committer = inline.committer(
-        tables_of(loaded, files, folders)(settings.name),
-        settings.sink.table_uri,
-        settings.sink.storage_options,
-        emit=log_events(LogLevel.WARN, LogFormat.TEXT),
-        clock=around.clock,
-        pipeline=settings.name,
-    )
-    committer()
-    committer.finish()
+    """Commit the entry of a pipeline that commits inline: no penguin is expected to."""
+    if done.entry is not None and settings.sink.commit is Commit.INLINE:
+        commit(settings, table_of(settings.name), around)
 
 
 def _show_plan(

@@ -169,7 +169,7 @@ class JournalBooks:
             yield from self._check_lines(number, entry, record)
         is_replay = entry.kind == "replay"
         given = sum(record.rows for record in entry.readings)
-        given += sum(one.rows for one in entry.resolved if is_replay)
+        given += sum(one.rows for one in entry.resolved)
         held = sum(file.record_count for file in entry.files)
         taken = sum(record.rows for record in entry.sources if record.retracted)
         taken += sum(entry.erased.values())

@@ -10,7 +10,7 @@ from dataclasses import field
 from blizzard.inspect.audit.findings import Difference, Kind, Totals
 from lakebed.dataclass import dataclass
 from lakebed.documents.entry import Entry
-from lakebed.documents.quarantine_file import QuarantineFile
+from lakebed.documents.quarantine_file import QuarantineFile, Resolved
 from lakebed.units import plural
 
 
@@ -39,12 +39,12 @@ class QuarantineBooks:
                     one.filename,
                 )
         for done in entry.resolved:
-            yield from self._resolve(entry, done.old, done.lines, done.left)
+            yield from self._resolve(entry, done)
         for one in entry.quarantine:
             self.waiting[one.filename] = entry.sequence, one
         lines = sum(one.lines for one in entry.resolved)
         passed_over = sum(one.passed_over for one in entry.resolved)
-        self.totals.replayed += lines - passed_over if entry.kind == "replay" else 0
+        self.totals.replayed += sum(one.rows for one in entry.resolved)
         self.totals.passed_over += passed_over
         self.totals.discarded += lines if entry.kind in ("discard", "retract") else 0
 
@@ -72,27 +72,21 @@ class QuarantineBooks:
                 source=source,
             )
 
-    def _resolve(
-        self, entry: Entry, old: str, lines: int, left: QuarantineFile | None
-    ) -> Iterator[Difference]:
-        _, before = self.waiting.pop(old, (0, None))
-        remaining = 0 if left is None else left.record_count
+    def _resolve(self, entry: Entry, done: Resolved) -> Iterator[Difference]:
+        _, before = self.waiting.pop(done.old, (0, None))
+        remaining = 0 if done.left is None else done.left.record_count
+        deals = f"entry {entry.sequence} ({entry.kind}) deals with"
+        deals += f" {plural(done.lines, 'bad line')} of {done.old}"
         if before is None:
-            yield _differs(
-                f"entry {entry.sequence} ({entry.kind}) deals with {plural(lines, 'bad line')} of "
-                f"{old}, which no longer waits",
-                entry,
-                old,
-            )
-        elif before.record_count != lines + remaining:
-            yield _differs(
-                f"entry {entry.sequence} ({entry.kind}) deals with {plural(lines, 'bad line')} of "
-                f"{old} and leaves {remaining}, but the file holds {before.record_count}",
-                entry,
-                old,
-            )
-        if left is not None:
-            self.waiting[left.filename] = entry.sequence, left
+            yield _differs(f"{deals}, which no longer waits", entry, done.old)
+        elif before.record_count != done.lines + remaining:
+            holds = f"and leaves {remaining}, but the file holds {before.record_count}"
+            yield _differs(f"{deals} {holds}", entry, done.old)
+        elif entry.kind == "replay" and done.lines != done.rows + done.passed_over:
+            became = f"but {done.rows} became rows and {done.passed_over} were passed over"
+            yield _differs(f"{deals}, {became}", entry, done.old)
+        if done.left is not None:
+            self.waiting[done.left.filename] = entry.sequence, done.left
 
 
 def gone(entry: int, pipeline: str, file: QuarantineFile, size: int | None) -> Difference | None:

@@ -3,7 +3,7 @@
 An entry never changes, so what one says is kept: asked again, only new entries are read.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import field
 from datetime import UTC, datetime, timedelta
@@ -57,6 +57,8 @@ class EntryRows:
     """What the entries of one journal say of the rows of source files."""
 
     journal: JournalReader
+    replayed: Callable[[], Mapping[str, int]] = dict
+    """Returns the rows that bad lines became later, by `entry:source:path`."""
     most_kept: int = MOST_KEPT
     _read: dict[int, Mapping[str, _Read]] = field(default_factory=dict)
     _created: dict[int, datetime | None] = field(default_factory=dict)
@@ -101,7 +103,7 @@ class EntryRows:
         found = self._read[number].get(key)
         if found is None:
             return RowCount(unknown=1)
-        total = RowCount(rows=found.rows, bad_lines=found.quarantined)
+        total = self._read_with(number, key, found)
         # A very large file may have been read over several batches, one right after the other.
         skipped, before = found.skipped, number - 1
         while skipped and before > max(0, number - MOST_PARTS):
@@ -110,9 +112,14 @@ class EntryRows:
             part = None if before in self._retract else self._read[before].get(key)
             before -= 1
             if part is not None:
-                total = total.plus(RowCount(rows=part.rows, bad_lines=part.quarantined))
+                total = total.plus(self._read_with(before + 1, key, part))
                 skipped = part.skipped
         return total
+
+    def _read_with(self, number: int, key: str, read: _Read) -> RowCount:
+        """Return what an entry has read of a file, with the rows that bad lines became since."""
+        later = self.replayed().get(f"{number}:{key}", 0)
+        return RowCount(rows=read.rows + later, bad_lines=read.quarantined)
 
     def _load(self, numbers: Iterable[int]) -> None:
         missing = [number for number in numbers if number not in self._read]

@@ -243,7 +243,8 @@ class Reconciler:
             return None  # The table's folder does not exist yet, so neither does a journal.
         self.books.read(store, self.settings.name)
         if self._rows is None:
-            self._rows = EntryRows(JournalReader(store, self.settings.name))
+            journal = JournalReader(store, self.settings.name)
+            self._rows = EntryRows(journal, lambda: self.books.history.books.replayed)
         return store
 
     def _look(

@@ -7,7 +7,7 @@ from a snapshot come to the same. A kind of entry that it does not know is an er
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
-from typing import assert_never
+from typing import Any, assert_never
 
 from pydantic import TypeAdapter
 
@@ -75,6 +75,12 @@ class KeptLedger:
     marks: Kept[str] = field(default_factory=Kept)
     waiting: Kept[WaitingFile] = field(default_factory=Kept)
     retractions: Kept[Retraction] = field(default_factory=Kept)
+    replayed: Kept[int] = field(default_factory=Kept)
+
+    @property
+    def values(self) -> tuple[Kept[Any], ...]:
+        """Return what may have segments."""
+        return self.places, self.marks, self.waiting, self.retractions, self.replayed
 
 
 _COUNT = TypeAdapter(tuple[str, int | None])
@@ -112,6 +118,8 @@ class Ledger:
     """Quarantine files with lines that wait, by their paths."""
     retractions: Shelf[Retraction] = field(default_factory=_retractions)
     """By the numbers of their entries."""
+    replayed: Shelf[int] = field(default_factory=_counts)
+    """Rows that bad lines became later, by `entry:source:path` of the entry that read the file."""
     most_places: int = MOST_PLACES
     _given_up: list[Entry] = field(default_factory=list)
     """Entries whose given up files are still in the sums."""
@@ -124,6 +132,9 @@ class Ledger:
         match entry.kind:
             case "batch":
                 self._count(entry)
+            case "replay":
+                self._count(entry)
+                self._replay(entry)
             case "redo":
                 self._given_up.append(entry)
             case "retract" | "erase":
@@ -142,7 +153,7 @@ class Ledger:
                 # What they say of source files is no reading of them.
                 "open" | "gc" | "retry" | "inherited" | "closed" | "moved"
                 # What becomes of lines in quarantine, and of columns, is said for every kind.
-                | "promote" | "replay" | "discard" | "compact"
+                | "promote" | "discard" | "compact"
             ):  # fmt: skip
                 pass
             case _:
@@ -165,6 +176,7 @@ class Ledger:
         """Count what was read for an entry."""
         sums = self.sums
         sources = {record.source for record in entry.readings}
+        sources |= {key.partition(":")[0] for one in entry.resolved for key in one.replayed}
         self.sums = replace(
             sums,
             totals=sums.totals.plus(entry),
@@ -177,6 +189,14 @@ class Ledger:
         for record in entry.readings:
             if record.failure is None and (record.rescued or record.dropped):
                 self._add_places(record, 1)
+
+    def _replay(self, entry: Entry) -> None:
+        """Count rows with the file that their lines came from, as it was read."""
+        for one in entry.resolved:
+            read_in = self.waiting[one.old].entry if one.old in self.waiting else entry.sequence
+            for key, rows in one.replayed.items():
+                place = f"{read_in}:{key}"
+                self.replayed[place] = self.replayed.get(place, 0) + rows
 
     def _of(self, source: str) -> Totals:
         return self.sums.by_source.get(source, Totals())
@@ -271,9 +291,9 @@ class Ledger:
         return tuple(sorted(self.waiting.values(), key=lambda one: one.place))
 
     @property
-    def shelves(self) -> tuple[Shelf[int], Shelf[str], Shelf[WaitingFile], Shelf[Retraction]]:
+    def shelves(self) -> tuple[Shelf[Any], ...]:
         """Return what is written to segments where it is much."""
-        return self.places, self.marks, self.waiting, self.retractions
+        return self.places, self.marks, self.waiting, self.retractions, self.replayed
 
     @property
     def kept(self) -> KeptLedger:
@@ -284,16 +304,15 @@ class Ledger:
             marks=self.marks.kept,
             waiting=self.waiting.kept,
             retractions=self.retractions.kept,
+            replayed=self.replayed.kept,
         )
 
 
 def open_ledger(store: Reader, pipeline: str, kept: KeptLedger) -> Ledger:
     """Return the books that a snapshot has."""
     books = Ledger(sums=kept.sums)
-    books.places.load(store, pipeline, kept.places)
-    books.marks.load(store, pipeline, kept.marks)
-    books.waiting.load(store, pipeline, kept.waiting)
-    books.retractions.load(store, pipeline, kept.retractions)
+    for shelf, values in zip(books.shelves, kept.values, strict=True):
+        shelf.load(store, pipeline, values)
     books.sizes.update(":".join(key.split(":", 2)[:2]) for key in books.places)
     return books
 

@@ -21,6 +21,7 @@ class Totals:
     filtered: int = 0
     quarantined: int = 0
     rows: int = 0
+    """Also those that lines in quarantine became later."""
     source_bytes: int = 0
     rescued: int = 0
     """Values that no column takes; they are in `_rescued`."""
@@ -42,7 +43,7 @@ class Totals:
             blank=self.blank + sum(record.blank for record in records),
             filtered=self.filtered + sum(record.filtered for record in records),
             quarantined=self.quarantined + sum(record.quarantined for record in records),
-            rows=self.rows + sum(record.rows for record in records),
+            rows=self.rows + sum(record.rows for record in records) + replayed_rows(entry, source),
             source_bytes=self.source_bytes + sum(each.size for each in records if each.complete),
             rescued=self.rescued
             + sum(sum(each.rescued.values()) for each in records if each.rescued),
@@ -200,6 +201,11 @@ def with_compaction(before: Compactions | None, entry: Entry) -> Compactions:
     )
 
 
-def replayed_rows(entry: Entry) -> int:
-    """Return how many lines in quarantine an entry has made rows of. Pure."""
-    return sum(one.rows for one in entry.resolved) if entry.kind == "replay" else 0
+def replayed_rows(entry: Entry, source: str | None = None) -> int:
+    """Count the lines in quarantine, of all sources or of one, that an entry made rows of. Pure."""
+    return sum(
+        rows
+        for one in entry.resolved
+        for key, rows in one.replayed.items()
+        if source in (None, key.partition(":")[0])
+    )

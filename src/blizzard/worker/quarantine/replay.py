@@ -138,6 +138,7 @@ def _replayed(
                 old=file.filename,
                 lines=len(gone),
                 left=left,
+                replayed=Counter(lines[place].key for place in sorted(places)),
                 filtered=Counter(lines[place].key for place in sorted(readable.passed_over)),
             ),
         ),

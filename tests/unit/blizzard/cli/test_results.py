@@ -19,7 +19,8 @@ ROW = ResultRow(
 )
 KEYS = (
     "pipeline table_uri files_processed records_processed bytes_written parquet_files_written "
-    "delta_commits checkpoints_saved files_failed files_still_failed held_files held_rows "
+    "delta_commits checkpoints_saved lines_quarantined files_failed files_still_failed held_files "
+    "held_rows "
     "discarded_files discarded_rows error"
 )
 
