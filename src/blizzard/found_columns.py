@@ -76,13 +76,10 @@ class BatchColumns:
         """Whether the files are to be looked at first: nothing has been found in any so far."""
         return self.settings.infer and self.known is None
 
-    def entry(self, files: Sequence[FinishedFile], *, rescues: bool) -> EntryColumns:
-        """Return what the entry of these files says of the columns.
-
-        A table that has `_rescued` keeps it, whether or not these files have something in it.
-        """
+    def entry(self, files: Sequence[FinishedFile]) -> EntryColumns:
+        """Return the columns of the entry of these files: `_rescued` only if one of them has it."""
         schema = table_schema(self.schema, self.settings.sink.template)
-        if rescues or any(RESCUED in file.statistics for file in files):
+        if any(RESCUED in file.statistics for file in files):
             schema = schema.with_rescued()
         schema = schema.with_provenance(self.settings.provenance)
         found = None if self.schema == self.settings.schema else self.schema

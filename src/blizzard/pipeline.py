@@ -256,7 +256,7 @@ class Pipeline:
             pause=self._report.pausing(events.Retried.DLQ, self.pause),
         )
         with self._report.timed(events.Step.JOURNAL), self._schedule.journal_lock:
-            written = columns.entry(settled.files, rescues=journal.history.rescues)
+            written = columns.entry(settled.files)
             entry = journal.append(
                 sources, settled.files, dead_letters, written, settled.quarantine, proposal.began
             )

@@ -113,7 +113,7 @@ def present_columns(settings: PipelineSettings, entries: Iterable[Entry]) -> Pre
     for entry in entries:
         last = entry
         counts.add(entry)
-        rescued = rescued or any(one["name"] == RESCUED for one in entry.table_schema["fields"])
+        rescued = rescued or entry.rescues
         for path, _field in walk(entry.columns.fields if entry.columns is not None else ()):
             first.setdefault(path, entry)
     own = with_found(settings.schema, last.columns if last is not None else None)

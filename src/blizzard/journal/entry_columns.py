@@ -22,6 +22,6 @@ def columns_after(last: Entry | None, declared: dict[str, Any]) -> EntryColumns:
 
     `last` is the last entry with data files, `declared` the table's schema as it is configured.
     """
-    if last is not None and (last.columns is not None or last.rescues):
+    if last is not None and last.columns is not None:
         return EntryColumns(table_schema=last.table_schema, found=last.columns)
     return EntryColumns(table_schema=declared)

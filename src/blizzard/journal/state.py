@@ -195,11 +195,6 @@ class History:
         """Return the columns that were found in the data; None where the configuration says all."""
         return None if self.shaping is None else self.shaping.columns
 
-    @property
-    def rescues(self) -> bool:
-        """Whether the table has `_rescued` by now, or gets it with what is journaled."""
-        return any(one is not None and one.rescues for one in (self.last, self.shaping))
-
     def _finish(self, record: SourceRecord, entry: Entry) -> None:
         key = record.key
         done = IngestedFile(

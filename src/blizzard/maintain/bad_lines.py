@@ -243,7 +243,7 @@ def replay(
     resolved = tuple(one for outcome in outcomes for one in outcome.resolved)
     if not resolved:
         return Done(left=meant, unknown=unknown, not_in_place=in_vain)
-    written = columns.entry(files, rescues=found.history.rescues)
+    written = columns.entry(files)
 
     def entry(now: Found, last: Entry) -> Entry:
         following = last.successor(

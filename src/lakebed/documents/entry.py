@@ -167,7 +167,7 @@ class Entry:
 
     @property
     def rescues(self) -> bool:
-        """Whether the table has `_rescued` by now, or gets it with this entry."""
+        """Whether the table has `_rescued` from this entry on at the latest."""
         return any(column["name"] == RESCUED for column in self.table_schema["fields"])
 
     @property

@@ -73,11 +73,13 @@ def reasons_against_rewritten(table: TableFacts, entry: Entry) -> Iterator[str]:
 
 def reasons_against_change(table: TableFacts, changes: Changes) -> Iterator[str]:
     """Yield why a change of columns is not made: the table asks for more than a new schema."""
-    if maps_columns(table.configuration) and (changes.added or changes.dropped):
-        yield (
-            "columns of the table have ids that whoever adds one assigns: change its columns with "
-            f"Spark ({COLUMN_MAPPING_MODE} is set)"
-        )
+    changed = {"add columns to": changes.added, "drop columns of": changes.dropped}
+    for verb, columns in changed.items() if maps_columns(table.configuration) else ():
+        if columns:
+            yield (
+                f"{', '.join(sorted(columns))}: {verb} the table with Spark, which assigns the ids "
+                f"that they need ({COLUMN_MAPPING_MODE} is set)"
+            )
     if CLUSTERING in table.features and changes.dropped:
         yield (
             f"the table is clustered, and a clustering column must stay: drop "

@@ -33,7 +33,26 @@ def test_a_table_of_which_nothing_is_rescued_never_has_the_column(tmp_path):
     desk.land("c.ndjson", {"id": 4})
     desk.ingest()
     assert [row[RESCUED] for row in desk.rows()] == [None, None, '{"x":1}', None]
-    assert [entry.rescues for entry in entries(desk.table)] == [False, False, True, True]
+    assert [entry.rescues for entry in entries(desk.table)] == [False, False, True, False]
+
+
+def test_a_strict_table_holds_only_the_files_that_have_something_in_the_column(tmp_path):
+    desk = OpenTable(tmp_path, {"fields": [ID]})
+    document = yaml.safe_load(desk.file.read_text())
+    document["tables"]["t"]["schema_evolution"] = "strict"
+    desk.file.write_text(yaml.safe_dump(document))
+    for number, record in enumerate([{"id": 1}, {"id": 2, "zz": 1}, {"id": 3}]):
+        desk.land(f"{number}.ndjson", record)
+        desk.ingest()
+    assert desk.rows() == [{"id": 1}, {"id": 3}]
+    added = DeltaTable(str(desk.table))
+    added.alter.add_columns([Field(RESCUED, PrimitiveType("string"))])
+    desk.penguin()
+    assert [(row["id"], row[RESCUED]) for row in desk.rows()] == [
+        (1, None),
+        (2, '{"zz":1}'),
+        (3, None),
+    ]
 
 
 def test_undeclared_fields_can_be_left_out_or_refused(tmp_path):

@@ -99,7 +99,18 @@ def test_a_column_that_the_table_lacks_is_added_with_spark_and_its_files_wait(la
     lake.land(1)
     lake.write()
     penguin = Penguin(lake.table, options={"evolution": Evolution.MERGE}).drain()
-    assert "change its columns with Spark" in penguin.why()
+    assert "list, name, pairs, who: add columns to the table with Spark" in penguin.why()
+
+
+def test_files_without_rescued_values_go_into_a_table_without_a_column_for_them(lake):
+    make_mapped(lake.table, "name")
+    for number, more in enumerate([{}, {"zz": 1}, {}]):
+        path = lake.folder / f"landing/date=2026-01-01/{number}.ndjson"
+        path.write_text(json.dumps({**row(number), **more}) + "\n")
+        lake.write(DECLARED, "  unknown_fields: rescue\n")
+        penguin = Penguin(lake.table, options={"evolution": Evolution.MERGE}).drain()
+    assert lake.table.ids() == [0, 2]
+    assert "_rescued: add columns to the table with Spark" in penguin.why()
 
 
 def test_values_without_a_column_stay_readable(lake):

@@ -91,7 +91,7 @@ def test_what_was_found_is_read_exactly_by_every_later_batch_too() -> None:
         read = columns.within(work(Path("/in"), Path("/table"))).file_schema
         assert read.fields[1] == Field(name="n", type=kind, reading=Reading(exact=True))
         assert columns.schema.fields[1] == Field(name="n", type=kind)
-        assert columns.entry([], rescues=False).found == columns.schema
+        assert columns.entry([]).found == columns.schema
         assert b"exact" not in encode(entry(read))
 
 

@@ -179,7 +179,7 @@ def read_content(
         records=good,
         files=written,
         quarantine=tuple(file for file in settled.quarantine if file.unit in names),
-        columns=columns.entry(written, rescues=history.rescues),
+        columns=columns.entry(written),
         known=history.columns,
         before={record.key: before[record.key] for record in good},
         failed=failed,
