@@ -8,6 +8,7 @@ can expire, one without never does. Never use this module in a forked process.
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -28,7 +29,7 @@ from penguin.delta.snapshot import LogReader, Snapshot, has_log
 from penguin.delta.version import Action, Pairs
 from penguin.delta.writer_features import APPEND_ONLY, unsafe_properties
 from penguin.model.commit import Add
-from penguin.model.delta_types import names_in_log
+from penguin.model.delta_types import NEEDS_FEATURE, names_in_log
 from penguin.model.errors import CommitFailed, TableExists, TableUnreadable, TableUnsupported
 from penguin.model.table import TableFacts
 from penguin.model.table_features import (
@@ -279,16 +280,16 @@ class Log(LogReader):
     def creation(self, table: TableFacts, metadata: object) -> list[Action]:
         """Return the actions that create an empty table; nothing is written here.
 
-        The library makes the first version in a folder of our own. It leaves out the feature that
-        required columns need where types need table features, and Spark refuses to read such a
-        table. So it is added: required columns may come later.
+        The library makes the first version in a folder of our own. Where types need table
+        features, it leaves out the one for required columns, without which Spark does not read the
+        table, and misses types inside of maps: a column of the type, which is not kept, shows it.
         """
         self._check_creatable(table)
         with TemporaryDirectory(prefix="penguin-") as folder, translated(self.store):
-            _create(folder, None, table, metadata)
+            _create(folder, None, _with_plain_types(table), metadata)
             body = (Path(folder) / log_version(0)).read_text()
         actions = (json.loads(line) for line in body.splitlines())
-        return [_with_invariants(action) if table.features else action for action in actions]
+        return [_completed(action, table) if table.features else action for action in actions]
 
     def _check_creatable(self, table: TableFacts) -> None:
         reasons = list(unsafe_properties(table.configuration))
@@ -341,12 +342,23 @@ def _create(
     )
 
 
-def _with_invariants(action: Action) -> Action:
-    """Return an action of a first version, its protocol with the feature for required columns.
+def _with_plain_types(table: TableFacts) -> TableFacts:
+    """Add a column of each type that needs one of the table's features."""
+    fields = table.schema["fields"]
+    unused = max((one["name"] for one in fields), key=len, default="")
+    more = [
+        {"name": f"{unused}_{kind}", "type": kind, "nullable": True, "metadata": {}}
+        for kind, feature in NEEDS_FEATURE.items()
+        if feature in table.features
+    ]
+    return replace(table, schema={**table.schema, "fields": [*fields, *more]})
 
-    What the library says of how it made the version is left out: it names the folder.
-    """
+
+def _completed(action: Action, table: TableFacts) -> Action:
+    """Return an action of a first version as it is to be; nothing in it names the folder."""
     match action:
+        case {"metaData": made}:
+            return {"metaData": {**made, "schemaString": version.to_json(table.schema)}}
         case {"protocol": protocol}:
             features = {*protocol["writerFeatures"], INVARIANTS}
             return {"protocol": {**protocol, "writerFeatures": sorted(features)}}

@@ -19,6 +19,7 @@ from penguin.model.commit import Add
 from penguin.model.delta_types import features_needed
 from penguin.model.errors import CommitFailed, TableExists, TableUnreadable, TableUnsupported
 from penguin.model.table import TableFacts
+from tests.support.open_table import OpenTable
 from tests.support.tables import Penguin, TableDirectory, opened, rows_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -153,6 +154,9 @@ def test_of_two_creators_one_is_told_that_the_table_exists(table):
         Log(table.store).create(facts(), {})
 
 
+AT = "2024-01-02T03:04:05"
+
+
 def local_times():
     at = {"name": "at", "type": "timestamp_ntz", "nullable": True, "metadata": {}}
     required = {**ID, "nullable": False}
@@ -174,6 +178,37 @@ def test_a_table_with_features_is_created_once_and_says_nothing_of_where_it_was_
     assert made.facts.features == {"invariants", "timestampNtz"}
     made.commit((add(),), (("p", 1),), {}, NOW)
     assert opened(log).version == 1
+
+
+NTZ = {"type": "timestamp_ntz"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (NTZ, AT),
+        ({"type": "list", "items": NTZ}, [AT]),
+        ({"type": "map", "values": NTZ}, {"k": AT}),
+        ({"type": "map", "values": {"type": "list", "items": NTZ}}, {"k": [AT]}),
+        (
+            {"type": "map", "values": {"type": "struct", "fields": [{"name": "t", **NTZ}]}},
+            {"k": {"t": AT}},
+        ),
+        (
+            {"type": "struct", "fields": [{"name": "m", "type": "map", "values": NTZ}]},
+            {"m": {"k": AT}},
+        ),
+    ],
+    ids=["column", "list", "map", "list in map", "struct in map", "map in struct"],
+)
+def test_local_times_make_a_table_at_every_depth(tmp_path, kind, value):
+    desk = OpenTable(tmp_path, {"fields": [{"name": "x", **kind}]})
+    desk.land("a.ndjson", {"x": value})
+    desk.ingest()
+    made = deltalake.DeltaTable(str(desk.table))
+    assert made.protocol().writer_features == ["invariants", "timestampNtz"]
+    assert [one.name for one in made.schema().fields] == ["x"]
+    assert "datetime.datetime(2024, 1, 2, 3, 4, 5)" in repr(desk.rows())
 
 
 def test_a_table_with_features_is_not_created_where_a_log_has_lost_its_beginning(table):
