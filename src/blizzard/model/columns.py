@@ -9,12 +9,14 @@ from dataclasses import replace
 
 from blizzard.model.json_path import ANY, steps
 from blizzard.model.seen import Seen, column_of, is_column_name
-from lakebed.columns.field_ids import same_ids
+from lakebed.columns.field_ids import field_id, paths_by_id
+from lakebed.columns.field_path import FieldPath
 from lakebed.columns.schema import Field, Reading, Schema
+from lakebed.dataclass import dataclass
 from lakebed.types import DEEPEST_COLUMN, FieldType, OnMismatch
 
 MOST_COLUMNS = 2000
-"""Columns and fields in all that are found by themselves; values of others stay in `_rescued`."""
+"""Columns and fields in all; values of others that are found in the data stay in `_rescued`."""
 _FLOATS = frozenset({FieldType.FLOAT32, FieldType.FLOAT64})
 
 
@@ -27,21 +29,12 @@ def grown(schema: Schema, seen: Mapping[str, Seen]) -> Schema:
     """Return a schema with a column, or a field of a struct, for each path that values were at.
 
     A path gets none if no type can be told of its values yet, if no column of Delta can have its
-    name, or if there is one already that Delta does not tell from it, or that has its id.
+    name, or if there is one already that Delta does not tell from it, or that has its id. Objects
+    of more fields than there is room for, or nested too deep, become one column of JSON text.
     """
-    fields = schema.fields
-    room = MOST_COLUMNS - _count(fields)
-    for path, look in seen.items():
-        if room > 0:
-            wider = _with_path(fields, steps(path), look)
-            if any(one.depth > DEEPEST_COLUMN for one in wider):
-                wider = _with_path(fields, steps(path), Seen(deep=True))
-            if any(one.depth > DEEPEST_COLUMN for one in wider):
-                continue
-            if wider != fields and not any(same_ids(wider)):
-                room -= 1
-                fields = wider
-    return Schema(fields)
+    growth = _Growth(MOST_COLUMNS - _count(schema.fields), dict(paths_by_id(schema.fields)))
+    found = [(steps(path), look) for path, look in seen.items()]
+    return Schema(growth.fields(schema.fields, found, ()))
 
 
 def adopted(
@@ -157,40 +150,84 @@ def _with_inner(ours: Field, theirs: Field) -> Field:
     return replace(ours, fields=_united(ours.fields, theirs.fields)) if ours.fields else ours
 
 
-def _with_path(
-    fields: tuple[Field, ...], path: Sequence[str | int], look: Seen
-) -> tuple[Field, ...]:
-    """Return the fields of an object with one more at a path, or as they are."""
-    name, *rest = path
-    if not isinstance(name, str):
-        return fields
-    # The field that takes this member may have another name than the member.
-    place = next((at for at, one in enumerate(fields) if one.path == (name,)), None)
-    if place is not None:
-        inner = _inside(fields[place], rest, look)
-        return (*fields[:place], inner, *fields[place + 1 :])
-    taken = {one.name.casefold() for one in fields}
-    if not is_column_name(name) or name.casefold() in taken:
-        return fields
-    if rest:
-        made = _inside(Field(name=name, type=FieldType.STRUCT), rest, look)
-        return (*fields, made) if made.fields else fields
-    column = column_of(name, look)
-    return fields if column is None else (*fields, column)
+_Found = Sequence[tuple[Sequence[str | int], Seen]]
+"""Paths below a field, taken apart, and what the values there look like."""
 
 
-def _inside(field: Field, path: Sequence[str | int], look: Seen) -> Field:
-    """Return a field with one more inside of it at a path, or as it is.
+@dataclass(slots=True)
+class _Growth:
+    """New fields of a schema, each placed once: the cost grows with their number, no faster."""
 
-    Structs inside a map have the same fields in every file, or the table cannot hold them.
-    """
-    if not path:
+    room: int
+    """How many more columns and fields there may be."""
+    ids: dict[int, FieldPath]
+    """The paths of all fields, by their ids."""
+
+    def fields(self, fields: Sequence[Field], found: _Found, above: FieldPath) -> tuple[Field, ...]:
+        """Return the fields of an object, grown by the paths found in it."""
+        # The field that takes a member may have another name than the member.
+        places = {one.path: at for at, one in reversed(list(enumerate(fields)))}
+        taken = {one.name.casefold() for one in fields}
+        grown = list(fields)
+        members: dict[str, list[tuple[Sequence[str | int], Seen]]] = {}
+        for (name, *rest), look in found:
+            if isinstance(name, str):
+                members.setdefault(name, []).append((rest, look))
+        for name, inside in members.items():
+            place = places.get((name,))
+            if place is not None:
+                one = grown[place]
+                grown[place] = self._inside(one, inside, (*above, one.name))
+            elif is_column_name(name) and name.casefold() not in taken:
+                made = self._made(name, inside, (*above, name))
+                if made is not None:
+                    taken.add(name.casefold())
+                    grown.append(made)
+        return tuple(grown)
+
+    def _made(self, name: str, found: _Found, path: FieldPath) -> Field | None:
+        """Return a new field for paths found at it and inside of it; None where they give none."""
+        for number, (rest, look) in enumerate(found, 1):
+            made = None if rest else self._column(name, look, path)
+            if rest and self.ids.get(field_id(path), path) == path:
+                struct = self._inside(Field(name=name, type=FieldType.STRUCT), [(rest, look)], path)
+                if struct.fields:
+                    made = struct
+                    self.room -= 1
+                    self.ids[field_id(path)] = path
+            if made is not None:
+                return self._inside(made, found[number:], path)
+        return None
+
+    def _column(self, name: str, look: Seen, path: FieldPath) -> Field | None:
+        column = column_of(name, look)
+        if column is None:
+            return None
+        if len(path) + column.depth > DEEPEST_COLUMN + 1 or _count((column,)) > self.room:
+            column = Field(name=name, type=FieldType.JSON)
+        if len(path) > DEEPEST_COLUMN or self.room < 1:
+            return None
+        new: dict[int, FieldPath] = {}
+        for number, at in paths_by_id((column,), path[:-1]):
+            if {self.ids.get(number, at), new.setdefault(number, at)} != {at}:
+                return None
+        self.room -= _count((column,))
+        self.ids |= new
+        return column
+
+    def _inside(self, field: Field, found: _Found, path: FieldPath) -> Field:
+        """Return a field, grown by the paths found inside of it.
+
+        Structs inside a map have the same fields in every file, or the table cannot hold them.
+        """
+        found = [(rest, look) for rest, look in found if rest]
+        items = field.items
+        if field.type is FieldType.LIST and items is not None:
+            elements = [(rest[1:], look) for rest, look in found if rest[0] == ANY]
+            return replace(field, items=self._inside(items, elements, (*path, items.name)))
+        if field.type is FieldType.STRUCT and found:
+            return replace(field, fields=self.fields(field.fields, found, path))
         return field
-    if field.type is FieldType.LIST and field.items is not None and path[0] == ANY:
-        return replace(field, items=_inside(field.items, path[1:], look))
-    if field.type is FieldType.STRUCT:
-        return replace(field, fields=_with_path(field.fields, path, look))
-    return field
 
 
 def _count(fields: Sequence[Field]) -> int:

@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import groupby
+from operator import itemgetter
 from typing import Any, cast
 
 import pyarrow as pa
@@ -35,11 +36,17 @@ def with_field_ids(schema: pa.Schema) -> pa.Schema:
 
 def same_ids(fields: Iterable[Field]) -> Iterator[tuple[str, ...]]:
     """Yield the paths of different fields that would have one id; hardly ever are there any."""
-    paths = sorted((path for one in fields for path in _paths((one.name,), one)), key=field_id)
-    for _, alike in groupby(paths, key=field_id):
-        found = tuple(dict.fromkeys(format_path(path) for path in alike))
+    for _, alike in groupby(sorted(paths_by_id(fields), key=itemgetter(0)), key=itemgetter(0)):
+        found = tuple(dict.fromkeys(format_path(path) for _id, path in alike))
         if len(found) > 1:
             yield found
+
+
+def paths_by_id(fields: Iterable[Field], above: FieldPath = ()) -> Iterator[tuple[int, FieldPath]]:
+    """Yield the id and the path of every field, at every depth."""
+    for one in fields:
+        for path in _paths((*above, one.name), one):
+            yield field_id(path), path
 
 
 def _numbered(field: "pa.Field[Any]", path: FieldPath) -> "pa.Field[Any]":

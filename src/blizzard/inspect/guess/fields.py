@@ -82,6 +82,7 @@ class _Guesser:
         """Yield a column for each member, under a name that Delta takes and no other has."""
         taken = {name.casefold() for name in members if is_column_name(name)}
         first: dict[str, str] = {}
+        last: dict[str, int] = {}
         for name, seen in members.items():
             if not name or not _can_be_written(name):
                 yield GuessedColumn(None, name, ("no column can take a field of this name",))
@@ -90,10 +91,10 @@ class _Guesser:
             column = name
             before = first.setdefault(name.casefold(), name)
             if not is_column_name(name) or (not path and name.casefold() == RESCUED):
-                column = _free(allowed_name(name), taken)
+                column = _free(allowed_name(name), taken, last)
                 remarks.append("no column can have the name of the field")
             elif before != name:
-                column = _free(name, taken)
+                column = _free(name, taken, last)
                 remarks.append(f"differs from {before} only in case")
             taken.add(column.casefold())
             if self.columns >= MOST_COLUMNS:
@@ -170,12 +171,15 @@ def allowed_name(name: str) -> str:
     return RESCUED.strip("_") if plain.casefold() == RESCUED else plain
 
 
-def _free(name: str, taken: set[str]) -> str:
-    """Return a name that no other column has, in upper or lower case."""
-    found, number = name, 1
+def _free(name: str, taken: set[str], last: dict[str, int]) -> str:
+    """Return a name that no other column has, in upper or lower case.
+
+    `last` keeps the number that each name got last: names only ever become taken.
+    """
+    found, key = name, name.casefold()
     while found.casefold() in taken:
-        number += 1
-        found = f"{name}_{number}"
+        last[key] = last.get(key, 1) + 1
+        found = f"{name}_{last[key]}"
     return found
 
 

@@ -240,17 +240,35 @@ def _closed(text: str) -> str | None:
     """
     if not text.startswith(("[", "{")):
         raise ValueError("no value is whole")
-    open_ones: list[str] = []
-    end: tuple[int, str] | None = None
+    around: _Open | None = None
+    end: tuple[int, _Open] | None = None
     for token in _TOKEN.finditer(text):
         match token[0]:
             case "[" | "{":
-                open_ones.append(_CLOSING[token[0]])
-            case "]" | "}":
-                open_ones.pop()
-            case "," if "]" not in open_ones[:-1]:
-                end = token.start(), "".join(reversed(open_ones))
-    return None if end is None else text[: end[0]] + end[1]
+                in_array = around is not None and (around.in_array or around.closing == "]")
+                around = _Open(_CLOSING[token[0]], in_array, around)
+            case "]" | "}" if around is not None:
+                around = around.outer
+            case "," if around is not None and not around.in_array:
+                end = token.start(), around
+    return None if end is None else text[: end[0]] + "".join(end[1].closings())
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """An array or object that is not closed yet. It never changes, so none is ever copied."""
+
+    closing: str
+    in_array: bool
+    """Whether an array is around it."""
+    outer: "_Open | None"
+
+    def closings(self) -> Iterator[str]:
+        """Yield what closes it, and everything around it."""
+        here: _Open | None = self
+        while here is not None:
+            yield here.closing
+            here = here.outer
 
 
 def _rows(found: _Found, path: Sequence[str]) -> Iterator[Record]:

@@ -130,7 +130,7 @@ class _Line:
     unknown: UnknownFields
     on_mismatch: OnMismatch
     known: Known
-    rescued: list[tuple[str, str]] = field(default_factory=list)
+    rescued: dict[tuple[str, str], None] = field(default_factory=dict)
     """Paths and source texts of what goes into the column for it, in the order of the line."""
     dropped: list[str] = field(default_factory=list)
     """Paths of what is left out."""
@@ -283,7 +283,9 @@ class _Line:
                 if not may_rescue:
                     raise
                 # All of it is kept, and with it what is inside and was kept apart so far.
-                del self.rescued[kept[0] :], self.dropped[kept[1] :]
+                del self.dropped[kept[1] :]
+                while len(self.rescued) > kept[0]:
+                    self.rescued.popitem()
                 self._rescue(path, source)
                 return None
         if cell is None and not one.nullable:
@@ -358,8 +360,7 @@ class _Line:
 
     def _rescue(self, path: str, source: str) -> None:
         """Keep a value; several fields may take one that fits none of them."""
-        if (path, source) not in self.rescued:
-            self.rescued.append((path, source))
+        self.rescued.setdefault((path, source))
 
 
 def _is_object(value: JsonValue, source: str) -> bool:

@@ -1,6 +1,7 @@
 """The columns that records need: types, times, nulls, names."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from lakebed.config.ddl import fields_from_ddl
 from lakebed.config.field_checks import check_fields
 from lakebed.config.schema import DeclaredSchema
 from lakebed.types import OnMismatch, UnknownFields
+from tests.support.growth import AT_MOST, growth
 
 MS = 1_700_000_000_000
 
@@ -205,3 +207,19 @@ def test_no_value_stands_in_what_is_written() -> None:
     text = text_of(*({**values, "keys": {f"hunter2-{n}": n}} for n in range(100)))
     assert "hunter2" not in text
     assert "- {name: keys, type: map, values: int64}  # the names of its members are data" in text
+
+
+@pytest.mark.parametrize(
+    "name_of",
+    [
+        lambda n: f"k{n}",
+        # No column can have such a name: all of them become ___, and get a number.
+        lambda n: "".join(chr(1 + n // 31**place % 31) for place in range(3)),
+    ],
+)
+def test_many_names_cost_what_each_of_them_costs(name_of: Callable[[int], str]) -> None:
+    def guessing(keys: int) -> Callable[[], object]:
+        records = parsed({name_of(n): n for n in range(keys)})
+        return lambda: columns_in(records)
+
+    assert growth(guessing, 500) < AT_MOST

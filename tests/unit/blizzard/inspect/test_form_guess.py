@@ -178,3 +178,8 @@ def test_the_keys_of_a_form_are_those_of_a_source() -> None:
         "skip_records": "{only_key: [index]}"
     }
     assert not dict(GuessedForm().settings())
+
+
+@pytest.mark.parametrize("text", ['{"a": tru]]]}, "b": 1, ', '{"a": [1]]}}, '])
+def test_brackets_that_close_nothing_are_no_reason_to_crash(text: str) -> None:
+    assert records_of(begin(text, whole=False)).records == ()

@@ -1,9 +1,14 @@
 """Columns that were found beside those that are declared, and as the table has them."""
 
-from blizzard.model.columns import adopted, grown, kept_exact, with_found
-from blizzard.model.seen import Integers, Seen, Text
+from collections.abc import Callable
+
+import pytest
+
+from blizzard.model.columns import MOST_COLUMNS, adopted, grown, kept_exact, with_found
+from blizzard.model.seen import Integers, Objects, Seen, Text
 from lakebed.columns.schema import Field, Reading, Schema, walk
 from lakebed.types import FieldType, OnMismatch
+from tests.support.growth import AT_MOST, growth
 
 NUMBERS = Seen(integers=Integers(0, 5))
 TEXTS = Seen(texts=frozenset({Text.OTHER}))
@@ -175,3 +180,28 @@ def test_a_column_of_the_same_type_and_another_size_keeps_its_reading() -> None:
 
     (one,) = adopted(ours, table, declared=schema(), known=ours).fields
     assert (one.precision, one.reading) == (12, reading)
+
+
+@pytest.mark.parametrize("path", ["k{}", "user.k{}", "new.k{}"])
+def test_many_found_columns_cost_what_each_of_them_costs(path: str) -> None:
+    declared = schema(struct("user", column("id")))
+
+    def growing(paths: int) -> Callable[[], object]:
+        seen = {path.format(n): NUMBERS for n in range(paths)}
+        return lambda: grown(declared, seen)
+
+    assert growth(growing, 200) < AT_MOST
+
+
+def test_an_object_of_more_fields_than_there_is_room_for_is_one_column_of_json() -> None:
+    wide = Seen(objects=Objects({f"k{n}": NUMBERS for n in range(900)}, 900))
+
+    found = grown(schema(), {"a": wide, "b": wide, "c": wide, "d": NUMBERS})
+
+    assert [one.type for one in found.fields] == [
+        FieldType.STRUCT,
+        FieldType.STRUCT,
+        FieldType.JSON,
+        FieldType.INT64,
+    ]
+    assert sum(1 for _ in walk(found.fields)) <= MOST_COLUMNS

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,8 @@ from blizzard.worker.ndjson.mixed import MixedPath
 from lakebed.columns.arrow_types import ARROW
 from lakebed.columns.schema import Field, Schema
 from lakebed.errors import LakeError, Whose
-from lakebed.types import FieldType
+from lakebed.types import FieldType, OnBadRecord, OnMismatch, UnknownFields
+from tests.support.growth import AT_MOST, growth
 
 ID = Schema((Field(name="id", type=FieldType.INT64),))
 ALL = Schema(tuple(Field(name=kind, type=kind) for kind in ARROW))
@@ -454,3 +455,34 @@ def test_a_file_that_is_left_early_is_closed_before_the_next_is_opened():
     for _place, of in Decoder(ID).decode_all((place, pieces(place)) for place in range(3)):
         next(of)
     assert closed == [0, 1, 2]
+
+
+_MANY = (
+    lambda keys: {"id": 1, **keys},
+    lambda keys: {"id": "no number", **keys},
+    lambda keys: {"s": {"x": 1, **keys}},
+    lambda keys: {"m": dict.fromkeys(keys, "no number")},
+)
+_NESTED = (
+    Field(name="s", type=FieldType.STRUCT, fields=ID.fields),
+    Field(name="m", type=FieldType.MAP, items=Field(name="value", type=FieldType.INT64)),
+)
+
+
+@pytest.mark.parametrize("record", _MANY)
+@pytest.mark.parametrize("unknown", UnknownFields)
+def test_a_line_of_many_undeclared_keys_costs_what_its_keys_cost(
+    record: Callable[[Mapping[str, int]], Mapping[str, object]], unknown: UnknownFields
+) -> None:
+    decoder = Decoder(
+        Schema((*ID.fields, *_NESTED)),
+        unknown=unknown,
+        on_mismatch=OnMismatch.RESCUE,
+        on_bad_record=OnBadRecord.QUARANTINE,
+    )
+
+    def decoding(keys: int) -> Callable[[], object]:
+        line = ndjson(record({f"key_{n}": n for n in range(keys)}))
+        return lambda: list(decoder.decode([line]))
+
+    assert growth(decoding, 500) < AT_MOST
