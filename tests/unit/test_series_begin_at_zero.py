@@ -41,6 +41,7 @@ NEVER_A_STEPS = {
     "catalog_conflict",  # beside the steps
     "cluster_by_invalid",  # a command, or beside the steps
     "columns_unknown",  # likewise
+    "corrections_refused",  # of a command
     "pipelines_failed",  # of a call from Python
     "catalog_denied",  # beside the steps
     "catalog_missing",  # beside the steps

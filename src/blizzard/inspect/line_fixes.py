@@ -57,6 +57,21 @@ def fix_for(raws: Sequence[bytes], rules: Rules) -> Fix | None:
     return best
 
 
+def advice(group: str, fix: Fix | None) -> str:
+    """Say what to do about a group of bad lines, given what lets them in. Pure."""
+    if fix is None:
+        return (
+            f"no setting lets them in: correct the lines that blizzard dlq show {group} prints, "
+            f"one for one, and run blizzard dlq replay {group} --from FILE; blizzard dlq discard "
+            f"{group} gives them up"
+        )
+    of = "them" if fix.lines == fix.tried else f"{fix.lines:,} of {fix.tried:,}"
+    if fix.key is None:
+        return f"blizzard dlq replay {group} reads {of} as things are configured now"
+    value = str(fix.value).lower()
+    return f"{fix.key}: {value} lets {of} in; then run blizzard dlq replay {group}"
+
+
 def _changes(rules: Rules) -> Iterator[tuple[str | None, str | bool | None, Rules]]:
     yield None, None, rules
     coerced = _each(rules.schema.fields, _coerced)

@@ -7,7 +7,7 @@ for it is garbage like that of any attempt that died. A quarantine file is done 
 comes second finds that it waits no longer.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from blizzard.discover.names import partition_of
@@ -19,7 +19,7 @@ from blizzard.journal.checks import refuse_closed, refuse_half_begun
 from blizzard.journal.fence import append_what_is_found, refuse_collected
 from blizzard.journal.quarantine import WaitingFile, may_have, meant_by
 from blizzard.journal.state import History, read_history
-from blizzard.model.bad_lines import Meant, Replay
+from blizzard.model.bad_lines import Meant, Replay, shared_out
 from blizzard.model.bounds import Bounds
 from blizzard.model.event_time import from_path
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
@@ -139,6 +139,12 @@ def lines_not_in_place(store: Reader, found: Found) -> int:
     return meant_lines(store, replace(found, files=found.not_in_place))[0]
 
 
+def in_place(found: Found) -> Found:
+    """Leave out lines of content that was not put in its place."""
+    files = tuple(one for one in found.files if one not in found.not_in_place)
+    return replace(found, files=files)
+
+
 def discard(
     store: Store, settings: PipelineSettings, names: list[str] | None, *, clock: Clock
 ) -> Done:
@@ -202,12 +208,14 @@ def replay(
     emit: Emit = lambda _event: None,
     mapping_of_table: MappingOfTable = lambda: None,
     passed_over: PassedOver = nothing_decided,
+    corrected: Sequence[bytes] | None = None,
 ) -> Done:
     """Read lines again as a batch would read them now: what can be read becomes rows.
 
     Those that `source.skip_records` passes over wait no longer, and give no row. Values without a
     column get one where a batch would add it. Lines of content that was to come in the place of
     rows, and has not, go on waiting: the rows that were to be replaced are in the table.
+    `corrected` has a text for each of the lines, which is read in its place.
     """
     found = look(store, settings.name, names, passed_over=passed_over)
     meant, unknown = meant_lines(store, found)
@@ -215,7 +223,7 @@ def replay(
     last = found.last
     if last is None or meant == in_vain:
         return Done(unknown=unknown, left=in_vain, not_in_place=in_vain)
-    found = replace(found, files=tuple(one for one in found.files if one not in found.not_in_place))
+    found = in_place(found)
     columns = BatchColumns(
         settings=settings,
         known=found.history.columns,
@@ -233,8 +241,9 @@ def replay(
         parallelism=runner.parallelism,
         total_concurrency=None,
     )
+    texts = None if corrected is None else corrections(store, found, corrected)
     # The entry hands its files off by itself, whatever the hand-off of batches is.
-    outcomes = _run(_units(settings, found), replace(work, outbox=None), columns, runner)
+    outcomes = _run(_units(settings, found, texts), replace(work, outbox=None), columns, runner)
     files = tuple(
         replace(file, unit=f"{outcome.unit}/{file.unit}")
         for outcome in outcomes
@@ -284,7 +293,20 @@ def _run(
     return outcomes
 
 
-def _units(settings: PipelineSettings, found: Found) -> list[WorkUnit]:
+def corrections(
+    store: Reader, found: Found, corrected: Sequence[bytes]
+) -> dict[str, tuple[bytes, ...]]:
+    """Return the corrected lines of each quarantine file, or raise where they do not fit."""
+    counts: dict[str, int] = {
+        one.file.filename: meant_lines(store, replace(found, files=(one,)))[0]
+        for one in found.files
+    }
+    return shared_out(counts, corrected)
+
+
+def _units(
+    settings: PipelineSettings, found: Found, texts: Mapping[str, tuple[bytes, ...]] | None = None
+) -> list[WorkUnit]:
     rules = {one.name: one.form.skip for one in settings.sources}
     skips = {name: rule for name, rule in rules.items() if rule is not None}
     return [
@@ -292,7 +314,12 @@ def _units(settings: PipelineSettings, found: Found) -> list[WorkUnit]:
             name=str(number),
             partition_values=_partition(settings, waiting),
             files=(),
-            replay=Replay(file=waiting.file, meant=found.meant, skips=skips),
+            replay=Replay(
+                file=waiting.file,
+                meant=found.meant,
+                skips=skips,
+                corrected=None if texts is None else texts[waiting.file.filename],
+            ),
         )
         for number, waiting in enumerate(found.files)
     ]

@@ -3,14 +3,16 @@
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from fractions import Fraction
+from itertools import islice
 
 from blizzard.model.json_path import any_element
 from blizzard.model.source.form import SkipRule
 from lakebed.dataclass import dataclass
 from lakebed.documents.quarantine_file import QuarantineFile
+from lakebed.errors import LakeError, Whose
 from lakebed.units import plural
 
 TOO_MANY = "too_many_bad_lines"
@@ -96,3 +98,32 @@ class Replay:
     meant: Meant
     skips: Mapping[str, SkipRule] = field(default_factory=dict)
     """Which records are passed over, by the names of the sources that have such a rule."""
+    corrected: tuple[bytes, ...] | None = None
+    """What is read in the place of each line that is meant, in their order; None for themselves."""
+
+
+class CorrectionsRefused(LakeError):
+    """Corrected lines do not match the lines that are meant, one for one."""
+
+    code = "corrections_refused"
+    whose = Whose.USER
+
+
+def shared_out(
+    counts: Mapping[str, int], corrected: Sequence[bytes]
+) -> dict[str, tuple[bytes, ...]]:
+    """Divide corrected lines among quarantine files with so many lines that are meant. Pure."""
+    empty = next((at for at, text in enumerate(corrected, 1) if not text.strip()), None)
+    if empty is not None:
+        raise CorrectionsRefused(
+            f"line {empty} of the corrected lines is empty; a line that is to be left out is given "
+            "up with blizzard dlq discard"
+        )
+    if sum(counts.values()) != len(corrected):
+        raise CorrectionsRefused(
+            f"{plural(len(corrected), 'corrected line')} for "
+            f"{plural(sum(counts.values()), 'bad line')}; write one for each line that blizzard "
+            "dlq show --output json prints, in its order"
+        )
+    texts = iter(corrected)
+    return {name: tuple(islice(texts, count)) for name, count in counts.items()}

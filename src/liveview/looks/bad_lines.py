@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import field
 
 from blizzard.inspect.bad_lines import Group, Quarantine, groups_of, quarantine_in
-from blizzard.inspect.line_fixes import fix_for
+from blizzard.inspect.line_fixes import advice, fix_for
 from blizzard.journal.quarantine import WaitingFile
 from blizzard.model.bad_lines import Meant
 from blizzard.model.settings import PipelineSettings
@@ -96,12 +96,7 @@ def _fix(group: Group, found: Quarantine) -> str:
     except ImportError:
         # Only penguin is installed here, and lines are read by what blizzard needs.
         return f"blizzard dlq show {name} prints them"
-    if fix is None:
-        return f"no setting lets them in: fix their source, then blizzard dlq discard {name}"
-    of = "them" if fix.lines == fix.tried else f"{fix.lines:,} of {fix.tried:,}"
-    if fix.key is None:
-        return f"blizzard dlq replay {name} reads {of} as things are configured now"
-    return f"{fix.key}: {str(fix.value).lower()} lets {of} in; then blizzard dlq replay {name}"
+    return advice(name, fix)
 
 
 def _times(found: Quarantine, pipeline: str) -> tuple[str | None, str | None]:

@@ -4,7 +4,7 @@ import base64
 from collections.abc import Iterable, Iterator
 
 from blizzard.inspect.bad_lines import Group
-from blizzard.inspect.line_fixes import Fix, Rules, fix_for
+from blizzard.inspect.line_fixes import Fix, Rules, advice, fix_for
 from blizzard.journal.quarantine import WaitingFile
 from blizzard.model.bad_lines import Fault
 from blizzard.model.settings import PipelineSettings
@@ -129,7 +129,7 @@ def show_groups(settings: PipelineSettings, found: list[Group], rules: Rules) ->
         at = _at(settings, sample)
         say(to, f"  {group.fault.group}  {count} of {of}: {_in_words(group.fault, sample)}")
         say(to, f"    for example {sample.key}{at}: {_text(sample.raw, SHOWN_BYTES)}")
-        say(to, f"    {_way_out(group, fix_for(group.tried, rules))}")
+        say(to, f"    {advice(group.fault.group, fix_for(group.tried, rules))}")
     say(to, f"blizzard dlq show GROUP prints the {word}s of a group")
 
 
@@ -156,18 +156,6 @@ def show_lines(
         say_as_it_is(to, f"  {_text(line.raw, 10 * SHOWN_BYTES)}")
     if more:
         say(to, f"... and {more:,} more; --limit shows more, --output json all of them")
-
-
-def _way_out(group: Group, fix: Fix | None) -> str:
-    """Return what to do about a group."""
-    name = group.fault.group
-    if fix is None:
-        return f"no setting lets them in: fix their source, then blizzard dlq discard {name}"
-    of = "them" if fix.lines == fix.tried else f"{fix.lines:,} of {fix.tried:,}"
-    if fix.key is None:
-        return f"blizzard dlq replay {name} reads {of} as things are configured now"
-    value = str(fix.value).lower()
-    return f"{fix.key}: {value} lets {of} in; then run blizzard dlq replay {name}"
 
 
 def _in_words(fault: Fault, sample: QuarantinedLine) -> str:

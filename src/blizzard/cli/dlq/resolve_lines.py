@@ -3,6 +3,7 @@
 Source files that failed and were deleted since can be given up, too, or what was not read of them.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -16,7 +17,9 @@ from blizzard.cli.surroundings import Surroundings
 from blizzard.log_questions import TableOf, asks_columns, asks_passed_over
 from blizzard.maintain.bad_lines import (
     Done,
+    corrections,
     discard,
+    in_place,
     lines_not_in_place,
     look,
     meant_lines,
@@ -85,19 +88,32 @@ def dlq_replay(
     files: Files = None,
     folders: Folders = None,
     pipeline: One = None,
+    source: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            metavar="FILE",
+            help="Read the lines of this file in their place: a corrected line for each line that "
+            "`blizzard dlq show` prints, in its order.",
+            exists=True,
+            dir_okay=False,
+            readable=True,
+        ),
+    ] = None,
     yes: Sure = False,
     output: Shape = Output.TEXT,
 ) -> None:
     """Read again, with the current configuration, lines that are set aside.
 
-    Lines that can be read now become rows, on Spark; the others keep waiting.
+    Lines that can be read now become rows, on Spark; the others keep waiting. With --from they are
+    read as corrected there.
     """
     loaded, settings, meant = _asked(names, every, files, folders, pipeline)
     around = Surroundings.of(context)
     if not yes:
-        _show_plan(settings, meant, "read again", output)
+        _show_plan(settings, meant, "read again", output, corrected=_corrected(source))
     try:
-        done = _replay(settings, meant, loaded, around)
+        done = _replay(settings, meant, loaded, around, _corrected(source))
         _commit(settings, done, tables_of(loaded, files, folders), around)
     except LakeError as trouble:
         complain(trouble, who=settings.name)
@@ -193,6 +209,11 @@ def _asked(
     return loaded, settings, [as_key(name, settings) for name in names] if names else None
 
 
+def _corrected(file: Path | None) -> list[bytes] | None:
+    """Return the lines of a file of corrections; a line ends with a line feed."""
+    return None if file is None else file.read_bytes().removesuffix(b"\n").split(b"\n")
+
+
 def _store(settings: PipelineSettings) -> Store | None:
     place = sink_location(settings)
     try:
@@ -206,6 +227,7 @@ def _replay(
     names: list[str] | None,
     loaded: BlizzardSettings,
     around: Surroundings,
+    corrected: Sequence[bytes] | None,
 ) -> Done:
     store = _store(settings)
     if store is None:
@@ -220,6 +242,7 @@ def _replay(
             clock=around.clock,
             emit=log_events(LogLevel.INFO, LogFormat.TEXT),
             passed_over=asks_passed_over(settings),
+            corrected=corrected,
             mapping_of_table=inline.column_mapping(
                 settings.sink.table_uri, settings.sink.storage_options
             ),
@@ -240,6 +263,7 @@ def _show_plan(
     verb: str,
     output: Output,
     files: _Files | None = None,
+    corrected: Sequence[bytes] | None = None,
 ) -> None:
     """Print what would be done, and end the program."""
     lost = Failed()
@@ -254,6 +278,8 @@ def _show_plan(
                 if files is None:  # What is discarded need not be in its place.
                     in_vain = lines_not_in_place(store, found)
                     meant -= in_vain
+                if corrected is not None:
+                    corrections(store, in_place(found), corrected)
             if files is not None:
                 lost = files.find(store, settings)
                 unknown &= lost.unknown

@@ -86,8 +86,12 @@ def _replayed(
     chosen = [
         place
         for place, line in enumerate(lines)
-        if line.is_whole and replay.meant.takes(line.fault.group, line.key)
+        if (line.is_whole or replay.corrected is not None)
+        and replay.meant.takes(line.fault.group, line.key)
     ]
+    if replay.corrected is not None:
+        for place, text in zip(chosen, replay.corrected, strict=True):
+            lines[place] = replace(lines[place], raw=text, size=len(text))
     readable = _readable(lines, chosen, replay.skips, work)
     places = readable.rows
     if not places and not readable.passed_over:
