@@ -92,16 +92,18 @@ def init(
         found, read = look(source, most)
     files, sink = (_absolute(one) for one in (found.path, goal or _beside(found.path)))
     _require_apart(files, sink)
-    columns = columns_in(read.records)
+    partition = sample.partition_template(found.names)
+    columns = columns_in(read.records, without=sample.partition_keys(partition))
     lines = pipeline_lines(
         source=files,
         table=sink,
         form=read.form,
         columns=columns,
         looked_at=_looked_at(found),
-        partition=sample.partition_template(found.names),
+        partition=partition,
         renamed=renamed(found.names),
         inline=inline,
+        bad_lines=read.bad_lines,
     )
     text = "".join(f"{line}\n" for line in lines)
     if file is None:

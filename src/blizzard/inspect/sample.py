@@ -181,6 +181,11 @@ def partition_template(names: Sequence[str]) -> str | None:
     return "/".join(f"{key}={_code(key, given)}" for key, given in zip(only, values, strict=True))
 
 
+def partition_keys(template: str | None) -> frozenset[str]:
+    """Return the columns that the folders of a template give."""
+    return frozenset(part.partition("=")[0] for part in (template or "").split("/") if part)
+
+
 def _code(key: str, values: Iterable[str]) -> str:
     codes = {"year": "%Y", "month": "%m", "day": "%d", "hour": "%H"}
     shapes = {"%Y-%m-%d": _DAY, "%Y-%m": _MONTH}

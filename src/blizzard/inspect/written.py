@@ -72,6 +72,7 @@ def pipeline_lines(
     partition: str | None = None,
     renamed: Sequence[str] = (),
     inline: bool = False,
+    bad_lines: bool = False,
 ) -> Iterator[str]:
     """Yield the lines of a configuration: for both programs, or for one that does everything."""
     programs = "For blizzard alone" if inline else "One file for both programs"
@@ -92,9 +93,9 @@ def pipeline_lines(
     if inline:
         yield "  commit: inline"
     if partition is not None:
-        yield "  # The folders of the files look like partitions. To have the same ones:"
-        yield "  # partition_by:"
-        yield f"  #   prefix_template: {_quoted(partition)}"
+        yield "  # Every file lies in such folders, and the table has the same partitions."
+        yield "  partition_by:"
+        yield f"    prefix_template: {_quoted(partition)}"
     yield ""
     yield "schema:"
     yield "  # A field that is not listed gets a column of its own; rescue keeps its values"
@@ -105,6 +106,12 @@ def pipeline_lines(
     if any(one.field is not None for one in columns):
         yield "  fields:"
         yield from field_lines(columns, 4)
+    if bad_lines:
+        yield ""
+        yield "error_handling:"
+        yield "  # Lines that cannot be read are set aside, and the rest of their file is ingested;"
+        yield "  # or fail. blizzard dlq list shows them."
+        yield "  on_bad_record: quarantine"
     yield ""
     yield "tables:"
     yield f"  {scalar(_table_name(table))}:"

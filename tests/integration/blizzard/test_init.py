@@ -147,17 +147,22 @@ def test_the_forms_of_files_are_written_down(there: Path, tmp_path: Path) -> Non
     assert yaml.safe_load(text)["schema"]["fields"] == [{"name": "id", "type": "int64"}]
 
 
-def test_folders_that_look_like_partitions_are_said(there: Path, tmp_path: Path) -> None:
-    put(there, "date=2024-01-01/region=eu/a.ndjson", {"id": 1})
+def test_folders_that_look_like_partitions_are_partitions(there: Path, tmp_path: Path) -> None:
+    put(there, "date=2024-01-01/region=eu/a.ndjson", {"id": 1, "region": "eu"})
     put(there, "date=2024-01-02/region=us/a.ndjson", {"id": 2})
     file = tmp_path / "p.yaml"
     run(there, "--output", file)
-    commented = file.read_text()
-    assert '#   prefix_template: "date=%Y-%m-%d/region=%s"' in commented
-    file.write_text(
-        commented.replace("# partition_by:", "partition_by:").replace("#   pre", "  pre")
-    )
+    assert '    prefix_template: "date=%Y-%m-%d/region=%s"' in file.read_text()
     assert [row["region"] for row in ingested(file)] == ["eu", "us"]
+
+
+def test_bad_lines_that_were_seen_are_set_aside(there: Path) -> None:
+    put(there, "a.ndjson", {"id": 1})
+    assert "error_handling" not in yaml.safe_load(run(there, "--output", "-").stdout)
+    with (there / "a.ndjson").open("a") as to:
+        to.write("broken\n")
+    text = run(there, "--output", "-").stdout
+    assert yaml.safe_load(text)["error_handling"] == {"on_bad_record": "quarantine"}
 
 
 def test_a_file_that_is_there_is_never_replaced_unasked(there: Path, tmp_path: Path) -> None:

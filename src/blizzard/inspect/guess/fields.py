@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any
 
-from blizzard.inspect.guess.strings import Guess, Values, of_numbers, of_strings
+from blizzard.inspect.guess.strings import Guess, Values, of_mixture, of_numbers, of_strings
 from blizzard.model.columns import MOST_COLUMNS
 from blizzard.model.json_path import ANY
-from blizzard.model.seen import NOTHING, Seen, column_of, is_column_name
+from blizzard.model.seen import NOTHING, Seen, Text, column_of, is_column_name
 from blizzard.worker.ndjson.look.gather import MOST_PATHS, Gathered
 from lakebed.columns.schema import ELEMENT, VALUE, Field
 from lakebed.dataclass import dataclass
@@ -109,7 +109,8 @@ class _Guesser:
         self.columns += 1
         made = column_of(name, seen)
         if made is not None and made.type is FieldType.JSON:
-            return GuessedColumn(made, name, (_mixture(seen),))
+            number = self._numbers(seen, path) or Guess(made, _mixture(seen))
+            return GuessedColumn(replace(number.field, name=name), name, (number.remark,))
         if seen.arrays:
             return self._list(name, seen, path)
         if seen.objects is not None:
@@ -121,6 +122,14 @@ class _Guesser:
             return GuessedColumn(made, name, _of_type(made))
         remarks = (guess.remark,) if guess.remark else ()
         return GuessedColumn(replace(guess.field, name=name), name, remarks)
+
+    def _numbers(self, seen: Seen, path: Path) -> Guess | None:
+        """Return what takes numbers with some text among them; None where there is more."""
+        values, number = self.values.get(path), column_of("", replace(seen, texts=frozenset()))
+        if values is None or number is None or not seen.texts or Text.BROKEN in seen.texts:
+            return None
+        is_number = number.type in (FieldType.INT64, FieldType.FLOAT64, FieldType.DECIMAL)
+        return of_mixture(number, values) if is_number else None
 
     def _guess(self, made: Field, path: Path) -> Guess | None:
         values = self.values.get(path)

@@ -70,6 +70,8 @@ class Records:
     records: tuple[Record, ...] = ()
     strange: tuple[str, ...] = ()
     """The files that do not have this form from beginning to end, each with the reason."""
+    bad_lines: bool = False
+    """Whether lines that cannot be read stand among others that can."""
 
 
 def records_of(files: Sequence[Beginning]) -> Records:
@@ -78,7 +80,7 @@ def records_of(files: Sequence[Beginning]) -> Records:
     form = GuessedForm()
     if any(each.why_not for each in found):
         documents = [_documents(file) for file in files]
-        if sum(map(_is_broken, documents)) < sum(map(_is_broken, found)):
+        if _brokenness(documents) < _brokenness(found):
             found, form = documents, GuessedForm(documents=True)
     strange = _strange(files, found)
     all_whole = all(file.whole for file in files)
@@ -90,7 +92,8 @@ def records_of(files: Sequence[Beginning]) -> Records:
     if not form.documents and (actions := _actions(rows)):
         form = GuessedForm(actions=actions)
         rows = tuple(each for each in rows if not _is_action(each))
-    return Records(form=form, records=rows, strange=strange)
+    bad_lines = not form.documents and any(each.why_not and each.values for each in found)
+    return Records(form=form, records=rows, strange=strange, bad_lines=bad_lines)
 
 
 def records_in(files: Sequence[Beginning], form: Form) -> Records:
@@ -115,10 +118,13 @@ class _Found:
     """What in the file has another form."""
     cut: bool = False
     """Whether the last value is cut off: it has the first records of an envelope, and no more."""
+    is_json: bool = True
+    """Whether all of it is JSON, though it may hold no records."""
 
 
-def _is_broken(found: _Found) -> bool:
-    return found.why_not is not None
+def _brokenness(found: Sequence[_Found]) -> tuple[int, int]:
+    """Count the files that have another form, and those that are not even JSON in this one."""
+    return sum(each.why_not is not None for each in found), sum(not each.is_json for each in found)
 
 
 def _strange(files: Sequence[Beginning], found: Sequence[_Found]) -> tuple[str, ...]:
@@ -137,10 +143,11 @@ def _lines(file: Beginning) -> _Found:
     try:
         lines = _text(file).split("\n")
     except UnicodeDecodeError as wrong:
-        return _Found((), _not_utf8(wrong))
+        return _Found((), _not_utf8(wrong), is_json=False)
     if not file.whole:
         lines.pop()
     found: list[Record] = []
+    why_not, is_json = None, True
     for number, line in enumerate(lines, 1):
         written = line.lstrip(_SEPARATOR).strip()
         if not written:
@@ -148,10 +155,15 @@ def _lines(file: Beginning) -> _Found:
         try:
             value = parse(written)
         except (ValueError, RecursionError) as wrong:
-            return _Found(tuple(found), f"line {number} is not JSON ({_told(wrong)})")
-        if not isinstance(value, dict):
-            return _Found(tuple(found), f"line {number} is {_kind(value)}, not an object")
-        found.append(value)
+            why_not = why_not or f"line {number} is not JSON ({_told(wrong)})"
+            is_json = False
+            continue
+        if isinstance(value, dict):
+            found.append(value)
+        else:
+            why_not = why_not or f"line {number} is {_kind(value)}, not an object"
+    if why_not is not None:
+        return _Found(tuple(found), why_not, is_json=is_json)
     if not found and not file.whole:
         # Such a line may be a document, too.
         return _Found((), "no line ends within what was read of it; --sample reads more")
@@ -176,10 +188,10 @@ def _documents(file: Beginning) -> _Found:
             values += value if isinstance(value, list) else [value]
             at = _past_space(text, at)
     except UnicodeDecodeError as wrong:
-        return _Found((), _not_utf8(wrong))
+        return _Found((), _not_utf8(wrong), is_json=False)
     except (ValueError, RecursionError) as wrong:
         line = text.count("\n", 0, wrong.pos if isinstance(wrong, JSONDecodeError) else at) + 1
-        return _Found((), f"line {line} is not JSON ({_told(wrong)})")
+        return _Found((), f"line {line} is not JSON ({_told(wrong)})", is_json=False)
     good = tuple(value for value in values if isinstance(value, dict))
     if len(good) < len(values):
         other = next(value for value in values if not isinstance(value, dict))

@@ -115,7 +115,11 @@ _ID_WORDS = frozenset(
 )
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _LONGEST_NUMBER = 15
-"""Digits that a float64 holds whatever they are."""
+"""Digits of an integer in text that is not an identifier."""
+MOST_DIGITS = 38
+"""Of a decimal."""
+ONE_IN = 10
+"""A field is one of numbers if no more than one value in so many is other text."""
 
 
 def words(name: str) -> frozenset[str]:
@@ -164,6 +168,8 @@ WAYS = (
 class Values:
     """What was seen of the strings and numbers at one place."""
 
+    numbers: int = 0
+    """Those that are numbers in JSON, too."""
     strings: int = 0
     """Those that do not stand for null."""
     nulls: dict[str, None] = field(default_factory=dict)
@@ -182,6 +188,7 @@ class Values:
     def add(self, value: str) -> None:
         """Look at one more value; a number is a string as it is written."""
         if isinstance(value, Number):
+            self.numbers += 1
             self._number(value)
         elif value in NULLS:
             self.nulls[value] = None
@@ -232,9 +239,57 @@ def of_strings(name: str, values: Values) -> Guess | None:
     if way in (_INTEGER, _FLOAT):
         if (epoch := _epoch(name, values)) is not None:
             way = _timestamp(epoch, values, coerce=True)
-        elif words(name) & _ID_WORDS or values.longest > _LONGEST_NUMBER:
-            shape = f"type: {way.field.type}, coerce: true"
-            return Guess(Field(name="", type=FieldType.STRING), f"numbers as text; {shape}")
+        else:
+            number = _INTEGER if way is _INTEGER else _decimal(values)
+            is_name = way is _INTEGER and values.longest > _LONGEST_NUMBER
+            if number is None or is_name or words(name) & _ID_WORDS:
+                shape = f"; type: {number.field.shown}, coerce: true" if number else ""
+                return Guess(Field(name="", type=FieldType.STRING), f"numbers as text{shape}")
+            way = number
+    return _with_nulls(way, nulls)
+
+
+def of_mixture(number: Field, values: Values) -> Guess | None:
+    """Return the numbers that the values of a field are, but for a few; None if text is usual.
+
+    `number` is the column of those that are numbers in JSON. Text that is a number is taken as one
+    where nothing is lost by it; other text stays in `_rescued`.
+    """
+    are_numbers = not values.strings or _FLOAT in values.ways
+    if not are_numbers and ONE_IN * values.strings > values.strings + values.numbers:
+        return None
+    way: Guess | None = Guess(number)
+    if values.strings and number.type is FieldType.FLOAT64 and are_numbers:
+        way = _decimal(values)
+    elif values.strings and number.type is not FieldType.FLOAT64:
+        way = Guess(replace(number, reading=replace(number.reading, coerce=True)))
+    if way is None:
+        return None
+    remark = f"{values.strings:,} of {values.strings + values.numbers:,} values are text"
+    if not are_numbers:
+        remark += " that is kept in _rescued"
+    return _with_nulls(Guess(way.field, remark if values.strings else ""), tuple(values.nulls))
+
+
+def _decimal(values: Values) -> Guess | None:
+    """Return the decimal that holds all numbers; None where they have too many digits."""
+    before = max(
+        (one.adjusted() + 1 for one in (values.least, values.greatest) if one is not None),
+        default=0,
+    )
+    if max(before, 1) + values.finest > MOST_DIGITS:
+        return None
+    kind = Field(
+        name="",
+        type=FieldType.DECIMAL,
+        precision=MOST_DIGITS,
+        scale=values.finest,
+        reading=Reading(coerce=True),
+    )
+    return Guess(kind, "numbers as text")
+
+
+def _with_nulls(way: Guess, nulls: tuple[str, ...]) -> Guess:
     if not nulls or way.field.type is FieldType.STRING:
         return way
     remark = f"{way.remark + '; ' if way.remark else ''}{_quoted(nulls)} for null"

@@ -102,7 +102,7 @@ def test_times_of_other_patterns_are_recognised(value: str, line: str) -> None:
 def test_texts_that_are_numbers_are_typed_unless_they_are_names() -> None:
     status = "- {name: status, type: int64, coerce: true}  # numbers as text"
     assert line_of("status", "200", "404") == status
-    assert "type: float64, coerce: true" in line_of("took", "0.5", "1")
+    assert 'type: "decimal(38,1)", coerce: true' in line_of("took", "0.5", "1")
     assert "type: boolean, coerce: true" in line_of("cached", "true", "false")
     for name, value in (("account_id", "123456789012"), ("zip", "1"), ("x", "1" * 16)):
         assert f"- {{name: {name}, type: string}}" in line_of(name, value)
@@ -111,10 +111,34 @@ def test_texts_that_are_numbers_are_typed_unless_they_are_names() -> None:
 
 
 def test_strings_that_mean_null_are_said() -> None:
-    typed = '- {name: took, type: float64, coerce: true, null_values: ["-", ""]}'
+    typed = '- {name: took, type: "decimal(38,1)", coerce: true, null_values: ["-", ""]}'
     assert typed in line_of("took", "0.5", "-", "")
     assert '"-" may mean null' in line_of("agent", "curl", "-")
     assert line_of("agent", "curl", "") == "- {name: agent, type: string}"
+
+
+def test_money_as_text_is_never_rounded() -> None:
+    price = '- {name: price, type: "decimal(38,2)", coerce: true}  # numbers as text'
+    assert line_of("price", "3.10", "7") == price
+    assert line_of("price", "3.10", "12345678901234567.89") == price
+    assert "- {name: price, type: string}" in line_of("price", "3.10", "1e37")
+    assert "- {name: ref, type: string}" in line_of("ref", "3.10")
+
+
+@pytest.mark.parametrize(
+    ("values", "line"),
+    [
+        ([*range(9), "n/k"], "int64, coerce: true}"),
+        ([*range(8), "n/k"], "json}"),
+        ([1, "2", "3"], "int64, coerce: true}"),
+        ([0.5] * 9 + ["n/k"], "float64}"),
+        ([0.5, "0.25"], '"decimal(38,2)", coerce: true}'),
+        ([0.5, "-"], 'float64, null_values: ["-"]}'),
+        ([1, True, *["x"]], "json}"),
+    ],
+)
+def test_numbers_stay_numbers_where_one_in_ten_is_text(values: list[Any], line: str) -> None:
+    assert f"- {{name: x, type: {line}" in line_of("x", *values)
 
 
 def test_values_of_several_types_are_said() -> None:

@@ -183,3 +183,17 @@ def test_the_keys_of_a_form_are_those_of_a_source() -> None:
 @pytest.mark.parametrize("text", ['{"a": tru]]]}, "b": 1, ', '{"a": [1]]}}, '])
 def test_brackets_that_close_nothing_are_no_reason_to_crash(text: str) -> None:
     assert records_of(begin(text, whole=False)).records == ()
+
+
+@pytest.mark.parametrize("text", ['["a", "b"]', '[\n  "a",\n  "b"\n]\n'])
+def test_an_array_of_texts_is_json_without_records(text: str) -> None:
+    (why,) = records_of(begin(text)).strange
+    assert "is not JSON" not in why
+    assert why.endswith("not an object")
+
+
+def test_the_lines_around_a_bad_one_count() -> None:
+    found = records_of(begin('{"a": 1}\nbroken\n{"a": 2}\n'))
+    assert len(found.records) == 2
+    assert found.bad_lines
+    assert not records_of(begin('{"a": 1}\n', "a,b\n1,2\n")).bad_lines
