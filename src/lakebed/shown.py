@@ -26,6 +26,16 @@ def printable(text: object, *, keep: str = "") -> str:
     )
 
 
+def printable_json(text: str) -> str:
+    """Return a JSON text with the same characters escaped, so that it means what it meant."""
+    return _ODD.sub(lambda found: _escaped(found[0]), text)
+
+
+def _escaped(letter: str) -> str:
+    units = letter.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+
+
 def typed(text: str) -> str | None:
     """Return the name that was printed as this text; None where it is a name as it is.
 

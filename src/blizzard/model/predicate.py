@@ -15,6 +15,8 @@ from lakebed.dataclass import dataclass
 from lakebed.errors import LakeError, Whose
 
 Value = str | int | Decimal | bool
+DEEPEST = 50
+"""Parentheses within parentheses."""
 
 _TOKEN = re.compile(
     r"(?P<text>'(?:[^']|'')*')"
@@ -106,6 +108,7 @@ class _Reader:
         self._text = text
         self._tokens = list(self._cut(text))
         self._next = 0
+        self._depth = 0
 
     @property
     def token(self) -> _Token | None:
@@ -134,7 +137,11 @@ class _Reader:
 
     def _one(self) -> Predicate:
         if self._take("("):
+            if self._depth == DEEPEST:
+                raise self.wrong(f"at most {DEEPEST} parentheses within each other")
+            self._depth += 1
             found = self.either()
+            self._depth -= 1
             self._require(")")
             return found
         column = self._column()

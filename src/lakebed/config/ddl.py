@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
-from lakebed.types import NESTED_TYPES, FieldType
+from lakebed.types import DEEPEST_COLUMN, NESTED_TYPES, FieldType
 
 
 class Declared(dict[str, Any]):
@@ -80,12 +80,17 @@ _TOKEN = re.compile(
 )
 
 
+_TOO_DEEP = f"is nested deeper than {DEEPEST_COLUMN} levels, which no column is; declare it as json"
+
+
 def schema_from(text: str) -> list[Declared]:
     """Read a schema that is Spark's or Delta's JSON, or DDL; SchemaUnreadable says why not."""
     if not text.lstrip().startswith("{"):
         return fields_from_ddl(text)
     try:
         document = json.loads(text)
+    except RecursionError:
+        raise SchemaUnreadable(_TOO_DEEP) from None
     except json.JSONDecodeError as wrong:
         message = f"is not JSON: {wrong.msg} at column {wrong.colno}"
         raise SchemaUnreadable(message, wrong.lineno) from None
@@ -98,7 +103,11 @@ def _not_empty(fields: list[Declared]) -> list[Declared]:
     return fields
 
 
-def fields_from_json(document: Any, text: str = "") -> list[Declared]:  # noqa: ANN401 - any JSON
+def fields_from_json(
+    document: Any,  # noqa: ANN401 - any JSON
+    text: str = "",
+    depth: int = 1,
+) -> list[Declared]:
     """Read a StructType as Spark and Delta write it; `text` is what it was read from."""
     if not isinstance(document, dict) or document.get("type") != "struct":
         raise SchemaUnreadable('is not a schema of Spark or Delta, which begins {"type": "struct"')
@@ -112,7 +121,7 @@ def fields_from_json(document: Any, text: str = "") -> list[Declared]:  # noqa: 
         name, nullable = one["name"], one.get("nullable", True)
         line = _line_of(name, text)
         try:
-            kind = _json_type(one.get("type"), name, text)
+            kind = _json_type(one.get("type"), name, text, depth)
         except SchemaUnreadable:
             raise  # It knows the line of a field inside.
         except ValueError as wrong:
@@ -133,19 +142,21 @@ def _line_at(text: str, position: int) -> int:
     return text.count("\n", 0, position) + 1
 
 
-def _json_type(kind: Any, path: str, text: str) -> Declared:  # noqa: ANN401
+def _json_type(kind: Any, path: str, text: str, depth: int = 1) -> Declared:  # noqa: ANN401
+    if depth > DEEPEST_COLUMN:
+        raise ValueError(f"{path}: {_TOO_DEEP}")
     if isinstance(kind, str):
         return Declared(type=_plain(kind, path))
     match kind:
         case {"type": "struct"}:
-            return Declared(type="struct", fields=fields_from_json(kind, text))
+            return Declared(type="struct", fields=fields_from_json(kind, text, depth + 1))
         case {"type": "array", "elementType": element}:
-            items = _json_type(element, f"{path}[]", text)
+            items = _json_type(element, f"{path}[]", text, depth + 1)
             nullable = kind.get("containsNull", True)
             return Declared(type="list", items={**items, "nullable": nullable})
         case {"type": "map", "keyType": key, "valueType": value}:
             _require_text_keys(key, path)
-            values = _json_type(value, f"{path}[]", text)
+            values = _json_type(value, f"{path}[]", text, depth + 1)
             nullable = kind.get("valueContainsNull", True)
             return Declared(type="map", values={**values, "nullable": nullable})
     raise ValueError(f"{path}: has no type that is known")
@@ -214,6 +225,7 @@ class _Ddl:
     def __init__(self, text: str) -> None:
         self._text = text
         self._at = 0
+        self._depth = 0
 
     def line(self) -> int:
         """Return the line of what was read last."""
@@ -239,6 +251,14 @@ class _Ddl:
         return found
 
     def _type(self, path: str) -> Declared:
+        if self._depth == DEEPEST_COLUMN:
+            raise ValueError(_of(path.partition(".")[0].partition("[")[0], _TOO_DEEP))
+        self._depth += 1
+        found = self._named_type(path)
+        self._depth -= 1
+        return found
+
+    def _named_type(self, path: str) -> Declared:
         name = self._word("a type").lower()
         match name:
             case "struct":

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from lakebed.shown import printable
+from lakebed.shown import printable, printable_json
 from lakebed.terminal.sentences import folded
 from lakebed.terminal.tables import RULE, Column, Table, table_lines
 from lakebed.units import is_are as is_are  # noqa: PLC0414 - printed here, counted there
@@ -139,7 +139,8 @@ def second(at: datetime | None) -> str:
 
 def print_line(value: object) -> None:
     """Print a value as one line of JSON; times are written in ISO 8601."""
-    print(json.dumps(plain(value), ensure_ascii=False), flush=True)  # noqa: T201 - this is the program's output
+    text = printable_json(json.dumps(plain(value), ensure_ascii=False))
+    print(text, flush=True)  # noqa: T201 - this is the program's output
 
 
 def print_lines(rows: Iterable[object]) -> None:

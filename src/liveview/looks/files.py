@@ -24,6 +24,7 @@ from lakebed.dataclass import dataclass
 from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import LakeError
 from lakebed.journal import JournalReader
+from lakebed.listing.sort import Guide
 from lakebed.shown import typed
 from lakebed.storage.store import Reader
 from liveview.model import FileRow, Files, FileState
@@ -150,7 +151,9 @@ class Search:
         for source in self.settings.sources:
             try:
                 refuse_other_source(self.store, self.settings, source, self.history)
-                names = self.opening(source_location(source)).objects()
+                # Names that no store can be asked for are left out, and hide no others.
+                past_odd_names = Guide(passes=lambda _path, _oddity: None)
+                names = self.opening(source_location(source)).in_order(guide=past_odd_names)
                 for count, facts in enumerate(names):
                     if count >= MOST_LISTED or self.seconds() >= end or len(self._found) > limit:
                         note = f"not all names of source {source.name} were looked at"

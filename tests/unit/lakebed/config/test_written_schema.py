@@ -142,3 +142,26 @@ def test_a_schema_without_columns_is_refused(tmp_path: Path, schema: str, told: 
     (tmp_path / "s.json").write_text(schema)
     found = faults(tmp_path, f"{PLACES}schema: {{file: s.json}}\n")
     assert found == [f"schema.file: {told}  (s.json, named in a.yaml:3)"]
+
+
+_DEEP = 2000
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        "a " + "ARRAY<" * _DEEP + "INT" + ">" * _DEEP,
+        "a " + "STRUCT<x: " * _DEEP + "INT" + ">" * _DEEP,
+        "a " + "MAP<STRING, " * 31 + "INT" + ">" * 31,
+        '{"type": "struct", "fields": [{"name": "a", "type": '
+        + '{"type": "array", "elementType": ' * _DEEP + '"long"' + "}" * (_DEEP + 2) + "]}",
+        '{"type": "struct", "fields": [{"name": "a", "type": '
+        + '{"type": "array", "elementType": ' * 300 + '"long"' + "}" * 301 + "]}",
+    ],
+)  # fmt: skip
+def test_types_that_are_nested_too_deep_are_refused(tmp_path: Path, schema: str) -> None:
+    (tmp_path / "schema").write_text(schema)
+    config = tmp_path / "a.yaml"
+    config.write_text("schema: {file: schema}")
+    with pytest.raises(ConfigInvalid, match="is nested deeper than 30 levels"):
+        load_document([config], [], {}, lambda _document: ())

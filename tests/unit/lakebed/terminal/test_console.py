@@ -1,5 +1,6 @@
 """Rows become JSON with the keys of their fields."""
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from lakebed.terminal.console import (
     is_are,
     path_end,
     plain,
+    print_line,
     print_table,
     say_first,
 )
@@ -148,3 +150,11 @@ def test_what_is_not_a_terminal_gets_a_row_in_one_line(
 )
 def test_a_long_path_is_shown_by_its_end_and_a_name_is_never_cut(path: str, shown: str):
     assert path_end(path, 20) == shown
+
+
+def test_json_has_no_character_that_a_terminal_obeys(capsys: pytest.CaptureFixture[str]) -> None:
+    name = "a\x7f\x9b\u202e\u2028\U000e0041ü😀"
+    print_line({"name": name})
+    printed = capsys.readouterr().out
+    assert printed == '{"name": "a\\u007f\\u009b\\u202e\\u2028\\udb40\\udc41ü😀"}\n'
+    assert json.loads(printed) == {"name": name}
