@@ -144,3 +144,12 @@ def test_a_file_that_penguin_holds_is_in_no_version(desk):
     row = only(desk, "b.ndjson")
 
     assert (row.state, row.rows, row.version) == ("held", 5, None)
+
+
+def test_a_name_that_cannot_be_read_hides_no_other(desk):
+    desk.landing.land(NAME, 5)
+    desk.blizzard()
+    desk.landing.land("a\nb.ndjson", 1)
+    desk.landing.land("waits.ndjson", 1)
+
+    assert only(desk, "waits").state == "waiting"
