@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 from lakebed.documents.entry import Entry, decode_entry, digest
 
-KEPT_BYTES = 16 * 1024 * 1024
-"""Of entries as they are stored; in memory they are some times as large."""
+KEPT_BYTES = 2 * 1024 * 1024
+"""Bytes of entries as they are stored; in memory they take three times as much."""
 
 
 class EntryCache:
@@ -26,15 +26,23 @@ class EntryCache:
         self._decode = decode
         self._lock = threading.Lock()
         self._kept: dict[str, tuple[Entry, int]] = {}
+        self._bytes = 0
 
     def entry(self, body: bytes, where: str) -> tuple[Entry, str]:
         """Return an entry and its digest."""
         fingerprint = digest(body)
         with self._lock:
-            known = self._kept.pop(fingerprint, None)
-        entry = self._decode(body, where) if known is None else known[0]
+            known = self._take(fingerprint)
+        entry = self._decode(body, where) if known is None else known
         with self._lock:
+            self._take(fingerprint)  # another thread may have kept it meanwhile
             self._kept[fingerprint] = entry, len(body)
-            while sum(size for _entry, size in self._kept.values()) > self._most_bytes:
-                del self._kept[next(iter(self._kept))]
+            self._bytes += len(body)
+            while self._bytes > self._most_bytes:
+                self._take(next(iter(self._kept)))
         return entry, fingerprint
+
+    def _take(self, fingerprint: str) -> Entry | None:
+        entry, size = self._kept.pop(fingerprint, (None, 0))
+        self._bytes -= size
+        return entry

@@ -1,22 +1,30 @@
 """What an open page asks of the stores: counted, so that it does not grow unseen."""
 
+import gc
 import json
 import time
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
 from blizzard.events import BatchStarted, UnitReported
+from blizzard.inspect.files.entry_rows import MOST_KEPT, EntryRows
 from lakebed.clock import Clock
 from lakebed.storage.store import Reader
 from lakebed.telemetry.health import PartKind
 from lakebed.telemetry.http import Request
 from liveview.api.api import Api
+from liveview.api.routes import ROUTES
 from liveview.lake import joined
 from liveview.live import Live
+from liveview.looks.desk import Desk
+from liveview.looks.window import Window
 from liveview.observer import ANSWER_SECS, Observer
+from penguin.backlog import journals
+from penguin.backlog.entry_cache import EntryCache
 from penguin.events.commits import EntriesCommitted
-from tests.support.live_lake import PATIENT, LiveLake
+from tests.support.live_lake import PATIENT, LiveLake, asked
 
 VIEWS = (
     "/api/v1/pipelines/orders",
@@ -157,3 +165,52 @@ def test_what_nobody_tells_of_is_seen_after_some_seconds(lake, looked):
     looked.ahead += ANSWER_SECS
     (after,) = looked.see(VIEWS[1])
     assert after["batches"][0]["entry"] == before["batches"][0]["entry"] + 1
+
+
+def kept_objects() -> Counter[str]:
+    """Count objects of ours, and what stands in tables of tuples.
+
+    Files of the late window are left out: each reader of a journal keeps those, as a run does.
+    """
+    gc.collect()
+    found = gc.get_objects()
+    names = Counter(f"{type(one).__module__}.{type(one).__qualname__}" for one in found)
+    ours = ("lakebed.", "blizzard.", "penguin.", "liveview.")
+    kept = Counter({name: count for name, count in names.items() if name.startswith(ours)})
+    del kept["blizzard.model.files.IngestedFile"]
+    kept["rows"] = sum(
+        len(one._read) + len(one._created) for one in found if type(one) is EntryRows
+    )
+    return kept
+
+
+def test_an_open_page_keeps_no_more_with_every_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Whatever is kept has a bound. With low bounds, the second half of a run adds no objects."""
+    monkeypatch.setattr(journals, "_ENTRIES", EntryCache(most_bytes=10_000))
+    defaults = EntryRows.__init__.__defaults__ or ()
+    few = tuple(10 if default == MOST_KEPT else default for default in defaults)
+    monkeypatch.setattr(EntryRows.__init__, "__defaults__", few)
+    monkeypatch.setitem(Window.__init__.__kwdefaults__, "most", 10)  # type: ignore[arg-type]
+    monkeypatch.setattr(Desk, "_is_young", lambda *_given, **_named: False)
+    lake = LiveLake(tmp_path, ("orders",))
+    paths = [
+        route.path.replace("{name}", "orders-t" if route.of == "tables" else "orders")
+        for route in ROUTES
+        if not any(one.required for one in route.parameters)
+    ]
+    counts: list[Counter[str]] = []
+    with lake.served() as (pages, _site, emit):
+        for batch in range(48):
+            lake.land("orders", f"2024/{batch:03}.ndjson", 2)
+            lake.ingest("orders", emit)
+            if batch % 2:
+                lake.commit("orders")
+            for path in paths:
+                asked(pages, path)
+            if batch in (31, 47):
+                pages.events.clear()
+                counts.append(kept_objects())
+    first, second = counts
+    assert {name: more for name, more in (second - first).items() if more > 8} == {}

@@ -16,8 +16,8 @@ from lakebed.journal import JournalReader
 from lakebed.seek import seek
 
 CONCURRENT = 16
-MOST_KEPT = 200_000
-"""Source files of which the rows are kept between two looks."""
+MOST_KEPT = 50_000
+"""Source files of which the rows are kept between two looks, some 220 bytes each."""
 MOST_PARTS = 200
 """Entries that are gone back through for the earlier parts of a file."""
 
@@ -36,17 +36,21 @@ class _Read:
     retracted: bool = False
 
 
+_Counts = tuple[int, int, int]
+"""Rows, quarantined lines, and lines that an earlier part has read."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Entry:
     kind: str
     created: datetime
     sources: tuple[_Read, ...] = ()
 
-    def readings(self) -> dict[str, _Read]:
+    def readings(self) -> dict[str, _Counts]:
         if self.kind not in ("batch", "retract"):
             return {}
         return {
-            f"{one.source}:{one.path}": one
+            f"{one.source}:{one.path}": (one.rows, one.quarantined, one.skipped)
             for one in self.sources
             if not (one.retracted or one.gone or one.failure)
         }
@@ -60,7 +64,7 @@ class EntryRows:
     replayed: Callable[[], Mapping[str, int]] = dict
     """Returns the rows that bad lines became later, by `entry:source:path`."""
     most_kept: int = MOST_KEPT
-    _read: dict[int, Mapping[str, _Read]] = field(default_factory=dict)
+    _read: dict[int, Mapping[str, _Counts]] = field(default_factory=dict)
     _created: dict[int, datetime | None] = field(default_factory=dict)
     _retract: set[int] = field(default_factory=set)
     """Which of the entries are retractions."""
@@ -104,8 +108,9 @@ class EntryRows:
         if found is None:
             return RowCount(unknown=1)
         total = self._read_with(number, key, found)
+        _rows, _quarantined, skipped = found
         # A very large file may have been read over several batches, one right after the other.
-        skipped, before = found.skipped, number - 1
+        before = number - 1
         while skipped and before > max(0, number - MOST_PARTS):
             self._load([before])
             # What comes with a retraction is read whole: it is no part of anything.
@@ -113,13 +118,14 @@ class EntryRows:
             before -= 1
             if part is not None:
                 total = total.plus(self._read_with(before + 1, key, part))
-                skipped = part.skipped
+                _rows, _quarantined, skipped = part
         return total
 
-    def _read_with(self, number: int, key: str, read: _Read) -> RowCount:
+    def _read_with(self, number: int, key: str, read: _Counts) -> RowCount:
         """Return what an entry has read of a file, with the rows that bad lines became since."""
         later = self.replayed().get(f"{number}:{key}", 0)
-        return RowCount(rows=read.rows + later, bad_lines=read.quarantined)
+        rows, quarantined, _skipped = read
+        return RowCount(rows=rows + later, bad_lines=quarantined)
 
     def _load(self, numbers: Iterable[int]) -> None:
         missing = [number for number in numbers if number not in self._read]
@@ -146,9 +152,11 @@ class EntryRows:
         return [None if at is None else round(at.timestamp() * 1000) for at in times]
 
     def _forget(self) -> None:
-        """Keep what was read last, up to a number of files."""
-        kept = sum(map(len, self._read.values()))
+        """Keep what was read last, up to a number of files; an entry without any counts as one."""
+        kept = sum(max(1, len(files)) for files in self._read.values())
         for number in sorted(self._read):
             if kept <= self.most_kept:
                 return
-            kept -= len(self._read.pop(number))
+            kept -= max(1, len(self._read.pop(number)))
+            self._created.pop(number, None)
+            self._retract.discard(number)
