@@ -11,7 +11,7 @@ from obstore.store import LocalStore, S3Store, from_url
 
 from lakebed.errors import ConfigInvalid, ObjectMissing, StoreDenied, StoreUnavailable
 from lakebed.locations import openable, place_of
-from lakebed.storage import remote
+from lakebed.storage import disk, remote
 from lakebed.storage.aws import profiles
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.settings import S3_ENDPOINT, resolved
@@ -47,9 +47,11 @@ def open_uri(
     """Open what a URI means: a local folder, or a remote store."""
     try:
         if root is not None:
-            if not make_folder:
+            if make_folder:
+                disk.make_folder(root)
+            else:
                 check_readable(root)
-            return LocalStore(root.absolute(), mkdir=make_folder)
+            return LocalStore(root.absolute())
         if place_of(uri).scheme not in REMOTE:
             raise ConfigInvalid(
                 [f"{uri}: cannot be opened; use a path, file://, s3://, gs:// or az://"]

@@ -1,8 +1,8 @@
 """The only door to obstore: local paths, `file://`, `s3://`, `gs://`, `az://`.
 
 Behind it the library's errors become ours, and secrets do not leave it. A `Reader` has no way to
-write, so what must not write is handed one. On a local disk every write is fsynced, file and
-folder, before it counts as done: obstore renames, but does not sync.
+write, so what must not write is handed one. On a local disk `disk` writes, because obstore does not
+sync: a power cut would leave names without bytes.
 """
 
 import os
@@ -21,7 +21,7 @@ from lakebed.errors import (
     StoreUnavailable,
 )
 from lakebed.listing import sort
-from lakebed.storage import arrow_s3, detour, remote
+from lakebed.storage import arrow_s3, detour, disk, remote
 from lakebed.storage.answers import means_exists
 from lakebed.storage.aws import uploads
 from lakebed.storage.aws.uploads import OpenUpload, Unseen
@@ -40,12 +40,6 @@ __all__ = [
     "is_there",
     "local_path",
 ]
-
-
-PIECE_BYTES = 1 << 20
-"""What is read at once of a local file that is uploaded in parts."""
-LOCAL_PART_BYTES = 4 << 20
-"""What is written at once where the store is a local disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +216,8 @@ class Store(Reader):
         """Write a new object, whole or not at all; one that is there already is left alone."""
         self.require_name(path)
         try:
+            if self.local_root is not None:
+                return Created() if disk.create(self.local_root, path, body) else AlreadyThere()
             obstore.put(self._store, path, body, mode="create")
         except AlreadyExistsError as cause:
             if not means_exists(str(cause)):
@@ -229,17 +225,18 @@ class Store(Reader):
             return AlreadyThere()
         except (BaseError, OSError) as cause:
             raise self._translated(cause, path) from cause
-        self.sync(path)
         return Created()
 
     def replace(self, path: str, body: bytes) -> None:
         """Write an object, whole or not at all, whatever stood there before."""
         self.require_name(path)
         try:
-            obstore.put(self._store, path, body)
+            if self.local_root is not None:
+                disk.replace(self.local_root, path, (body,))
+            else:
+                obstore.put(self._store, path, body)
         except (BaseError, OSError) as cause:
             raise self._translated(cause, path) from cause
-        self.sync(path)
 
     def upload(
         self,
@@ -256,21 +253,19 @@ class Store(Reader):
         `part_taken` is called for each part of a multipart upload that is about to be sent.
         """
         self.require_name(path)
-        # A disk is no faster for many large parts at once: they would only wait in memory. A file
-        # in one piece is slower: it is read into memory that has to be found and cleared first.
-        is_local = self.local_root is not None
-        taken = part_taken if multipart else (lambda: None)
+        parts = _parts(file, part_size, part_taken if multipart else (lambda: None))
         try:
-            multipart = multipart or (is_local and file.stat().st_size > LOCAL_PART_BYTES)
-            obstore.put(
-                self._store,
-                path,
-                _parts(file, part_size, taken) if multipart else file,
-                use_multipart=multipart,
-                chunk_size=min(part_size, LOCAL_PART_BYTES) if is_local else part_size,
-                max_concurrency=1 if is_local else max_parts,
-            )
-            self.sync(path)
+            if self.local_root is not None:
+                disk.replace(self.local_root, path, parts)
+            else:
+                obstore.put(
+                    self._store,
+                    path,
+                    parts if multipart else file,
+                    use_multipart=multipart,
+                    chunk_size=part_size,
+                    max_concurrency=max_parts,
+                )
             return facts_of(obstore.head(self._store, path))
         except (BaseError, OSError) as cause:
             if uploads.GONE in str(cause):
@@ -289,7 +284,10 @@ class Store(Reader):
         self.require_name(source, target)
         moved = True
         try:
-            obstore.rename(self._store, source, target)
+            if self.local_root is not None:
+                disk.move(self.local_root, source, target)
+            else:
+                obstore.rename(self._store, source, target)
         except FileNotFoundError as cause:
             if not is_no_object(cause):
                 raise self._translated(cause, source) from cause
@@ -301,9 +299,9 @@ class Store(Reader):
                     waited=self.describe(source),
                     belongs=self.describe(target),
                 ) from cause
+            self.sync(target)
         except (BaseError, OSError) as cause:
             raise self._translated(cause, source) from cause
-        self.sync(target)
         return moved
 
     def delete(self, path: str) -> None:
@@ -327,16 +325,11 @@ class Store(Reader):
         uploads.abort(self.uri, self.options, (path, upload), environment=os.environ)
 
     def sync(self, path: str) -> None:
-        """Make a write on a local disk survive a power cut: the file, then every folder above."""
+        """Make what another writer left on a local disk survive a power cut."""
         if self.local_root is None:
             return
-        target = self.local_root / path
         try:
-            _fsync(target)
-            for above in target.parents:
-                _fsync(above)
-                if above == self.local_root:
-                    break
+            disk.sync(self.local_root, path)
         except OSError as cause:
             raise self._translated(cause, path) from cause
 
@@ -348,16 +341,8 @@ def _parts(file: Path, size: int, taken: Callable[[], None]) -> Iterator[bytes]:
     """
     taken_of_part = 0
     with file.open("rb") as body:
-        while piece := body.read(min(PIECE_BYTES, size - taken_of_part)):
+        while piece := body.read(min(disk.PIECE_BYTES, size - taken_of_part)):
             if not taken_of_part:
                 taken()
             yield piece
             taken_of_part = (taken_of_part + len(piece)) % size
-
-
-def _fsync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -26,6 +26,7 @@ SIGNS: tuple[tuple[str, type[LakeError], str], ...] = (
     ("No space left", StoreFull, "no space is left on the device; free some and try again"),
     ("quota exceeded", StoreFull, "the disk quota is used up; free some space or raise the quota"),
     ("Read-only file system", StoreDenied, READ_ONLY),
+    ("Input/output error", StoreUnavailable, "the disk reports an I/O error; check it with dmesg"),
     ("File system loop", NameUnusable, "a link leads to a folder above it; remove the link"),
 )
 """Trouble that only a library's text tells."""

@@ -15,7 +15,7 @@ from functools import partial
 from lakebed.clock import Clock
 from lakebed.dataclass import dataclass
 from lakebed.errors import LakeError
-from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT
+from lakebed.layout import DELTA_LOG
 from lakebed.storage.store import Store
 from lakebed.telemetry.events import Emit
 from penguin.delta.expiry import (
@@ -25,7 +25,7 @@ from penguin.delta.expiry import (
     log_retention,
     removes_expired,
 )
-from penguin.delta.log.segment import checkpoints, noted_checkpoint
+from penguin.delta.log.segment import noted_checkpoint
 from penguin.delta.on_disk import OnDisk
 from penguin.delta.table import Log, Table
 from penguin.events.maintenance import (
@@ -114,8 +114,6 @@ class Maintenance:
         began = self.clock.seconds()
         try:
             table.checkpoint()
-            # Readers begin with it, and fail where its note is on disk and it is not.
-            self._sync_checkpoint(store)
             took = self.clock.seconds() - began
             self.emit(CheckpointWritten(table=self.table, version=table.version, seconds=took))
             if removes_expired(table.facts.configuration) and self._is_time():
@@ -127,14 +125,6 @@ class Maintenance:
         finally:
             table.let_go()
             self._under_way = False
-
-    def _sync_checkpoint(self, store: Store) -> None:
-        version = noted_checkpoint(store).version
-        for one in checkpoints(store.level(DELTA_LOG)[1]) if store.local_root else ():
-            for part in one.parts if one.version == version else ():
-                store.sync(part.path)
-        if store.head(LAST_CHECKPOINT) is not None:
-            store.sync(LAST_CHECKPOINT)
 
     def _is_time(self) -> bool:
         now = self.clock.seconds()

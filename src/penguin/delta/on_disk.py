@@ -27,15 +27,15 @@ class OnDisk:
             numbers = range(self._version + 1, version + 1)
             wanted: list[str] = [log_version(number) for number in numbers]
         else:
-            wanted = _needed(store, version)
+            wanted = [*_read_from(store, version), LAST_CHECKPOINT]
         for path in wanted:
             if store.head(path) is not None:
                 store.sync(path)
         self._version, self._last = version, store.head(log_version(version))
 
 
-def _needed(store: Store, version: int) -> list[str]:
-    """Name the files of a log that the table is read from."""
+def _read_from(store: Store, version: int) -> list[str]:
+    """Name the files of a log that a version is read from: a checkpoint, and versions since."""
     _, listed = store.level(DELTA_LOG)
     base = newest((one for one in checkpoints(listed) if one.is_classic), version)
     first = 0 if base is None else base.version
@@ -43,5 +43,4 @@ def _needed(store: Store, version: int) -> list[str]:
     return [
         *(part.path for part in (base.parts if base is not None else ())),
         *(versions[number].path for number in sorted(versions) if number >= first),
-        *(one.path for one in listed if one.path == LAST_CHECKPOINT),
     ]

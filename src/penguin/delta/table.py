@@ -1,9 +1,9 @@
 """A Delta table as penguin writes it: create, append, evolve, take files out, checkpoint.
 
-Versions are written here, create-only, by the rules of the Delta protocol; the library creates
-tables and writes checkpoints. Facts about it that this relies on, found by experiment and kept as
-tests: two creators both succeed unless retries are off; an app transaction with a time of its own
-can expire, one without never does. Never use this module in a forked process.
+Versions are written here, create-only, by the rules of the Delta protocol; the library composes
+first versions and checkpoints. A fact about it that this relies on, found by experiment and kept as
+a test: an app transaction with a time of its own can expire, one without never does. Never use this
+module in a forked process.
 """
 
 import json
@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 from lakebed.documents.data_file import FinishedFile
 from lakebed.errors import StoreUnavailable
-from lakebed.layout import log_version
+from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT, log_version
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import AlreadyThere, Created, Store
 from penguin.delta import version
-from penguin.delta.library import location, options_for, translated
+from penguin.delta.library import translated
 from penguin.delta.log.cache import MOST_VERSIONS, CachedVersion, LogCache
 from penguin.delta.log.latest import read_latest
 from penguin.delta.log.segment import find_segment
@@ -43,6 +43,9 @@ from penguin.model.table_features import (
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
+
+SIDECARS = "_sidecars"
+"""The folder in which checkpoints of some engines keep their files."""
 
 
 class Table(Snapshot):
@@ -73,7 +76,7 @@ class Table(Snapshot):
         known = self.known
         for _ in range(MOST_VERSIONS):
             body = version.append(known, adds, transactions, metadata, at)
-            if self._is_created(known.version + 1, body):
+            if create_version(self._writable, known.version + 1, body):
                 return
             if next_version:
                 raise self._too_late(known.version + 1)
@@ -96,7 +99,7 @@ class Table(Snapshot):
             body = version.note(
                 known, operation, metadata, at, parameters=parameters, metrics=metrics
             )
-            if self._is_created(known.version + 1, body):
+            if create_version(self._writable, known.version + 1, body):
                 return known.version + 1
             known = self._after_others(known, ())
         raise CommitFailed("others commit all the time", table=self._store.uri)
@@ -178,20 +181,8 @@ class Table(Snapshot):
 
     def _write_next(self, body: bytes) -> None:
         self._require_whole_log()
-        if not self._is_created(self.version + 1, body):
+        if not create_version(self._writable, self.version + 1, body):
             raise self._too_late(self.version + 1)
-
-    def _is_created(self, number: int, body: bytes) -> bool:
-        """Write a version, create-only: whoever commits first, wins."""
-        try:
-            written = self._writable.create(log_version(number), body)
-        except StoreUnavailable as cause:
-            raise CommitFailed(cause.message, version=number, table=self._store.uri) from cause
-        match written:
-            case Created():
-                return True
-            case AlreadyThere():
-                return False
 
     def _too_late(self, number: int) -> CommitFailed:
         return CommitFailed("somebody else committed first", version=number, table=self._store.uri)
@@ -214,9 +205,33 @@ class Table(Snapshot):
             raise self._changed()
 
     def checkpoint(self) -> None:
-        """Write a checkpoint of this version."""
+        """Write a checkpoint of this version, then the note of it.
+
+        The library does not sync what it writes. On a local disk it works on links to the log.
+        """
         with translated(self._store):
-            self._handle.create_checkpoint()
+            if self._writable.local_root is None:
+                self._handle.create_checkpoint()
+                return
+            with TemporaryDirectory(prefix="penguin-") as folder:
+                self._checkpoint_in(Path(folder), self._writable.local_root.absolute())
+
+    def _checkpoint_in(self, scratch: Path, root: Path) -> None:
+        from deltalake import DeltaTable  # noqa: PLC0415 - only where a checkpoint is due
+
+        segment = find_segment(self._store)
+        base = 0 if segment is None or segment.checkpoint is None else segment.checkpoint.version
+        first = base if base <= self.version else 0
+        (scratch / DELTA_LOG).mkdir()
+        for file in (root / DELTA_LOG).iterdir():
+            number = file.name[:20]
+            if file.name == SIDECARS or (number.isdecimal() and int(number) >= first):
+                (scratch / DELTA_LOG / file.name).symlink_to(file)
+        DeltaTable(str(scratch), version=self.version).create_checkpoint()
+        written = [file for file in (scratch / DELTA_LOG).iterdir() if not file.is_symlink()]
+        for file in sorted(written, key=lambda file: file.name == Path(LAST_CHECKPOINT).name):
+            path = f"{DELTA_LOG}/{file.name}"
+            self._writable.upload(path, file, part_size=1 << 20, multipart=False, max_parts=1)
 
     def leaves_clean_up_to_others(self) -> bool:
         """Whether what has expired of its log is for the engine to remove that made the table.
@@ -226,6 +241,19 @@ class Table(Snapshot):
         """
         features = self.known.protocol.writer_features
         return not features.isdisjoint((OTHER_CHECKPOINTS, CHECKPOINT_PROTECTION))
+
+
+def create_version(store: Store, number: int, body: bytes) -> bool:
+    """Write a version, create-only; return False if another writer was first."""
+    try:
+        written = store.create(log_version(number), body)
+    except StoreUnavailable as cause:
+        raise CommitFailed(cause.message, version=number, table=store.uri) from cause
+    match written:
+        case Created():
+            return True
+        case AlreadyThere():
+            return False
 
 
 class Log(LogReader):
@@ -265,31 +293,24 @@ class Log(LogReader):
 
     def create(self, table: TableFacts, metadata: object) -> None:
         """Create an empty table, alone: of two creators one gets an error."""
-        self._check_creatable(table)
-        if table.features:
-            self._create_with_features(table, metadata)
-            return
-        try:
-            with translated(self.store):
-                _create(location(self.store.uri), options_for(self.store), table, metadata)
-        except CommitFailed as failed:
-            if has_log(self.store):
-                raise TableExists("the table already exists", table=self.store.uri) from failed
-            raise
+        actions = self.creation(table, metadata)
+        if has_log(self.store) or not create_version(self.store, 0, version.encoded(actions)):
+            raise TableExists("the table already exists", table=self.store.uri)
 
     def creation(self, table: TableFacts, metadata: object) -> list[Action]:
         """Return the actions that create an empty table; nothing is written here.
 
-        The library makes the first version in a folder of our own. Where types need table
-        features, it leaves out the one for required columns, without which Spark does not read the
-        table, and misses types inside of maps: a column of the type, which is not kept, shows it.
+        The library makes the first version in a folder of our own: it does not sync what it writes.
+        Where types need table features, it leaves out the one for required columns, without which
+        Spark does not read the table, and misses types inside of maps: a column of the type, which
+        is not kept, shows it.
         """
         self._check_creatable(table)
         with TemporaryDirectory(prefix="penguin-") as folder, translated(self.store):
-            _create(folder, None, _with_plain_types(table), metadata)
+            _create(folder, _with_plain_types(table), metadata)
             body = (Path(folder) / log_version(0)).read_text()
         actions = (json.loads(line) for line in body.splitlines())
-        return [_completed(action, table) if table.features else action for action in actions]
+        return [_completed(action, table) for action in actions]
 
     def _check_creatable(self, table: TableFacts) -> None:
         reasons = list(unsafe_properties(table.configuration))
@@ -301,21 +322,8 @@ class Log(LogReader):
                 table=self.store.uri,
             )
 
-    def _create_with_features(self, table: TableFacts, metadata: object) -> None:
-        """Create a table whose types need table features, alone."""
-        actions = self.creation(table, metadata)
-        if has_log(self.store):
-            raise TableExists("the table is there already", table=self.store.uri)
-        match self.store.create(log_version(0), version.encoded(actions)):
-            case Created():
-                pass
-            case AlreadyThere():
-                raise TableExists("the table is there already", table=self.store.uri)
 
-
-def _create(
-    place: str, options: dict[str, str] | None, table: TableFacts, metadata: object
-) -> None:
+def _create(place: str, table: TableFacts, metadata: object) -> None:
     from deltalake import (  # noqa: PLC0415 - only a table that is yet to be made needs it
         CommitProperties,
         PostCommitHookProperties,
@@ -330,11 +338,7 @@ def _create(
         mode="error",
         partition_by=list(table.partition_columns),
         configuration=dict(table.configuration),
-        storage_options=options,
-        # With retries, the second of two creators would replace the first's table.
-        commit_properties=CommitProperties(
-            custom_metadata=version.custom_metadata(metadata), max_commit_retries=0
-        ),
+        commit_properties=CommitProperties(custom_metadata=version.custom_metadata(metadata)),
         # Checkpoints and clean-ups are no part of it: their failure would look like its own.
         post_commithook_properties=PostCommitHookProperties(
             create_checkpoint=False, cleanup_expired_logs=False
@@ -357,13 +361,13 @@ def _with_plain_types(table: TableFacts) -> TableFacts:
 def _completed(action: Action, table: TableFacts) -> Action:
     """Return an action of a first version as it is to be; nothing in it names the folder."""
     match action:
-        case {"metaData": made}:
+        case {"metaData": made} if table.features:
             return {"metaData": {**made, "schemaString": version.to_json(table.schema)}}
-        case {"protocol": protocol}:
+        case {"protocol": protocol} if table.features:
             features = {*protocol["writerFeatures"], INVARIANTS}
             return {"protocol": {**protocol, "writerFeatures": sorted(features)}}
-        case {"commitInfo": told}:
-            return {"commitInfo": {**told, "operationParameters": {}}}
+        case {"commitInfo": info}:
+            return {"commitInfo": {**info, "operationParameters": {}}}
     return action
 
 

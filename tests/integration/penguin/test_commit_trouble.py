@@ -111,10 +111,14 @@ def test_the_log_is_on_disk_before_the_receipt_says_so(table):
             done.append(path)
             super().sync(path)
 
+        def replace(self, path, body):
+            done.append(path)
+            super().replace(path, body)
+
     table.journal().batch(rows_of(1))
     table.store = Watched(str(table.root), StorageOptions())
     Penguin(table).drain()
-    assert done == [log_version(1), log_version(0), log_version(1), receipt("events")]
+    assert done == [log_version(0), log_version(1), receipt("events")]
 
 
 def test_a_twin_that_was_faster_is_told_and_not_counted(table):

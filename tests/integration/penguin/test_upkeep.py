@@ -284,7 +284,9 @@ def calls(table: TableDirectory, monkeypatch: pytest.MonkeyPatch) -> list[tuple[
     fsync = os.fsync
 
     def noted_fsync(handle: int) -> None:
-        found.append(("sync", Path(f"/proc/self/fd/{handle}").readlink().name))
+        # A file that is written is synced by its temporary name.
+        name = Path(f"/proc/self/fd/{handle}").readlink().name
+        found.append(("sync", name.removesuffix("#1")))
         fsync(handle)
 
     table.store = noting(table.root, found)

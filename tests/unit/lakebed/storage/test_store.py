@@ -1,15 +1,24 @@
 """The door to the object stores, over a real local folder."""
 
+import errno
 import os
 from pathlib import Path
+from typing import Any
 
 import obstore
 import pytest
 
-from lakebed.errors import ConfigInvalid, ObjectChanged, ObjectMissing, StoreDenied
+from lakebed.errors import (
+    ConfigInvalid,
+    ObjectChanged,
+    ObjectMissing,
+    StoreDenied,
+    StoreUnavailable,
+)
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import AlreadyThere, Created, ObjectFacts, Reader, Store, local_path
 from tests.support.builders import no_options, put
+from tests.support.stores import local
 
 # ------------------------------------------------------------------------------ one object
 
@@ -191,41 +200,115 @@ def test_folders_right_below_a_prefix_are_listed(store):
 # ------------------------------------------------------------------------------ durability
 
 
+Calls = list[tuple[str, ...]]
+
+
 @pytest.fixture
-def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    real = os.fsync
-    paths: list[str] = []
+def calls(monkeypatch: pytest.MonkeyPatch, root: Path) -> Calls:
+    """Record what reaches the disk, with names relative to the root of the store."""
+    made: Calls = []
+
+    def watch(name: str) -> None:
+        real = getattr(os, name)
+
+        def call(*given: Any, **named: Any) -> Any:
+            where = [
+                Path(f"/proc/self/fd/{g}").readlink() if g.__class__ is int else g for g in given
+            ]
+            made.append((name, *(os.path.relpath(path, root) for path in where)))
+            return real(*given, **named)
+
+        monkeypatch.setattr(os, name, call)
+
+    for name in ("fsync", "link", "replace"):
+        watch(name)
+    return made
+
+
+FOLDERS = [("fsync", "a/b"), ("fsync", "a"), ("fsync", ".")]
+
+
+def test_bytes_are_synced_before_their_name_and_every_folder_after_it(store, tmp_path, calls):
+    """L01: a power cut leaves every object whole or absent, and none after its write is done."""
+    (tmp_path / "f").write_bytes(b"3")
+    store.create("a/b/c", b"1")
+    assert calls == [("fsync", "a/b/c#1"), ("link", "a/b/c#1", "a/b/c"), *FOLDERS]
+    renamed = [("fsync", "a/b/c#1"), ("replace", "a/b/c#1", "a/b/c"), *FOLDERS]
+    calls.clear()
+    store.replace("a/b/c", b"2")
+    assert calls == renamed
+    calls.clear()
+    store.upload("a/b/c", tmp_path / "f", part_size=9, multipart=False, max_parts=1)
+    assert calls == renamed
+    store.create("x/y", b"4")
+    calls.clear()
+    store.move("x/y", "a/b/c", size=1)
+    assert calls == [("fsync", "x/y"), ("replace", "x/y", "a/b/c"), *FOLDERS]
+    calls.clear()
+    store.move("x/y", "a/b/c", size=1)
+    assert calls == [("fsync", "a/b/c"), *FOLDERS], "an earlier move may have died before its sync"
+    assert [one.name for one in (tmp_path / "table/a/b").iterdir()] == ["c"]
+
+
+def test_the_folder_of_a_new_store_is_synced_with_those_above_it(tmp_path, calls, root):
+    local(tmp_path / "new/er")
+    made = [os.path.relpath(folder, root) for folder in (tmp_path / "new", tmp_path)]
+    assert calls == [("fsync", folder) for folder in made]
+
+
+def failing_once(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Let the next fsync of a name fail; like the kernel, report that once."""
+    real, left = os.fsync, [name]
 
     def fsync(handle: int) -> None:
-        paths.append(str(Path(f"/proc/self/fd/{handle}").readlink()))
+        if Path(f"/proc/self/fd/{handle}").readlink().name in left:
+            left.clear()
+            raise OSError(errno.EIO, "Input/output error")
         real(handle)
 
     monkeypatch.setattr(os, "fsync", fsync)
-    return paths
 
 
-def test_every_write_to_a_local_disk_is_synced_file_first_then_every_folder(
-    store, root, tmp_path, synced
-):
-    """L01: a power cut after a write does not take it back."""
-    expected = [str(root / part) for part in ("a/b/c", "a/b", "a", "")]
-    expected[-1] = str(root)
-    store.create("a/b/c", b"1")
-    assert synced == expected
-    synced.clear()
-    store.replace("a/b/c", b"2")
-    assert synced == expected
-    synced.clear()
-    (tmp_path / "f").write_bytes(b"3")
-    store.upload("a/b/c", tmp_path / "f", part_size=9, multipart=False, max_parts=1)
-    assert synced == expected
-    store.create("x/y", b"4")
-    synced.clear()
-    store.move("x/y", "a/b/c", size=1)
-    assert synced == expected
-    synced.clear()
-    store.move("x/y", "a/b/c", size=1)
-    assert synced == expected, "an earlier move may have died before it was synced"
+def test_bytes_that_could_not_be_synced_get_no_name_and_are_written_anew(store, monkeypatch):
+    failing_once(monkeypatch, "c#1")
+    with pytest.raises(StoreUnavailable):
+        store.create("a/c", b"1")
+    assert store.get("a/c") is None
+    assert store.create("a/c", b"1") == Created()
+
+
+@pytest.mark.parametrize("again", ["create", "sync", "move"])
+def test_a_name_that_could_not_be_synced_is_written_anew(store, root, monkeypatch, calls, again):
+    """A second fsync would report success without having written anything."""
+    failing_once(monkeypatch, "a")
+    if again == "move":
+        store.create("b/c", b"1")
+    with pytest.raises(StoreUnavailable):
+        store.move("b/c", "a/c", size=1) if again == "move" else store.create("a/c", b"1")
+    before = (root / "a/c").stat()
+    calls.clear()
+    if again == "create":
+        assert store.create("a/c", b"other") == AlreadyThere()
+    elif again == "sync":
+        store.sync("a/c")
+    else:
+        assert not store.move("b/c", "a/c", size=1)
+    assert ("replace", "a/c#1", "a/c") in calls
+    after = (root / "a/c").stat()
+    assert (after.st_ino != before.st_ino, after.st_mtime_ns) == (True, before.st_mtime_ns)
+    assert store.get("a/c") == b"1"
+    calls.clear()
+    store.sync("a/c")
+    assert calls == [("fsync", "a/c"), ("fsync", "a"), ("fsync", ".")], "it is on disk now"
+
+
+def test_a_strangers_file_that_could_not_be_synced_is_written_anew(store, root, monkeypatch, calls):
+    (root / "v.json").write_bytes(b"1")
+    failing_once(monkeypatch, "v.json")
+    with pytest.raises(StoreUnavailable, match="dmesg"):
+        store.sync("v.json")
+    store.sync("v.json")
+    assert ("replace", "v.json#1", "v.json") in calls
 
 
 # ------------------------------------------------------------------------------ places

@@ -1,5 +1,7 @@
 """Trouble of the library becomes an error of ours, without its secrets."""
 
+import errno
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,7 +10,7 @@ import obstore
 import pytest
 from obstore.exceptions import GenericError, PermissionDeniedError, UnauthenticatedError
 
-from lakebed.errors import StoreDenied, StoreFull, StoreUnavailable
+from lakebed.errors import NoExclusiveCreate, StoreDenied, StoreFull, StoreUnavailable
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 from tests.support.stores import remote
@@ -31,13 +33,15 @@ WAYS: dict[str, tuple[str, Callable[[Store, Path], object]]] = {
     "stream": ("get", lambda store, _: list(remote(store).stream("x", size=1, etag="e"))),
     "list": ("list", lambda store, _: list(store.objects())),
     "folders": ("list_with_delimiter", lambda store, _: store.folders("x")),
-    "create": ("put", lambda store, _: store.create("x", b"1")),
-    "replace": ("put", lambda store, _: store.replace("x", b"1")),
+    "create": ("put", lambda store, _: remote(store).create("x", b"1")),
+    "replace": ("put", lambda store, _: remote(store).replace("x", b"1")),
     "delete": ("delete", lambda store, _: store.delete("x")),
-    "move": ("rename", lambda store, _: store.move("x", "y", size=1)),
+    "move": ("rename", lambda store, _: remote(store).move("x", "y", size=1)),
     "upload": (
         "put",
-        lambda store, file: store.upload("x", file, part_size=9, multipart=True, max_parts=1),
+        lambda store, file: remote(store).upload(
+            "x", file, part_size=9, multipart=True, max_parts=1
+        ),
     ),
 }
 
@@ -81,6 +85,53 @@ def test_a_secret_that_a_library_quotes_never_leaves_the_door(tmp_path, monkeypa
     assert "hunter2" not in shown
     assert "t0ken" not in shown
     assert "failed" in shown
+
+
+@pytest.mark.parametrize(
+    ("number", "error", "words"),
+    [
+        (errno.ENOSPC, StoreFull, "free some"),
+        (errno.EACCES, StoreDenied, "permission denied"),
+        (errno.EROFS, StoreDenied, "read-only"),
+        (errno.EIO, StoreUnavailable, "check it with dmesg"),
+    ],
+)
+@pytest.mark.parametrize("way", ["create", "replace", "move", "upload"])
+def test_trouble_of_a_local_disk_becomes_ours_on_every_way_to_write(
+    store, tmp_path, monkeypatch, way, number, error, words
+):
+    """W16."""
+
+    def fail(_handle: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    (tmp_path / "file").write_bytes(b"1")
+    store.create("x/a", b"1")
+    monkeypatch.setattr(os, "fsync", fail)
+    writes: dict[str, Callable[[], object]] = {
+        "create": lambda: store.create("x/b", b"1"),
+        "replace": lambda: store.replace("x/b", b"1"),
+        "move": lambda: store.move("x/a", "x/b", size=1),
+        "upload": lambda: store.upload(
+            "x/b", tmp_path / "file", part_size=9, multipart=True, max_parts=1
+        ),
+    }
+    with pytest.raises(error, match=words) as caught:
+        writes[way]()
+    assert type(caught.value) is error
+    assert "/table/x/" in str(caught.value)
+    left = [one.name for one in (tmp_path / "table/x").iterdir()]
+    assert left == ["a"], "nothing half-written has a name"
+
+
+def test_a_file_system_without_hard_links_is_named_with_the_way_out(store, monkeypatch):
+    def refuse(_source: object, _target: object) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    with pytest.raises(NoExclusiveCreate, match=r"no hard links .* ext4, XFS") as caught:
+        store.create("x", b"1")
+    assert str(store.local_root) in str(caught.value)
 
 
 def test_a_full_disk_can_be_tried_again_and_a_refusal_cannot():

@@ -1,0 +1,165 @@
+"""Durable writes on a local disk: a power cut leaves every object whole or absent.
+
+The bytes are on disk before the name leads to them: write a temporary file, fsync it, link or
+rename it, fsync the folders above. The kernel reports a failed fsync once and takes the lost pages
+for written, so a second fsync proves nothing: what could not be synced is written anew.
+"""
+
+import errno
+import os
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from itertools import count
+from pathlib import Path
+
+from lakebed.errors import NoExclusiveCreate
+
+PIECE_BYTES = 1 << 20
+"""What is read at once of a local file."""
+NO_LINKS = frozenset({errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP})
+"""How `link()` fails on a file system without hard links."""
+
+_unsynced: set[Path] = set()
+"""Objects whose last sync failed in this process, or that of a folder above them."""
+
+
+def make_folder(folder: Path) -> None:
+    """Create a folder and those above it that are missing, and put their names on disk."""
+    missing = [above for above in (folder, *folder.parents) if not above.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for made in missing:
+        _fsync(made.parent)
+
+
+def create(root: Path, path: str, body: bytes) -> bool:
+    """Write a new object and return True; one that is there already is left alone."""
+    target = root / path
+    if _publish(root, target, (body,), lambda part: _link(part, target)):
+        return True
+    if target in _unsynced:
+        sync(root, path)
+    return False
+
+
+def replace(root: Path, path: str, pieces: Iterable[bytes]) -> None:
+    """Write an object in the place of any that is there."""
+    target = root / path
+    _publish(root, target, pieces, lambda part: _rename(part, target))
+
+
+def move(root: Path, source: str, target: str) -> None:
+    """Rename an object; its bytes are put on disk first."""
+    before, after = root / source, root / target
+    _sync_file(root, before)
+    after.parent.mkdir(parents=True, exist_ok=True)
+    _rename(before, after)
+    _sync_folders(root, after)
+
+
+def sync(root: Path, path: str) -> None:
+    """Put an object on disk that another writer may have left unsynced, and its name."""
+    target = root / path
+    _sync_file(root, target)
+    _sync_folders(root, target)
+
+
+def pieces_of(file: Path, size: int = PIECE_BYTES) -> Iterator[bytes]:
+    """Read a file piece by piece."""
+    with file.open("rb") as body:
+        while piece := body.read(size):
+            yield piece
+
+
+def _publish(
+    root: Path,
+    target: Path,
+    pieces: Iterable[bytes],
+    name: Callable[[Path], bool],
+    *,
+    like: Path | None = None,
+) -> bool:
+    """Write a file with the mode and times of `like`, and name it; False if the name is taken."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part, handle = _temporary(target)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            for piece in pieces:
+                file.write(piece)
+            file.flush()
+            if like is not None:
+                shutil.copystat(like, part)
+            os.fsync(handle)
+        if not name(part):
+            return False
+    finally:
+        part.unlink(missing_ok=True)
+    _sync_folders(root, target)
+    return True
+
+
+def _link(part: Path, target: Path) -> bool:
+    try:
+        os.link(part, target)
+    except FileExistsError:
+        return False
+    except OSError as cause:
+        if cause.errno not in NO_LINKS:
+            raise
+        raise NoExclusiveCreate(
+            f"this file system has no hard links (link: {cause.strerror}), which a create-only "
+            "write needs; put the table on one that has them, such as ext4, XFS, Btrfs or NFS, or "
+            "on an object store",
+            path=target,
+        ) from cause
+    return True
+
+
+def _rename(part: Path, target: Path) -> bool:
+    part.replace(target)
+    return True
+
+
+def _temporary(target: Path) -> tuple[Path, int]:
+    """Open a new file beside the target, by a name that `sort.is_unfinished` recognizes."""
+    for number in count(1):
+        part = target.with_name(f"{target.name}#{number}")
+        try:
+            return part, os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        except FileExistsError:
+            continue
+    raise AssertionError("there is always a next number")
+
+
+def _sync_file(root: Path, target: Path) -> None:
+    if target in _unsynced:
+        # The bytes as every reader sees them, in a file of their own, by a new entry of the folder.
+        pieces = pieces_of(target)
+        _publish(root, target, pieces, lambda part: _rename(part, target), like=target)
+        return
+    try:
+        _fsync(target)
+    except FileNotFoundError:
+        raise
+    except OSError:
+        _unsynced.add(target)
+        raise
+
+
+def _sync_folders(root: Path, target: Path) -> None:
+    try:
+        for above in target.parents:
+            _fsync(above)
+            if above == root:
+                break
+    except OSError:
+        _unsynced.add(target)
+        raise
+    _unsynced.discard(target)
+
+
+def _fsync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
