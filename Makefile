@@ -56,7 +56,8 @@ test-quick: setup ## the tests that need no Spark, on all cores
 	$(BIN)/pytest -q -m "not spark and not interop and not stores and not browser and not ops and not helm" -n $(WORKERS) \
 	  --dist loadfile --no-loadscope-reorder
 
-test-spark: setup java ## the tests on a real local Spark
+test-spark: setup java ## the tests on a real local Spark; installs strace where that is allowed
+	@scripts/need-strace
 	$(BIN)/blizzard warm
 	$(BIN)/pytest -q -m "spark and not cluster" -n $(WORKERS) --dist loadgroup
 

@@ -97,6 +97,7 @@ def config(
     *,
     sink: str = "",
     source: str = "",
+    table: str = "",
     error_handling: str = "",
     partitioned: bool = False,
 ) -> Path:
@@ -123,6 +124,7 @@ error_handling:
 tables:
   t:
     table_uri: "{folder}/table"
+    {table}
 """
     )
     return file

@@ -26,22 +26,30 @@ class Ended:
         return [json.loads(line) for line in self.out.splitlines() if line.startswith("{")]
 
 
-def run(program: str, *arguments: object, doom: dict[str, object] | None = None) -> Ended:
+def run(
+    program: str,
+    *arguments: object,
+    doom: dict[str, object] | None = None,
+    under: tuple[object, ...] = (),
+) -> Ended:
     """Run a program to its end; with `doom`, it may die on the way."""
-    process = start(program, *arguments, doom=doom)
+    process = start(program, *arguments, doom=doom, under=under)
     return finish(process)
 
 
 def start(
-    program: str, *arguments: object, doom: dict[str, object] | None = None
+    program: str,
+    *arguments: object,
+    doom: dict[str, object] | None = None,
+    under: tuple[object, ...] = (),
 ) -> subprocess.Popen[str]:
-    """Start a program in a process group of its own, as a shell would."""
+    """Start a program, `under` another if so, in a process group of its own, as a shell would."""
     environment = dict(os.environ)
     if doom is not None:
         environment["DOOM"] = json.dumps(doom)
         environment["PYTHONPATH"] = str(DOOM)
     return subprocess.Popen(
-        [sys.executable, "-m", program, *map(str, arguments)],
+        [*map(str, under), sys.executable, "-m", program, *map(str, arguments)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

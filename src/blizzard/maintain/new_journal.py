@@ -141,8 +141,8 @@ def _set_aside(store: Store, pipeline: str) -> str | None:
     for path in listed:
         body = store.get(path)
         copy = f"{target}/{path.rpartition('/')[2]}"
-        if body is None:
-            continue
+        if not body:
+            continue  # A power cut has left its name alone.
         if isinstance(store.create(copy, body), AlreadyThere) and store.get(copy) != body:
             raise JournalConflict(
                 "another object already exists under this name", path=store.describe(copy)

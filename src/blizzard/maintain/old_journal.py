@@ -122,7 +122,7 @@ def _past(store: Reader, pipeline: str, folder: str, fates: Fates) -> Past:
     written: Entry | None = None
     waiting: dict[str, WaitingFile] = {}
     heir = None
-    for stored in entries_in(store, pipeline, folder):
+    for stored in entries_in(store, pipeline, folder, before_empty=True):
         entry = stored.entry
         if entry.kind == "closed":
             heir = entry.heir

@@ -85,11 +85,19 @@ def read_references(store: Reader, pipeline: str) -> References:
     )
 
 
-def entries_in(store: Reader, pipeline: str, folder: str) -> Iterator[StoredEntry]:
-    """Yield the entries of a journal's folder in their order; a gap is an error."""
+def entries_in(
+    store: Reader, pipeline: str, folder: str, *, before_empty: bool = False
+) -> Iterator[StoredEntry]:
+    """Yield the entries of a journal's folder in their order; a gap is an error.
+
+    With `before_empty` a last entry without content ends the journal; else it is an error, too.
+    """
     journal = JournalReader(store, pipeline, folder=folder, full_paths=True)
+    numbers = journal.numbers()
+    if before_empty and numbers and journal.body(numbers[-1]) == b"":
+        del numbers[-1]
     before: str | None = None
-    for place, number in enumerate(journal.numbers()):
+    for place, number in enumerate(numbers):
         stored = journal.stored(place) if place == number else None
         if stored is None:
             raise DocumentUnreadable(

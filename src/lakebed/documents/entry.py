@@ -21,7 +21,7 @@ from lakebed.documents.reading import adapter_of, validated
 from lakebed.documents.replacement import Replacement
 from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import DocumentUnreadable
-from lakebed.layout import file_name
+from lakebed.layout import entry_sequence, file_name
 from lakebed.types import RESCUED, Handoff
 
 FORMAT = 1
@@ -287,6 +287,12 @@ def encode(document: Entry | Protocol | Receipt | Started) -> bytes:
 
 def decode_entry(body: bytes, path: str) -> Entry:
     """Read an entry; whatever is wrong with it stops the run and names the object."""
+    if not body:
+        raise DocumentUnreadable(
+            "this journal entry is empty, as a power cut can leave it; restore it from a backup, "
+            f"or continue from the entry before it with {_begins_anew(path)}",
+            path=path,
+        )
     entry = _decode(Entry, body, path)
     try:
         datetime.fromisoformat(entry.created)
@@ -296,6 +302,13 @@ def decode_entry(body: bytes, path: str) -> Entry:
             path=path,
         ) from invalid
     return entry
+
+
+def _begins_anew(path: str) -> str:
+    """Return the command that replaces a journal whose last entry is empty."""
+    pipeline, _folder, _name = path.split("/")[-3:]
+    how = "--empty" if entry_sequence(path) == 0 else f"--from {pipeline}"
+    return f"blizzard journal new -p {pipeline} {how}"
 
 
 def decode_protocol(body: bytes, path: str) -> Protocol:

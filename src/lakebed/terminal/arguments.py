@@ -5,7 +5,7 @@ import gc
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from enum import StrEnum
 from importlib import import_module
@@ -349,6 +349,16 @@ def exit_code_of(error: BaseException) -> int:
     """Return the exit code for an error: 2 where the configuration is what must be changed."""
     configured = ConfigInvalid | ProtocolConflict | StoreMisconfigured
     return USAGE if isinstance(error, configured) else FAILED
+
+
+def exit_code_of_run(errors: Iterable[BaseException], *, stopped: bool, otherwise: int) -> int:
+    """Return the exit code of a run with these errors, or `otherwise` without any.
+
+    A run that a signal has stopped never ends with 2: a supervisor takes that for a run that ended
+    by itself, because of its configuration, and does not start it again.
+    """
+    code = max(map(exit_code_of, errors), default=otherwise)
+    return min(code, FAILED) if stopped else code
 
 
 ExitCode = Callable[[LakeError], int]

@@ -9,7 +9,13 @@ from collections.abc import Iterator, Mapping
 
 from lakebed.dataclass import dataclass
 from lakebed.documents.entry import Entry, Protocol, Receipt, decode_protocol, digest_number
-from lakebed.errors import JournalLost, LakeError, ObjectMissing, ProtocolConflict
+from lakebed.errors import (
+    DocumentUnreadable,
+    JournalLost,
+    LakeError,
+    ObjectMissing,
+    ProtocolConflict,
+)
 from lakebed.journal import JournalReader
 from lakebed.layout import (
     OURS,
@@ -241,7 +247,12 @@ class _Journal:
         files = 0
         while files < max_files:
             sequence = last.entry.sequence + 1
-            ready = self._read(sequence)
+            try:
+                ready = self._read(sequence)
+            except DocumentUnreadable:
+                if files:
+                    return  # Commit what comes before it first.
+                raise
             if ready is None:
                 self._check_no_gap(sequence)
                 return

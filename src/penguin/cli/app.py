@@ -22,6 +22,7 @@ from lakebed.terminal.arguments import (
     Output,
     Shape,
     exit_code_of,
+    exit_code_of_run,
     program,
     run_program,
     usage_is_checked,
@@ -234,7 +235,8 @@ def _run(
     )
     # If it runs for ever, the metric, `status` and `held` tell.
     held = FAILED if once and any(each.held_files for each in runs) else DONE
-    return max((exit_code_of(each.error) for each in runs if each.error), default=held)
+    errors = [each.error for each in runs if each.error]
+    return exit_code_of_run(errors, stopped=around.stop.requested, otherwise=held)
 
 
 def _explain(settings: "PenguinSettings", output: Output) -> int:

@@ -18,7 +18,7 @@ from blizzard.maintain.new_journal import Renewed, begin_empty, take_over
 from lakebed.clock import Clock
 from lakebed.documents.entry import decode_receipt
 from lakebed.documents.pending_meta import HeldMeta, encode_meta
-from lakebed.errors import JournalConflict, JournalLost, LakeError
+from lakebed.errors import DocumentUnreadable, JournalConflict, JournalLost, LakeError
 from lakebed.layout import file_name, held_meta, journal_entry, journal_folder
 from lakebed.storage.store import Store
 from lakebed.types import OnChange
@@ -88,6 +88,46 @@ def roll_back(desk: Desk, to: int) -> None:
     for path in (desk.table / journal_folder("default")).iterdir():
         if int(path.name[:20]) > to:
             path.unlink()
+
+
+@pytest.mark.parametrize("committed", [1, 2])
+def test_an_empty_last_entry_names_the_command_that_continues_before_it(desk, committed):
+    """L01: a power cut has left the name of an entry alone; its source file is read again."""
+    a_past(desk, batches=committed)
+    for number in range(committed, 3):
+        land(desk, number)
+        assert step(desk, run=f"run-{number}")
+    torn = desk.table / journal_entry("default", 3)
+    torn.write_bytes(b"")
+    words = "blizzard journal new -p default --from default"
+    with pytest.raises(DocumentUnreadable, match=words):
+        step(desk)
+    with pytest.raises(LakeError, match=words):
+        commit(desk)
+    assert ids(desk) == [0, 1, 2, 3], "what comes before it is committed"
+
+    done = desk.run(*words.split()[1:], "--yes")
+    assert done.exit_code == 0, done.output
+    assert step(desk, run="run-9")
+    commit(desk)
+    assert ids(desk) == [0, 1, 2, 3, 4, 5]
+    assert desk.run("gc").exit_code == 0, "the journal that is kept can be read"
+
+
+@pytest.mark.unbalanced("file_unnamed", "journal_missing")
+def test_an_empty_first_entry_names_the_command_that_begins_anew(desk):
+    land(desk, 0)
+    step(desk)
+    for path in (desk.table / journal_folder("default")).iterdir():
+        path.unlink()
+    (desk.table / journal_entry("default", 0)).write_bytes(b"")
+    with pytest.raises(DocumentUnreadable, match="blizzard journal new -p default --empty"):
+        step(desk)
+    done = desk.run("journal", "new", "--empty", "--yes")
+    assert done.exit_code == 0, done.output
+    assert step(desk, run="run-9")
+    commit(desk)
+    assert ids(desk) == [0, 1]
 
 
 @pytest.mark.unbalanced("file_unnamed", "journal_missing")

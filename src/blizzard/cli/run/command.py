@@ -35,7 +35,7 @@ from lakebed.telemetry.live_page import live_page
 from lakebed.telemetry.logs import log_events
 from lakebed.telemetry.measures import Measure
 from lakebed.telemetry.observed import observed
-from lakebed.terminal.arguments import DONE, FAILED, Output, exit_code_of, usage_is_checked
+from lakebed.terminal.arguments import DONE, FAILED, Output, exit_code_of_run, usage_is_checked
 from lakebed.types import Commit
 from penguin.metrics import METRICS as PENGUIN_METRICS
 
@@ -129,7 +129,8 @@ def _run(
         each.settings.sink.commit is Commit.INLINE and asides[each.settings.name].held
         for each in results
     )
-    return max((exit_code_of(error) for error in errors), default=FAILED if held else DONE)
+    otherwise = FAILED if held else DONE
+    return exit_code_of_run(errors, stopped=around.stop.requested, otherwise=otherwise)
 
 
 def _tables_committed_inline(settings: BlizzardSettings) -> list[Part]:

@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 import os
 import re
+import resource
 import shlex
 import shutil
 import time
@@ -26,6 +27,9 @@ CHECKED = ("-Xshare:auto", "-XX:+VerifySharedSpaces")
 
 SILENT = ("-Xlog:disable", "-Xlog:all=error:stderr")
 """By default the JVM reports an unusable archive on standard output, where results go."""
+
+MOST_FILES, SPARE_FILES = 4096, 200
+"""Open files to ask for, and those that Spark needs beside one for each of its jars."""
 
 KEPT_UNUSED_SECS = 30 * 86_400
 
@@ -79,6 +83,28 @@ def require_java(environ: Mapping[str, str]) -> None:
     raise ConfigInvalid(
         ["Spark needs Java, and none was found: install Java 17 or newer, or set JAVA_HOME"]
     )
+
+
+def require_files(spark_home: Path) -> None:
+    """Raise the soft limit of open files for the JVM; fail if the hard limit is too low for it.
+
+    Java reports a jar that it cannot open as a missing class, or as "a JNI error".
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+    needed = SPARE_FILES + sum(1 for _jar in (spark_home / "jars").glob("*.jar"))
+    if most < needed:
+        raise ConfigInvalid(
+            [
+                (
+                    f"this process may open {hard} files, but Spark needs {needed}: raise the "
+                    "limit with ulimit -n, LimitNOFILE= of a systemd unit, or --ulimit nofile= of "
+                    f"a container, to {MOST_FILES} or more"
+                )
+            ]
+        )
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def java_options(*, users: str, archive: Archive | None, log_settings: Path) -> str:

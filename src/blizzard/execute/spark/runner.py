@@ -34,6 +34,7 @@ from blizzard.execute.spark.session import (
     BIND,
     HOST,
     await_executors,
+    drop_dead_jvm,
     executors,
     forget,
     is_gone,
@@ -286,7 +287,10 @@ class SparkRunner:
                 self._session = self._new_session()
                 self._refuse_after_stop()
             if self._server is None:
-                self._server = self._listening(self._session)
+                try:
+                    self._server = self._listening(self._session)
+                except TROUBLE as cause:
+                    raise self._did_not_start(cause) from cause
             return self._session, self._server
 
     def _refuse_after_stop(self) -> None:
@@ -302,12 +306,16 @@ class SparkRunner:
             if local_cores(self._settings) is None:
                 await_executors(lambda: executors(session))
         except TROUBLE as cause:
-            # A signal to the whole group of processes ends the JVM, too.
-            self._refuse_after_stop()
-            raise RunFailed(
-                f"Spark did not start on {self._settings.master}: {_reason(str(cause))}"
-            ) from cause
+            raise self._did_not_start(cause) from cause
         return session
+
+    def _did_not_start(self, cause: Exception) -> RunFailed:
+        if not self._lent and drop_dead_jvm():
+            self._session = None
+        if self._stop_requested():
+            # A signal to the whole group of processes ends the JVM, too.
+            return RunStopped(STOPPED)
+        return RunFailed(f"Spark did not start on {self._settings.master}: {_reason(str(cause))}")
 
     def _listening(self, session: SparkSession) -> ProgressServer:
         """Listen on Spark's own address; executors are given the one of the driver."""

@@ -8,7 +8,9 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
+from subprocess import TimeoutExpired
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -31,6 +33,7 @@ from blizzard.execute.spark.cds_archive import (
     distrust,
     java_options,
     mark_used,
+    require_files,
     require_java,
 )
 from blizzard.execute.spark.executor_check import DRIVERS_PYTHON, own_python
@@ -69,6 +72,8 @@ BIND = "spark.driver.bindAddress"
 PYTHON = "spark.pyspark.python"
 USERS_JAVA = "spark.driver.extraJavaOptions"
 
+ENDING_SECS = 1.0
+"""How long a JVM that was killed may take to be gone."""
 WAIT_FOR_EXECUTORS_SECS = 30.0
 NO_MORE_COME_SECS = 1.0
 
@@ -88,7 +93,7 @@ def launch_jvm(master: str, conf: Mapping[str, str], said: Said) -> None:
     Where it ends before it answers, its own last words say why.
     """
     with SparkContext._lock:  # noqa: SLF001 - pyspark has no other way to be given a gateway
-        if SparkContext._gateway:  # noqa: SLF001
+        if SparkContext._gateway and not _has_ended(SparkContext._gateway):  # noqa: SLF001
             return
         given = SparkConf().setMaster(master)
         for key, value in conf.items():
@@ -133,6 +138,7 @@ def start(
     prints is `said`.
     """
     require_java(os.environ)
+    require_files(Path(_find_spark_home()))
     os.environ["PYSPARK_PYTHON"] = executors_python(settings, os.environ)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     # Spark's scripts start a Python and a JVM of their own to find these out.
@@ -187,11 +193,17 @@ def _started(
         users=conf.get(USERS_JAVA, ""), archive=archive, log_settings=_log_settings()
     )
     all_of_it = {**conf, USERS_JAVA: options}
-    jvm.launch(master, all_of_it, said)
-    builder = jvm.session.builder.master(master)
-    for key, value in all_of_it.items():
-        builder = builder.config(key, value)
-    session: SparkSession = builder.getOrCreate()
+    try:
+        jvm.launch(master, all_of_it, said)
+        builder = jvm.session.builder.master(master)
+        for key, value in all_of_it.items():
+            builder = builder.config(key, value)
+        session: SparkSession = builder.getOrCreate()
+    except Exception as cause:
+        # A call to a JVM that dies fails in many ways, a TypeError of py4j among them.
+        if drop_dead_jvm():
+            raise PySparkRuntimeError("Java ended while Spark was starting") from cause
+        raise
     return session
 
 
@@ -227,13 +239,42 @@ def forget(session: SparkSession) -> None:
         warnings.simplefilter("ignore")  # that Spark did not end cleanly, which we know or allow
         try:
             session.stop()
-        except (Py4JError, OSError):
-            # The JVM itself is gone, and what is left of it in Python must go, too.
-            SparkContext._gateway = None  # noqa: SLF001 - there is no other way
-            SparkContext._jvm = None  # noqa: SLF001
-            SparkContext._active_spark_context = None  # noqa: SLF001
-            SparkSession._instantiatedSession = None  # noqa: SLF001
-            SparkSession._activeSession = None  # noqa: SLF001
+        except Exception:  # noqa: BLE001 - a JVM that is gone fails in many ways
+            _drop_jvm()
+
+
+def drop_dead_jvm() -> bool:
+    """Whether the JVM has ended; pyspark forgets it then, and the next start launches another."""
+    gateway = SparkContext._gateway  # noqa: SLF001 - there is no other way
+    if gateway is None or not _has_ended(gateway, wait=ENDING_SECS):
+        return False
+    _drop_jvm()
+    return True
+
+
+def _drop_jvm() -> None:
+    """End the JVM, and make pyspark forget it."""
+    gateway: Any = SparkContext._gateway  # noqa: SLF001 - there is no other way
+    SparkContext._gateway = None  # noqa: SLF001
+    SparkContext._jvm = None  # noqa: SLF001
+    SparkContext._active_spark_context = None  # noqa: SLF001
+    SparkSession._instantiatedSession = None  # noqa: SLF001
+    SparkSession._activeSession = None  # noqa: SLF001
+    if gateway is not None:
+        if gateway.proc is not None:
+            gateway.proc.kill()
+            gateway.proc.wait()
+        with suppress(Exception):
+            gateway.shutdown()
+
+
+def _has_ended(gateway: Any, *, wait: float = 0.0) -> bool:  # noqa: ANN401 - py4j has no types
+    """Whether the process of a JVM has ended, or does so within some seconds."""
+    try:
+        # One that others started is not ours to watch.
+        return gateway.proc is not None and gateway.proc.wait(wait) is not None
+    except TimeoutExpired:
+        return False
 
 
 def executors_python(settings: SparkSettings, environ: Mapping[str, str]) -> str:

@@ -1,6 +1,7 @@
 """Where the JVM's archive lies, who makes it, and what the user's own options do to it."""
 
 import os
+import resource
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,11 @@ from blizzard.execute.spark.cds_archive import (
     archive_of,
     distrust,
     java_options,
+    require_files,
     settle,
     unfinished,
 )
+from lakebed.errors import ConfigInvalid
 
 LOG = Path("/tmp/log4j2.properties")
 
@@ -164,3 +167,26 @@ def test_a_home_with_a_space_in_its_name_is_one_option(tmp_path):
     archive = made(Archive(path=tmp_path / "my cache/key.jsa"))
     options = java_options(users="", archive=archive, log_settings=LOG)
     assert f'"-XX:SharedArchiveFile={archive.path}"' in options
+
+
+@pytest.mark.parametrize(
+    ("limits", "soft"),
+    [((256, 1 << 20), 4096), ((256, 1024), 1024), ((8192, 8192), None), ((-1, -1), None)],
+)
+def test_spark_gets_the_open_files_that_it_may_have(
+    spark_home: Path, monkeypatch: pytest.MonkeyPatch, limits: tuple[int, int], soft: int | None
+) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(resource, "getrlimit", lambda _which: limits)
+    monkeypatch.setattr(resource, "setrlimit", lambda _which, now: asked.append(now[0]))
+    require_files(spark_home)
+    assert asked == ([] if soft is None else [soft])
+
+
+def test_too_few_open_files_are_named_with_the_way_out(
+    spark_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Java would say "A JNI error has occurred"."""
+    monkeypatch.setattr(resource, "getrlimit", lambda _which: (128, 128))
+    with pytest.raises(ConfigInvalid, match=r"may open 128 files.*ulimit -n, LimitNOFILE="):
+        require_files(spark_home)

@@ -1,6 +1,7 @@
 """How both programs end where a store refuses them, and by which keys each store is reached."""
 
 import json
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from lakebed.storage.store import Reader
 from penguin.cli.app import app as penguin
 from penguin.delta.library import location, options_for, translated
 from tests.support.answering import Answering, answering, error
+from tests.support.processes import finish, start
 from tests.support.s3 import QUICK
 
 
@@ -68,6 +70,21 @@ def test_both_programs_end_with_2_and_name_the_key(
     assert says in done.output
     assert place.address in done.output
     assert "canary" not in done.output
+
+
+@pytest.mark.parametrize("program", ["blizzard", "penguin"])
+def test_a_signal_while_a_store_refuses_the_key_does_not_end_with_2(place, tmp_path, program):
+    """2 keeps the shipped units from starting the program again."""
+    place.answer = lambda _asked: error(403, "InvalidAccessKeyId")
+    process = start(program, "-c", configuration(tmp_path, place.address))
+    assert process.stderr is not None
+    said = ""
+    while "InvalidAccessKeyId" not in said and (line := process.stderr.readline()):
+        said += line
+    process.send_signal(signal.SIGTERM)
+    ended = finish(process)
+    assert ended.code == 1, said + ended.err
+    assert "SIGTERM" in ended.err
 
 
 @pytest.mark.parametrize(("program", "how"), [(blizzard, "--dry-run"), (penguin, "--dry-run")])
