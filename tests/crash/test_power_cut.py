@@ -55,10 +55,9 @@ PATH = re.compile(r'<(/[^>]*)>|"(/[^"]*)"')
 @pytest.mark.spark
 @HANDOFFS
 def test_every_object_is_synced_before_its_name_and_its_folder_after(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, handoff: str
+    tmp_path: Path, handoff: str
 ) -> None:
     """L01: neither a program nor a library writes anything into a table in another order."""
-    monkeypatch.setenv("XDG_CACHE_HOME", "none")  # No process is left behind that strace waits for.
     landing, file = landed(tmp_path, handoff)
     table = tmp_path / "table"
     calls = [*traced("blizzard", file), *traced("penguin", file)]

@@ -330,6 +330,12 @@ Document = TypeVar("Document", Entry, Protocol, Receipt, Started)
 
 
 def _decode(kind: type[Document], body: bytes, path: str) -> Document:
+    if not body:
+        raise DocumentUnreadable(
+            "this document is empty, as a power cut can leave it; delete it, and the next start "
+            "writes it anew",
+            path=path,
+        )
     document = validated(kind, body, path, what="document", remedy="; restore it from a backup")
     if isinstance(document, Entry | Protocol) and document.format != FORMAT:
         raise DocumentUnreadable(

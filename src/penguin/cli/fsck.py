@@ -8,6 +8,7 @@ from rich.console import Console
 
 from lakebed.dataclass import dataclass
 from lakebed.errors import LakeError
+from lakebed.layout import log_version
 from lakebed.terminal.arguments import (
     DONE,
     FAILED,
@@ -120,6 +121,7 @@ def fsck(
         say_error(f"error: {options_of} belong to --repair")
         raise typer.Exit(USAGE)
     tables = options.tables(files, folders)
+    from penguin.delta.log.segment import is_empty_log  # noqa: PLC0415
     from penguin.upkeep.fsck import check  # noqa: PLC0415
     from penguin.upkeep.log_needs import read_table  # noqa: PLC0415
     from penguin.upkeep.repair import Repaired, RepairOrder, RepairRefused  # noqa: PLC0415
@@ -131,6 +133,8 @@ def fsck(
     for table in tables:
         with outcome.of(table.name, code), options.looked_with(table, output) as opens:
             store = opens()
+            if sure and store is not None and is_empty_log(store):
+                store.delete(log_version(0))
             if store is None or read_table(store) is None:
                 rows.append(FsckRow(table=table.name, table_uri=table.table_uri))
                 continue

@@ -20,7 +20,7 @@ from lakebed.units import plural
 from penguin.delta.file_names import naming
 from penguin.delta.library import NoTable, location, options_for, translated
 from penguin.delta.log.cache import CachedVersion
-from penguin.delta.log.segment import is_log_object
+from penguin.delta.log.segment import is_empty_log, is_log_object
 from penguin.delta.log.table_actions import Protocol
 from penguin.delta.writer_features import (
     APPEND_ONLY,
@@ -292,6 +292,14 @@ class LogReader:
                 return _load(self.store)
         except NoTable:
             return None
+        except TableUnreadable:
+            if is_empty_log(self.store):
+                raise TableUnreadable(
+                    "version 0 of the Delta log is empty, as a power cut can leave it, and there "
+                    "is no other; penguin fsck --repair --yes removes it",
+                    table=self.store.uri,
+                ) from None
+            raise
 
 
 def look_at(uri: str, options: StorageOptions) -> Snapshot | None:

@@ -44,9 +44,6 @@ from penguin.model.table_features import (
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-SIDECARS = "_sidecars"
-"""The folder in which checkpoints of some engines keep their files."""
-
 
 class Table(Snapshot):
     """One version of a table that commits can be made against."""
@@ -220,18 +217,18 @@ class Table(Snapshot):
         from deltalake import DeltaTable  # noqa: PLC0415 - only where a checkpoint is due
 
         segment = find_segment(self._store)
-        base = 0 if segment is None or segment.checkpoint is None else segment.checkpoint.version
-        first = base if base <= self.version else 0
+        base = None if segment is None else segment.checkpoint
+        first = base.version if base is not None and base.version <= self.version else 0
         (scratch / DELTA_LOG).mkdir()
-        for file in (root / DELTA_LOG).iterdir():
-            number = file.name[:20]
-            if file.name == SIDECARS or (number.isdecimal() and int(number) >= first):
+        for file in (root / DELTA_LOG).iterdir():  # `_sidecars`, too: `_` sorts after digits.
+            if file.name >= f"{first:020d}" and not LAST_CHECKPOINT.endswith(file.name):
                 (scratch / DELTA_LOG / file.name).symlink_to(file)
         DeltaTable(str(scratch), version=self.version).create_checkpoint()
         written = [file for file in (scratch / DELTA_LOG).iterdir() if not file.is_symlink()]
-        for file in sorted(written, key=lambda file: file.name == Path(LAST_CHECKPOINT).name):
-            path = f"{DELTA_LOG}/{file.name}"
-            self._writable.upload(path, file, part_size=1 << 20, multipart=False, max_parts=1)
+        for file in sorted(written, key=lambda file: LAST_CHECKPOINT.endswith(file.name)):
+            self._writable.upload(
+                f"{DELTA_LOG}/{file.name}", file, part_size=1 << 20, multipart=False, max_parts=1
+            )
 
     def leaves_clean_up_to_others(self) -> bool:
         """Whether what has expired of its log is for the engine to remove that made the table.

@@ -53,6 +53,36 @@ except RunFailed as failed:
 print(sum(record.rows for record in outcome.sources), "rows")
 """
 
+KILL_THE_JVM_WHILE_IT_STARTS = """
+import os, signal, sys
+from py4j.clientserver import ClientServerConnection
+from pyspark import SparkContext
+from blizzard.execute.runner import RunFailed
+from blizzard.execute.spark.runner import SparkRunner
+from blizzard.model.settings import SparkSettings
+
+moments = sys.argv[1:]
+real = ClientServerConnection.send_command
+
+def send(connection, command, *given, **named):
+    if moments and SparkContext._gateway and moments[0] in command:
+        del moments[0]
+        os.kill(SparkContext._gateway.proc.pid, signal.SIGKILL)
+    return real(connection, command, *given, **named)
+
+ClientServerConnection.send_command = send
+runner = SparkRunner(SparkSettings(master="local[1]"))
+while moments:
+    left = len(moments)
+    try:
+        runner._started()
+    except RunFailed as failed:
+        print(failed)
+    assert len(moments) < left
+print(runner._started()[0].range(3).count(), "rows")
+runner.stop()
+"""
+
 
 @pytest.fixture(scope="module")
 def archive() -> Archive:
@@ -149,3 +179,20 @@ def test_modules_of_the_users_folder_stay_out_and_the_log_stays_whole(tmp_path: 
     assert "SparkMurmured" in {each["event"] for each in events}, "the JVM always says something"
     done = [each for each in events if each["event"] == "BatchJournaled"]
     assert [each["rows"] for each in done] == [10]
+
+
+def test_a_jvm_that_dies_while_spark_starts_is_launched_again() -> None:
+    """Before its context is made, and before its session is."""
+    ended = subprocess.run(
+        [sys.executable, "-c", KILL_THE_JVM_WHILE_IT_STARTS, "JavaSparkContext", "getDefaultS"],
+        check=False,
+        env=os.environ | {"XDG_CACHE_HOME": "none"},
+        capture_output=True,
+        text=True,
+    )
+    assert ended.returncode == 0, ended.stderr
+    *failures, rows = ended.stdout.splitlines()
+    assert rows == "3 rows"
+    assert [words.startswith("Spark did not start on local[1]: ") for words in failures] == [
+        True
+    ] * 2

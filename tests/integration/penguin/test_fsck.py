@@ -10,11 +10,13 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from typer.testing import CliRunner
 
 from lakebed.documents.source_record import SourceRecord
-from lakebed.layout import accepted, log_version
+from lakebed.layout import accepted, log_version, receipt
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import ObjectFacts, Store
+from penguin.cli.app import app
 from penguin.model.errors import TableUnreadable, TableUnsupported
 from penguin.upkeep.fsck import Trouble, check
 from penguin.upkeep.repair import RepairOrder, RepairRefused
@@ -46,6 +48,38 @@ def files_of(table: TableDirectory, entry: int) -> list[str]:
 def test_a_table_whose_files_are_all_there(tmp_path: Path) -> None:
     found = check(table_of(tmp_path, 2, 1).store)
     assert (found.files, found.elsewhere, found.damaged) == (3, 0, ())
+
+
+def test_an_empty_first_version_names_the_command_that_removes_it(tmp_path: Path) -> None:
+    """L01: a power cut has left the name of the version alone; nothing was committed."""
+    table = TableDirectory(tmp_path / "table")
+    table.journal().batch(rows_of(1))
+    first = table.root / log_version(0)
+    first.parent.mkdir()
+    first.touch()
+    with pytest.raises(TableUnreadable, match="penguin fsck --repair --yes removes it"):
+        Penguin(table).drain()
+    file = tmp_path / "penguin.yaml"
+    file.write_text(f"tables: {{events: {{table_uri: {table.root}}}}}")
+    assert CliRunner().invoke(app, ["fsck", "-c", str(file), "--repair"]).exit_code == 2
+    assert first.exists()
+    done = CliRunner().invoke(app, ["fsck", "-c", str(file), "--repair", "--yes"])
+    assert done.exit_code == 0, done.output
+    Penguin(table).drain()
+    assert table.ids() == [1]
+
+
+def test_an_empty_later_version_is_one_without_actions(tmp_path: Path) -> None:
+    """L01: its entry is committed again, because no receipt says that it was."""
+    table = table_of(tmp_path, 1)
+    receipt_before = table.store.get(receipt("events"))
+    assert receipt_before is not None
+    table.journal().batch(rows_of(1))
+    Penguin(table).drain()
+    table.store.replace(receipt("events"), receipt_before)
+    (table.root / log_version(2)).write_bytes(b"")
+    Penguin(table).drain()
+    assert table.ids() == [0, 1]
 
 
 @GONE

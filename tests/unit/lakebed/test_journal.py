@@ -1,13 +1,13 @@
 """Reading a journal: what is missing is normal, what cannot be read stops the run."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lakebed import layout
-from lakebed.documents.entry import Receipt, digest, encode
+from lakebed.documents.entry import Receipt, decode_protocol, decode_receipt, digest, encode
 from lakebed.errors import DocumentUnreadable, StoreUnavailable
 from lakebed.journal import JournalReader
 from lakebed.storage.options import StorageOptions
@@ -167,3 +167,12 @@ def test_whoever_asks_for_full_paths_is_told_the_uri_of_what_is_damaged(store: S
             ask()
         named = store.describe(damaged or layout.receipt("events"))
         assert trouble.value.facts == {"path": named}
+
+
+@pytest.mark.parametrize("decode", [decode_receipt, decode_protocol])
+def test_an_empty_document_that_a_start_writes_anew_may_be_deleted(
+    decode: Callable[[bytes, str], object],
+) -> None:
+    """L01: an older power cut has left its name alone."""
+    with pytest.raises(DocumentUnreadable, match="delete it, and the next start writes it anew"):
+        decode(b"", "_blizzard/x.json")

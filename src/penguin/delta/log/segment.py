@@ -9,7 +9,7 @@ from dataclasses import field
 
 from lakebed.dataclass import dataclass
 from lakebed.documents.reading import parse_json
-from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT, log_version_number
+from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT, log_version, log_version_number
 from lakebed.storage.store import ObjectFacts, Reader
 
 CHECKPOINT = re.compile(
@@ -79,6 +79,12 @@ def find_segment(store: Reader) -> LogSegment | None:
         return None
     last = max(objects)
     return LogSegment(version=last, checkpoint=newest(checkpoints(listed), last), objects=objects)
+
+
+def is_empty_log(store: Reader) -> bool:
+    """Whether all of a log is a version 0 without content, as a power cut can leave it."""
+    objects = store.level(DELTA_LOG)[1]
+    return [(one.path, one.size) for one in objects] == [(log_version(0), 0)]
 
 
 def noted_checkpoint(store: Reader) -> CheckpointNote:
