@@ -28,7 +28,7 @@ from blizzard.model.settings import PipelineSettings, SinkSettings
 from lakebed.clock import Clock
 from lakebed.columns.schema import Schema
 from lakebed.documents.entry import Entry
-from lakebed.errors import ConfigInvalid, LakeError, ObjectMissing, SchemaConflict
+from lakebed.errors import ConfigInvalid, LakeError, ObjectMissing, ProtocolConflict
 from lakebed.storage.store import Reader
 from lakebed.types import Commit
 from penguin import inline
@@ -149,25 +149,26 @@ def table_rules(
 
 
 def checks_schema(settings: PipelineSettings, table_of: TableOf) -> Callable[[], None]:
-    """Return the check of a pipeline's declared fields against its table, by penguin's rules.
+    """Return the check of a pipeline and its declared fields against its table, by penguin's rules.
 
     A log that cannot be read, or settings of penguin's that it would refuse, are penguin's to tell:
     they keep nobody from writing files that wait for it.
     """
-    if settings.infer:
-        return lambda: None  # What is found in the data fits the table, or is rescued.
     identity = identity_of(settings, run_id="")
 
     def check() -> None:
         rules, mode_is_known = table_rules(settings, table_entry(settings, table_of))
         try:
+            inline.check_writable(rules.table_uri, rules.storage_options)
+            if settings.infer:
+                return  # What is found in the data fits the table, or is rescued.
             inline.check_schema(
                 rules,
                 identity.table_schema,
                 identity.partition_columns,
                 mode_is_known=mode_is_known,
             )
-        except SchemaConflict:
+        except ProtocolConflict:
             raise
         except LakeError as unread:
             if unread.retryable:

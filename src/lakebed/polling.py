@@ -101,14 +101,15 @@ def run_step(
     backoff: Backoff | None = None,
     max_tries: int = 5,
     wait: Callable[[float], object] | None = None,
+    mends: Callable[[BaseException], bool] = may_mend,
 ) -> BaseException | None:
     """Repeat a step until it is asked to stop or, with `once`, until it has nothing left to do.
 
     The first step comes after `delay` seconds, so that many loops need not start at once. Between
     steps `wait` sleeps, which may end sooner, and must when a stop is requested. The step
-    returns whether it found work. When polling, an error that time or an operator may fix is
-    retried forever, with backoff. With `once`, only an error that time may fix is retried,
-    `max_tries` times in a row. Any other error ends the loop and is returned.
+    returns whether it found work. When polling, an error that time or an operator may fix, by
+    `mends`, is retried forever, with backoff. With `once`, only an error that time may fix is
+    retried, `max_tries` times in a row. Any other error ends the loop and is returned.
     """
     policy = backoff or Backoff()
     failures = 0
@@ -119,9 +120,7 @@ def run_step(
             failures = 0
         except Exception as error:  # noqa: BLE001 - the loop is where one failure must not stop the rest
             failures += 1
-            hopeless = (
-                (failures >= max_tries or not can_help(error)) if once else not may_mend(error)
-            )
+            hopeless = (failures >= max_tries or not can_help(error)) if once else not mends(error)
             pause = None if hopeless else policy.wait(failures, random.random)
             emit(
                 StepFailed(

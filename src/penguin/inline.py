@@ -152,6 +152,13 @@ def column_mapping(uri: str, options: StorageOptions) -> "Callable[[], ColumnMap
     return ask
 
 
+def check_writable(uri: str, options: StorageOptions) -> None:
+    """Raise if penguin would refuse to write a table, by its own rules and in its own words."""
+    from penguin.delta.snapshot import require_writable  # noqa: PLC0415
+
+    require_writable(uri, options)
+
+
 def check_schema(
     table: TableSettings,
     schema: dict[str, Any],

@@ -6,11 +6,13 @@ from functools import partial
 from lakebed.clock import Clock
 from lakebed.dataclass import dataclass
 from lakebed.polling import Stop, run_step, run_together
+from lakebed.retry import may_mend
 from lakebed.telemetry.events import Emit
 from lakebed.telemetry.health import PartKind
 from penguin.catalog.opening import open_catalog
 from penguin.delta.maintenance import beside
 from penguin.events.backlog import TableWatched
+from penguin.model.errors import TableUnsupported
 from penguin.model.settings import PenguinSettings, TableSettings
 from penguin.pipeline import TableRun, Totals, open_store
 
@@ -74,6 +76,8 @@ def commit_tables(
             once=once,
             interval=lambda: table.settings.poll_interval,
             kind=PartKind.TABLE,
+            # A constraint, say, that somebody adds to a table may be dropped again.
+            mends=lambda error: may_mend(error) or isinstance(error, TableUnsupported),
         )
 
     errors = run_together(

@@ -20,6 +20,7 @@ from lakebed.units import plural
 from penguin.delta.file_names import naming
 from penguin.delta.library import NoTable, location, options_for, translated
 from penguin.delta.log.cache import CachedVersion
+from penguin.delta.log.latest import read_latest
 from penguin.delta.log.segment import is_empty_log, is_log_object
 from penguin.delta.log.table_actions import Protocol
 from penguin.delta.writer_features import (
@@ -305,6 +306,18 @@ class LogReader:
 def look_at(uri: str, options: StorageOptions) -> Snapshot | None:
     """Return the newest version of a table; None where there is no table."""
     return LogReader(Reader(uri, options)).look() if is_there(uri) else None
+
+
+def require_writable(uri: str, options: StorageOptions) -> None:
+    """Refuse a table that penguin would refuse, in the same words; one may not be there yet."""
+    if not is_there(uri):
+        return
+    store = Reader(uri, options)
+    # As penguin opens a table: the library does not read all that penguin can write.
+    known = read_latest(store)
+    found = LogReader(store).look() if known is None else Snapshot(known, store)
+    if found is not None:
+        found.check_writable()
 
 
 def pipeline_known(uri: str, options: StorageOptions, pipeline: str) -> bool:

@@ -1,6 +1,6 @@
 """What can go wrong between a journal and the Delta log."""
 
-from lakebed.errors import LakeError, Whose
+from lakebed.errors import LakeError, ProtocolConflict, Whose
 
 
 class TableUnreadable(LakeError):
@@ -10,11 +10,10 @@ class TableUnreadable(LakeError):
     whose = Whose.EXTERNAL
 
 
-class TableUnsupported(LakeError):
+class TableUnsupported(ProtocolConflict):
     """The table needs something of its writers that penguin does not do."""
 
     code = "table_unsupported"
-    whose = Whose.USER
 
 
 class TableExists(LakeError):

@@ -1,6 +1,7 @@
 """The declared fields are compared with the table before anything is read or written."""
 
 import pytest
+import yaml
 from deltalake import DeltaTable, Field, Schema
 from deltalake.schema import PrimitiveType
 
@@ -8,7 +9,11 @@ from blizzard.config import load as blizzard_config
 from blizzard.service import Service
 from lakebed.errors import ProtocolConflict, SchemaConflict
 from lakebed.polling import Stop
+from lakebed.storage.options import StorageOptions
+from lakebed.storage.store import Reader
 from penguin.config import load as penguin_config
+from penguin.delta.snapshot import LogReader
+from penguin.model.errors import TableUnsupported
 from tests.support.builders import tree
 from tests.support.commands import told
 from tests.support.desk import Desk
@@ -113,3 +118,29 @@ def test_of_a_table_without_a_file_nothing_is_foretold(tmp_path):
     desk.landing.land("a.ndjson", 5)
     DeltaTable.create(str(desk.table), Schema([Field("id", PrimitiveType("string"))]))
     assert start(desk).error is None
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_a_table_that_penguin_refuses_is_refused_at_the_start_in_its_words(tmp_path, declared):
+    """A CHECK constraint, a default or a generated column: no file would ever be committed."""
+    desk = Desk(tmp_path)
+    desk.landing.land("a.ndjson", 5)
+    desk.blizzard()
+    desk.penguin()
+    if not declared:
+        document = yaml.safe_load(desk.file.read_text())
+        desk.file.write_text(yaml.safe_dump({**document, "schema": {"infer": True}}))
+    DeltaTable(str(desk.table)).alter.add_constraint({"positive": "id > 0"})
+    desk.landing.land("b.ndjson", 1)
+    with pytest.raises(TableUnsupported) as refused:
+        LogReader(Reader(str(desk.table), StorageOptions())).open()
+    error = start(desk).error
+    assert isinstance(error, TableUnsupported)
+    assert error.message == refused.value.message
+    done = desk.cli("--dry-run", "--output", "json")
+    (plan,) = told(done)
+    assert (done.exit_code, plan["refusal"]["code"]) == (2, "table_unsupported")
+    checks = told(desk.cli("validate", "--online", "--output", "json"))
+    assert any(refused.value.message in one["message"] for one in checks)
+    DeltaTable(str(desk.table)).alter.drop_constraint("positive")
+    assert desk.cli("--dry-run").exit_code == 0

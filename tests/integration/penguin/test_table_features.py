@@ -9,18 +9,24 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from lakebed.clock import Clock
 from lakebed.columns.schema import Field as LakeField
 from lakebed.columns.schema import Schema
 from lakebed.errors import ObjectChanged, ObjectMissing
 from lakebed.layout import DELTA_LOG, TablePath, log_version
+from lakebed.polling import Stop
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
+from lakebed.telemetry.events import StepFailed
 from lakebed.types import Evolution, FieldType
 from penguin.delta.table import Log
+from penguin.events.commits import EntriesCommitted
 from penguin.model.commit import Add
 from penguin.model.errors import TableUnreadable, TableUnsupported
+from penguin.model.settings import PenguinSettings
 from penguin.model.table_features import BY_NAME, FEATURES
-from tests.support.tables import EVENTS, Numbered, Penguin, opened
+from penguin.service import commit_tables
+from tests.support.tables import EVENTS, Numbered, Penguin, opened, rows_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LATER = int((NOW + timedelta(days=1)).timestamp() * 1000)
@@ -394,3 +400,26 @@ def test_a_feature_that_is_not_written_is_refused_by_name(table, feature):
     make(table, feature)
     with pytest.raises(TableUnsupported, match=f"table feature {feature}"):
         Log(table.store).open()
+
+
+def test_a_running_penguin_goes_on_once_a_constraint_is_dropped(table):
+    """One that appears meanwhile stops the commits, and not the program."""
+    journal = table.journal()
+    journal.batch(rows_of(1))
+    Penguin(table).drain()
+    table.delta().alter.add_constraint({"positive": "id > 0"})
+    journal.batch(rows_of(2))
+    stop, codes = Stop(), []
+
+    def emit(event):
+        match event:
+            case StepFailed(code=code):
+                codes.append(code)
+                table.delta().alter.drop_constraint("positive")
+            case EntriesCommitted():
+                stop.request()
+
+    settings = PenguinSettings(tables=(table.settings(poll_interval=0.05),))
+    (outcome,) = commit_tables(settings, emit, stop, once=False, clock=Clock())
+    assert (outcome.error, codes) == (None, ["table_unsupported"])
+    assert table.ids() == [1, 2]
