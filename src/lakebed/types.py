@@ -167,6 +167,13 @@ class Evolution(StrEnum):
     OVERWRITE = "overwrite"
 
 
+class SkippingColumns(StrEnum):
+    """Which columns get bounds that readers skip files by."""
+
+    ALL = "all"
+    CAREFUL = "careful"
+
+
 class DiscoverBy(StrEnum):
     """How new files are found; AUTO obeys what the table directory says of itself."""
 

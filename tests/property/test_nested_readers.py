@@ -12,11 +12,12 @@ import duckdb
 import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as ds
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lakebed.columns.schema import Field, Schema
-from lakebed.types import FieldType
+from lakebed.types import FieldType, SkippingColumns
 from penguin.plan.stats import SKIPPING_PROPERTY
 from tests.support.tables import Penguin, Row, TableDirectory
 
@@ -100,15 +101,23 @@ def value_at(row: Row, path: tuple[str, ...]) -> Any:
 class Made:
     """A table of generated files whose struct grows, and the rows it must hold."""
 
-    def __init__(self, root: Path, files: list[list[Row]], *grows: tuple[Field, ...]) -> None:
+    def __init__(
+        self,
+        root: Path,
+        files: list[list[Row]],
+        *grows: tuple[Field, ...],
+        skipping: SkippingColumns = SkippingColumns.ALL,
+    ) -> None:
         self.table = TableDirectory(root)
+        self.polars_errs = TAGS in grows[-1] and skipping is SkippingColumns.ALL
+        """Whether polars fails on filters on the struct: docs/penguin.md."""
         self.rows: list[Row] = []
         self.files: dict[str, list[Row]] = {}
         journal = self.table.journal(schema=schema_with(*grows[0]), partitions=())
         for number, inside in enumerate(grows):
             journal.schema = schema_with(*inside)
             self._write(journal, files[number :: len(grows)], {one.name for one in inside})
-            assert Penguin(self.table).drain().codes == {}
+            assert Penguin(self.table, {"skipping": skipping}).drain().codes == {}
         self.paths = [path for path in VALUES if path[0] != "user" or path[1] in _names(inside)]
 
     def _write(self, journal: Any, files: list[list[Row]], inside: set[str]) -> None:
@@ -162,6 +171,8 @@ def test_no_row_is_outside_the_bounds_of_its_file(
                 assert (low is None) == (high is None)
                 if low is None:
                     continue
+                if place[-1] == "ratio":
+                    low, high = float(low), float(high)
                 if isinstance(low, str) and place[-1] in ("at", "local"):
                     low, high = datetime.fromisoformat(low), datetime.fromisoformat(high)
                 assert all(low <= value <= high for value in values if value is not None), place
@@ -182,13 +193,16 @@ def sql_literal(value: Any, kind: Any) -> str:
 
 
 @FEW
-@given(FILES, st.sampled_from(GROWN), st.data())
+@given(FILES, st.sampled_from(GROWN), st.sampled_from(SkippingColumns), st.data())
 def test_every_reader_finds_every_row_under_every_filter(
-    files: list[list[Row]], grows: tuple[tuple[Field, ...], ...], data: st.DataObject
+    files: list[list[Row]],
+    grows: tuple[tuple[Field, ...], ...],
+    skipping: SkippingColumns,
+    data: st.DataObject,
 ) -> None:
     """W13: deltalake's scan, polars, pyarrow, and DuckDB over it."""
     with tempfile.TemporaryDirectory() as folder:
-        made = Made(Path(folder) / "table", files, *grows)
+        made = Made(Path(folder) / "table", files, *grows, skipping=skipping)
         for path in made.paths:
             held = [one for one in (value_at(row, path) for row in made.rows) if one is not None]
             drawn = st.sampled_from(held) | VALUES[path] if held else VALUES[path]
@@ -219,7 +233,8 @@ def _compare(made: Made, path: tuple[str, ...], sign: str, value: Any) -> None:
     column = path[0] + "".join(f"['{name}']" for name in path[1:])
     assert made.table.ids(f"{column} {sign} {sql_literal(value, kind)}") == expected
     given = pl.lit(value, pl.Decimal(38, kind.scale)) if pa.types.is_decimal(kind) else value
-    assert _polars_found(made, test(_polars(path), given)) == expected
+    if not (made.polars_errs and path[0] == "user"):
+        assert _polars_found(made, test(_polars(path), given)) == expected
     scalar = pa.scalar(value, kind)
     assert _arrow_found(made, test(ds.field(*path), scalar)) == expected
     assert _duck_found(made, path, sign, value) == expected
@@ -229,7 +244,8 @@ def _check_nulls(made: Made, path: tuple[str, ...]) -> None:
     nulls = [row["id"] for row in made.rows if value_at(row, path) is None]
     column = path[0] + "".join(f"['{name}']" for name in path[1:])
     assert made.table.ids(f"{column} IS NULL") == nulls
-    assert _polars_found(made, _polars(path).is_null()) == nulls
+    if not (made.polars_errs and path[0] == "user"):
+        assert _polars_found(made, _polars(path).is_null()) == nulls
     assert _arrow_found(made, ds.field(*path).is_null()) == nulls
 
 
@@ -258,16 +274,20 @@ def _duck_found(made: Made, path: tuple[str, ...], sign: str, value: Any) -> lis
     return sorted(number for (number,) in found)
 
 
-def test_the_list_of_bounded_fields_follows_a_struct(tmp_path: Path) -> None:
+@pytest.mark.parametrize("skipping", SkippingColumns)
+def test_the_list_of_bounded_fields_follows_a_struct(
+    tmp_path: Path, skipping: SkippingColumns
+) -> None:
     """W13: polars fails on a struct of which a part has statistics."""
     rows: Row = {"user": {"id": 1}, "tiny": 1}
     listed = []
     for number, grows in enumerate(GROWN):
-        made = Made(tmp_path / str(number), [[rows], [rows], [rows]], *grows)
+        made = Made(tmp_path / str(number), [[rows], [rows], [rows]], *grows, skipping=skipping)
         listed.append(made.table.delta().metadata().configuration[SKIPPING_PROPERTY])
     inside = "user.id,user.price,user.ratio,user.deep.at,user.deep.text"
+    careful = skipping is SkippingColumns.CAREFUL
     assert listed == [
         f"id,{inside},tiny,sum,local",
         f"id,{inside},user.late,tiny,sum,local",
-        "id,tiny,sum,local",
+        "id,tiny,sum,local" if careful else f"id,{inside},user.late,tiny,sum,local",
     ]

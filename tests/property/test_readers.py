@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lakebed.columns.schema import Field, Schema
-from lakebed.types import FieldType
+from lakebed.types import FieldType, SkippingColumns
 from tests.support.tables import Penguin, Row, TableDirectory
 
 SCHEMA = Schema(
@@ -26,10 +26,12 @@ SCHEMA = Schema(
         Field(name="at", type=FieldType.TIMESTAMP),
         Field(name="day", type=FieldType.DATE),
         Field(name="flag", type=FieldType.BOOLEAN),
+        Field(name="ratio", type=FieldType.FLOAT64),
+        Field(name="half", type=FieldType.FLOAT32),
         Field(name="part", type=FieldType.STRING),
     )
 )
-LATER = ("big", "at", "flag")
+LATER = ("big", "at", "flag", "ratio")
 """Columns that an evolved table gets with its second entry."""
 
 FEW = settings(
@@ -55,6 +57,8 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "at": st.datetimes(datetime(1700, 1, 1), datetime(2200, 1, 1), timezones=st.just(UTC)),  # noqa: DTZ001 - hypothesis adds the zone
     "day": st.dates(date(1, 1, 1), date(9999, 12, 31)),
     "flag": st.booleans(),
+    "ratio": st.floats(allow_nan=False),
+    "half": st.floats(allow_nan=False, width=32),
 }
 RECORD = st.fixed_dictionaries({name: st.none() | kind for name, kind in VALUES.items()})
 FILES = st.lists(
@@ -74,8 +78,17 @@ COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
 class Made:
     """A table of generated files, and the rows it must hold."""
 
-    def __init__(self, root: Path, files: list[Any], *, evolved: bool) -> None:
+    def __init__(
+        self,
+        root: Path,
+        files: list[Any],
+        *,
+        evolved: bool,
+        skipping: SkippingColumns = SkippingColumns.ALL,
+    ) -> None:
         self.table = TableDirectory(root)
+        self.skipping = skipping
+        options = {"skipping": skipping}
         self.rows: list[Row] = []
         self.files: dict[str, list[Row]] = {}
         self.evolved = evolved
@@ -83,11 +96,11 @@ class Made:
         if evolved:
             journal.schema = SCHEMA.without(frozenset(LATER))
             self._write(journal, files[:1], hidden=LATER)
-            Penguin(self.table).drain()
+            Penguin(self.table, options).drain()
             journal.schema = SCHEMA
             files = files[1:]
         self._write(journal, files)
-        Penguin(self.table).drain()
+        Penguin(self.table, options).drain()
 
     def _write(self, journal: Any, files: list[Any], hidden: tuple[str, ...] = ()) -> None:
         made = []
@@ -172,13 +185,13 @@ def arrow_found(made: Made, condition: Any) -> list[int]:
 
 
 @FEW
-@given(FILES, st.booleans(), st.data())
+@given(FILES, st.booleans(), st.sampled_from(SkippingColumns), st.data())
 def test_every_reader_finds_every_row_under_every_filter(
-    files: list[Any], evolved: bool, data: st.DataObject
+    files: list[Any], evolved: bool, skipping: SkippingColumns, data: st.DataObject
 ) -> None:
     """W13: deltalake's scan, polars and pyarrow."""
     with tempfile.TemporaryDirectory() as folder:
-        made = Made(Path(folder) / "table", files, evolved=evolved)
+        made = Made(Path(folder) / "table", files, evolved=evolved, skipping=skipping)
         for name, kind in VALUES.items():
             held = [row[name] for row in made.rows if row[name] is not None]
             value = data.draw(st.sampled_from(held) | kind if held else kind, label=name)
@@ -203,8 +216,7 @@ def _check_nulls(made: Made, name: str) -> None:
     assert scanned(made, f"{name} IS NOT NULL") == others
     assert polars_found(made, pl.col(name).is_null()) == nulls
     assert polars_found(made, pl.col(name).is_not_null()) == others
+    if made.evolved and name in LATER and made.skipping is SkippingColumns.ALL:
+        return  # This reader errs here, also in tables of its own library: docs/penguin.md.
     assert arrow_found(made, ds.field(name).is_valid()) == others
-    if not (made.evolved and name in LATER):
-        # Of a column that was added later this reader loses the nulls of older files, also in
-        # tables that its own library wrote.
-        assert arrow_found(made, ds.field(name).is_null()) == nulls
+    assert arrow_found(made, ds.field(name).is_null()) == nulls

@@ -177,7 +177,7 @@ def write_file(
         source_file=None,
         source_files=("in:a.ndjson",),
         unit="u",
-        statistics=statistics(pq.read_metadata(target)),
+        statistics=statistics(pq.read_metadata(target), without_nan="nan" not in repr(rows)),
         modification_time=1_767_225_600_000,
     )
 

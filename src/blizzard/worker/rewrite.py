@@ -12,6 +12,7 @@ from typing import Protocol
 from uuid import UUID
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from blizzard.model.files import ClosedFile
@@ -27,6 +28,7 @@ from blizzard.model.rewriting import (
 from blizzard.worker.fill import Filling
 from blizzard.worker.leave_out import LeavingOut
 from blizzard.worker.output.encoding import encoding_of
+from blizzard.worker.output.leaves import Values, leaves
 from blizzard.worker.output.mapped import as_in_files, logical_paths
 from blizzard.worker.output.row_ids import row_ids_of
 from blizzard.worker.output.upload import Uploads
@@ -171,10 +173,26 @@ def closed_file(
         sources=(),
         statistics={
             names.get(column, column): known
-            for column, known in statistics(metadata).items()
+            for column, known in statistics(metadata, without_nan=not _has_nan(path)).items()
             if column not in no_columns
         },
     )
+
+
+def _has_nan(path: Path) -> bool:
+    """Whether a float in a file is NaN: another engine may have put one into rows of the table."""
+    file = pq.ParquetFile(path)
+    columns = [one.name for one in file.schema_arrow if _floats(pa.schema([one]).empty_table())]
+    batches = file.iter_batches(columns=columns) if columns else ()
+    return any(
+        pc.any(pc.is_nan(leaf)).as_py()
+        for batch in batches
+        for leaf in _floats(pa.Table.from_batches([batch]))
+    )
+
+
+def _floats(rows: pa.Table) -> list[Values]:
+    return [leaf for _, leaf in leaves(rows) if pa.types.is_floating(leaf.type)]
 
 
 def downloaded(old: ActiveFile, store: Store, target: Path) -> Path:

@@ -35,6 +35,7 @@ from lakebed.types import (
     OnBadRecord,
     OnChange,
     ParquetCodec,
+    SkippingColumns,
     SourceFormat,
 )
 from lakebed.units import mebibytes
@@ -297,6 +298,7 @@ class Table(Discovering):
     max_files_per_commit: Count = 10_000
     file_pattern: Text | None = None
     table_properties: dict[str, str] = {}
+    skipping_columns: SkippingColumns = SkippingColumns.ALL
     catalog: Catalog | None = None
 
 

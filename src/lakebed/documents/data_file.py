@@ -10,7 +10,7 @@ from lakebed.columns.row_tracking import RowColumns
 from lakebed.dataclass import dataclass
 from lakebed.layout import TablePath
 
-Bound = str | int | None
+Bound = str | int | float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +20,8 @@ class ColumnStatistics:
     `minimum` and `maximum` are as the Delta protocol writes them and never exclude a row: a long
     string is cut so that the bound still holds, a timestamp is rounded outwards to milliseconds, a
     decimal is a text of all its digits.
-    Both are None where no sound bound is known (floats, booleans, binary, all-null columns).
+    Both are None where no sound bound is known (booleans, binary, all-null columns, and floats
+    that may be NaN).
     """
 
     null_count: int

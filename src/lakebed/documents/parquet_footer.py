@@ -2,10 +2,11 @@
 
 The rules are in docs/adr/0006: a bound is given only where every row group has one; a long string
 is cut so that the bound still holds; a timestamp is rounded outwards to milliseconds, which is
-what Delta keeps; a decimal is written out, digit by digit; floats have none, since a NaN leaves no
-trace in a footer.
+what Delta keeps; a decimal is written out, digit by digit; floats have bounds only if the caller
+knows that none is NaN, which leaves no trace in a footer.
 """
 
+import math
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -49,15 +50,21 @@ def metadata_in(footer: bytes) -> pq.FileMetaData:
     ).metadata
 
 
-def statistics(metadata: pq.FileMetaData) -> dict[str, ColumnStatistics]:
+def statistics(
+    metadata: pq.FileMetaData, *, without_nan: bool = False
+) -> dict[str, ColumnStatistics]:
     """Return what is known of each column of a file, and of each field of its structs, by path.
 
-    A list or a map has no bounds, and neither has what is inside it.
+    A list or a map has no bounds, and neither has what is inside it. `without_nan` says that no
+    float in the file is NaN.
     """
     found = {}
     for index, path in _leaves(metadata):
-        if (facts := _column(metadata, index)) is not None:
-            found[format_path(path)] = facts
+        if (facts := _column(metadata, index)) is None:
+            continue
+        if isinstance(facts.minimum, float) and not without_nan:
+            facts = ColumnStatistics(null_count=facts.null_count)
+        found[format_path(path)] = facts
     return found
 
 
@@ -123,7 +130,7 @@ def _column(metadata: pq.FileMetaData, index: int) -> ColumnStatistics | None:
 def lower_bound(value: object) -> Bound:
     """Return the least value, written so that no row lies below it, or None."""
     match value:
-        case int() if not isinstance(value, bool):
+        case int() | float() if not isinstance(value, bool) and math.isfinite(value):
             return value
         case Decimal():
             return format(value, "f")

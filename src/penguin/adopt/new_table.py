@@ -69,7 +69,7 @@ def new_table(survey: Survey, wanted: Wanted, settings: TableSettings) -> NewTab
     if schema is None:
         schema = struct_of(apart)
     fields = [one for one in schema["fields"] if one["name"] not in names]
-    facts = created_as(struct_of([*fields, *apart]), names, settings)
+    facts = created_as(struct_of([*fields, *apart]), names, settings, floats=False)
     return NewTable(facts=_few_bounds(facts, settings), refused=refused, seen=seen)
 
 
@@ -153,7 +153,8 @@ def _few_bounds(facts: TableFacts, settings: TableSettings) -> TableFacts:
     if stats.SKIPPING_PROPERTY in settings.properties:
         return facts
     listed: dict[str, list[tuple[str, ...]]] = {}
-    for path in stats.columns_with_bounds(facts.schema, facts.partition_columns):
+    columns = stats.ListedColumns(settings.skipping, floats=False)
+    for path in columns.of(facts.schema, facts.partition_columns):
         listed.setdefault(path[0], []).append(path)
     kept: list[tuple[str, ...]] = []
     for paths in listed.values():

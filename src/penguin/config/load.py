@@ -200,6 +200,7 @@ def _settings(document: Document, name: str, table: Table) -> TableSettings:
         partition_columns=None if template is None else template_keys(template),
         partition_template=template,
         properties=dict(table.table_properties),
+        skipping=table.skipping_columns,
         partition_filter=(
             None if given is None else Window.parse(given.prefix_template, given.lookback)
         ),

@@ -8,7 +8,7 @@ from lakebed.listing.lookback import Window
 from lakebed.storage.options import StorageOptions
 from lakebed.telemetry.export.targets import ExportSettings
 from lakebed.telemetry.guard import Guard
-from lakebed.types import DiscoverBy, Evolution
+from lakebed.types import DiscoverBy, Evolution, SkippingColumns
 from penguin.model.catalog import CatalogSettings
 
 
@@ -33,6 +33,8 @@ class TableSettings:
     """The `prefix_template` of `partition_by`, of which a new table's column types are taken."""
     properties: Mapping[str, str] = field(default_factory=dict)
     """Delta table properties."""
+    skipping: SkippingColumns = SkippingColumns.ALL
+    """Which columns get bounds that readers skip files by."""
     partition_filter: Window | None = None
     """Which folders a first look reaches back to."""
     late_window: float = 3600.0

@@ -99,13 +99,15 @@ def join_others(
         return Joined(commit=commit)  # They come with the next version: this one changes no row.
     template = settings.partition_template
     terms = JoinRules(
-        decide=lambda table, schema: decide_on(table, schema, table.partition_columns, settings),
-        new_table=lambda schema, apart: created_as(schema, apart, settings),
+        decide=lambda table, schema: decide_on(
+            table, schema, table.partition_columns, settings, floats=False
+        ),
+        new_table=lambda schema, apart: created_as(schema, apart, settings, floats=False),
         statistics=statistics_for,
         template=None if template is None else Template.parse(template),
         max_files=settings.max_files_per_commit,
         replacement=lambda table, schema, apart: replacement(
-            table, schema, apart, settings, unused
+            table, schema, apart, settings, unused, floats=False
         ),
     )
     there, gone = still_there(store, others)
@@ -129,10 +131,14 @@ def new_table(entry: Entry, settings: TableSettings) -> TableFacts:
 
 
 def created_as(
-    schema: DeltaSchema, partition_columns: tuple[str, ...], settings: TableSettings
+    schema: DeltaSchema,
+    partition_columns: tuple[str, ...],
+    settings: TableSettings,
+    *,
+    floats: bool = True,
 ) -> TableFacts:
-    """Return what a table with these columns is created as."""
-    bounded = stats.columns_with_bounds(schema, partition_columns)
+    """Return what a table with these columns is created as; `floats` as in `ListedColumns`."""
+    bounded = stats.ListedColumns(settings.skipping, floats).of(schema, partition_columns)
     return TableFacts(
         version=None,
         schema=schema,
@@ -152,13 +158,15 @@ def replacement(
     partition_columns: tuple[str, ...],
     settings: TableSettings,
     unused: Callable[[], bool],
+    *,
+    floats: bool = True,
 ) -> Evolves | None:
     """Return what a table becomes for its first files; None where it may not be replaced."""
     found = evolution.replaced(table, schema, partition_columns)
     if found is None or not unused():
         return None
     name = stats.SKIPPING_PROPERTY
-    bounded = stats.columns_with_bounds(schema, partition_columns)
+    bounded = stats.ListedColumns(settings.skipping, floats).of(schema, partition_columns)
     listed = {name: settings.properties.get(name, stats.format_columns(bounded))}
     after = replace(found.table, configuration={**found.table.configuration, **listed})
     return replace(found, table=after)
@@ -174,12 +182,14 @@ def decide_on(
     schema: DeltaSchema,
     partition_columns: tuple[str, ...],
     settings: TableSettings,
+    *,
+    floats: bool = True,
 ) -> Decision:
     """Whether a table can hold files with these columns, and what it must be for that."""
     found = evolution.decide(settings.evolution, table, schema, partition_columns)
     if not isinstance(found, Evolves):
         return found
-    listed = stats.relisted(table, found.table)
+    listed = stats.ListedColumns(settings.skipping, floats).after(table, found.table)
     return replace(found, table=replace(found.table, configuration=listed))
 
 

@@ -3,7 +3,8 @@
 A reader may trust a bound so far that it skips the rows' own test, and one reader takes a missing
 bound for "no row matches". So bounds are given for a file only if every column that the table
 lists for them has one, or is null in every row; otherwise the file carries counts alone. That
-reader does not look into structs, so a field of a struct may lack its bounds.
+reader does not look into structs, so a field of a struct may lack its bounds. Which readers err at
+which version is in docs/penguin.md.
 """
 
 import json
@@ -14,8 +15,9 @@ from typing import Any
 
 from lakebed.columns.column_mapping import mapping_of, path_in_files
 from lakebed.columns.field_path import FieldPath, format_path
+from lakebed.dataclass import dataclass
 from lakebed.documents.data_file import Bound, FinishedFile
-from lakebed.types import RESCUED
+from lakebed.types import RESCUED, SkippingColumns
 from penguin.model.delta_types import DECIMAL, DeltaType, by_name, kind_of
 from penguin.model.table import DeltaSchema, TableFacts
 
@@ -23,7 +25,9 @@ SKIPPING_PROPERTY = "delta.dataSkippingStatsColumns"
 BOUNDED_TYPES = frozenset(
     {"string", "byte", "short", "integer", "long", "timestamp", "timestamp_ntz", "date"}
 )
-"""The plain types of which blizzard's files always carry bounds; decimals do, too."""
+"""The plain types of which files of any writer carry bounds; decimals do, too."""
+FLOATS = frozenset({"float", "double"})
+"""Those of which blizzard's files carry bounds; floats of other programs' files may be NaN."""
 NEVER_BOUNDED = frozenset({"binary"})
 """The plain types of which no file of any writer carries bounds."""
 PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -87,43 +91,87 @@ def plain_fields(schema: DeltaSchema, above: FieldPath = ()) -> dict[FieldPath, 
     return found
 
 
-def columns_with_bounds(
-    schema: DeltaSchema, partition_columns: Iterable[str]
-) -> tuple[FieldPath, ...]:
-    """List the fields that a new table keeps bounds for.
+@dataclass(frozen=True, slots=True)
+class ListedColumns:
+    """Which fields of a table are listed for bounds."""
 
-    Of the columns, those of which blizzard's files always carry them. Of a struct all fields or
-    none: polars fails on a struct of whose fields some have statistics and others cannot.
-    `_rescued` is left out: most files do not have it, and the others would lose all bounds.
-    """
-    apart = frozenset((*partition_columns, RESCUED))
-    return tuple(
-        path
-        for field in schema["fields"]
-        if field["name"] not in apart
-        for path in _bounded(field["name"], field["type"])
-    )
+    skipping: SkippingColumns = SkippingColumns.ALL
+    floats: bool = True
+    """Whether floats have bounds: whether blizzard wrote the files, in which none is NaN."""
 
+    def of(self, schema: DeltaSchema, partition_columns: Iterable[str]) -> tuple[FieldPath, ...]:
+        """List the fields that a table keeps bounds for.
 
-def relisted(before: TableFacts, after: TableFacts) -> dict[str, str]:
-    """Keep the table's list of bounded fields right while its schema changes.
+        `_rescued` is left out: most files do not have it, and no filter on it skips a file.
+        """
+        apart = frozenset((*partition_columns, RESCUED))
+        return tuple(
+            path
+            for field in schema["fields"]
+            if field["name"] not in apart
+            for path in self.within(field["name"], field["type"])
+        )
 
-    What the schema no longer has goes from the list. Where all fields of a struct are on it, so
-    are the new ones; where one of them cannot be, none of that struct stays. Other new columns are
-    not listed: files of before have no bounds for them.
-    """
-    listed = parse_columns(after.configuration.get(SKIPPING_PROPERTY))
-    if listed is None:
-        return dict(after.configuration)
-    whole = set(_whole_structs(before, listed))
-    now = by_name(after.schema)
-    left: dict[FieldPath, None] = {}
-    for path in listed:
-        if path[0] in whole and path[0] in now:
-            left |= dict.fromkeys(_bounded(path[0], now[path[0]]["type"]))
-        elif _has(after.schema, path):
-            left[path] = None
-    return {**after.configuration, SKIPPING_PROPERTY: format_columns(left)}
+    def within(self, name: str, kind: DeltaType) -> tuple[FieldPath, ...]:
+        """Return the fields of one column to keep bounds for: the column itself, if it is plain.
+
+        Of a struct with one of them all plain fields are listed, so that polars, which fails on a
+        struct of whose fields only some have statistics, fails on lists, maps and binary alone. A
+        careful list has no such struct at all.
+        """
+        if kind_of(kind) == "plain":
+            return ((name,),) if self._is_bounded(kind) and _is_sayable(name) else ()
+        if kind_of(kind) != "struct":
+            return ()
+        if self._is_careful and not all(_can_be_listed(one) for one in _fields_in(name, kind)):
+            return ()
+        fields = {
+            (name, *path): one
+            for path, one in plain_fields(kind).items()
+            if one not in NEVER_BOUNDED and all(map(_is_sayable, (name, *path)))
+        }
+        return tuple(fields) if any(map(self._is_bounded, fields.values())) else ()
+
+    def after(self, before: TableFacts, after: TableFacts) -> dict[str, str]:
+        """Keep the table's list of bounded fields right while its schema changes.
+
+        What the schema no longer has goes from the list. Where all fields of a struct are on it,
+        so are the new ones; where one of them cannot be, none of that struct stays. New columns
+        are listed where all others are, so that a list somebody chose stays as it is.
+        """
+        listed = parse_columns(after.configuration.get(SKIPPING_PROPERTY))
+        if listed is None:
+            return dict(after.configuration)
+        whole, now = set(self._whole_structs(before, listed)), by_name(after.schema)
+        left: dict[FieldPath, None] = {}
+        for path in listed:
+            if path[0] in whole and path[0] in now:
+                left |= dict.fromkeys(self.within(path[0], now[path[0]]["type"]))
+            elif _has(after.schema, path):
+                left[path] = None
+        known = by_name(before.schema)
+        usual = ListedColumns(floats=False).of(before.schema, before.partition_columns)
+        if not self._is_careful and set(usual) <= _fields_on(listed, before.schema):
+            new = self.of(after.schema, after.partition_columns)
+            left |= dict.fromkeys(path for path in new if path[0] not in known)
+        return {**after.configuration, SKIPPING_PROPERTY: format_columns(left)}
+
+    @property
+    def _is_careful(self) -> bool:
+        return self.skipping is SkippingColumns.CAREFUL
+
+    def _is_bounded(self, kind: str) -> bool:
+        is_number = kind in BOUNDED_TYPES or DECIMAL.fullmatch(kind) is not None
+        return is_number or (self.floats and not self._is_careful and kind in FLOATS)
+
+    def _whole_structs(self, table: TableFacts, listed: Iterable[FieldPath]) -> Iterator[str]:
+        """Yield the columns that are structs with all of their fields on the table's list."""
+        on_it = _fields_on(listed, table.schema)
+        for field in table.schema["fields"]:
+            name, kind = field["name"], field["type"]
+            fields = self.within(name, kind)
+            if kind_of(kind) == "struct" and fields and on_it >= set(fields):
+                yield name
 
 
 def format_columns(paths: Iterable[FieldPath]) -> str:
@@ -167,14 +215,10 @@ def _listed_fields(
     return tuple(dict.fromkeys(found))
 
 
-def _bounded(name: str, kind: DeltaType) -> tuple[FieldPath, ...]:
-    """Return the fields of one column to keep bounds for: the column itself, if it is plain."""
-    if kind_of(kind) == "plain":
-        return ((name,),) if _always_bounded(kind) and _is_sayable(name) else ()
-    if kind_of(kind) != "struct" or not all(_can_be_listed(one) for one in _fields_in(name, kind)):
-        return ()
-    fields = {(name, *path): one for path, one in plain_fields(kind).items()}
-    return tuple(fields) if any(map(_always_bounded, fields.values())) else ()
+def _fields_on(listed: Iterable[FieldPath], schema: DeltaSchema) -> set[FieldPath]:
+    """Return the plain fields of a schema that a list names, also by the struct they are in."""
+    kinds = plain_fields(schema)
+    return {field for path in listed for field in kinds if field[: len(path)] == path}
 
 
 def _fields_in(name: str, kind: DeltaType) -> Iterator[tuple[str, DeltaType]]:
@@ -190,23 +234,9 @@ def _can_be_listed(field: tuple[str, DeltaType]) -> bool:
     return _is_sayable(name) and (of == "struct" or (of == "plain" and kind not in NEVER_BOUNDED))
 
 
-def _always_bounded(kind: str) -> bool:
-    return kind in BOUNDED_TYPES or DECIMAL.fullmatch(kind) is not None
-
-
 def _is_sayable(name: str) -> bool:
     """Whether every reader reads a name in the list as it is meant; some split it at its dots."""
     return "." not in name and name.isprintable()
-
-
-def _whole_structs(table: TableFacts, listed: Iterable[FieldPath]) -> Iterator[str]:
-    """Yield the columns that are structs with all of their fields on the table's list."""
-    kinds = plain_fields(table.schema)
-    on_it = {field for path in listed for field in kinds if field[: len(path)] == path}
-    for field in table.schema["fields"]:
-        name, kind = field["name"], field["type"]
-        if kind_of(kind) == "struct" and (fields := _bounded(name, kind)) and on_it >= set(fields):
-            yield name
 
 
 def _has(schema: DeltaType, path: FieldPath) -> bool:

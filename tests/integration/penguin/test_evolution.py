@@ -107,7 +107,7 @@ def test_overwrite_replaces_the_columns_and_old_rows_stay(table):
     (told,) = (event.sentence() for event in done.events if isinstance(event, EntriesCommitted))
     assert "new columns: extra, dropped columns: name" in told
     configuration = table.delta().metadata().configuration
-    assert configuration[SKIPPING_PROPERTY] == "id"
+    assert configuration[SKIPPING_PROPERTY] == "id,extra"
     assert "name" in configuration[DROPPED_PROPERTY]
 
 

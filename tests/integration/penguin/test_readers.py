@@ -1,13 +1,17 @@
 """Every reader finds every row under every filter, held against the rows themselves."""
 
+import json
 from datetime import UTC, date, datetime
+from pathlib import Path
 
+import deltalake
 import polars as pl
+import pyarrow.dataset as ds
 import pytest
 
 from lakebed.columns.schema import Field, Schema
-from lakebed.types import FieldType
-from tests.support.tables import Penguin, TableDirectory
+from lakebed.types import FieldType, SkippingColumns
+from tests.support.tables import Penguin, Row, TableDirectory
 
 SCHEMA = Schema(
     (
@@ -124,3 +128,94 @@ def test_ranges_find_the_rows(table, name):
 
 def test_all_rows_are_there_once(table):
     assert table.ids() == [one["id"] for one in ROWS]
+
+
+GROWN = Schema(
+    (
+        Field(name="id", type=FieldType.INT64, nullable=False),
+        Field(name="late", type=FieldType.INT64),
+        Field(name="price", type=FieldType.FLOAT64),
+        Field(
+            name="user",
+            type=FieldType.STRUCT,
+            fields=(
+                Field(name="age", type=FieldType.INT32),
+                Field(
+                    name="tags",
+                    type=FieldType.LIST,
+                    items=Field(name="element", type=FieldType.STRING),
+                ),
+            ),
+        ),
+    )
+)
+
+
+@pytest.fixture(params=SkippingColumns)
+def grown(request, tmp_path):
+    """Make a table whose columns but one came later, in either mode."""
+    made = TableDirectory(tmp_path / "table")
+    journal = made.journal(schema=Schema(GROWN.fields[:1]), partitions=())
+    first: Row = {"id": 2, "late": 5, "price": -0.5, "user": {"age": 7, "tags": ["a"]}}
+    files: list[list[Row]] = [
+        [{"id": 1}], [first], [{"id": 3}, {"id": 4, "price": 2.5, "user": {"age": 9}}]
+    ]  # fmt: skip
+    for rows in files:
+        journal.batch(rows)
+        journal.schema = GROWN
+        Penguin(made, options={"skipping": request.param}).drain()
+    return made, request.param
+
+
+def bounded(table):
+    found = [
+        json.loads(json.loads(line)["add"]["stats"]).get("minValues", {})
+        for version in range(table.versions())
+        for line in table.commit_text(version).splitlines()
+        if '"add"' in line
+    ]
+    return [set(low) for low in found]
+
+
+def test_added_columns_floats_and_structs_with_lists_have_bounds_unless_the_list_is_careful(grown):
+    table, skipping = grown
+    later = {"late", "price", "user"} if skipping is SkippingColumns.ALL else set()
+    assert bounded(table) == [{"id"}, {"id", *later}, {"id", *(later - {"late"})}]
+
+
+def test_filters_on_a_grown_table_agree_with_a_scan(grown):
+    """W13."""
+    table, _ = grown
+    wanted = {
+        "late = 5": [2], "late IS NULL": [1, 3, 4], "late IS NOT NULL": [2], "price < 0": [2],
+        "price >= 2.5": [4], "price IS NULL": [1, 3], "user['age'] > 7": [4],
+        "user['age'] IS NULL": [1, 3],
+    }  # fmt: skip
+    assert {one: table.ids(one) for one in wanted} == wanted
+    frame = pl.scan_delta(str(table.root))
+    late, price = pl.col("late"), pl.col("price")
+    for condition, expected in (
+        (late == 5, [2]), (late.is_null(), [1, 3, 4]), (late.is_not_null(), [2]), (price < 0, [2]),
+        (price >= 2.5, [4]), (price.is_null(), [1, 3]),
+    ):  # fmt: skip
+        assert sorted(frame.filter(condition).collect()["id"].to_list()) == expected
+
+
+def test_readers_that_err_are_named_with_their_versions_and_need_a_careful_list(grown):
+    """W13: once one of them is right, the page and the default may change."""
+    table, skipping = grown
+    page = Path("docs/penguin.md").read_text()
+    dataset = table.delta().to_pyarrow_dataset()
+    present = dataset.to_table(filter=ds.field("late").is_valid(), use_threads=False)
+    in_struct = pl.scan_delta(str(table.root)).filter(pl.col("user").struct.field("age") > 7)
+    if skipping is SkippingColumns.ALL:
+        assert sorted(present["id"].to_pylist()) == [1, 2]
+        assert f"deltalake {deltalake.__version__}" in page
+        with pytest.raises(pl.exceptions.InvalidOperationError):
+            in_struct.collect()
+        assert f"polars {pl.__version__}" in page
+    else:
+        assert present["id"].to_pylist() == [2]
+        absent = dataset.to_table(filter=ds.field("late").is_null(), use_threads=False)
+        assert sorted(absent["id"].to_pylist()) == [1, 3, 4]
+        assert in_struct.collect()["id"].to_list() == [4]

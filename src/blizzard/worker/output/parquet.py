@@ -284,7 +284,9 @@ class RollingWriter:
             sources=self._written.sources,
             runs=self._written.runs(),
             statistics={
-                self._names.get(name, name): known for name, known in statistics(metadata).items()
+                # A JSON number is finite: no decoder makes a NaN of one.
+                self._names.get(name, name): known
+                for name, known in statistics(metadata, without_nan=True).items()
             },
             seconds=self._seconds + self._clock.seconds() - started,
             partition_values=self._partition_values,

@@ -12,6 +12,7 @@ import pytest
 from blizzard.model.files import ClosedFile
 from blizzard.model.settings import RollingPolicy
 from blizzard.worker.output.parquet import RollingWriter
+from blizzard.worker.rewrite import closed_file
 from lakebed.clock import Clock
 from lakebed.documents.data_file import ColumnStatistics
 from lakebed.types import ParquetCodec
@@ -129,3 +130,26 @@ def open_files(folder: Path) -> list[str]:
     handles = (Path("/proc/self/fd") / name for name in os.listdir("/proc/self/fd"))  # noqa: PTH208
     targets = (os.readlink(handle) for handle in handles if handle.is_symlink())  # noqa: PTH115
     return [target for target in targets if target.startswith(str(folder))]
+
+
+FLOATS = pa.schema([("x", pa.float64()), ("in", pa.struct([("y", pa.float32())]))])
+
+
+def test_floats_have_bounds_unless_one_is_infinite(tmp_path):
+    rows = [{"x": -0.5, "in": {"y": 1.5}}, {"x": 2.5, "in": {"y": float("inf")}}]
+    target = RollingWriter(
+        schema=FLOATS, policy=RollingPolicy(), marks={}, folder=tmp_path, clock=Clock()
+    )
+    (closed,) = write_all(target, [pa.RecordBatch.from_pylist(rows, FLOATS)])
+    assert closed.statistics == {
+        "x": ColumnStatistics(null_count=0, minimum=-0.5, maximum=2.5),
+        "in.y": ColumnStatistics(null_count=0),
+    }
+
+
+@pytest.mark.parametrize(("y", "bounds"), [(0.25, 0.25), (float("nan"), None)])
+def test_floats_of_a_file_that_is_written_anew_have_bounds_unless_one_is_nan(tmp_path, y, bounds):
+    path = tmp_path / "f.parquet"
+    pq.write_table(pa.Table.from_pylist([{"x": 1.5, "in": {"y": y}}, {"x": None}], FLOATS), path)
+    found = closed_file(Clock().fresh_id(), path, 2, {}, None).statistics
+    assert (found["x"].minimum, found["in.y"].maximum) == (bounds and 1.5, bounds)

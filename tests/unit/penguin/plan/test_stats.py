@@ -6,14 +6,14 @@ from hypothesis import strategies as st
 
 from lakebed.documents.data_file import ColumnStatistics, FinishedFile
 from lakebed.layout import TablePath
+from lakebed.types import SkippingColumns
 from penguin.model.table import TableFacts
 from penguin.plan.stats import (
     SKIPPING_PROPERTY,
-    columns_with_bounds,
+    ListedColumns,
     delta_statistics,
     format_columns,
     parse_columns,
-    relisted,
 )
 
 
@@ -179,62 +179,91 @@ def test_a_name_with_a_dot_is_not_taken_for_a_field_of_a_struct():
     assert found["minValues"] == {"user.id": 1, "user": {"id": 5}}
 
 
-def test_bounds_are_kept_for_types_that_always_have_them():
+ALL, CAREFUL = map(ListedColumns, SkippingColumns)
+
+
+def listed_in(schema, columns=ALL, apart=()):
+    return format_columns(columns.of(schema, apart))
+
+
+def test_bounds_are_kept_for_types_that_have_them():
     schema = schema_of(
         s="string", y="byte", h="short", i="integer", l="long", t="timestamp", n="timestamp_ntz",
-        d="date", m="decimal(38,2)", f="float", b="boolean", x="binary", a=ARRAY, p="string",
-        _rescued="string", **{"a.b": "string"},
+        d="date", m="decimal(38,2)", f="float", g="double", b="boolean", x="binary", a=ARRAY,
+        p="string", _rescued="string", **{"a.b": "string"},
     )  # fmt: skip
-    assert columns_with_bounds(schema, ["p"]) == tuple((name,) for name in "syhiltndm")
+    assert listed_in(schema, apart=["p"]) == "s,y,h,i,l,t,n,d,m,f,g"
+    assert listed_in(schema, CAREFUL, ["p"]) == "s,y,h,i,l,t,n,d,m"
+    assert listed_in(schema, ListedColumns(floats=False), ["p"]) == "s,y,h,i,l,t,n,d,m"
 
 
-def test_a_struct_is_listed_whole_with_the_fields_that_have_no_bounds():
+@pytest.mark.parametrize("columns", [ALL, CAREFUL])
+def test_a_struct_is_listed_whole_with_the_fields_that_have_no_bounds(columns):
     """W13: polars fails on a struct of which a part has statistics."""
-    assert columns_with_bounds(schema_of(user=USER), []) == (
-        ("user", "id"), ("user", "price"), ("user", "deep", "at"), ("user", "deep", "f"),
-    )  # fmt: skip
+    found = listed_in(schema_of(user={**USER, "b": "boolean"}), columns)
+    assert found == "user.id,user.price,user.deep.at,user.deep.f,user.b"
 
 
 @pytest.mark.parametrize(
     "more", [{"x": ARRAY}, {"x": "binary"}, {"a.b": "long"}, {"d": {"x": ARRAY}}]
 )
-def test_a_struct_with_a_field_that_cannot_be_listed_is_not_listed_at_all(more):
-    assert columns_with_bounds(schema_of(user={**USER, **more}), []) == ()
+def test_a_struct_with_a_field_that_cannot_be_listed_is_left_out_of_a_careful_list(more):
+    schema = schema_of(user={**USER, **more})
+    assert listed_in(schema) == "user.id,user.price,user.deep.at,user.deep.f"
+    assert listed_in(schema, CAREFUL) == ""
 
 
 def test_a_struct_whose_fields_have_no_bounds_is_not_listed():
-    assert columns_with_bounds(schema_of(user={"f": "double"}), []) == ()
+    assert listed_in(schema_of(user={"b": "boolean"})) == ""
+    assert listed_in(schema_of(user={"f": "double"})) == "user.f"
+    assert listed_in(schema_of(user={"f": "double"}), CAREFUL) == ""
 
 
-def relisted_as(before, after, listed):
-    found = relisted(table_of(before, listed), table_of(after, listed))
+def relisted_as(before, after, listed, columns=ALL):
+    found = columns.after(table_of(before, listed), table_of(after, listed))
     return found.get(SKIPPING_PROPERTY)
 
 
-def test_a_new_field_of_a_listed_struct_is_listed_and_a_new_column_is_not():
+def test_new_fields_of_a_listed_struct_and_new_columns_are_listed():
     before = schema_of(id="long", user={"id": "long"})
-    after = schema_of(id="long", user={"id": "long", "f": "double"}, late="long", s={"x": "long"})
-    assert relisted_as(before, after, "id,user.id") == "id,user.id,user.f"
-    assert relisted_as(before, after, "id,user") == "id,user.id,user.f"
+    more = {"late": "long", "f": "double", "s": {"x": "long"}}
+    after = schema_of(id="long", user={"id": "long", "f": "double"}, **more)
+    for listed in ("id,user.id", "id,user"):
+        assert relisted_as(before, after, listed) == "id,user.id,user.f,late,f,s.x"
+        by_others = relisted_as(before, after, listed, ListedColumns(floats=False))
+        assert by_others == "id,user.id,user.f,late,s.x"
+        assert relisted_as(before, after, listed, CAREFUL) == "id,user.id,user.f"
 
 
-def test_a_struct_that_gets_a_list_goes_from_the_list_of_bounded_fields():
+def test_a_list_that_leaves_columns_out_gets_no_new_ones():
+    before, after = schema_of(id="long", name="string"), schema_of(id="long", late="long")
+    assert relisted_as(before, after, "id") == "id"
+
+
+def test_floats_that_are_not_listed_do_not_keep_new_columns_off_the_list():
+    before = schema_of(id="long", f="double")
+    assert relisted_as(before, schema_of(id="long", f="double", late="long"), "id") == "id,late"
+
+
+def test_a_struct_that_gets_a_list_goes_from_a_careful_list():
     before = schema_of(id="long", user={"id": "long"})
     after = schema_of(id="long", user={"id": "long", "tags": ARRAY})
-    assert relisted_as(before, after, "id,user.id") == "id"
+    assert relisted_as(before, after, "id,user.id") == "id,user.id"
+    assert relisted_as(before, after, "id,user.id", CAREFUL) == "id"
 
 
 def test_a_struct_that_somebody_listed_in_part_stays_as_it_is():
-    before = schema_of(user={"id": "long", "tags": ARRAY})
-    after = schema_of(user={"id": "long", "tags": ARRAY, "late": "long"})
+    before = schema_of(user={"id": "long", "at": "date"})
+    after = schema_of(user={"id": "long", "at": "date", "late": "long"})
     assert relisted_as(before, after, "user.id") == "user.id"
 
 
-def test_what_a_table_no_longer_has_goes_from_its_list():
+@pytest.mark.parametrize("columns", [ALL, CAREFUL])
+def test_what_a_table_no_longer_has_goes_from_its_list(columns):
     before = schema_of(id="long", user={"id": "long"}, tags=ARRAY)
     after = schema_of(id="long", tags=ARRAY)
-    assert relisted_as(before, after, "id,user.id,tags") == "id,tags"
-    assert relisted_as(before, after, None) is None
+    assert relisted_as(before, after, "id,user.id,tags", columns) == "id,tags"
+    assert relisted_as(before, after, None, columns) is None
 
 
 NAMES = st.text(st.characters(exclude_categories=["C"]), min_size=1)
