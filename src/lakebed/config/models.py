@@ -291,7 +291,7 @@ class Table(Discovering):
     table_uri: Location
     storage_options: dict[str, SecretStr] = {}
     poll_interval_secs: Seconds = 10
-    delta_checkpoint_interval: Count = 10
+    delta_checkpoint_interval: Count | None = None
     schema_evolution: Evolution = Evolution.MERGE
     discovery: DiscoverBy = DiscoverBy.AUTO
     partition_by: PartitionBy | None = None

@@ -39,8 +39,9 @@ from penguin.model.errors import TableUnreadable
 
 ACTIONS_PER_VERSION = 10_000
 """Actions of a checkpoint for which one more version is waited for."""
+FEWEST_VERSIONS = 10
 MOST_VERSIONS = 100
-"""What is waited for at most on that account."""
+"""What is waited for at least, and at most on that account."""
 CLEAN_UP_SECS = 86_400.0
 """Between two clean-ups of a table: each lists the whole log."""
 
@@ -71,7 +72,7 @@ class Maintenance:
     """What a table's log needs besides its commits."""
 
     table: str
-    checkpoint_interval: int
+    checkpoint_interval: int | None
     emit: Emit
     clock: Clock
     begin: Begin = at_once
@@ -167,10 +168,12 @@ class Maintenance:
             store.delete(path)
 
 
-def spacing(interval: int, actions: int) -> int:
+def spacing(interval: int | None, actions: int) -> int:
     """Return how many versions are between two checkpoints of a table with so many actions.
 
     A checkpoint costs time and memory for every file, so that a large table has fewer of them; a
-    reader reads no more than some versions besides.
+    reader reads no more than some versions besides. An interval that is configured counts alone.
     """
-    return max(interval, min(MOST_VERSIONS, actions // ACTIONS_PER_VERSION))
+    if interval is not None:
+        return interval
+    return max(FEWEST_VERSIONS, min(MOST_VERSIONS, actions // ACTIONS_PER_VERSION))

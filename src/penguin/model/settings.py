@@ -21,8 +21,8 @@ class TableSettings:
     storage_options: StorageOptions = field(default_factory=StorageOptions)
     poll_interval: float = 10.0
     """Seconds between two looks at the table directory."""
-    checkpoint_interval: int = 10
-    """Commits between two Delta checkpoints."""
+    checkpoint_interval: int | None = None
+    """Commits between two Delta checkpoints; None for as many as the size of the table asks for."""
     evolution: Evolution = Evolution.MERGE
     discovery: DiscoverBy = DiscoverBy.AUTO
     max_files_per_commit: int = 10_000

@@ -122,6 +122,7 @@ def _run(
             for each in results
         ],
         output,
+        inline=[one.settings.name for one in results if one.settings.sink.commit is Commit.INLINE],
     )
     errors = [each.error for each in results if each.error is not None]
     # With inline commits this run answers for what is held, as `penguin --once` does.

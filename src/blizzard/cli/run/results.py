@@ -1,6 +1,6 @@
 """Results, for a person or a machine, on standard output."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import field, fields
 from itertools import zip_longest
 from typing import assert_never
@@ -40,8 +40,11 @@ class ResultRow:
     error: str | None
 
 
-def results(rows: list[ResultRow], output: Output) -> None:
-    """Print what each pipeline did: a JSON object a line, or a table."""
+def results(rows: list[ResultRow], output: Output, inline: Collection[str] = ()) -> None:
+    """Print what each pipeline did: a JSON object a line, or a table.
+
+    People see commits only of the pipelines that make them, which `inline` names.
+    """
     if output is Output.JSON:
         print_lines(rows)
         return
@@ -52,6 +55,8 @@ def results(rows: list[ResultRow], output: Output) -> None:
         add(table, "table_uri", row.table_uri)
         for part in (row.statistics, row.aside):
             for each in fields(part):
+                if each.name == "delta_commits" and row.pipeline not in inline:
+                    continue
                 value = getattr(part, each.name)
                 add(table, each.name, in_words(value) if each.name == "bytes_written" else value)
         if row.error is not None:

@@ -40,6 +40,9 @@ def test_results_for_a_person_name_the_pipeline_and_leave_out_what_is_not(capsys
     assert "2.0 KiB" in shown
     assert "48,211" in shown
     assert "error" not in shown
+    assert "delta_commits" not in shown
+    results([ROW], Output.TEXT, inline=["events"])
+    assert "delta_commits" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("output", Output)

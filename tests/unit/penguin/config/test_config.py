@@ -70,7 +70,7 @@ def test_the_smallest_document_gives_the_documented_defaults(tmp_path: Path) -> 
             name="events",
             table_uri="/table",
             poll_interval=10,
-            checkpoint_interval=10,
+            checkpoint_interval=None,
             evolution=Evolution.MERGE,
             discovery=DiscoverBy.AUTO,
             max_files_per_commit=10_000,

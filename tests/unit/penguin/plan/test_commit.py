@@ -1,4 +1,5 @@
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -13,7 +14,7 @@ from penguin.model.commit import Releasable
 from penguin.model.settings import TableSettings
 from penguin.model.table import Refused, TableFacts
 from penguin.plan.commit import Rules, plan_commit
-from penguin.plan.draft import decide, file_statistics, new_table
+from penguin.plan.draft import CREATED_WITH, decide, file_statistics, new_table
 
 SCHEMA = Schema(
     (
@@ -323,3 +324,9 @@ def test_an_entry_that_gives_up_files_of_the_same_commit_comes_with_the_next(gon
     found = planned(backlog(ready(1, file("a")), again, ready(3, file("b"))), lacking=lacking)
     assert found.stopped == ()
     assert found.commit.settled()["p"]["last"] == 1
+
+
+def test_properties_of_a_new_table_are_on_the_page():
+    page = Path("docs/penguin.md").read_text()
+    missing = [f"| `{key}` | `{value}` |" for key, value in CREATED_WITH.items()]
+    assert [row for row in missing if row not in page] == []
