@@ -166,8 +166,11 @@ class Search:
     ) -> ForeignFiles:
         """Hold what is listed and what metas ask for against the log; read footers of new files.
 
-        Files that entries name are left to them.
+        Files that entries name are left to them. Without either, the log is not read: what it says
+        of files costs as much as the table has of them.
         """
+        if not asked and self._swept is None and self._listing is None:
+            return ForeignFiles()
         known = self._read(store, table)
         done = tuple(path for path, meta in asked.items() if is_settled(meta.filename, known))
         waiting = {path: meta for path, meta in asked.items() if path not in set(done)}

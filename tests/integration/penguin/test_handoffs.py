@@ -7,11 +7,20 @@ import pytest
 from lakebed.clock import Clock
 from lakebed.documents.entry import Protocol, Receipt, digest, encode
 from lakebed.errors import ProtocolConflict
-from lakebed.layout import data_file, journal_entry, outbox, pending_meta, protocol, receipt
+from lakebed.layout import (
+    data_file,
+    journal_entry,
+    log_version,
+    outbox,
+    pending_meta,
+    protocol,
+    receipt,
+)
 from lakebed.listing.lookback import Window
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Reader, Store
 from lakebed.types import DiscoverBy, Handoff
+from penguin.delta.log.files import LogContents
 from penguin.events.backlog import EntryNotHandedOff, FilesUnnamed, MetasLeftAlone
 from penguin.events.foreign_files import FilterBoundsOthersOnly
 from penguin.inspect.explain import explain
@@ -381,3 +390,28 @@ def test_a_filter_on_a_table_that_blizzard_does_not_write_to_does_what_it_says(t
     visitor = others.penguin(partition_filter=Window.parse("date=%Y-%m-%d", 7)).drain()
     assert others.ids() == [1]
     assert visitor.told(FilterBoundsOthersOnly) == []
+
+
+@pytest.mark.parametrize("files", [1_000, 20_000])
+def test_staging_commits_read_no_file_names_however_many_a_table_has(staging, monkeypatch, files):
+    """What the log says of files is asked for the files of other programs alone."""
+    journal, taken = staging.journal(), []
+    ring(staging, journal.batch(rows_of(0)))
+    penguin = Penguin(staging).drain()
+    (line,) = (one for one in staging.commit_text(1).splitlines() if '"add"' in one)
+    adds = (json.loads(line) for _ in range(files))
+    others = [
+        {"add": {**one["add"], "path": f"date=2026-01-01/{number}.parquet"}}
+        for number, one in enumerate(adds)
+    ]
+    body = "\n".join(map(json.dumps, [{"commitInfo": {"operation": "WRITE"}}, *others]))
+    staging.store.create(log_version(2), body.encode())
+    staging.delta().create_checkpoint()
+    see = LogContents.see
+    monkeypatch.setattr(
+        LogContents, "see", lambda known, paths: (taken.append(len(paths)), see(known, paths))
+    )
+    for number in range(1, 4):
+        ring(staging, journal.batch(rows_of(number)))
+        penguin.drain()
+    assert (penguin.run.totals.commits, sum(taken)) == (4, 0)
