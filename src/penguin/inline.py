@@ -337,25 +337,15 @@ def _files_of(table: "Snapshot") -> "TableFiles":
 
 
 def files_to_read(uri: str, options: StorageOptions) -> "TableFiles | None":
-    """Return the files that are in a table, to read rows by their places; None without a table.
-
-    Raise where the rows of a file are not those of the table.
-    """
+    """Return the files that are in a table, to read rows by their places; None without a table."""
     from lakebed.storage.store import Reader, local_path  # noqa: PLC0415
     from penguin.delta.snapshot import LogReader  # noqa: PLC0415
-    from penguin.model.errors import TableUnsupported  # noqa: PLC0415
 
     folder = local_path(uri)
     if folder is not None and not folder.exists():
         return None
     table = LogReader(Reader(uri, options)).open()
-    if table is None:
-        return None
-    if table.may_delete_in_place():
-        raise TableUnsupported(
-            "the table has deletion vectors, so rows of its files may be deleted", table=uri
-        )
-    return _files_of(table)
+    return None if table is None else _files_of(table)
 
 
 def versions_of(uri: str, options: StorageOptions, names: Collection[str]) -> dict[str, int]:

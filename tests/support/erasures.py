@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from blizzard.cli.output import open_reader
-from blizzard.cli.rows.erase import history_of, origins_in
+from blizzard.cli.rows.erase import history_of
 from blizzard.cli.rows.rewriting import table_log
 from blizzard.maintain.erasing.erase import Erased, Found, erase, look
 from blizzard.maintain.erasing.still_held import StillHeld, still_held
@@ -30,7 +30,6 @@ class Forgetful(Taken):
             parse(where),
             around.get("log", table_log(self.settings)),
             around.get("runner", InProcessRunner()),
-            origins_in(store),
             clock=self.clock,
             reason=around.get("reason"),
         )
@@ -43,8 +42,7 @@ class Forgetful(Taken):
 
     def meant(self, where: str) -> Found:
         """Find what an erasure would take out."""
-        store = self.store
-        return look(store, self.settings, parse(where), table_log(self.settings), origins_in(store))
+        return look(self.store, self.settings, parse(where), table_log(self.settings))
 
     def held(self, where: str, found: Found | None = None) -> StillHeld:
         """Find who still holds rows for which a condition holds, after a look at the table."""
@@ -54,7 +52,7 @@ class Forgetful(Taken):
             parse(where),
             found or self.meant(where),
             history_of(self.settings),
-            origins_in(self.store),
+            table_log(self.settings).origins,
             open_reader,
         )
 

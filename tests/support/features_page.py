@@ -16,16 +16,16 @@ what the feature asks, or it refuses the table by name before anything is writte
 This page is made from the code that decides it (`make features`), and `make interop` tries the
 features on tables that Spark made.
 
-- **adds files**: whether entries are committed to such a table.
-- **takes files out**: whether files may be replaced, as `blizzard schema promote` does.
+- **is written**: whether entries are committed to such a table, and files of it replaced, as
+  `blizzard retract`, `erase`, `compact` and `schema promote` do.
 - **shows rows**: whether the Delta library reads the rows of such a table, for the commands that
   show some. Spark reads them in any case.
 
 The checkpoints that penguin writes keep whatever these features put into the log: ids of rows,
 domains of metadata, clustering. So a table that another engine made gets them, too.
 
-| feature | adds files | takes files out | shows rows | what to know, or to do |
-|---|---|---|---|---|
+| feature | is written | shows rows | what to know, or to do |
+|---|---|---|---|
 """
 
 
@@ -35,8 +35,7 @@ def features_page() -> str:
 
 
 def _line(feature: TableFeature) -> str:
-    may = feature.appends
-    shown = (may, may and feature.replaces, feature.reads)
+    shown = (feature.appends, feature.reads)
     cells = " | ".join("yes" if one else "no" for one in shown)
     return f"| `{feature.name}` | {cells} | {feature.note} |\n"
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from blizzard.cli.output import One, load, looked_with, open_reader, the_one, written_before
+from blizzard.cli.rows.rewriting import active_files
 from blizzard.config.columns import columns_from
 from blizzard.inspect.source_record import record_of
 from blizzard.inspect.trace import Named, Origin, named_by, origin_of
@@ -97,9 +98,9 @@ def traced(
     if table is None or schema is None:
         raise ObjectMissing("there is no table yet: nothing was committed", path=store.uri)
     check_columns(predicate, schema)
-    partitions = {path: facts.partition_values for path, facts in table.files.items()}
     hidden = () if table.row_columns is None else table.row_columns.names
-    found = matching_rows(store, partitions, predicate, schema, table.mapping, hidden)
+    files = active_files(table)
+    found = matching_rows(store, files, predicate, schema, table.mapping, hidden)
     rows = list(islice(found, most))
     names = {match.file for match in rows}
     named = named_by(store, names)

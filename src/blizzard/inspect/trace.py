@@ -88,7 +88,7 @@ class _Likely:
             place = next((one for one in entry.replaced if one.is_taken_by(path)), None)
             if place is None:
                 return None
-            if left is None and place.left_out:
+            if left is None and place.has_fewer_rows:
                 left = place.new
             path = place.old
 
@@ -123,7 +123,7 @@ def _search(store: Reader, names: Collection[str]) -> dict[str, Named]:
                 if one.new is None or name is None:
                     continue
                 replaced[one.old] = name
-                if one.left_out:
+                if one.has_fewer_rows:
                     left.setdefault(name, one.new)
         if not replaced:
             return found

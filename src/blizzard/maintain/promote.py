@@ -6,7 +6,7 @@ files are garbage like those of any attempt that died; from then on penguin repl
 files in one version or, where one of them is not in the table any more, none.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -159,9 +159,15 @@ def promote(
         mapping=found.mapping,
         row_columns=found.row_columns,
     )
-    rewritten = rewritten_all(rewriter, found.files, work)
+    rewritten = rewritten_all(rewriter, _with_origins(found.files, log), work)
     replaced = tuple(
-        Replacement(old=one.old.path, old_size=one.old.size, new=one.new)
+        Replacement(
+            old=one.old.path,
+            old_size=one.old.size,
+            new=one.new,
+            vector=one.old.vector_key,
+            deleted=one.old.deleted,
+        )
         for one in rewritten
         if one.new is not None
     )
@@ -185,6 +191,20 @@ def promote(
 
     now, entry = append_replacement(store, settings.name, replaced, look_again)
     return Promoted(found=now, rewritten=rewritten, entry=None if entry is None else entry.sequence)
+
+
+def _with_origins(files: Sequence[ActiveFile], log: TableLog) -> tuple[ActiveFile, ...]:
+    """Return files, those with deleted rows along with the origins of their rows.
+
+    A file that takes such a one's place has fewer rows, so it needs origins of its own.
+    """
+    known = log.origins([file.path for file in files if file.vector is not None])
+    return tuple(
+        replace(file, source_files=known[file.path].source_files, runs=known[file.path].runs)
+        if file.path in known
+        else file
+        for file in files
+    )
 
 
 def target_of(
@@ -307,12 +327,12 @@ def _rescues(file: FinishedFile) -> bool:
 def _refuse_overtaken(store: Reader, before: Found, now: Found, entry: Entry) -> None:
     """Raise where what was rewritten is not what is to be replaced any more."""
     path = store.describe(layout.journal_folder(entry.pipeline))
-    there = {file.path: file.size for file in now.files}
+    there = {file.path: (file.size, file.vector_key) for file in now.files}
     if now.target != before.target or now.last.journal != before.last.journal:
         raise Overtaken(
             "the columns changed while files were rewritten; nothing was done, try again", path=path
         )
-    if any(there.get(one.old) != one.old_size for one in entry.replaced):
+    if any(there.get(one.old) != (one.old_size, one.vector) for one in entry.replaced):
         raise Overtaken(
             "files of the table were rewritten by somebody else meanwhile; nothing was done, try "
             "again",

@@ -27,6 +27,7 @@ from lakebed.columns.column_mapping import ColumnMapping
 from lakebed.columns.row_tracking import RowColumns
 from lakebed.columns.schema import Schema
 from lakebed.dataclass import dataclass
+from lakebed.documents.data_file import Run
 from lakebed.documents.entry import Entry
 from lakebed.documents.replacement import Replacement
 from lakebed.errors import FilesCollected, JournalConflict, LakeError, ObjectMissing, Whose
@@ -102,11 +103,27 @@ class TableNow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Origins:
+    """Where the rows of a data file came from, as the journal has it that named it first."""
+
+    source_files: tuple[str, ...]
+    uris: tuple[str, ...]
+    """Where each of them was."""
+    runs: tuple[Run, ...]
+
+
+OriginsOf = Callable[[Collection[str]], Mapping[str, Origins]]
+"""Returns the origins of the rows of data files, those left out that no journal names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableLog:
     """What is asked of the table's log, which blizzard does not read itself."""
 
     now: Callable[[], TableNow | None]
     """Returns the table; None where there is none."""
+    origins: OriginsOf
+    """Asks the journals of the table, of whichever pipeline."""
     check: Callable[[dict[str, Any], tuple[str, ...]], None] = lambda _schema, _partitions: None
     """Raises where the table would not take this schema and these partition columns."""
     repaired: Callable[[], Collection[str]] = tuple

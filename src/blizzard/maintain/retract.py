@@ -124,6 +124,7 @@ def look(
         ]
     )
     aside = _aside(journals, last, table, fates, settings.sink.committer)
+    searched = search or RowSearch(store)
 
     def found_without(repaired: Collection[str]) -> RowsFound:
         return find_rows(
@@ -135,13 +136,14 @@ def look(
             ),
             aside=aside,
             repaired=repaired,
+            deleted=searched.deleted,
         )
 
     rows = found_without(())
     if rows.untold:
         rows = found_without({file_name(path) for path in log.repaired()})
     _refuse_untold(rows)
-    rows = (search or RowSearch(store))(rows, meant, table)
+    rows = searched(rows, meant, table)
     others = [entry for entry in journals.replacing if entry.pipeline != pipeline]
     refuse_contested(others, rows.files, table)
     lines = MeantLines(sources=meant.keys)

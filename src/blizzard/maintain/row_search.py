@@ -6,22 +6,26 @@ from dataclasses import replace
 from blizzard.maintain.replacing import TableNow
 from blizzard.maintain.source_rows import Meant, RowsFound
 from blizzard.model.rewriting import ActiveFile, RowsWhere
+from blizzard.worker.deleted_rows import Places, deleted_rows
 from blizzard.worker.find_rows import rows_in
 from lakebed.storage.store import Reader
 
 Said = dict[str, int]
 """How many rows of a data file say that they came from which source file, by its URI."""
+FileVersion = tuple[str, str | None]
+"""A data file, and the key of its deletion vector: only this ever changes."""
 
 
 class RowSearch:
-    """Looks into data files for rows; into each of them once, since none ever changes.
+    """Looks into data files for rows; into each of them once for each deletion vector.
 
     Of a file the footer is read and, unless that rules it out, the column that says it.
     """
 
     def __init__(self, store: Reader) -> None:
         self._store = store
-        self._said: dict[str, Said] = {}
+        self._said: dict[FileVersion, Said] = {}
+        self._deleted: dict[FileVersion, Places] = {}
 
     def __call__(self, rows: RowsFound, meant: Meant, table: TableNow) -> RowsFound:
         """Return the rows, those counted that only a column tells; files without any left out."""
@@ -34,18 +38,20 @@ class RowSearch:
         for one in said.values():
             for uri, count in one.items():
                 counted[meant.uris[uri]] += count
+        mixed = tuple(file for file in rows.mixed if said.get(file.path, True))
         unnamed = tuple(file for file in rows.unnamed if said[file.path])
-        return replace(rows, unnamed=unnamed, counted=dict(counted))
+        return replace(rows, mixed=mixed, unnamed=unnamed, counted=dict(counted))
+
+    def deleted(self, file: ActiveFile) -> Places:
+        """Return the places of the rows of a file that are deleted."""
+        key = file.path, file.vector_key
+        if key not in self._deleted:
+            self._deleted[key] = deleted_rows(self._store, file.vector)
+        return self._deleted[key]
 
     def _in(self, file: ActiveFile, where: RowsWhere, table: TableNow) -> Said:
-        if file.path not in self._said:
-            found = rows_in(
-                self._store,
-                file.path,
-                file.partition_values,
-                where.predicate,
-                table.columns,
-                table.mapping,
-            )
-            self._said[file.path] = {} if found is None else dict(found.by_column)
-        return self._said[file.path]
+        key = file.path, file.vector_key
+        if key not in self._said:
+            found = rows_in(self._store, file, where.predicate, table.columns, table.mapping)
+            self._said[key] = {} if found is None else dict(found.by_column)
+        return self._said[key]

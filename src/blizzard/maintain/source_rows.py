@@ -9,8 +9,11 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
+import numpy as np
+
 from blizzard.model.predicate import Combined, Comparison, Operator
 from blizzard.model.rewriting import ActiveFile, Rewritten, RowRanges, RowsWhere
+from blizzard.worker.deleted_rows import NONE, Places
 from lakebed.dataclass import dataclass
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
@@ -199,12 +202,13 @@ def find_rows(
     in_effect: Callable[[Entry], bool],
     aside: Collection[str] = (),
     repaired: Collection[str] = (),
+    deleted: Callable[[ActiveFile], Places] = lambda _file: NONE,
 ) -> RowsFound:
     """Find the rows of source files in the files that are in the table.
 
-    `aside` are the names of files that were never added, `repaired` those of files that were
-    missing and taken out of the table; `in_effect` says whether what an entry says of other files
-    was done.
+    `deleted` returns the places of rows that are deleted, though the file has them. `aside` are
+    the names of files that were never added, `repaired` those of files that were missing and taken
+    out of the table; `in_effect` says whether what an entry says of other files was done.
     """
     written = journals.with_heirs()
     whole: list[ActiveFile] = []
@@ -223,12 +227,14 @@ def find_rows(
             runs=one.file.runs,
         )
         keys = [key for key in one.meant if key is not None]
-        if len(keys) == len(names):
-            whole.append(file)
-            rows.update(_counted(one, keys))
-        elif one.file.runs:
-            mixed.append(replace(file, without=_ranges(one)))
-            rows.update(_counted(one, keys))
+        is_whole = len(keys) == len(names)
+        if is_whole or one.file.runs:
+            counted = _counted(one, keys, deleted(file))
+            rows.update(counted)
+            if is_whole and file.live_rows:
+                whole.append(file)
+            elif not is_whole and counted.total():
+                mixed.append(replace(file, without=_ranges(one)))
         elif one.tells:
             mixed.append(replace(file, without=journals.meant.condition()))
         else:
@@ -251,16 +257,19 @@ def find_rows(
     )
 
 
-def _counted(one: Written, keys: list[str]) -> Counter[str]:
-    """Count the rows of each source file that is meant."""
+def _counted(one: Written, keys: list[str], deleted: Places) -> Counter[str]:
+    """Count the rows of each source file that is meant, without deleted ones."""
     if not one.file.runs:
         # A journal of an early version does not tell them apart: together they have all rows.
-        return Counter({keys[0]: one.file.record_count})
+        return Counter({keys[0]: one.file.record_count - len(deleted)})
     found: Counter[str] = Counter()
+    start = 0
     for run in one.file.runs:
+        first, last = np.searchsorted(deleted, [start, start + run.rows]).tolist()
         key = one.meant[run.source]
         if key is not None:
-            found[key] += run.rows
+            found[key] += run.rows - (last - first)
+        start += run.rows
     return found
 
 
@@ -330,8 +339,10 @@ def replacements(rows: RowsFound, rewritten: Sequence[Rewritten]) -> tuple[Repla
         Replacement(
             old=one.path,
             old_size=one.size,
-            left_out=one.rows or 0,
+            left_out=one.live_rows or 0,
             partition_values=one.partition_values,
+            vector=one.vector_key,
+            deleted=one.deleted,
         )
         for one in rows.whole
     ]
@@ -344,6 +355,8 @@ def replacements(rows: RowsFound, rewritten: Sequence[Rewritten]) -> tuple[Repla
                 new=one.new,
                 left_out=one.removed,
                 partition_values={} if one.new else one.old.partition_values,
+                vector=one.old.vector_key,
+                deleted=one.old.deleted,
             )
             for one in rewritten
             if one.removed

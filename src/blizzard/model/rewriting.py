@@ -20,6 +20,7 @@ from lakebed.columns.row_tracking import FirstRow, RowColumns
 from lakebed.columns.schema import Field, Schema
 from lakebed.dataclass import dataclass
 from lakebed.documents.data_file import FinishedFile, Run
+from lakebed.documents.deletion_vector import DeletionVector
 from lakebed.layout import TablePath
 from lakebed.types import FieldType, ParquetCodec
 
@@ -143,14 +144,32 @@ class ActiveFile:
     path: TablePath
     size: int
     rows: int | None
+    """All rows in it, deleted ones included."""
     partition_values: Mapping[str, str | None]
     first_row: FirstRow | None = None
     """What its rows are numbered from, where the table tracks its rows."""
+    vector: DeletionVector | None = None
+    """Which of its rows are deleted: a rewritten file does not have them."""
     without: Rows | None = None
     """The rows that a removal leaves out of it."""
     source_files: tuple[str, ...] = ()
     runs: tuple[Run, ...] = ()
     """Which of its rows came from which records, as the journal has it; nothing where unknown."""
+
+    @property
+    def deleted(self) -> int:
+        """Count the rows that its deletion vector deletes."""
+        return 0 if self.vector is None else self.vector.rows
+
+    @property
+    def live_rows(self) -> int | None:
+        """Count the rows that the table has; None where the log does not count them."""
+        return None if self.rows is None else self.rows - self.deleted
+
+    @property
+    def vector_key(self) -> str | None:
+        """Return the key of its deletion vector."""
+        return None if self.vector is None else self.vector.key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,10 +9,13 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
+import numpy as np
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from blizzard.model.predicate import Predicate, PredicateInvalid, columns_in
+from blizzard.model.rewriting import ActiveFile
+from blizzard.worker.deleted_rows import Places, deleted_rows, marked
 from blizzard.worker.matching import Bounds, Columns, matches, may_match
 from blizzard.worker.plain_types import TableFile, plain_type
 from lakebed.columns.column_mapping import ColumnMapping
@@ -45,7 +48,9 @@ class FoundInGroup:
     start: int
     """The place of the first row of the group in the data file, from 0."""
     places: tuple[int, ...]
-    """Their places in the group, from 0."""
+    """Their places in the group, from 0, without those of deleted rows."""
+    deleted: int = 0
+    """How many others were deleted."""
 
 
 class _RandomAccess(io.RawIOBase):
@@ -99,7 +104,7 @@ def check_columns(predicate: Predicate, schema: Schema) -> None:
 
 def matching_rows(
     store: Reader,
-    files: Mapping[str, Mapping[str, str | None]],
+    files: Mapping[str, ActiveFile],
     predicate: Predicate,
     schema: Schema,
     mapping: ColumnMapping | None = None,
@@ -107,20 +112,20 @@ def matching_rows(
 ) -> Iterator[Match]:
     """Yield the rows of data files for which a condition holds, in the order of the files.
 
-    `files` has the partition values of each file, and `hidden` names columns that only files have.
+    `hidden` names columns that only files have.
     """
-    for path in sorted(files):
-        for found in matching_groups(store, path, files[path], predicate, schema, mapping):
+    for path, file in sorted(files.items()):
+        for found in matching_groups(store, file, predicate, schema, mapping):
             table = found.file.read(found.group).take(list(found.places))
             whole = table.drop_columns([one for one in hidden if one in table.column_names])
+            partition = file.partition_values
             for place, values in zip(found.places, whole.to_pylist(), strict=True):
-                yield Match(file=path, row=found.start + place, values={**files[path], **values})
+                yield Match(file=path, row=found.start + place, values={**partition, **values})
 
 
 def matching_groups(
     store: Reader,
-    path: str,
-    partition: Mapping[str, str | None],
+    active: ActiveFile,
     predicate: Predicate,
     schema: Schema,
     mapping: ColumnMapping | None = None,
@@ -131,7 +136,8 @@ def matching_groups(
     """
     kinds = {one.name: one.arrow_type() for one in schema.fields}
     asked = {column[0] for column in columns_in(predicate)}
-    opened: Any = _RandomAccess(store, path)  # pyarrow's stubs want more of it than pyarrow
+    deleted: Places | None = None
+    opened: Any = _RandomAccess(store, active.path)  # pyarrow's stubs want more of it than pyarrow
     with pq.ParquetFile(opened) as parquet:
         file = TableFile(parquet, mapping)
         there = set(file.names)
@@ -140,10 +146,19 @@ def matching_groups(
             rows = parquet.metadata.row_group(group).num_rows
             if may_match(predicate, _Bounds(file, group)):
                 some = file.read(group, asked & there)
-                found = matches(predicate, Columns(some, rows, partition, kinds))
-                places: list[Any] = pc.indices_nonzero(found).to_pylist()
-                if places:
-                    yield FoundInGroup(file=file, group=group, start=start, places=tuple(places))
+                found = matches(predicate, Columns(some, rows, active.partition_values, kinds))
+                places = np.asarray(pc.indices_nonzero(found), np.int64)
+                if len(places):
+                    if deleted is None:
+                        deleted = deleted_rows(store, active.vector)
+                    live = places[~marked(deleted, start, rows)[places]]
+                    yield FoundInGroup(
+                        file=file,
+                        group=group,
+                        start=start,
+                        places=tuple(live.tolist()),
+                        deleted=len(places) - len(live),
+                    )
             start += rows
 
 
@@ -180,27 +195,29 @@ class RowsInFile:
     """Their places in the file, from 0."""
     by_column: Mapping[str, int]
     """How many of them say themselves that they came from which source file, by its URI."""
+    deleted: int = 0
+    """How many others were deleted."""
 
 
 def rows_in(
     store: Reader,
-    path: str,
-    partition: Mapping[str, str | None],
+    file: ActiveFile,
     predicate: Predicate,
     schema: Schema,
     mapping: ColumnMapping | None = None,
 ) -> RowsInFile | None:
     """Return the rows of a data file for which a condition holds; None where it holds for none."""
-    rows = 0
+    rows = deleted = 0
     places: list[int] = []
     said: Counter[str] = Counter()
-    for found in matching_groups(store, path, partition, predicate, schema, mapping):
+    for found in matching_groups(store, file, predicate, schema, mapping):
         rows = found.file.file.metadata.num_rows
+        deleted += found.deleted
         places += [found.start + place for place in found.places]
         if FILE in found.file.names:
             column = found.file.read(found.group, [FILE])[FILE]
             names: Any = column.take(list(found.places))
             said.update(name for name in names.to_pylist() if name is not None)
-    if not places:
+    if not places and not deleted:
         return None
-    return RowsInFile(rows=rows, places=tuple(places), by_column=dict(said))
+    return RowsInFile(rows=rows, places=tuple(places), by_column=dict(said), deleted=deleted)

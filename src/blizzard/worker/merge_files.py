@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ from blizzard.model.rewriting import (
     MergeOutcome,
     Merging,
 )
+from blizzard.worker.deleted_rows import Places, deleted_rows, marked
 from blizzard.worker.output.row_ids import row_ids_of
 from blizzard.worker.output.upload import Uploads
 from blizzard.worker.plain_types import TableFile, plain_schema
@@ -36,8 +37,16 @@ from lakebed.columns.field_ids import with_field_ids
 from lakebed.documents.data_file import FinishedFile
 from lakebed.storage.store import Store
 
-Fetched = tuple[ActiveFile, Path]
-"""A data file of the table, and where it is on the local disk."""
+
+class Fetched(NamedTuple):
+    """A data file of the table on the local disk."""
+
+    old: ActiveFile
+    path: Path
+    deleted: Places
+    """The places of its deleted rows: these are in no new file."""
+
+
 CONCURRENT = 16
 """Files that are fetched at a time: small ones cost the way, not the bytes."""
 SORTED_GROUPS = 8
@@ -62,9 +71,12 @@ def _merged(
     paths = [folder / f"old-{place}.parquet" for place in range(len(group.files))]
     with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="fetch") as pool:
         list(pool.map(lambda old, path: downloaded(old, store, path), group.files, paths))
-    counts = [_rows(old, path) for old, path in zip(group.files, paths, strict=True)]
-    files = [*zip(group.files, paths, strict=True)]
-    schema = common_schema([_schema(old, path, work) for old, path in files], work)
+    files = [
+        Fetched(old, path, deleted_rows(store, old.vector))
+        for old, path in zip(group.files, paths, strict=True)
+    ]
+    counts = [_rows(one) for one in files]
+    schema = common_schema([_schema(one, work) for one in files], work)
     if group.sorted_by:
         parts = _sorted(files, schema, group, work)
     else:
@@ -86,17 +98,17 @@ def _merged(
     return tuple(found)
 
 
-def _rows(old: ActiveFile, path: Path) -> int:
-    rows = int(pq.read_metadata(path).num_rows)
-    if rows != old.rows:
+def _rows(one: Fetched) -> int:
+    rows = int(pq.read_metadata(one.path).num_rows)
+    if rows != one.old.rows:
         # Where its rows came from would be said of others.
         raise AssertionError("a file has another number of rows than the journal says")
-    return rows
+    return rows - len(one.deleted)
 
 
-def _schema(old: ActiveFile, path: Path, work: Merging) -> pa.Schema:
-    with pq.ParquetFile(path) as file:
-        return TableFile(file, work.mapping, row_ids_of(old, work)).schema
+def _schema(one: Fetched, work: Merging) -> pa.Schema:
+    with pq.ParquetFile(one.path) as file:
+        return TableFile(file, work.mapping, row_ids_of(one.old, work)).schema
 
 
 def common_schema(schemas: Sequence[pa.Schema], work: Merging) -> pa.Schema:
@@ -149,9 +161,13 @@ def _in_order(files: Sequence[Fetched], schema: pa.Schema, work: Merging) -> Ite
 def _tables(
     files: Sequence[Fetched], schema: pa.Schema, work: Merging
 ) -> Iterator[tuple[int, pa.Table]]:
-    """Yield row group after row group of all files, each with the place of its first row."""
+    """Yield row group after row group of all files, each with the place of its first row.
+
+    Deleted rows are left out, and have no place.
+    """
     first = 0
-    for old, path in files:
+    for old, path, deleted in files:
+        start = 0
         with pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
             opened = TableFile(file, work.mapping, row_ids_of(old, work))
             there = opened.names
@@ -161,8 +177,12 @@ def _tables(
                 rows = file.metadata.row_group(index).num_rows
                 if table is None:
                     table = pa.table({name: pa.nulls(rows) for name in schema.names})
+                gone = marked(deleted, start, rows)
+                start += rows
+                if gone.any():
+                    table = table.filter(pa.array(~gone))
                 yield first, _fitted(table, schema)
-                first += rows
+                first += table.num_rows
 
 
 def _sorted(
@@ -172,7 +192,7 @@ def _sorted(
     absent = [name for name in group.sorted_by if name not in schema.names]
     names = [name for name in group.sorted_by if name not in absent]
     keys = pa.schema([schema.field(name) for name in names])
-    rows = sum(old.rows or 0 for old in group.files)
+    rows = sum(old.live_rows or 0 for old in group.files)
     order = np.arange(rows)
     if names:
         whole = pa.concat_tables([table for _first, table in _tables(files, keys, work)])

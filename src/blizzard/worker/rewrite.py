@@ -25,6 +25,7 @@ from blizzard.model.rewriting import (
     Rewriting,
     Rewritten,
 )
+from blizzard.worker.deleted_rows import Places, deleted_rows
 from blizzard.worker.fill import Filling
 from blizzard.worker.leave_out import LeavingOut
 from blizzard.worker.output.encoding import encoding_of
@@ -35,6 +36,7 @@ from blizzard.worker.output.upload import Uploads
 from blizzard.worker.plain_types import TableFile
 from blizzard.worker.record import failure_of
 from lakebed.columns.row_tracking import RowColumns
+from lakebed.columns.schema import Schema
 from lakebed.dataclass import dataclass
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.parquet_footer import statistics
@@ -72,7 +74,8 @@ class _Change(Protocol):
 
 
 def _rewritten(old: ActiveFile, work: Rewriting, store: Store, folder: Path) -> Rewritten:
-    change = _change_of(old, work)
+    deleted = deleted_rows(store, old.vector)
+    change = _change_of(old, work, deleted)
     local = downloaded(old, store, folder / "old.parquet")
     name = work.clock.fresh_id()
     path = folder / f"{name}.parquet"
@@ -93,12 +96,13 @@ def _rewritten(old: ActiveFile, work: Rewriting, store: Store, folder: Path) -> 
     return change.outcome(replace(new, row_columns=work.row_columns))
 
 
-def _change_of(old: ActiveFile, work: Rewriting) -> _Change:
+def _change_of(old: ActiveFile, work: Rewriting, deleted: Places) -> _Change:
     match work:
         case Promotion(target=target, row_columns=kept):
-            return _Filled(old, Filling(target, versions=None if kept is None else kept.versions))
+            filling = Filling(target, versions=None if kept is None else kept.versions)
+            return _Filled(old, filling, LeavingOut(old, Schema(()), deleted))
         case Removal(columns=columns):
-            return _Without(old, LeavingOut(old, columns))
+            return _Without(old, LeavingOut(old, columns, deleted))
         case _:
             raise AssertionError("no such change of a file")
 
@@ -109,18 +113,23 @@ class _Filled:
 
     old: ActiveFile
     filling: Filling
+    leaving: LeavingOut
+    """Leaves out deleted rows."""
 
     def may_change(self, file: TableFile) -> bool:
         return RESCUED in file.names
 
     def change(self, table: pa.Table) -> pa.Table:
-        return self.filling.fill(table)
+        return self.filling.fill(self.leaving.leave_out(table))
 
     def outcome(self, new: FinishedFile | None) -> Rewritten:
+        if new is not None and self.old.deleted:
+            names, runs = self.leaving.origins()
+            new = replace(new, source_files=names, runs=runs)
         return Rewritten(old=self.old, new=new, taken=self.filling.taken, left=self.filling.left)
 
     def rows_left(self, rows: int) -> int:
-        return rows if self.filling.taken else 0
+        return rows - self.old.deleted if self.filling.taken else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +159,8 @@ class _Without:
         if told not in (0, rows):
             # Its places in the file would be those of other rows.
             raise AssertionError("a file has another number of rows than the journal says")
-        return rows - self.leaving.removed if self.leaving.removed else 0
+        removed = self.leaving.removed
+        return rows - self.old.deleted - removed if removed or self.old.deleted else 0
 
 
 def closed_file(

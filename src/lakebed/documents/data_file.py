@@ -91,3 +91,5 @@ class FinishedFile:
     """Milliseconds since the epoch, as Delta writes it."""
     row_columns: RowColumns | None = None
     """The columns in which rows that were in other files keep their ids; None where none do."""
+    vector: str | None = None
+    """The key of its deletion vector, if it has one and leaves the table; new files have none."""

@@ -14,11 +14,16 @@ class MergedFile:
     path: TablePath
     size: int
     rows: int
+    """Those that are not deleted."""
+    vector: str | None = None
+    """The key of its deletion vector."""
+    deleted: int = 0
+    """The rows that the vector deletes: they are in none of the new files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merge:
-    """Data files of one partition, and those with all of their rows.
+    """Data files of one partition, and those with all of their rows that are not deleted.
 
     Without `sorted_by` there is one new file, which has the rows of the old ones one after the
     other, and its runs say where they came from. With it, the rows are in another order: they say
@@ -31,7 +36,7 @@ class Merge:
 
     @property
     def rows(self) -> int:
-        """Count the rows of the old files."""
+        """Count the rows of the old files that are not deleted."""
         return sum(one.rows for one in self.old)
 
     @property
@@ -50,6 +55,7 @@ class Merge:
                 source_file=None,
                 unit="",
                 modification_time=0,
+                vector=one.vector,
             )
             for one in self.old
         )

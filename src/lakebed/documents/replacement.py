@@ -12,8 +12,8 @@ from lakebed.layout import TablePath
 class Replacement:
     """A data file of the table, and the one with its rows, or the rest of them, in its place.
 
-    The rows that stay are in the order in which they were. Where none is left out the new file has
-    its rows from the sources of the old one; otherwise it says itself where they came from.
+    The rows that stay are in the order in which they were. Where the new file has all rows of the
+    old one it has them from the same sources; otherwise it says itself where they came from.
     """
 
     old: TablePath
@@ -24,6 +24,15 @@ class Replacement:
     """The rows that leave the table."""
     partition_values: Mapping[str, str | None] = field(default_factory=dict)
     """Those of the old file; nothing where the new one says them."""
+    vector: str | None = None
+    """The key of the old file's deletion vector."""
+    deleted: int = 0
+    """The rows that the vector deleted before: the old file has them, the new one does not."""
+
+    @property
+    def has_fewer_rows(self) -> bool:
+        """Whether the new file lacks rows of the old one."""
+        return bool(self.left_out or self.deleted)
 
     def is_taken_by(self, path: str) -> bool:
         """Whether this is the file that comes in its place."""
@@ -41,4 +50,5 @@ class Replacement:
             source_file=None,
             unit="",
             modification_time=0,
+            vector=self.vector,
         )

@@ -165,7 +165,7 @@ def came_back(store: Reader, names: frozenset[str], transactions: Transactions) 
 
 def why_not_taken_out(one: ContestedFile, table: Snapshot) -> str | None:
     """Return why a file cannot be removed from the table as a whole; None if it can."""
-    if one.file.filename not in table.files():
+    if table.changed([one.file]):
         return "it is not in the table as it was written: OPTIMIZE, or a change of rows, rewrote it"
     return table.why_no_removal()
 

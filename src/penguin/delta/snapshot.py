@@ -5,13 +5,15 @@ Never use this module in a forked process.
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from lakebed.columns.row_tracking import ROW_IDS, ROW_VERSIONS, FirstRow, row_columns
 from lakebed.dataclass import dataclass
+from lakebed.documents.data_file import FinishedFile
+from lakebed.documents.deletion_vector import DeletionVector
 from lakebed.errors import StoreDenied
 from lakebed.layout import DELTA_LOG, journal_transaction, pipeline_transaction
 from lakebed.storage.options import StorageOptions
@@ -37,6 +39,8 @@ from penguin.model.table_features import DELETION_VECTORS, ROW_TRACKING, is_on
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
+    from penguin.delta.log.file_actions import FileAction
+
 ELSEWHERE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
 """How the name of a file begins that is not relative to the table."""
 
@@ -47,9 +51,12 @@ class FileFacts:
 
     size: int
     rows: int | None
+    """All rows in it, deleted ones included."""
     partition_values: Mapping[str, str | None]
     first_row: FirstRow | None = None
     """What its rows are numbered from, where the table tracks its rows."""
+    vector: DeletionVector | None = None
+    """Which of its rows are deleted."""
 
 
 class Snapshot:
@@ -58,6 +65,7 @@ class Snapshot:
     def __init__(self, of: "DeltaTable | CachedVersion", store: Reader) -> None:
         self._store = store
         self._loaded = None if isinstance(of, CachedVersion) else of
+        self._actions: Mapping[str, FileAction] | None = None
         self.known = of if isinstance(of, CachedVersion) else _read(of, store)
 
     @property
@@ -79,7 +87,7 @@ class Snapshot:
 
     def let_go(self) -> None:
         """Free the library's table, which holds every file; what was read stays known."""
-        self._loaded = None
+        self._loaded = self._actions = None
 
     def _require_the_same(self) -> None:
         """Check that what is recalled and what is opened are of the same log."""
@@ -129,7 +137,7 @@ class Snapshot:
         """
         import pyarrow as pa  # noqa: PLC0415 - only whoever asks for rows or files needs it
 
-        named, numbered = naming(self._store), self._first_rows()
+        named, actions = naming(self._store), self._in_log()
         with translated(self._store):
             rows = pa.table(self._handle.get_add_actions(flatten=True)).to_pylist()
         return {
@@ -140,33 +148,41 @@ class Snapshot:
                     name: _as_written(row[f"partition.{name}"])
                     for name in self.facts.partition_columns
                 },
-                first_row=numbered.get(name),
+                first_row=None if action is None else action.first_row,
+                vector=None if action is None else action.vector,
             )
             for row in rows
             if not ELSEWHERE.match(name := named(unquote(row["path"])))
+            for action in [actions.get(name)]
         }
 
-    def _first_rows(self) -> Mapping[str, FirstRow | None]:
-        """Return what the rows of files are numbered from; nothing where no rows are tracked."""
-        if ROW_TRACKING not in self.facts.features:
-            return {}
-        from penguin.delta.log.file_actions import first_rows  # noqa: PLC0415 - it loads Arrow
+    def _in_log(self) -> "Mapping[str, FileAction]":
+        """Return the files as the log adds them; none if it says no more than the library shows."""
+        if self._actions is None:
+            self._actions = {}
+            if not self.facts.features.isdisjoint((ROW_TRACKING, DELETION_VECTORS)):
+                from penguin.delta.log.file_actions import files_at  # noqa: PLC0415 - it loads Arrow
 
-        return first_rows(self._store, self.version)
+                self._actions = files_at(self._store, self.version)
+        return self._actions
+
+    def changed(self, files: Iterable[FinishedFile]) -> tuple[str, ...]:
+        """Name the files that left the table, or of which other rows are deleted than before."""
+        there, actions = self.files(), self._in_log()
+        vectors = {name: one.vector.key for name, one in actions.items() if one.vector is not None}
+        return tuple(
+            one.filename
+            for one in files
+            if one.filename not in there or vectors.get(one.filename) != one.vector
+        )
 
     def _written(self) -> dict[str, str]:
         """Return the files that are in the table as the log writes them, by their names."""
         named = naming(self._store)
         return {named(unquote(path)): path for path in self.paths()}
 
-    def may_delete_in_place(self) -> bool:
-        """Whether rows may be deleted without their file being written anew."""
-        return DELETION_VECTORS in self.known.protocol.reader_features
-
     def why_no_removal(self) -> str | None:
         """Return why no file may be removed from the table as a whole; None if one may be."""
-        if self.may_delete_in_place():
-            return "the table has deletion vectors, so some of its rows may be deleted in place"
         if is_on(self.facts.configuration, APPEND_ONLY):
             return f"{APPEND_ONLY} is set: nothing may be removed from the table"
         if ROW_TRACKING in self.facts.features and row_columns(self.facts.configuration) is None:
@@ -177,26 +193,26 @@ class Snapshot:
             )
         return None
 
-    def why_not_replaced(self, files: frozenset[str]) -> str | None:
+    def why_not_replaced(self, files: Iterable[FinishedFile]) -> str | None:
         """Return why files with the same rows cannot take the place of some; None if they can."""
-        gone = files - self.files()
+        gone = self.changed(files)
         if gone:
             return (
                 f"{plural(len(gone), 'file')} to be replaced, such as {min(gone)}, "
-                f"{'is' if len(gone) == 1 else 'are'} no longer in the table: OPTIMIZE, DELETE or "
-                "another rewrite came first"
+                f"{'is' if len(gone) == 1 else 'are'} no longer in the table as before: OPTIMIZE, "
+                "DELETE or another rewrite came first"
             )
         return self.why_no_removal()
 
     def counts(self) -> tuple[int, int]:
         """Count the files and the rows."""
         with translated(self._store):
-            return len(self._handle.file_uris()), self._handle.count()
+            return len(self._handle.file_uris()), self._handle.count() - self._deleted()
 
     def totals(self) -> tuple[int, int, int | None]:
         """Return the files, their bytes and their rows; None where a file has no count of its rows.
 
-        Rows that a deletion vector hides are counted.
+        Rows that a deletion vector deletes are not counted.
         """
         import pyarrow as pa  # noqa: PLC0415
         import pyarrow.compute as pc  # noqa: PLC0415
@@ -208,8 +224,12 @@ class Snapshot:
         return (
             files.num_rows,
             pc.sum(files.column("size_bytes")).as_py() or 0,
-            (pc.sum(rows).as_py() or 0) if counted else None,
+            (pc.sum(rows).as_py() or 0) - self._deleted() if counted else None,
         )
+
+    def _deleted(self) -> int:
+        """Count the rows that deletion vectors delete, which the library counts."""
+        return sum(one.vector.rows for one in self._in_log().values() if one.vector is not None)
 
     def first_rows(self, columns: tuple[str, ...], count: int) -> tuple[tuple[object, ...], ...]:
         """Read some rows, whichever come first."""

@@ -142,11 +142,10 @@ class Table(Snapshot):
         Somebody else may have rewritten a file in between; its rows would be back. A file that is
         not in the table is refused.
         """
-        written = self._written()
-        gone = [file.filename for file in files if file.filename not in written]
+        gone = self.changed(files)
         if gone:
             raise CommitFailed("it is not in the table", file=gone[0], table=self._store.uri)
-        names, numbered = names_in_log(self.facts), self._first_rows()
+        written, actions, names = self._written(), self._in_log(), names_in_log(self.facts)
         removes = [
             version.removed(
                 written[file.filename],
@@ -154,7 +153,7 @@ class Table(Snapshot):
                 names,
                 at,
                 data_change=not rearranges,
-                first_row=numbered.get(file.filename),
+                told=version.repeated(actions.get(file.filename)),
             )
             for file in files
         ]

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from importlib.metadata import version as version_of
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from lakebed.columns.row_tracking import FIRST_ROW_ID, ROW_VERSION, FirstRow
@@ -19,6 +19,9 @@ from penguin.model.commit import Add
 from penguin.model.errors import TableUnreadable
 from penguin.model.table import TableFacts
 from penguin.model.table_features import IN_COMMIT_TIMESTAMP, ROW_TRACKING, is_on
+
+if TYPE_CHECKING:
+    from penguin.delta.log.file_actions import FileAction
 
 ROWS_DOMAIN = "delta.rowTracking"
 LAST_ROW_ID = "rowIdHighWaterMark"
@@ -144,11 +147,12 @@ def removed(
     at: datetime,
     *,
     data_change: bool,
-    first_row: FirstRow | None = None,
+    told: Mapping[str, Any],
 ) -> Action:
-    """Return the action that takes a file out; it repeats what its rows were numbered from.
+    """Return the action that takes a file out.
 
-    `path` is as the log writes it, and `names` what the log calls the partition columns.
+    `path` is as the log writes it, `names` what the log calls the partition columns, and `told`
+    what the action that added the file says of its rows.
     """
     values = file.partition_values.items()
     return {
@@ -159,9 +163,18 @@ def removed(
             "extendedFileMetadata": True,
             "partitionValues": {names.get(key, key): value or None for key, value in values},
             "size": file.size,
-            **numbered(first_row),
+            **told,
         }
     }
+
+
+def repeated(action: "FileAction | None") -> dict[str, Any]:
+    """Return what a removal repeats of the action that added the file: row ids, the vector."""
+    if action is None:
+        return {}
+    vector = (action.deletion_vector or {}).items()
+    written = {name: value for name, value in vector if value is not None}
+    return numbered(action.first_row) | ({"deletionVector": written} if written else {})
 
 
 def numbered(first_row: FirstRow | None) -> dict[str, int]:

@@ -29,8 +29,6 @@ class TableFeature:
     note: str
     """What penguin does for it, or on which condition; where it is refused, what to do."""
     appends: bool = True
-    replaces: bool = True
-    """Whether files may be taken out, or replaced."""
     reads: bool = True
     """Whether the library reads the rows of such a table, for commands that show rows."""
 
@@ -56,7 +54,11 @@ FEATURES = (
         ),
     ),
     TableFeature(
-        name=DELETION_VECTORS, note="New files have none; those of others stay.", replaces=False
+        name=DELETION_VECTORS,
+        note=(
+            "Vectors are read, never written: a file that is replaced loses the rows that its "
+            "vector deletes, the other files keep their vectors."
+        ),
     ),
     TableFeature(name="timestampNtz", note="Local times are written as such."),
     TableFeature(name=OTHER_CHECKPOINTS, note="Checkpoints of all kinds are read."),

@@ -84,7 +84,8 @@ def check_replaced(ready: ReadyEntry) -> None:
     for one in ready.entry.replaced:
         if one.old in seen:
             raise invalid(ready, f"{one.old} is replaced twice", one.old_file)
-        if one.old_size <= 0 or one.left_out < 0 or (one.new is None and not one.left_out):
+        goes_for_nothing = one.new is None and not one.has_fewer_rows
+        if one.old_size <= 0 or min(one.left_out, one.deleted) < 0 or goes_for_nothing:
             raise invalid(ready, f"{one.old} goes with {one.left_out} rows", one.old_file)
         seen.add(one.old)
 

@@ -6,7 +6,7 @@ on. An entry that is itself not as it must be stops its pipeline at that place, 
 entries and the other pipelines go on.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import assert_never
 
@@ -59,7 +59,7 @@ class Rules:
     """Whether a file that was set aside goes in, as the table now decides on it."""
     replacement: Callable[[TableFacts, Entry], Evolves | None] = lambda _table, _entry: None
     """What a table becomes for an entry that it refuses, if no row was ever written to it."""
-    why_not_replaced: Callable[[frozenset[str]], str | None] = lambda _files: None
+    why_not_replaced: Callable[[Sequence[FinishedFile]], str | None] = lambda _files: None
     """Why files of the table cannot be replaced; None where they can."""
     came_back: Callable[[frozenset[str]], Mapping[str, str]] = lambda _names: {}
     """How rows of files that were given up came back into the table, by the files' names."""
@@ -262,7 +262,7 @@ class _Draft:
         old = frozenset(one.filename for one in entry.outgoing)
         if not old.isdisjoint(self.removes):
             return ("another entry in the same commit replaces the same files",)
-        why = self.rules.why_not_replaced(frozenset(map(str, old)))
+        why = self.rules.why_not_replaced(entry.outgoing)
         return () if why is None else (why,)
 
     def _new_table(self, ready: ReadyEntry) -> TableFacts:

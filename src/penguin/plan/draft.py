@@ -3,7 +3,7 @@
 What the plan names is looked at once more, and planned again without what is not there.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from lakebed.documents.data_file import FinishedFile
@@ -45,7 +45,7 @@ def draft_commit(
     transactions: Transactions = lambda _app_id: None,
     asked: bool = False,
     unused: Callable[[], bool] = lambda: False,
-    why_not_replaced: Callable[[frozenset[str]], str | None] = lambda _files: NO_TABLE,
+    why_not_replaced: Callable[[Sequence[FinishedFile]], str | None] = lambda _files: NO_TABLE,
     came_back: Callable[[frozenset[str]], Mapping[str, str]] = lambda _names: {},
     looked: Callable[[int, int], None] = lambda _done, _files: None,
 ) -> Planned:

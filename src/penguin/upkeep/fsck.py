@@ -131,10 +131,8 @@ def _trouble(action: FileAction, listed: Listed) -> Trouble | None:
         return Trouble.MISSING
     if action.size is not None and size != action.size:
         return Trouble.SIZE
-    vector = action.vector
-    if vector is not None and not is_elsewhere(vector) and listed.size(vector) is None:
-        return Trouble.VECTOR
-    return None
+    others = [path for path in action.files if path != action.path and not is_elsewhere(path)]
+    return Trouble.VECTOR if any(listed.size(path) is None for path in others) else None
 
 
 def _still_damaged(store: Reader, suspects: list[FileAction]) -> list[Damaged]:

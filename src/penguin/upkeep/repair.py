@@ -19,7 +19,7 @@ from lakebed.layout import accepted, file_name, held_transaction, repaired
 from lakebed.storage.store import Store
 from penguin.delta.log.file_actions import FileAction, active_files
 from penguin.delta.table import Log
-from penguin.delta.version import REPAIR, WRITER, Action, milliseconds, numbered
+from penguin.delta.version import REPAIR, WRITER, Action, milliseconds, repeated
 from penguin.model.commit import HeldState
 from penguin.model.errors import CommitFailed, TableUnreadable
 from penguin.upkeep.fsck import Checked, Damaged, Origin, check
@@ -267,7 +267,7 @@ def _refused_alone(
 
 def removal(file: FileAction, at: datetime) -> Action:
     """Return the action that takes a file out. Pure."""
-    told: Action = {
+    return {
         "remove": {
             "path": file.written,
             "deletionTimestamp": milliseconds(at),
@@ -275,15 +275,9 @@ def removal(file: FileAction, at: datetime) -> Action:
             "extendedFileMetadata": True,
             "partitionValues": dict(file.partition_values),
             "size": file.size or 0,
-            **numbered(file.first_row),
+            **repeated(file),
         }
     }
-    if file.deletion_vector is not None:
-        vector = file.deletion_vector
-        told["remove"]["deletionVector"] = {
-            name: value for name, value in vector.items() if value is not None
-        }
-    return told
 
 
 def _others(one: Damaged) -> tuple[str, ...]:

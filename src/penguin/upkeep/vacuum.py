@@ -18,6 +18,7 @@ from enum import StrEnum
 from itertools import chain, islice
 
 from lakebed.dataclass import dataclass
+from lakebed.documents.deletion_vector import is_vector_file
 from lakebed.errors import LakeError, ObjectChanged, ObjectMissing
 from lakebed.layout import TablePath, file_id, file_name, is_hidden, is_parquet, log_version
 from lakebed.listing.glob import matcher
@@ -28,7 +29,6 @@ from penguin.backlog.journals import read_pipelines
 from penguin.backlog.look import is_scanned
 from penguin.delta.file_names import naming
 from penguin.delta.log.file_actions import parse
-from penguin.delta.vectors import is_vector_file
 from penguin.foreign.footer import read_footer
 from penguin.model.errors import FileUnfit
 from penguin.model.settings import TableSettings

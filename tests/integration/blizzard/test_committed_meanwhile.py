@@ -10,7 +10,6 @@ from functools import partial
 
 import pytest
 
-from blizzard.cli.rows.erase import origins_in
 from blizzard.cli.rows.rewriting import table_log
 from blizzard.handoff.held_rows import read_aside
 from blizzard.inspect.audit.table import audit_table
@@ -94,7 +93,7 @@ def test_rows_that_come_during_an_erasure_are_not_told_to_be_deleted_by_gc(tmp_p
             desk.penguin()
 
     log, store = overtaken(desk, late), desk.store
-    found = erase.look(store, desk.settings, parse("id = 99"), log, origins_in(store))
+    found = erase.look(store, desk.settings, parse("id = 99"), log)
     assert found.rows == 0
     assert [(one.rows, one.why) for one in desk.held("id = 99", found).data_files] == [(1, why)]
 

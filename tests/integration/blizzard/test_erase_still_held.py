@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from deltalake import DeltaTable
 
-from blizzard.cli.rows.erase import origins_in
 from blizzard.cli.rows.rewriting import table_log
 from blizzard.maintain.erasing.erase import look
 from blizzard.maintain.replacing import PromotionWaits
@@ -121,7 +120,7 @@ def test_an_erasure_that_is_committed_while_another_looks_is_not_counted_twice(d
         return table
 
     def found(questions):
-        return look(desk.store, desk.settings, parse(X), questions, origins_in(desk.store))
+        return look(desk.store, desk.settings, parse(X), questions)
 
     with pytest.raises(PromotionWaits, match="the erasure in entry 4 is not committed yet"):
         found(replace(log, now=overtaken))

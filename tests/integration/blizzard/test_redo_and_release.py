@@ -6,7 +6,7 @@ import shutil
 from dataclasses import replace
 
 import pytest
-from deltalake import DeltaTable, TableFeatures
+from deltalake import DeltaTable
 
 from blizzard.maintain.redo import redo
 from lakebed.clock import Clock
@@ -17,8 +17,10 @@ from penguin.backlog.redo_conflicts import FileRewritten
 from penguin.delta.table import Table
 from penguin.operate.release import HeldFileOperations, NotHeld
 from penguin.pipeline import TableRun
+from tests.support.deletion_vectors import delete_in_place
 from tests.support.desk import Desk
 from tests.support.dying import Died, dying, lives
+from tests.support.mapped import added
 from tests.support.readers import ids
 from tests.support.tables import before_commit, log_of
 
@@ -267,24 +269,29 @@ def test_rows_are_not_taken_for_deleted_while_the_file_is_there(case):
 
 
 @pytest.mark.parametrize(
-    ("property_", "why"),
+    ("forbid", "why"),
     [
-        ("delta.appendOnly", "nothing may be removed"),
-        ("delta.enableDeletionVectors", "deleted in place"),
+        pytest.param(
+            lambda case: DeltaTable(str(case.table)).alter.set_table_properties(
+                {"delta.appendOnly": "true"}
+            ),
+            "nothing may be removed",
+            id="append only",
+        ),
+        pytest.param(
+            lambda case: delete_in_place(case, next(iter(added(case))), [0]),
+            "not in the table as it was written",
+            id="rows of it are deleted in place",
+            marks=pytest.mark.unbalanced("rows_removed"),
+        ),
     ],
 )
-def test_a_table_of_which_nothing_may_be_taken_out_is_told_so(case, property_, why):
+def test_a_file_that_may_not_be_taken_out_is_told_so(case, forbid, why):
     case.both_at_once()
-    delta = DeltaTable(str(case.table))
-    if property_ == "delta.enableDeletionVectors":
-        delta.alter.add_feature(
-            TableFeatures.DeletionVectors, allow_protocol_versions_increase=True
-        )
-    else:
-        delta.alter.set_table_properties({property_: "true"})
+    forbid(case)
     with pytest.raises(FileRewritten, match=why):
         case.operator().discard(frozenset({case.name}))
-    assert (case.fate, ids(case.table)) == (1, case.landing.ids)
+    assert (case.fate, *added(case)) == (1, f"{case.name}.parquet")
 
 
 def test_only_what_is_contested_can_be_taken_out(case):

@@ -10,7 +10,6 @@ from blizzard.cli.output import (
     One,
     load,
     looked_with,
-    open_reader,
     tables_of,
     the_one,
     written_before,
@@ -18,10 +17,9 @@ from blizzard.cli.output import (
 from blizzard.cli.rows.erased import show
 from blizzard.cli.rows.rewriting import commit, rewriter, table_log
 from blizzard.cli.surroundings import Surroundings
-from blizzard.inspect.trace import named_by, uri_of
 from blizzard.log_questions import table_entry
 from blizzard.log_questions import table_log as log_questions
-from blizzard.maintain.erasing.erase import Erased, FileWithRows, Origins, OriginsOf, look
+from blizzard.maintain.erasing.erase import Erased, FileWithRows, look
 from blizzard.maintain.erasing.erase import erase as append_erasure
 from blizzard.maintain.erasing.still_held import (
     BadLinesLeft,
@@ -37,7 +35,7 @@ from blizzard.model.locations import sink_location
 from blizzard.model.predicate import parse
 from blizzard.model.settings import PipelineSettings
 from lakebed.dataclass import dataclass
-from lakebed.storage.store import Reader, Store
+from lakebed.storage.store import Store
 from lakebed.terminal.arguments import (
     DONE,
     FAILED,
@@ -81,8 +79,6 @@ def erase(
         predicate = parse(where)
         table = table_entry(settings, tables_of(loaded, files, folders))
         log, place = table_log(settings, table), sink_location(settings)
-        reader = open_reader(place)
-        origins = origins_in(reader)
         if yes:
             with rewriter(loaded, around) as runner:
                 done = append_erasure(
@@ -91,7 +87,6 @@ def erase(
                     predicate,
                     log,
                     runner,
-                    origins,
                     clock=around.clock,
                     reason=reason,
                 )
@@ -99,7 +94,7 @@ def erase(
                 commit(settings, table, around)
         else:
             with looked_with(settings.name, output) as opens:
-                done = Erased(found=look(opens(place), settings, predicate, log, origins))
+                done = Erased(found=look(opens(place), settings, predicate, log))
         with looked_with(settings.name, output) as opens:
             left = still_held(
                 opens(place),
@@ -107,7 +102,7 @@ def erase(
                 predicate,
                 done.found,
                 history_of(settings),
-                origins,
+                log.origins,
                 opens,
             )
     if output is Output.JSON:
@@ -135,6 +130,8 @@ class ErasureRow:
     table_uri: str
     entry: int | None
     rows: int
+    deleted: int
+    """Rows that were deleted before, by deletion vectors, and that data files still hold."""
     every_row: bool
     removed: tuple[ErasedFileRow, ...]
     rewritten: tuple[ErasedFileRow, ...]
@@ -154,6 +151,7 @@ def erasure_row(settings: PipelineSettings, done: Erased, left: StillHeld) -> Er
         table_uri=settings.sink.table_uri,
         entry=done.entry,
         rows=found.rows,
+        deleted=found.deleted,
         every_row=found.is_everything,
         removed=tuple(_file(one) for one in found.files if one.is_whole),
         rewritten=tuple(_file(one) for one in found.files if not one.is_whole),
@@ -169,22 +167,6 @@ def erasure_row(settings: PipelineSettings, done: Erased, left: StillHeld) -> Er
 def _file(one: FileWithRows) -> ErasedFileRow:
     file = one.file
     return ErasedFileRow(path=file.path, rows=file.rows, bytes=file.size, erased=one.rows)
-
-
-def origins_in(store: Reader) -> OriginsOf:
-    """Return what asks the journals of a table where the rows of data files came from."""
-
-    def ask(names: Collection[str]) -> dict[str, Origins]:
-        return {
-            name: Origins(
-                source_files=one.file.source_files,
-                uris=tuple(uri_of(key, one.entry) for key in one.file.source_files),
-                runs=one.file.runs,
-            )
-            for name, one in named_by(store, names).items()
-        }
-
-    return ask
 
 
 def history_of(settings: PipelineSettings) -> FilesInHistory:

@@ -61,7 +61,9 @@ def _in_short(done: Erased, left: StillHeld) -> str:
     rows = plural(found.rows, "row")
     files = plural(len(found.files), "data file")
     every = ", which are ALL rows of the table" if found.is_everything else ""
-    return f"the condition holds for {rows} in {files}{every}"
+    before = plural(found.deleted, "row that was", "rows that were")
+    also = f", and for {before} deleted in place before" if found.deleted else ""
+    return f"the condition holds for {rows} in {files}{every}{also}"
 
 
 def _file(one: FileWithRows) -> str:

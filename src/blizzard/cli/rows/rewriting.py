@@ -1,16 +1,17 @@
 """What the commands share that rewrite data files: the table's log, Spark, and the commit."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 
 from blizzard.cli.surroundings import Surroundings
 from blizzard.events import SparkStarting
 from blizzard.execute.runner import Rewriter, Runner
 from blizzard.inspect.files.repairs import repaired
+from blizzard.inspect.trace import named_by, uri_of
 from blizzard.log_questions import asks_columns, asks_still_out, open_reader, table_rules
 from blizzard.maintain.new_content.content import Reading
 from blizzard.maintain.new_content.replace import renew
-from blizzard.maintain.replacing import TableLog, TableNow
+from blizzard.maintain.replacing import Origins, TableLog, TableNow
 from blizzard.model.files import SourceFile
 from blizzard.model.locations import sink_location
 from blizzard.model.rewriting import ActiveFile
@@ -110,6 +111,21 @@ def commit(settings: PipelineSettings, table: TableSettings | None, around: Surr
     committer.finish()
 
 
+def active_files(table: inline.TableFiles) -> dict[str, ActiveFile]:
+    """Return the data files of a version of the table, by their names."""
+    return {
+        path: ActiveFile(
+            path=TablePath(path),
+            size=facts.size,
+            rows=facts.rows,
+            partition_values=facts.partition_values,
+            first_row=facts.first_row,
+            vector=facts.vector,
+        )
+        for path, facts in table.files.items()
+    }
+
+
 def table_log(settings: PipelineSettings, table: TableSettings | None = None) -> TableLog:
     """Return what is asked of the table's log; `table` says how penguin changes its schema."""
     sink = settings.sink
@@ -119,20 +135,10 @@ def table_log(settings: PipelineSettings, table: TableSettings | None = None) ->
         found = inline.table_files(sink.table_uri, sink.storage_options)
         if found is None:
             return None
-        files = {
-            path: ActiveFile(
-                path=TablePath(path),
-                size=facts.size,
-                rows=facts.rows,
-                partition_values=facts.partition_values,
-                first_row=facts.first_row,
-            )
-            for path, facts in found.files.items()
-        }
         ask = found.transaction
         return TableNow(
             schema=found.schema,
-            files=files,
+            files=active_files(found),
             committed=lambda pipeline, journal: ask(journal_transaction(pipeline, journal)) or 0,
             fates=lambda names: inline.fates_in(ask, names),
             mapping=found.mapping,
@@ -147,4 +153,15 @@ def table_log(settings: PipelineSettings, table: TableSettings | None = None) ->
         out = asks_still_out(settings)([one.path for one in found]) if found else ()
         return frozenset(one.written or one.path for one in found if one.path in out and one.whole)
 
-    return TableLog(now=now, check=check, repaired=taken_out)
+    def origins(names: Collection[str]) -> dict[str, Origins]:
+        store = open_reader(sink_location(settings))
+        return {
+            name: Origins(
+                source_files=one.file.source_files,
+                uris=tuple(uri_of(key, one.entry) for key in one.file.source_files),
+                runs=one.file.runs,
+            )
+            for name, one in named_by(store, names).items()
+        }
+
+    return TableLog(now=now, origins=origins, check=check, repaired=taken_out)

@@ -43,9 +43,9 @@ class FileBooks:
     """The rows of files of which the log no longer says what became of them."""
     _taken_out: dict[str, tuple[str, int, int]] = field(default_factory=dict)
     """The files that penguin removed and no entry has explained so far: pipeline, entry, rows."""
-    _left_of: dict[str, int] = field(default_factory=dict)
-    """The rows that are left of files which an entry replaced before their own was read: it may be
-    of another pipeline's journal."""
+    _left_of: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """The rows that are left, and those deleted in place, of files which an entry replaced before
+    their own was read: it may be of another pipeline's journal."""
     _successors: Successors = field(default_factory=Successors)
     _shapes: set[tuple[str, int]] = field(default_factory=set)
     """The schemas that were compared, as text, with the number of the table's."""
@@ -222,10 +222,11 @@ class FileBooks:
         elif aside in (HELD, GONE):
             yield from self._set_aside(file, entry, is_held=aside == HELD)
         elif active is not None:
-            self.places.put(Place.IN_TABLE, rows)
+            self.places.put(Place.IN_TABLE, rows - active.deleted)
+            self._put_deleted(active.deleted)
             yield from self._compare(file, active, entry)
         elif path in self._left_of:
-            self._put_left(self._left_of.pop(path))
+            self._put_left(*self._left_of.pop(path))
         elif removed is not None and removed != BEFORE:
             if removed in self.log.ours:
                 self._taken_out[path] = entry.pipeline, entry.sequence, rows
@@ -325,7 +326,7 @@ class FileBooks:
             self._successors.take(entry, ())
         for one in entry.merged if done else ():
             for old in one.old:
-                self._gone(old.path, left=old.rows)
+                self._gone(old.path, left=old.rows, deleted=old.deleted)
         for file in done:
             yield from self._look_up(file, entry, journal)
         if done and len(done) < len(new) and self.log.is_whole:
@@ -343,24 +344,30 @@ class FileBooks:
     ) -> Iterator[Difference]:
         """Look up a file that has gone, and the one that has taken its place."""
         left = 0 if one.new is None else one.new.record_count
-        self._gone(one.old, left=left)
+        self._gone(one.old, left=left, deleted=one.deleted)
         if one.left_out:
             self.places.put(Place.RETRACTED, one.left_out)
         if one.new is not None:
             yield from self._look_up(one.new, entry, journal)
 
-    def _gone(self, old: str, *, left: int) -> None:
-        """Look up a file that has gone; so many rows of it are in another one."""
+    def _gone(self, old: str, *, left: int, deleted: int) -> None:
+        """Look up a file that has gone: how many rows of it another has, or others had deleted."""
         taken_out = self._taken_out.pop(old, None) is not None
         explained = self._missing.pop(old, None) is not None or taken_out
         if explained:
-            self._put_left(left)
+            self._put_left(left, deleted)
         elif old not in self.named:
-            self._left_of[old] = left
+            self._left_of[old] = left, deleted
 
-    def _put_left(self, rows: int) -> None:
+    def _put_left(self, rows: int, deleted: int) -> None:
         if rows:
             self.places.put(Place.REPLACED, rows)
+        self._put_deleted(deleted)
+
+    def _put_deleted(self, rows: int) -> None:
+        """Count rows of a file that others deleted in place, by a deletion vector."""
+        if rows:
+            self.places.put(Place.REMOVED_BY_OTHERS, rows)
 
     def _waits(self, files: Iterable[FinishedFile], entry: Entry) -> None:
         self.waiting += [WaitingDataFile(entry.pipeline, entry.sequence, file) for file in files]

@@ -28,6 +28,8 @@ from blizzard.model.locations import sink_location
 from blizzard.model.rewriting import ActiveFile, FileGroup, Merged, MergeFailed, Merging
 from blizzard.model.settings import PipelineSettings
 from blizzard.plan.small_files import Group, Policy, SmallFile, groups_of, is_small
+from blizzard.worker.deleted_rows import deleted_rows, ranges_of
+from blizzard.worker.output.origins import runs_without
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.columns.schema import Schema
@@ -170,7 +172,7 @@ def compact(
     groups = [_group(one, standing.table.files) for one in found.groups]
     outcomes = rewriter.merge(groups, work, ended=_of(len(groups), rewritten))
     failed = tuple(one for one in outcomes if isinstance(one, MergeFailed))
-    merges = tuple(_merge(one, found.files) for one in outcomes if isinstance(one, Merged))
+    merges = tuple(_merge(one, found.files, store) for one in outcomes if isinstance(one, Merged))
     left: tuple[Merge, ...] = ()
 
     def look_again() -> tuple[tuple[Merge, ...], Entry | None]:
@@ -279,7 +281,7 @@ def _small(file: ActiveFile, known: FinishedFile | None, policy: Policy) -> Smal
         path=file.path,
         size=file.size,
         # A file of which the log does not count the rows is left alone, as is one without a time.
-        rows=0 if begun is None else file.rows or 0,
+        rows=0 if begun is None else file.live_rows or 0,
         partition=tuple(values),
         written=begun or 0,
         sortable=bool(policy.cluster_by) and told is not None and told.null_count == 0,
@@ -291,19 +293,35 @@ def _group(group: Group, active: Mapping[str, ActiveFile]) -> FileGroup:
     return FileGroup(files=files, outputs=group.outputs, sorted_by=group.sorted_by)
 
 
-def _merge(done: Merged, known: Mapping[str, FinishedFile]) -> Merge:
+def _merge(done: Merged, known: Mapping[str, FinishedFile], store: Reader) -> Merge:
     """Return what a group has become, with the origins of its rows."""
     group = done.group
-    names, runs = joined([known[file.path] for file in group.files])
+    names, runs = joined([_live(known[file.path], file, store) for file in group.files])
     if group.sorted_by:
         runs = ()
     return Merge(
         old=tuple(
-            MergedFile(path=file.path, size=file.size, rows=file.rows or 0) for file in group.files
+            MergedFile(
+                path=file.path,
+                size=file.size,
+                rows=file.live_rows or 0,
+                vector=file.vector_key,
+                deleted=file.deleted,
+            )
+            for file in group.files
         ),
         new=tuple(replace(file, source_files=names, runs=runs) for file in done.new),
         sorted_by=group.sorted_by,
     )
+
+
+def _live(known: FinishedFile, file: ActiveFile, store: Reader) -> FinishedFile:
+    """Return a file with the origins of its rows that are not deleted."""
+    if file.vector is None:
+        return known
+    gone = ranges_of(deleted_rows(store, file.vector))
+    names, runs = runs_without(known.source_files, known.runs, gone)
+    return replace(known, source_files=names, runs=runs)
 
 
 def _still_there(
@@ -317,7 +335,12 @@ def _still_there(
     return tuple(
         one
         for one in merges
-        if all(old.path in active and old.path not in taken for old in one.old)
+        if all(
+            old.path in active
+            and old.path not in taken
+            and active[old.path].vector_key == old.vector
+            for old in one.old
+        )
     )
 
 

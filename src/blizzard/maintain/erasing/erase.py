@@ -7,7 +7,7 @@ written nowhere, the entry counts the rows only.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
 
@@ -17,6 +17,7 @@ from blizzard.config.columns import columns_from
 from blizzard.execute.runner import Rewriter
 from blizzard.journal.state import History
 from blizzard.maintain.replacing import (
+    Origins,
     Overtaken,
     Standing,
     TableLog,
@@ -39,25 +40,10 @@ from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.columns.schema import Schema
 from lakebed.dataclass import dataclass
-from lakebed.documents.data_file import Run
 from lakebed.documents.entry import Entry
 from lakebed.documents.replacement import Replacement
 from lakebed.errors import ObjectMissing
 from lakebed.storage.store import Reader, Store
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Origins:
-    """Where the rows of a data file came from, as the journal has it that named it first."""
-
-    source_files: tuple[str, ...]
-    uris: tuple[str, ...]
-    """Where each of them was."""
-    runs: tuple[Run, ...]
-
-
-OriginsOf = Callable[[Collection[str]], Mapping[str, Origins]]
-"""Returns of data files where their rows came from; nothing of those that no journal names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +55,9 @@ class FileWithRows:
     """How many they are."""
     sources: Mapping[str, int]
     """How many of them came from which source file, by its URI, as far as it is known."""
+    deleted: int = 0
+    """Rows of it for which the condition holds, too, but which a deletion vector deleted before:
+    without a rewrite the file would still hold them."""
 
     @property
     def unknown(self) -> int:
@@ -78,7 +67,7 @@ class FileWithRows:
     @property
     def is_whole(self) -> bool:
         """Whether the condition holds for all of its rows."""
-        return self.rows == self.file.rows
+        return self.rows == self.file.live_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,10 +99,15 @@ class Found:
         return sum(one.unknown for one in self.files)
 
     @property
+    def deleted(self) -> int:
+        """Count the rows that were deleted before, and that files of the table still hold."""
+        return sum(one.deleted for one in self.files)
+
+    @property
     def is_everything(self) -> bool:
         """Whether the condition holds for every row of the table."""
         whole = sum(one.is_whole for one in self.files)
-        others = [file for file in self.table.files.values() if file.rows != 0]
+        others = [file for file in self.table.files.values() if file.live_rows != 0]
         return whole > 0 and whole >= len(others)
 
 
@@ -131,7 +125,6 @@ def look(
     settings: PipelineSettings,
     predicate: Predicate,
     log: TableLog,
-    origins_of: OriginsOf,
 ) -> Found:
     """Find the rows of the table for which a condition holds."""
     now = standing_of(store, settings, log)
@@ -142,10 +135,10 @@ def look(
     files = now.table.files
     places: dict[str, RowsInFile] = {}
     for path, file in sorted(files.items()):
-        inside = rows_in(store, path, file.partition_values, predicate, columns, now.table.mapping)
+        inside = rows_in(store, file, predicate, columns, now.table.mapping)
         if inside is not None:
             places[path] = inside
-    known = origins_of(places.keys())
+    known = log.origins(places.keys())
     found = tuple(
         with_rows(files[path], inside, known.get(path), predicate)
         for path, inside in places.items()
@@ -169,13 +162,12 @@ def erase(
     predicate: Predicate,
     log: TableLog,
     rewriter: Rewriter,
-    origins_of: OriginsOf,
     *,
     clock: Clock,
     reason: str | None = None,
 ) -> Erased:
     """Rewrite the files with other rows, and append the entry that takes the rows out."""
-    found = look(store, settings, predicate, log, origins_of)
+    found = look(store, settings, predicate, log)
     if not found.files:
         return Erased(found=found)
     work = Removal(
@@ -219,7 +211,7 @@ def with_rows(
     if origins is not None and _tells_every_row(origins, inside):
         file = replace(file, source_files=origins.source_files, runs=origins.runs)
     sources = sources_of(inside, origins)
-    return FileWithRows(file=file, rows=len(inside.places), sources=sources)
+    return FileWithRows(file=file, rows=len(inside.places), sources=sources, deleted=inside.deleted)
 
 
 def sources_of(inside: RowsInFile, origins: Origins | None) -> Mapping[str, int]:
@@ -262,6 +254,8 @@ def _replacements(
                 new=new,
                 left_out=one.rows,
                 partition_values={} if new else file.partition_values,
+                vector=file.vector_key,
+                deleted=file.deleted,
             )
         )
     return tuple(replaced)
@@ -271,7 +265,11 @@ def _refuse_overtaken(store: Reader, before: Found, now: Standing, entry: Entry)
     """Raise where what was rewritten is not what is to be replaced any more."""
     path = store.describe(layout.journal_folder(entry.pipeline))
     files = now.table.files
-    gone = [one.file.path for one in before.files if one.file.path not in files]
+    gone = [
+        one.file.path
+        for one in before.files
+        if one.file.path not in files or files[one.file.path].vector != one.file.vector
+    ]
     if now.last.journal != before.last.journal or gone:
         raise Overtaken(
             "data files with these rows were changed by somebody else meanwhile; nothing was done, "

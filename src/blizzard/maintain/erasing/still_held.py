@@ -16,18 +16,19 @@ import pyarrow as pa
 
 from blizzard.handoff.held_rows import GONE, HELD
 from blizzard.maintain.erasing.bad_lines import LineSearch, lines_in
-from blizzard.maintain.erasing.erase import Found, OriginsOf, sources_of
-from blizzard.maintain.replacing import waiting_entries
+from blizzard.maintain.erasing.erase import Found, sources_of
+from blizzard.maintain.replacing import OriginsOf, waiting_entries
 from blizzard.model.columns import with_found
 from blizzard.model.locations import OpenReader, source_location
 from blizzard.model.predicate import Predicate
+from blizzard.model.rewriting import ActiveFile
 from blizzard.model.settings import PipelineSettings
 from blizzard.worker.find_rows import RowsInFile, rows_in
 from lakebed import layout
 from lakebed.dataclass import dataclass
 from lakebed.errors import LakeError
 from lakebed.journal import JournalReader
-from lakebed.layout import file_name
+from lakebed.layout import TablePath, file_name
 from lakebed.locations import written_out
 from lakebed.storage.store import Reader
 
@@ -169,8 +170,13 @@ def _rows_of_others(
     rows: dict[str, RowsInFile] = {}
     for path in _others(store, frozenset(found.table.files)):
         try:
-            values, mapping = _partition(path, columns), found.table.mapping
-            inside = rows_in(store, path, values, predicate, found.columns, mapping)
+            file = ActiveFile(
+                path=TablePath(path),
+                size=0,
+                rows=None,
+                partition_values=_partition(path, columns),
+            )
+            inside = rows_in(store, file, predicate, found.columns, found.table.mapping)
         except (LakeError, pa.ArrowException, OSError):
             unread.append(path)
             continue

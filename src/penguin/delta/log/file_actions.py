@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from lakebed.columns.row_tracking import FIRST_ROW_ID, ROW_VERSION, FirstRow
 from lakebed.dataclass import dataclass
+from lakebed.documents.deletion_vector import DeletionVector
 from lakebed.documents.reading import parse_json
 from lakebed.errors import StoreUnavailable
 from lakebed.layout import log_version
@@ -23,23 +24,7 @@ from penguin.delta.file_names import Naming, naming
 from penguin.delta.log.checkpoint import checkpoint_batches, pairs_of, rows_of
 from penguin.delta.log.file import lines_of
 from penguin.delta.log.segment import LogSegment, find_segment
-from penguin.delta.vectors import vector_file, vector_key
 from penguin.model.errors import CommitFailed, TableUnreadable
-
-
-def first_rows(store: Reader, version: int) -> dict[str, FirstRow | None]:
-    """Return from where on the rows of each file of a version are numbered, by the files' names.
-
-    None where the log does not say it: the file is from before the table tracked its rows.
-    """
-    tail = find_segment(store)
-    if tail is None or tail.missing is not None:
-        raise TableUnreadable("a version of the Delta log is missing", table=store.uri)
-    if tail.first > version + 1:
-        # A checkpoint of a later version says nothing of what was removed before it.
-        raise CommitFailed("the log has changed since it was looked at", table=store.uri)
-    return {one.path: one.first_row for one in active_files(store, tail, version)}
-
 
 COLUMNS = (
     *(f"add.{name}" for name in ("path", "deletionVector", "size", "partitionValues")),
@@ -61,9 +46,9 @@ class FileAction:
     """Its name in the store."""
     written: str
     """Its path as the log has it."""
-    vector: str | None = None
-    """The file that holds its deletion vector, by its name in the store."""
     key: Key
+    vector: DeletionVector | None = None
+    """Its deletion vector."""
     deletion_vector: Mapping[str, Any] | None = None
     """The vector as the log writes it."""
     size: int | None = None
@@ -77,7 +62,8 @@ class FileAction:
     @property
     def files(self) -> tuple[str, ...]:
         """Return what it needs in the store."""
-        return (self.path,) if self.vector is None else (self.path, self.vector)
+        held_in = None if self.vector is None else self.vector.file
+        return (self.path,) if held_in is None else (self.path, held_in)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +132,17 @@ def active_files(store: Reader, tail: LogSegment, last: int | None = None) -> It
     yield from (one for one in state.values() if one.added)
 
 
+def files_at(store: Reader, version: int) -> dict[str, FileAction]:
+    """Return the actions that added the files of a version, by the files' names."""
+    tail = find_segment(store)
+    if tail is None or tail.missing is not None:
+        raise TableUnreadable("a version of the Delta log is missing", table=store.uri)
+    if tail.first > version + 1:
+        # A checkpoint of a later version says nothing of what was removed before it.
+        raise CommitFailed("the log has changed since it was looked at", table=store.uri)
+    return {one.path: one for one in active_files(store, tail, version)}
+
+
 def read_checkpoint(store: Reader, tail: LogSegment) -> Iterator[Batch]:
     """Read the checkpoint that a log is read from, with what it refers to, a batch at a time."""
     if tail.checkpoint is None:
@@ -166,8 +163,7 @@ def _parsed(batch: pa.RecordBatch, named: Naming, where: str) -> Batch:
 def _action(
     told: Mapping[str, Any], named: Naming, *, added: bool, version: int | None = None
 ) -> FileAction:
-    vector = told.get("deletionVector")
-    held_in = vector_file(vector)
+    vector = DeletionVector.of(told.get("deletionVector"), named)
     written = unquote(told["path"])
     path = named(written)
     pairs = pairs_of(told.get("partitionValues"))
@@ -180,9 +176,9 @@ def _action(
         added=added,
         path=path,
         written=told["path"],
-        vector=None if held_in is None else named(unquote(held_in)),
-        key=(path, vector_key(vector)),
-        deletion_vector=None if vector_key(vector) is None else vector,
+        key=(path, None if vector is None else vector.key),
+        vector=vector,
+        deletion_vector=None if vector is None else told["deletionVector"],
         size=told.get("size") if added else None,
         # Delta takes an empty string for null.
         partition_values=tuple((name, value or None) for name, value in pairs),

@@ -3,7 +3,8 @@
 import pytest
 
 from blizzard.maintain.erasing.bad_lines import Counted, Line, LineSearch, values_in
-from blizzard.maintain.erasing.erase import Origins, with_rows
+from blizzard.maintain.erasing.erase import with_rows
+from blizzard.maintain.replacing import Origins
 from blizzard.model.predicate import parse
 from blizzard.model.rewriting import ActiveFile, RowsWhere
 from blizzard.worker.find_rows import RowsInFile

@@ -39,7 +39,9 @@ def promotion(sequence=1, *pairs, pipeline="p", **changes):
 def planned(*backlogs, active=(OLD,), facts="table", **more):
     rules = replace(
         RULES,
-        why_not_replaced=lambda files: None if files <= {*active} else "one is gone",
+        why_not_replaced=lambda files: (
+            None if {one.filename for one in files} <= {*active} else "one is gone"
+        ),
     )
     return plan_commit(table() if facts == "table" else facts, backlogs, rules, **more)
 

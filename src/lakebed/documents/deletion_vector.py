@@ -1,0 +1,100 @@
+"""Deletion vectors: which rows of a data file are deleted, though the file still holds them. Pure.
+
+A vector is in the log itself, in a file of the table that is named by a UUID, or in a file that is
+named by its whole path. One file may hold vectors of many data files.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import unquote
+from uuid import UUID
+
+from lakebed.dataclass import dataclass
+
+DIGITS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+"""Z85, as the protocol says."""
+ENCODED_UUID = 20
+FILE_NAME = re.compile(r"deletion_vector_[0-9a-f-]{36}\.bin")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeletionVector:
+    """Where the vector of a data file is, and how many rows it deletes."""
+
+    key: str
+    """Identifies it: with the path, this is the key of a file in a log."""
+    rows: int
+    """The number of deleted rows."""
+    size: int
+    """The bytes of the bitmap."""
+    file: str | None = None
+    """The name of the file in the store that holds it; None if the log does."""
+    offset: int = 0
+    """Where it starts in that file."""
+    text: str | None = None
+    """The bitmap itself, in Z85, if the log holds it."""
+
+    @classmethod
+    def of(
+        cls, written: Mapping[str, Any] | None, named: Callable[[str], str] = str
+    ) -> "DeletionVector | None":
+        """Read the vector of an action; `named` turns a path of the log into one of the store."""
+        key, file = vector_key(written), vector_file(written)
+        if written is None or key is None:
+            return None
+        return cls(
+            key=key,
+            rows=int(written.get("cardinality") or 0),
+            size=int(written.get("sizeInBytes") or 0),
+            file=None if file is None else named(unquote(file)),
+            offset=int(written.get("offset") or 0),
+            text=str(written["pathOrInlineDv"]) if file is None else None,
+        )
+
+
+def vector_key(vector: Mapping[str, Any] | None) -> str | None:
+    """Return what tells a vector from others: with its path, it is the key of a file in a log."""
+    if vector is None or vector.get("storageType") is None:
+        return None
+    offset = vector.get("offset")
+    at = "" if offset is None else f"@{offset}"
+    return f"{vector['storageType']}{vector['pathOrInlineDv']}{at}"
+
+
+def vector_file(vector: Mapping[str, Any] | None) -> str | None:
+    """Return the file that holds a vector, as a log writes paths; None where the log holds it.
+
+    Raise a ValueError for one that is stored in a way that the protocol does not know.
+    """
+    kind = None if vector is None else vector.get("storageType")
+    if vector is None or kind is None or kind == "i":
+        return None
+    where = str(vector["pathOrInlineDv"])
+    if kind == "p":
+        return where
+    if kind != "u":
+        raise ValueError(f"a deletion vector is stored as {kind!r}, which no protocol knows")
+    folder, name = where[:-ENCODED_UUID], where[-ENCODED_UUID:]
+    if len(name) != ENCODED_UUID:
+        raise ValueError("the name of a deletion vector's file cannot be read")
+    file = f"deletion_vector_{UUID(bytes=from_z85(name))}.bin"
+    return f"{folder}/{file}" if folder else file
+
+
+def is_vector_file(path: str) -> bool:
+    """Whether a file has the name of one that holds deletion vectors."""
+    return FILE_NAME.fullmatch(path.rpartition("/")[2]) is not None
+
+
+def from_z85(text: str) -> bytes:
+    """Decode text in Z85, four bytes from each five letters; raise a ValueError for other text."""
+    if len(text) % 5 or any(letter not in DIGITS for letter in text):
+        raise ValueError("text of a deletion vector is not Z85")
+    whole = bytearray()
+    for at in range(0, len(text), 5):
+        number = 0
+        for letter in text[at : at + 5]:
+            number = number * 85 + DIGITS.index(letter)
+        whole += number.to_bytes(4, "big")
+    return bytes(whole)
