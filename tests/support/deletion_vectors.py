@@ -72,7 +72,7 @@ def delete_in_place(
 ) -> dict[str, Any]:
     """Delete rows of a data file as DELETE does with deletion vectors; return the vector."""
     body = bitmap(places)
-    vector = {"sizeInBytes": len(body), "cardinality": len(places)}
+    vector: dict[str, Any] = {"sizeInBytes": len(body), "cardinality": len(places)}
     if inline:
         vector |= {"storageType": "i", "pathOrInlineDv": z85(body)}
     else:

@@ -20,6 +20,7 @@ from penguin.model.errors import FolderUnfit
 from penguin.model.foreign_file import Candidate
 
 NOT_PARQUET = "not_parquet"
+SAME_FILE = "same_file"
 HUDI = ".hoodie"
 ICEBERG = re.compile(r"(?:^|/)metadata/[^/]+\.metadata\.json")
 WHY_NOT_PARQUET = (
@@ -41,11 +42,14 @@ class Folder:
     def files(self) -> Iterator[Candidate]:
         """Yield the data files, in the order of their paths; raise where the listing breaks off."""
         self._hidden, self._troubles = {}, {}
+        linked: dict[tuple[int, int], str] = {}
         guide = Guide(passes=self._passes, enters=self._enters, lists=_may_be_data)
         for facts in self._in_order(guide):
             if CONTROL.search(facts.path):
                 self._passes(readable(facts.path), Oddity.NAME)
-            elif self._is_data(facts.path, empty=facts.size == 0):
+            elif self._is_data(facts.path, empty=facts.size == 0) and not self._is_link(
+                facts.path, linked
+            ):
                 yield candidate(facts, late=False)
 
     def names(self) -> Names:
@@ -87,6 +91,25 @@ class Folder:
             file=path, code=NOT_PARQUET, reason=WHY_NOT_PARQUET, skippable=True
         )
         return False
+
+    def _is_link(self, path: str, linked: dict[tuple[int, int], str]) -> bool:
+        """Whether a name is a hard link to an earlier file, whose rows would be in twice."""
+        if self.store.local_root is None:
+            return False
+        try:
+            found = (self.store.local_root / path).stat()
+        except OSError:
+            return False  # Reading it says what is wrong.
+        if found.st_nlink == 1:
+            return False
+        first = linked.setdefault((found.st_dev, found.st_ino), path)
+        if first != path:
+            reason = (
+                f"it is a hard link to {first}, whose rows would be in the table twice; remove one "
+                "of the two names, or leave the second one out with --skip-unreadable"
+            )
+            self._troubles[path] = Trouble(file=path, code=SAME_FILE, reason=reason, skippable=True)
+        return first != path
 
     def _enters(self, folder: str) -> bool:
         if not is_hidden(folder.rpartition("/")[2]):

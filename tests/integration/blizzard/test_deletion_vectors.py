@@ -39,13 +39,16 @@ def desk(tmp_path: Path) -> Crowded:
 def ids(desk: Crowded) -> list[int]:
     """Return the ids of all rows, as the library reads them."""
     rows = pa.table(DeltaTable(str(desk.table)).scan(columns=["id"]).read_all())
-    return sorted(rows["id"].to_pylist())
+    found: list[Any] = rows["id"].to_pylist()
+    return sorted(found)
 
 
 def in_files(desk: Crowded) -> list[int]:
     """Return the ids of all rows that the files of the table hold, deleted or not."""
-    found = (pq.read_table(desk.table / path, columns=["id"])["id"] for path in added(desk))
-    return sorted(one for column in found for one in column.to_pylist())
+    found: list[Any] = []
+    for path in added(desk):
+        found += pq.read_table(desk.table / path, columns=["id"])["id"].to_pylist()
+    return sorted(found)
 
 
 def file_with(desk: Crowded, wanted: int) -> str:

@@ -200,3 +200,10 @@ def test_damaged_notes_of_an_earlier_run_are_named(folder):
     assert note.name in str(trouble.value)
     note.unlink()
     assert in_the_way(folder.adopt()) == {"junk.parquet": "file_unfit"}
+
+
+def test_a_hard_link_is_no_second_file(folder):
+    (folder.root / "c.parquet").hardlink_to(folder.root / "a.parquet")
+    assert refused(folder) == {"c.parquet": "same_file"}
+    assert folder.adopt(skip_unreadable=True).totals.rows == 2
+    assert ids(folder.root) == [1, 2]
