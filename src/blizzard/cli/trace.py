@@ -15,15 +15,18 @@ from blizzard.cli.rows.rewriting import active_files
 from blizzard.config.columns import columns_from
 from blizzard.inspect.source_record import record_of
 from blizzard.inspect.trace import Named, Origin, named_by, origin_of
+from blizzard.journal.state import read_history
+from blizzard.maintain.erasing.bad_lines import LineMatch, LineSearch, lines_in
 from blizzard.model.columns import with_found
 from blizzard.model.locations import OpenReader, sink_location
-from blizzard.model.predicate import parse
+from blizzard.model.predicate import Predicate, parse
 from blizzard.model.settings import PipelineSettings
 from blizzard.worker.find_rows import Match, check_columns, matching_rows
 from lakebed.columns.schema import PROVENANCE, Schema
 from lakebed.dataclass import dataclass
 from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import LakeError, ObjectMissing
+from lakebed.storage.store import Reader
 from lakebed.terminal.arguments import Files, Folders, Outcome, Output, Shape
 from lakebed.terminal.console import console, print_lines, say, say_as_it_is
 from penguin import inline
@@ -31,10 +34,11 @@ from penguin import inline
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceRow:
-    """A row of the table, and where it came from. What is not known is None."""
+    """A row of the table or a bad line in quarantine, and where it came from; unknown is None."""
 
     file: str
-    row: int
+    """The data file or the quarantine file."""
+    row: int | None
     """Its place in the data file, from 1."""
     version: int | None
     """The version of the table that has added the data file."""
@@ -50,6 +54,8 @@ class TraceRow:
     why: str | None
     """Why the record cannot be shown, where it was asked for."""
     values: dict[str, Any]
+    quarantined: LineMatch | None = None
+    """Of a bad line that waits in quarantine, whether the condition holds for it."""
 
 
 def trace(
@@ -69,7 +75,7 @@ def trace(
     limit: Annotated[int, typer.Option(min=1, metavar="COUNT", help="How many rows at most.")] = 20,
     output: Shape = Output.TEXT,
 ) -> None:
-    """Show which source file and line rows of the table came from."""
+    """Show which source file and line rows of the table, and bad lines in quarantine, came from."""
     settings = the_one(load(files, folders), pipeline)
     outcome = Outcome()
     with outcome.of(settings.name), written_before(settings):
@@ -108,6 +114,38 @@ def traced(
     for match in rows:
         of_file = named.get(match.file)
         yield _row(settings, match, of_file, versions.get(match.file), schema, raw=raw)
+    yield from quarantined(settings, store, predicate, schema)
+
+
+def quarantined(
+    settings: PipelineSettings, store: Reader, predicate: Predicate, schema: Schema
+) -> Iterator[TraceRow]:
+    """Yield the bad lines that wait in quarantine for which a condition holds, or may hold."""
+    history = read_history(store, settings.name)
+    known = with_found(settings.schema, history.columns)
+    search = LineSearch(predicate, known if known.fields else schema)
+    for waiting in history.books.waiting_files():
+        for line in lines_in(store, waiting.file.filename):
+            found = search.match(line.raw)
+            if found is None:
+                continue
+            name, _, path = line.source.partition(":")
+            uri = f"{waiting.source_uris.get(name, name).rstrip('/')}/{path}"
+            yield TraceRow(
+                file=waiting.file.filename,
+                row=None,
+                version=None,
+                pipeline=settings.name,
+                entry=waiting.entry,
+                source=uri,
+                line=line.line,
+                records=None,
+                counted=_counted(settings, Origin(uri=uri), None),
+                raw=line.raw.decode(errors="replace"),
+                why=line.message,
+                values={},
+                quarantined=found,
+            )
 
 
 def _row(
@@ -203,11 +241,14 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - whatever a row holds
 def _show(rows: list[TraceRow], *, more: bool) -> None:
     to = console()
     if not rows:
-        say(to, "no row of the table matches")
+        say(to, "no row of the table matches, and no bad line in quarantine")
     for row in rows:
+        if row.quarantined is not None:
+            _show_line(row)
+            continue
         version = "" if row.version is None else f", added in version {row.version:,}"
         entry = "" if row.entry is None else f", entry {row.entry:,} of pipeline {row.pipeline}"
-        say(to, f"row {row.row:,} of {row.file}{version}{entry}")
+        say(to, f"row {row.row or 0:,} of {row.file}{version}{entry}")
         say(to, f"  from {_place(row)}")
         if row.why is not None:
             say(to, f"  cannot be shown: {row.why}")
@@ -215,6 +256,16 @@ def _show(rows: list[TraceRow], *, more: bool) -> None:
         say_as_it_is(to, f"  {values}")
     if more:
         say(to, "... more rows match; --limit shows more of them")
+
+
+def _show_line(row: TraceRow) -> None:
+    to = console()
+    may = "" if row.quarantined is LineMatch.HOLDS else ", which may match"
+    say(to, f"a bad line in quarantine{may}, entry {row.entry or 0:,} of pipeline {row.pipeline}")
+    say(to, f"  from {_place(row)}")
+    say(to, f"  {row.why}")
+    say_as_it_is(to, f"  {row.raw}")
+    say(to, "  -> blizzard dlq list; blizzard dlq replay reads such lines again")
 
 
 def _place(row: TraceRow) -> str:

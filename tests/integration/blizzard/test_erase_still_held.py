@@ -127,3 +127,20 @@ def test_an_erasure_that_is_committed_while_another_looks_is_not_counted_twice(d
     assert found(log).rows == 0
     rows = {one.uri: one.rows for one in desk.held(X).sources}
     assert rows == {desk.uri("a.ndjson"): 2, desk.uri("b.ndjson"): 1, desk.uri("c.ndjson"): 1}
+
+
+def test_source_files_of_which_the_table_has_not_all_rows_are_named_as_not_searched(desk):
+    """A file that failed would bring the row back later."""
+    desk.take_back("c.ndjson")
+    desk.land("failed.ndjson", {"id": 20, "user": "x"}, {"id": "no number", "user": "x"})
+    desk.ingest()
+    desk.land("waits.ndjson", {"id": 30, "user": "x"})
+    desk.land("b.ndjson", {"id": 4, "user": "z"}, {"id": 5, "user": "x"}, {"id": 6, "user": "x"})
+    desk.land("notes.txt", "user x")
+    wanted = {"b": "changed", "c": "retracted", "failed": "failed", "waits": "waiting"}
+    left = desk.said("erase", "--where", X)
+    assert {one["uri"]: one["why"] for one in left["not_searched"]} == {
+        desk.uri(f"{name}.ndjson"): why for name, why in wanted.items()
+    }
+    shown = " ".join(desk.cli("erase", "--where", X).output.split())
+    assert "1 source file not searched, failed" in shown

@@ -17,6 +17,7 @@ from lakebed.storage.store import Reader
 from tests.support.bounds import SMALL_PIECES
 from tests.support.builders import entries, gz
 from tests.support.promotions import ID, PRICE, Rescued
+from tests.support.retractions import Taken
 
 AT = {"name": "at", "type": "timestamp"}
 BY_DAY = {"prefix_template": "date=%Y-%m-%d", "timestamp_field": "at"}
@@ -57,6 +58,7 @@ def test_a_row_is_shown_with_its_data_file_version_source_and_line(desk: Rescued
         "raw": None,
         "why": None,
         "values": {"id": 2},
+        "quarantined": None,
     }
     (three,) = traced(desk, "id > 2 and id is not null")
     assert (three["file"], three["version"], three["line"]) == (second.filename, 2, 1)
@@ -217,3 +219,27 @@ def test_a_condition_that_cannot_be_read_says_where(desk: Rescued, where: str, t
 def test_before_there_is_a_table_it_says_so(desk: Rescued) -> None:
     desk.table.mkdir()
     assert "there is no table yet" in desk.cli("trace", "--where", "id = 1").output
+
+
+def test_a_row_that_waits_in_quarantine_is_found(tmp_path: Path) -> None:
+    name = {"name": "name", "type": "string"}
+    desk = Taken(
+        tmp_path,
+        {"fields": [ID, name]},
+        more={"error_handling": {"on_bad_record": "quarantine"}},
+    )
+    bad = '{"id": "no number", "name": "ada"}'
+    desk.land("a.ndjson", {"id": 1, "name": "eve"}, bad, '{"name": "ada"')
+    desk.ingest()
+    holds, may = traced(desk, "name = 'ada'")
+    assert (holds["source"], holds["line"], holds["raw"]) == (source(desk, "a.ndjson"), 2, bad)
+    assert (holds["quarantined"], holds["row"], holds["entry"]) == ("holds", None, 1)
+    assert (may["quarantined"], may["line"]) == ("may_hold", 3)
+    shown = desk.cli("trace", "--where", "name = 'ada'").output
+    assert "a bad line in quarantine, entry 1" in shown
+    assert "a.ndjson, line 2" in shown
+    assert "blizzard dlq replay" in shown
+    assert len(traced(desk, "name = 'ada'", "--limit", "1")) == 1
+    assert traced(desk, "name = 'bob'") == []
+    desk.cli("dlq", "discard", "a.ndjson", "--yes")
+    assert "no bad line in quarantine" in desk.cli("trace", "--where", "name = 'ada'").output

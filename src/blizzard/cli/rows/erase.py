@@ -28,6 +28,7 @@ from blizzard.maintain.erasing.still_held import (
     OtherFile,
     SourceLeft,
     StillHeld,
+    UnsearchedSource,
     Why,
     still_held,
 )
@@ -141,6 +142,7 @@ class ErasureRow:
     sources_unknown: int
     possible_sources: tuple[SourceLeft, ...]
     unread: tuple[str, ...]
+    not_searched: tuple[UnsearchedSource, ...]
 
 
 def erasure_row(settings: PipelineSettings, done: Erased, left: StillHeld) -> ErasureRow:
@@ -161,6 +163,7 @@ def erasure_row(settings: PipelineSettings, done: Erased, left: StillHeld) -> Er
         sources_unknown=left.sources_unknown,
         possible_sources=left.possible_sources,
         unread=left.unread,
+        not_searched=left.not_searched,
     )
 
 

@@ -3,7 +3,13 @@
 from collections.abc import Iterator
 
 from blizzard.maintain.erasing.erase import Erased, FileWithRows
-from blizzard.maintain.erasing.still_held import OtherFile, SourceLeft, StillHeld, Why
+from blizzard.maintain.erasing.still_held import (
+    OtherFile,
+    SourceLeft,
+    StillHeld,
+    Why,
+    WhyNotSearched,
+)
 from blizzard.model.settings import PipelineSettings
 from lakebed.terminal.console import console, plural, say, say_first, second
 from lakebed.types import Commit
@@ -24,6 +30,13 @@ WHY = {
 HISTORY = {
     Why.REMOVED: "removed from the table, read by time travel",
     Why.CHANGES: "of the change data feed, read through it",
+}
+
+NOT_SEARCHED = {
+    WhyNotSearched.FAILED: "failed: rows come once it is read, so delete it, or erase again then",
+    WhyNotSearched.WAITING: "not read to its end yet: erase again once it is in the table",
+    WhyNotSearched.CHANGED: "changed since it was read: look into it",
+    WhyNotSearched.RETRACTED: "whose rows were retracted: look into it, or delete it",
 }
 
 
@@ -88,6 +101,7 @@ def _still_held(settings: PipelineSettings, done: Erased, left: StillHeld) -> It
         yield from _data_files(why, files, settings.sink.committer)
     yield from _bad_lines(left)
     yield from _sources(left)
+    yield from _not_searched(left)
     if left.unread:
         yield f"  {plural(len(left.unread), 'file')} could not be read, and may hold some:"
         yield from _first([f"    {path}" for path in left.unread])
@@ -149,6 +163,14 @@ def _sources(left: StillHeld) -> Iterator[str]:
     if left.possible_sources:
         yield "    data files that are not in the table have such rows of these source files:"
         yield from _first([_source(one) for one in left.possible_sources])
+
+
+def _not_searched(left: StillHeld) -> Iterator[str]:
+    for why, way_out in NOT_SEARCHED.items():
+        some = [f"    {one.uri}" for one in left.not_searched if one.why is why]
+        if some:
+            yield f"  {plural(len(some), 'source file')} not searched, {way_out}:"
+            yield from _first(some)
 
 
 def _source(one: SourceLeft) -> str:

@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, replace
+from enum import StrEnum
 from typing import Any
 
 import pyarrow as pa
@@ -35,6 +36,18 @@ class Line:
     source: str
     """The key of its source file."""
     raw: bytes
+    line: int | None = None
+    """Its number there, where known."""
+    message: str = ""
+    """Why it is bad."""
+
+
+class LineMatch(StrEnum):
+    """How far a condition holds for a line that was set aside."""
+
+    HOLDS = "holds"
+    MAY_HOLD = "may_hold"
+    """A value of the condition stands somewhere in it, or it cannot be read."""
 
 
 @dataclass(slots=True)
@@ -53,10 +66,11 @@ def lines_in(store: Reader, path: str) -> Iterator[Line]:
     # No thread of Arrow's may hold the bytes: one that lets go of them while Python ends takes the
     # process down.
     with pq.ParquetFile(pa.BufferReader(body), pre_buffer=False) as opened:
-        table = opened.read(columns=["source", "path", "raw"], use_threads=False)
+        table = opened.read(columns=["source", "path", "raw", "line", "message"], use_threads=False)
     for batch in table.to_batches(max_chunksize=ROWS):
         for row in batch.to_pylist():
-            yield Line(f"{row['source']}:{row['path']}", row["raw"])
+            key = f"{row['source']}:{row['path']}"
+            yield Line(key, row["raw"], row["line"], row["message"])
 
 
 @dataclass(slots=True)
@@ -87,12 +101,19 @@ class LineSearch:
         """Count the lines that are meant or may be, by the keys of their source files."""
         found: dict[str, Counted] = {}
         for line in lines:
-            holds = self._holds(line.raw)
-            if holds:
-                found.setdefault(line.source, Counted()).lines += 1
-            elif self._may_hold(line.raw, unread=holds is None):
-                found.setdefault(line.source, Counted()).maybe += 1
+            match self.match(line.raw):
+                case LineMatch.HOLDS:
+                    found.setdefault(line.source, Counted()).lines += 1
+                case LineMatch.MAY_HOLD:
+                    found.setdefault(line.source, Counted()).maybe += 1
         return found
+
+    def match(self, raw: bytes) -> LineMatch | None:
+        """Return how far the condition holds for a line; None if it does not."""
+        holds = self._holds(raw)
+        if holds:
+            return LineMatch.HOLDS
+        return LineMatch.MAY_HOLD if self._may_hold(raw, unread=holds is None) else None
 
     def _holds(self, raw: bytes) -> bool | None:
         """Whether the condition holds for a line; None where it cannot be read."""

@@ -14,10 +14,13 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
+from blizzard.discover.filter import is_same
+from blizzard.discover.names import why_not_ours
 from blizzard.handoff.held_rows import GONE, HELD
+from blizzard.journal.state import Before, History
 from blizzard.maintain.erasing.bad_lines import LineSearch, lines_in
 from blizzard.maintain.erasing.erase import Found, sources_of
-from blizzard.maintain.replacing import OriginsOf, waiting_entries
+from blizzard.maintain.replacing import Known, OriginsOf, waiting_entries
 from blizzard.model.columns import with_found
 from blizzard.model.locations import OpenReader, source_location
 from blizzard.model.predicate import Predicate
@@ -30,7 +33,7 @@ from lakebed.errors import LakeError
 from lakebed.journal import JournalReader
 from lakebed.layout import TablePath, file_name
 from lakebed.locations import written_out
-from lakebed.storage.store import Reader
+from lakebed.storage.store import ObjectFacts, Reader
 
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
@@ -88,6 +91,27 @@ class SourceLeft:
     """None where no source of the pipeline has it any more."""
 
 
+class WhyNotSearched(StrEnum):
+    """Why no data file of the table tells what a source file holds."""
+
+    FAILED = "failed"
+    """It failed: what of it is not in the table comes once it is read."""
+    WAITING = "waiting"
+    """It was not read, or not to its end."""
+    CHANGED = "changed"
+    """It is another object than the one that was read."""
+    RETRACTED = "retracted"
+    """Its rows were taken out of the table again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnsearchedSource:
+    """A source file that is there, and may hold such rows."""
+
+    uri: str
+    why: WhyNotSearched
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StillHeld:
     """Everything that was found."""
@@ -102,6 +126,8 @@ class StillHeld:
     """Source files that those may be of: data files that are not in the table have such rows."""
     unread: tuple[str, ...] = ()
     """Files that could not be read, so that it is not known whether they hold such rows."""
+    not_searched: tuple[UnsearchedSource, ...] = ()
+    """Source files of which the table does not have all rows."""
 
     @property
     def sources_there(self) -> tuple[SourceLeft, ...]:
@@ -112,7 +138,7 @@ class StillHeld:
     def is_nothing(self) -> bool:
         """Whether nobody is known to hold any."""
         found = self.data_files or self.bad_lines or self.sources_there or self.unread
-        return not (found or self.sources_unknown)
+        return not (found or self.sources_unknown or self.not_searched)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,6 +177,7 @@ def still_held(
         origins = origins_of(others.keys())
         for path, inside in others.items():
             possible.update(sources_of(inside, origins.get(path)))
+    not_searched = tuple(_not_searched(store, settings, found.history, open_source, unread))
     maybe = {uri: count for uri, count in possible.items() if uri not in rows}
     return StillHeld(
         data_files=files,
@@ -159,7 +186,43 @@ def still_held(
         sources_unknown=unknown,
         possible_sources=tuple(_sources(settings, maybe, open_source)),
         unread=tuple(unread),
+        not_searched=not_searched,
     )
+
+
+def _not_searched(
+    store: Reader,
+    settings: PipelineSettings,
+    history: History,
+    open_source: OpenReader,
+    unread: list[str],
+) -> Iterator[UnsearchedSource]:
+    """Yield the source files of which not all rows are, or were, in the table."""
+    known = Known(store, settings.name, history)
+    for source in settings.sources:
+        try:
+            listed = open_source(source_location(source)).objects()
+            for facts in sorted(listed, key=lambda one: one.path):
+                why = None
+                if why_not_ours(facts.path, source) is None:
+                    why = why_not_searched(known(f"{source.name}:{facts.path}"), facts)
+                if why is not None:
+                    uri = f"{written_out(source.uri).rstrip('/')}/{facts.path}"
+                    yield UnsearchedSource(uri=uri, why=why)
+        except LakeError:
+            unread.append(source.uri)
+
+
+def why_not_searched(before: Before, facts: ObjectFacts) -> WhyNotSearched | None:
+    """Return why rows of a source file may be in no data file; None if all of them are. Pure."""
+    done, left = before.finished, before.unfinished
+    if left is not None:
+        return WhyNotSearched.WAITING if left.record.failure is None else WhyNotSearched.FAILED
+    if done is None:
+        return WhyNotSearched.WAITING
+    if not is_same(done, facts):
+        return WhyNotSearched.CHANGED
+    return WhyNotSearched.RETRACTED if done.retracted else None
 
 
 def _rows_of_others(
