@@ -75,7 +75,10 @@ def trace(
     limit: Annotated[int, typer.Option(min=1, metavar="COUNT", help="How many rows at most.")] = 20,
     output: Shape = Output.TEXT,
 ) -> None:
-    """Show which source file and line rows of the table, and bad lines in quarantine, came from."""
+    """Show which source file and line rows of the table came from.
+
+    Bad lines that wait in quarantine are searched, too.
+    """
     settings = the_one(load(files, folders), pipeline)
     outcome = Outcome()
     with outcome.of(settings.name), written_before(settings):

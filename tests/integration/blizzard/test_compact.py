@@ -69,6 +69,7 @@ def test_a_second_compaction_has_nothing_to_do(desk):
 def test_few_files_are_left_alone_until_there_are_enough(tmp_path):
     desk = crowded(tmp_path, files=2)
     assert desk.tidy().entry is None
+    assert "sink.compact.min_files" in desk.cli("compact").output
     desk.land("3.ndjson", {"id": 6, "user": "x"})
     desk.ingest()
     assert desk.tidy().entry is not None
@@ -78,6 +79,11 @@ def test_few_files_are_left_alone_until_there_are_enough(tmp_path):
 def test_files_that_are_just_written_are_left_alone(tmp_path):
     desk = crowded(tmp_path, compact={"quiet_secs": 3600})
     assert desk.tidy().entry is None
+    told = " ".join(desk.cli("compact").output.split())
+    assert "5 of them are younger than 3600 seconds (sink.compact.quiet_secs); --now" in told
+    assert desk.said("compact")["young_files"] == 5
+    at_once = desk.said("compact", "--now", "--dry-run")
+    assert [one["files"] for one in at_once["groups"]] == [5]
     assert len(desk.active) == 5
 
 

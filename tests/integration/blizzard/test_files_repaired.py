@@ -53,6 +53,9 @@ def test_rows_that_wait_for_a_redo_are_not_in_the_table(tmp_path: Path) -> None:
     code, told = checked(desk)
     assert code == 1, told
     assert "of 2 files, penguin fsck took rows of 1 out" in told
+    why = desk.cli("why", "a.ndjson").stdout + desk.cli("why", "b.ndjson").stdout
+    assert "time travel" not in why
+    assert "blizzard redo --file" in why
 
     audit = desk.cli("audit")
     waits = r"waiting for blizzard redo +1 +5"

@@ -294,6 +294,12 @@ def test_a_file_that_may_not_be_taken_out_is_told_so(case, forbid, why):
     assert (case.fate, *added(case)) == (1, f"{case.name}.parquet")
 
 
+def test_why_of_a_file_that_is_held_because_it_is_gone_asks_for_the_file(case):
+    told = " ".join(case.cli("why", "a.ndjson").output.split())
+    assert "put the missing data file back" in told
+    assert "schema" not in told
+
+
 def test_only_what_is_contested_can_be_taken_out(case):
     """A file that was released, and that no redo gives up, stays in the table."""
     case.put_back()

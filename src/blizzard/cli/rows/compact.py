@@ -1,6 +1,7 @@
 """`blizzard compact`: put small data files together, and what a run does of it by itself."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -52,7 +53,7 @@ from lakebed.terminal.arguments import (
 )
 from lakebed.terminal.console import console, print_line, say, say_error, say_first
 from lakebed.types import Commit
-from lakebed.units import in_words, plural
+from lakebed.units import in_words, is_are, plural
 
 FEW = 10
 
@@ -72,6 +73,9 @@ def compact(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be done; write nothing.")
     ] = False,
+    at_once: Annotated[
+        bool, typer.Option("--now", help="Take files that are younger than quiet_secs, too.")
+    ] = False,
     yes: Sure = False,
     output: Shape = Output.TEXT,
 ) -> None:
@@ -84,6 +88,9 @@ def compact(
         raise typer.Exit(USAGE)
     loaded = load(files, folders)
     settings = the_one(loaded, name or pipeline)
+    if at_once:
+        compact_now = replace(settings.sink.compact, quiet=0.0)
+        settings = replace(settings, sink=replace(settings.sink, compact=compact_now))
     around = Surroundings.of(context)
     values = _partition(partition)
     with ends_on_error(settings.name, exit_code_of), written_before(settings):
@@ -157,6 +164,8 @@ class CompactionRow:
     table_uri: str
     entry: int | None
     small_files: int
+    young_files: int
+    """Small files that are not `quiet_secs` old yet."""
     groups: tuple[GroupRow, ...]
     written: tuple[str, ...]
     failed: tuple[str, ...]
@@ -171,6 +180,7 @@ def compaction_row(settings: PipelineSettings, done: Compacted) -> CompactionRow
         table_uri=settings.sink.table_uri,
         entry=done.entry,
         small_files=found.small if found else 0,
+        young_files=found.young if found else 0,
         groups=tuple(map(_row, found.groups if found else ())),
         written=tuple(file.filename for one in done.merged for file in one.new),
         failed=tuple(f"{one.message} [{one.code}]" for one in done.failed),
@@ -194,8 +204,7 @@ def _show(settings: PipelineSettings, done: Compacted, *, sure: bool) -> None:
     files = sum(one.files for one in row.groups)
     into = len(row.written) if sure else sum(one.into for one in row.groups)
     if not row.groups:
-        small = plural(row.small_files, "small data file")
-        say(to, f"{settings.name}: {small}, nothing is worth compacting")
+        say(to, f"{settings.name}: {_why_nothing(settings, row)}")
         return
     if sure:
         done_with = sum(len(one.old) for one in done.merged)
@@ -212,6 +221,22 @@ def _show(settings: PipelineSettings, done: Compacted, *, sure: bool) -> None:
         say(to, f"  entry {row.entry} waits for its commit: run penguin --once")
     if not sure:
         say(to, "  nothing was changed; --yes does it")
+
+
+def _why_nothing(settings: PipelineSettings, row: CompactionRow) -> str:
+    compact = settings.sink.compact
+    small = plural(row.small_files, "small data file")
+    if row.young_files:
+        return (
+            f"{small}, nothing is worth compacting: {row.young_files:,} of them "
+            f"{is_are(row.young_files)} younger than {compact.quiet:g} seconds "
+            "(sink.compact.quiet_secs); --now takes such files, too"
+        )
+    few = (
+        f": no partition has {compact.min_files} of this pipeline (sink.compact.min_files), or "
+        "enough for a file of full size"
+    )
+    return f"{small}, nothing is worth compacting{few if row.small_files else ''}"
 
 
 def _group_line(one: GroupRow) -> str:

@@ -5,6 +5,8 @@ from datetime import UTC, datetime
 from blizzard.inspect.why.answer import Answer, DataFile, Read, Resolution, Retraction, State
 from lakebed.units import is_are, plural
 
+REPAIR = "FSCK"
+"""The operation by which `penguin fsck --repair` takes missing files out."""
 FEW = 3
 """How many files a sentence names."""
 
@@ -51,8 +53,12 @@ def taken_out(answer: Answer) -> tuple[str, str]:
             "by that, and the log does not say which"
         )
         return since, "blizzard trace says where a row of the table came from"
+    since = f"its rows have been removed from the table since: {removals(files)}"
+    if all((one.removed_by or "").startswith(REPAIR) for one in files):
+        # The data files were gone before, so no earlier version shows the rows.
+        return since, f"blizzard redo --file {answer.path} has it read again"
     return (
-        f"its rows have been removed from the table since: {removals(files)}",
+        since,
         "time travel to an earlier version shows them, until VACUUM",
     )
 

@@ -39,6 +39,8 @@ WAYS = {
 }
 
 
+FILE_MISSING = "file_missing"
+"""The code of a file that penguin holds because it is gone."""
 NOT_DONE = (State.FAILED, State.PARTIAL, State.TO_REDO)
 """States of a file that is to be read from its source again."""
 
@@ -271,12 +273,15 @@ def _uncommitted(case: Case) -> Told:
 def _held(case: Case) -> Told:
     answer, aside, runs = case.answer, phrases.in_state(case.answer), case.settings.sink.committer
     reasons = "; ".join(sorted({reason for one in aside for reason in one.reasons}))
+    mend = f"change the schema or the table so that it fits, then run {runs}"
+    if all(one.code == FILE_MISSING for one in aside):
+        mend = f"put the missing data file back as it was written, then run {runs}"
     return Told(
         f"It was read with {phrases.entries(answer)} ({phrases.rows_from_lines(answer)}), but "
         f"penguin holds {plural(len(aside), 'data file')} of it: "
         f"{reasons or 'penguin held shows why'}.",
         (
-            f"change the schema or the table so that it fits, then run {runs}",
+            mend,
             *(
                 f"penguin release {phrases.file_id(one)}, or penguin discard {phrases.file_id(one)}"
                 for one in aside

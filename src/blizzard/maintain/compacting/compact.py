@@ -73,6 +73,8 @@ class Found:
     """The files of the groups as the journal has them."""
     small: int
     """How many small files there are in the partitions that are meant, whoever wrote them."""
+    young: int
+    """How many of them are not `quiet_secs` old yet."""
     standing: Standing
     columns: Schema
 
@@ -134,6 +136,7 @@ def look(
         groups=groups,
         files={one.path: ours[one.path] for group in groups for one in group.files},
         small=len(small),
+        young=sum(at - _small(file, None, policy).written < policy.quiet_ms for file in small),
         standing=standing,
         columns=columns,
     )
