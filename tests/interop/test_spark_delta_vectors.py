@@ -94,9 +94,3 @@ def test_every_command_goes_by_the_vectors_of_spark(desk: Crowded) -> None:
     done = desk.tidy()
     assert (done.failed, len(done.merged)) == ((), 1)
     check(desk, lambda one: one >= LARGE // 2 and one not in gone)
-
-    # Spark goes on with what was written.
-    spark.sql(f"DELETE FROM {name} WHERE id = {LARGE + 2}")
-    spark.sql(f"REORG TABLE {name} APPLY (PURGE)")
-    gone.add(LARGE + 2)
-    check(desk, lambda one: one >= LARGE // 2 and one not in gone)
