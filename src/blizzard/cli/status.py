@@ -12,7 +12,7 @@ from blizzard.discover.skip_reason import IN_WORDS as WHY
 from blizzard.inspect.books import Books
 from blizzard.inspect.source_status import FEW, FailedFile, SourceStatus
 from blizzard.inspect.status import PipelineStatus, pipeline_status
-from blizzard.inspect.ways_out import way_out
+from blizzard.inspect.ways_out import quarantine_hint, way_out
 from blizzard.journal.lease_record import Life, moment
 from blizzard.log_questions import asks_fates
 from blizzard.model.locations import OpenReader
@@ -102,6 +102,10 @@ class Look:
                 print_line(StatusRow(status=found, lag_secs=found.lag_secs))
             else:
                 show(found, self.clock)
+                failures = (one for source in found.sources for one in source.failures)
+                hint = quarantine_hint(settings, (one.line for one in failures))
+                if hint is not None:
+                    say(console(), f"  {hint}")
         return code
 
     def _look(

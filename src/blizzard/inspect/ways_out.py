@@ -1,5 +1,10 @@
 """What to do about a source file that is not tried again by itself. Pure."""
 
+from collections.abc import Iterable
+
+from blizzard.model.settings import PipelineSettings
+from lakebed.units import plural
+
 FOR_GOOD = (
     "not tried again: fix the file or the schema, it is taken when either changes; blizzard dlq "
     "retry has it read right away"
@@ -31,6 +36,17 @@ BAD_LINES = (
     "; error_handling.on_bad_record: quarantine would set bad lines aside and take the others"
 )
 """What else can be done about a file that a bad line keeps out."""
+
+
+def quarantine_hint(settings: PipelineSettings, lines: Iterable[int | None]) -> str | None:
+    """Name quarantine where bad lines keep whole files out; None where it would not help.
+
+    `lines` are those that failed files, None where a file failed as a whole. Pure.
+    """
+    count = sum(line is not None for line in lines)
+    if not count or settings.quarantine is not None:
+        return None
+    return f"{plural(count, 'file')} failed by a bad line{BAD_LINES}"
 
 
 def way_out(code: str, *, part_way: bool, bad_line: bool = False) -> str:

@@ -24,6 +24,8 @@ from lakebed.terminal.console import say_error
 from lakebed.terminal.help_pages import plain_record, plain_usage
 
 DONE, FAILED, USAGE = 0, 1, 2
+FILES_FAILED = 3
+"""A run did its work, and some source files failed in it."""
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 NEW_OBJECTS = 100_000

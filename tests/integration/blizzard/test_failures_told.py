@@ -1,5 +1,6 @@
 """What is told of failed files: gauges, the queue, the summary of a run, penguin."""
 
+import gzip
 import hashlib
 import json
 from dataclasses import replace
@@ -195,3 +196,25 @@ def test_penguin_goes_past_what_says_how_failures_end(tmp_path):
     kinds = [(entry.kind, len(entry.sources)) for entry in entries(both.table)]
     assert kinds == [("open", 0), ("batch", 3), ("retry", 1), ("batch", 2)]
     assert table_ids(both.table) == both.landing.ids
+
+
+def test_files_that_failed_give_once_its_own_exit_code_and_name_quarantine(tmp_path):
+    """A scheduler turns red in the run in which files failed, and a person learns the setting."""
+    desk = Both(tmp_path / "both")
+    desk.landing.land("a.ndjson", 2)
+    desk.landing.write("bad.ndjson", b'{"id": 1}\n{no\n')
+    run = desk.cli("--once")
+    assert run.exit_code == 3
+    hint = "1 file failed by a bad line; error_handling.on_bad_record: quarantine would set bad"
+    for shown in (run, desk.cli("status"), desk.cli("dlq", "list")):
+        assert hint in shown.output
+    assert desk.cli("--once").exit_code == 0
+    text = desk.file.read_text()
+    desk.file.write_text(
+        text.replace("error_handling:\n", "error_handling:\n  on_bad_record: quarantine\n")
+    )
+    again = desk.cli("--once")
+    assert (again.exit_code, hint in again.output) == (0, False)
+    (desk.landing.folder / "cut.ndjson.gz").write_bytes(gzip.compress(b"{}\n")[:-4])
+    cut = desk.cli("--once")
+    assert (cut.exit_code, hint in cut.output) == (3, False)

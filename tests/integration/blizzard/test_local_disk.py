@@ -174,7 +174,7 @@ def test_a_run_in_which_trouble_kept_every_file_out_does_not_end_well(
     assert "every source file of batch 1 failed" in " ".join(done.stdout.split())
     disk.change("size=20m")
     put(source, "bad.ndjson", b'{"id": "bad"}\n')
-    assert desk.run("--once").exit_code == 0
+    assert desk.run("--once").exit_code == 3
 
 
 def test_a_read_only_disk_is_an_error_that_says_so_and_work_goes_on_when_it_is_mended(

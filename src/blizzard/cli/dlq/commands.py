@@ -11,6 +11,7 @@ from blizzard.cli.output import One, chosen, load, open_reader
 from blizzard.cli.run import results
 from blizzard.handoff.dead_letters import dead_letter_queue
 from blizzard.inspect.bad_lines import groups_of, quarantine_of
+from blizzard.inspect.ways_out import quarantine_hint
 from blizzard.journal.quarantine import meant_by
 from blizzard.journal.state import read_history
 from blizzard.log_questions import asks_passed_over, asks_refusal
@@ -85,6 +86,9 @@ def dlq_list(
                 settings, open_reader, every=every, passed_over=asks_passed_over(settings)
             )
             results.dead_letters(queue, output, source_uris_of(settings), every=every)
+            hint = quarantine_hint(settings, (letter.line for letter in queue.current))
+            if hint is not None and output is Output.TEXT:
+                say(console(), f"pipeline {settings.name}: {hint}")
             for uri in queue.gone:
                 told = f"{settings.name}: {printable(uri)} is not there any more"
                 say_error(f"warning: {told}")

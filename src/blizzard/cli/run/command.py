@@ -20,6 +20,9 @@ from blizzard.cli.run.progress_bar import Display
 from blizzard.cli.surroundings import Surroundings
 from blizzard.execute.spark.cds_archive import require_java
 from blizzard.handoff.held_rows import Aside, read_aside
+from blizzard.inspect.source_status import failed_files
+from blizzard.inspect.ways_out import quarantine_hint
+from blizzard.journal.state import read_history
 from blizzard.log_questions import TableOf, asks_fates, open_reader
 from blizzard.metrics import METRICS
 from blizzard.model.locations import sink_location
@@ -35,7 +38,15 @@ from lakebed.telemetry.live_page import live_page
 from lakebed.telemetry.logs import log_events
 from lakebed.telemetry.measures import Measure
 from lakebed.telemetry.observed import observed
-from lakebed.terminal.arguments import DONE, FAILED, Output, exit_code_of_run, usage_is_checked
+from lakebed.terminal.arguments import (
+    DONE,
+    FAILED,
+    FILES_FAILED,
+    Output,
+    exit_code_of_run,
+    usage_is_checked,
+)
+from lakebed.terminal.console import console, say
 from lakebed.types import Commit
 from penguin.metrics import METRICS as PENGUIN_METRICS
 
@@ -124,14 +135,30 @@ def _run(
         output,
         inline=[one.settings.name for one in results if one.settings.sink.commit is Commit.INLINE],
     )
+    if output is Output.TEXT:
+        _hint([each.settings for each in results if each.statistics.files_failed])
     errors = [each.error for each in results if each.error is not None]
     # With inline commits this run answers for what is held, as `penguin --once` does.
     held = once and any(
         each.settings.sink.commit is Commit.INLINE and asides[each.settings.name].held
         for each in results
     )
-    otherwise = FAILED if held else DONE
+    failed = once and any(each.statistics.files_failed for each in results)
+    otherwise = FAILED if held else FILES_FAILED if failed else DONE
     return exit_code_of_run(errors, stopped=around.stop.requested, otherwise=otherwise)
+
+
+def _hint(failed: list[PipelineSettings]) -> None:
+    """Name quarantine where bad lines have failed whole files of pipelines."""
+    for settings in failed:
+        try:
+            history = read_history(open_reader(sink_location(settings)), settings.name)
+        except LakeError:
+            continue  # The run has reported what is wrong with the store.
+        files = (one for each in settings.sources for one in failed_files(settings, each, history))
+        hint = quarantine_hint(settings, (one.line for one in files))
+        if hint is not None:
+            say(console(), f"pipeline {settings.name}: {hint}")
 
 
 def _tables_committed_inline(settings: BlizzardSettings) -> list[Part]:
