@@ -7,6 +7,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 UV := $(shell command -v uv 2>/dev/null || echo .tools/bin/uv)
 READY := $(VENV)/.ready
+need-uv = @[ -x "$(UV)" ] || { $(PYTHON) -m venv .tools \
+  && .tools/bin/pip install --quiet --require-hashes --requirement scripts/uv.lock; }
 WORKERS ?= 2
 
 # What pytest makes of its files is kept, wherever Python is told to keep nothing compiled: to make
@@ -16,6 +18,8 @@ unexport PYTHONDONTWRITEBYTECODE
 PEERS := .tools/peers/.ready
 
 MKDOCS := .tools/docs/.ready
+
+PIP_AUDIT := .tools/audit/bin/pip-audit
 
 ARCHIVE := dist/blizzard-env.tar.gz
 
@@ -31,7 +35,7 @@ setup: $(READY) ## make .venv with everything pinned in requirements.lock
 
 $(READY): requirements.lock pyproject.toml
 	@scripts/need-python $(PYTHON)
-	@[ -x "$(UV)" ] || { $(PYTHON) -m venv .tools && .tools/bin/pip install --quiet uv; }
+	$(need-uv)
 	@[ -x $(BIN)/python ] || $(UV) venv --quiet --python $(PYTHON) $(VENV)
 	$(UV) pip sync --quiet --compile-bytecode --python $(BIN)/python requirements.lock
 	$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
@@ -98,9 +102,13 @@ $(ARCHIVE): requirements.lock pyproject.toml $(shell find src -name '*.py') | $(
 	@mv $(ARCHIVE).part $(ARCHIVE)
 	@rm -rf dist/env
 
-wheel: setup ## build the wheel that holds both programs: dist/blizzard_penguin-*.whl
+wheel: setup ## build the wheel of both programs, and the locks of what it needs: dist/*.whl, dist/blizzard.lock, dist/penguin.lock
 	@rm -f dist/blizzard_penguin-*.whl
 	$(BIN)/hatchling build -t wheel
+	$(UV) pip compile --quiet pyproject.toml --extra blizzard --universal --constraint requirements.lock \
+	  --generate-hashes --no-header --no-annotate --python $(BIN)/python -o dist/blizzard.lock
+	$(UV) pip compile --quiet pyproject.toml --universal --constraint requirements.lock \
+	  --generate-hashes --no-header --no-annotate --python $(BIN)/python -o dist/penguin.lock
 
 test-wheel: wheel java ## install the wheel into empty environments, and use it there
 	@scripts/try-wheel $(UV) $(BIN)/python
@@ -192,7 +200,7 @@ tutorial: setup java ## follow docs/tutorial.md and write into it what is printe
 # What the site is built with is kept apart from .venv, pinned by a lock of its own.
 $(MKDOCS): docs/requirements.lock
 	@scripts/need-python $(PYTHON)
-	@[ -x "$(UV)" ] || { $(PYTHON) -m venv .tools && .tools/bin/pip install --quiet uv; }
+	$(need-uv)
 	$(UV) venv --quiet --clear --python $(PYTHON) .tools/docs
 	$(UV) pip install --quiet --python .tools/docs/bin/python --no-deps --require-hashes \
 	  --requirements docs/requirements.lock
@@ -219,11 +227,19 @@ lock: ## resolve the dependencies anew into requirements.lock
 	  --generate-hashes --python-version 3.11 --no-header -o bench/peers.lock
 	$(UV) pip compile --quiet --upgrade docs/requirements.in --universal \
 	  --generate-hashes --python-version 3.11 --no-header -o docs/requirements.lock
+	@for tool in uv pip-audit; do echo $$tool | $(UV) pip compile --quiet --upgrade - --universal \
+	  --generate-hashes --python-version 3.11 --no-header --no-annotate -o scripts/$$tool.lock; done
 
-# pip-audit is fetched for the occasion. With --strict a package that it knows nothing of is a failure:
+# With --strict a package that it knows nothing of is a failure:
 # where the service cannot be reached, that is said, and nothing passes for audited.
-audit-deps: setup ## look for known vulnerabilities in what requirements.lock pins; asks a service
-	@$(UV) tool run pip-audit --strict --require-hashes --disable-pip --requirement requirements.lock || { \
+.tools/audit/.ready: scripts/pip-audit.lock | $(READY)
+	$(UV) venv --quiet --clear --python $(PYTHON) .tools/audit
+	$(UV) pip install --quiet --python .tools/audit/bin/python --no-deps --require-hashes \
+	  --requirements scripts/pip-audit.lock
+	@touch $@
+
+audit-deps: .tools/audit/.ready ## look for known vulnerabilities in what requirements.lock pins; asks a service
+	@$(PIP_AUDIT) --strict --require-hashes --disable-pip --requirement requirements.lock || { \
 	  echo "audit-deps: not passed. 'could not be audited' is no finding: the service that pip-audit" \
 	    "asks cannot be reached from here, or does not know the package." >&2; exit 1; }
 
