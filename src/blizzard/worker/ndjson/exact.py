@@ -103,6 +103,7 @@ class ExactPath:
         if not data.strip(BLANK):
             return None
         cells = line.object(self._level, line.members_of(data), "")
+        line.forget_taken()
         if self._rescues:
             cells.append(line.rescued_text())
         return cells
@@ -134,6 +135,19 @@ class _Line:
     """Paths and source texts of what goes into the column for it, in the order of the line."""
     dropped: list[str] = field(default_factory=list)
     """Paths of what is left out."""
+    taken: list[str] = field(default_factory=list)
+    """Paths of values of which a column holds everything."""
+    misfits: set[str] = field(default_factory=set)
+    """Paths of declared values that are rescued."""
+
+    def forget_taken(self) -> None:
+        """Rescue no misfit that another column takes, alone or with what is around it."""
+        taken = frozenset(self.taken)
+        sizes = {len(path) for path in taken}
+        for path, source in [*self.rescued] if self.misfits else ():
+            within = (path[:size] for size in sizes if path[size : size + 1] in ("", ".", "["))
+            if path in self.misfits and not taken.isdisjoint(within):
+                del self.rescued[path, source]
 
     def rescued_text(self) -> str | None:
         """Return what no column takes as JSON; None where there is nothing."""
@@ -275,19 +289,22 @@ class _Line:
                     raise self._refused(refused, value, source, path) from None
                 self._rescue(path, source)
                 return None
+            self.taken.append(path)
         else:
-            kept = len(self.rescued), len(self.dropped)
+            kept = len(self.rescued), len(self.dropped), len(self.taken)
             try:
                 cell = self._taken(one, value, source, path, elsewhere)
             except BadLine:
                 if not may_rescue:
                     raise
                 # All of it is kept, and with it what is inside and was kept apart so far.
-                del self.dropped[kept[1] :]
+                del self.dropped[kept[1] :], self.taken[kept[2] :]
                 while len(self.rescued) > kept[0]:
                     self.rescued.popitem()
                 self._rescue(path, source)
                 return None
+            if not elsewhere and kept[:2] == (len(self.rescued), len(self.dropped)):
+                self.taken.append(path)
         if cell is None and not one.nullable:
             missing = f"no such field{_other_spelling(one.path[-1], among)}"
             found = "null" if member else missing
@@ -356,10 +373,12 @@ class _Line:
             elif self.unknown is UnknownFields.DROP:
                 self.dropped.append(path)
             else:
-                self._rescue(path, source)
+                self._rescue(path, source, misfit=False)
 
-    def _rescue(self, path: str, source: str) -> None:
+    def _rescue(self, path: str, source: str, *, misfit: bool = True) -> None:
         """Keep a value; several fields may take one that fits none of them."""
+        if misfit:
+            self.misfits.add(path)
         self.rescued.setdefault((path, source))
 
 
