@@ -65,6 +65,17 @@ def _formats(path: KeyPath, one: DeclaredType) -> Iterator[Fault]:
             continue
         if pattern.tells_zone and one.type.type is FieldType.TIMESTAMP_NTZ:
             yield Fault((*path, "format"), f"{name} tells a zone, and a timestamp_ntz has none")
+    # Without truncate a date takes whole days only, of which hardly any number is one in two units.
+    epochs = [name for name in one.format if name in EPOCHS]
+    in_order = sorted(epochs, key=[*EPOCHS].index)
+    if epochs != in_order and (one.type.type is not FieldType.DATE or one.truncate):
+        each = iter(in_order)
+        better = ", ".join(next(each) if name in EPOCHS else name for name in one.format)
+        yield Fault(
+            (*path, "format"),
+            f"{epochs[0]} takes every number that a coarser unit after it is meant for, as a time "
+            f"near 1970; coarser units come first: format: [{better}]",
+        )
     yield from format_faults((*path, "fields"), one.fields_)
     if one.items is not None:
         yield from _formats((*path, "items"), one.items)

@@ -65,3 +65,38 @@ def test_the_path_of_a_local_file_is_that_file(tmp_path: Path, name: str):
     assert source.pattern.compiled().fullmatch(name)
     assert not source.pattern.compiled().fullmatch(f"{name}x")
     assert source.pattern.names_file(name)
+
+
+def load_field(tmp_path: Path, field: str) -> None:
+    file = tmp_path / "pipeline.yaml"
+    file.write_text(
+        f"source: {{path: /in}}\nsink: {{path: /out}}\nschema: {{fields: [{{name: a, {field}}}]}}\n"
+    )
+    load([file], [], {})
+
+
+@pytest.mark.parametrize(
+    ("field", "better"),
+    [
+        ("type: timestamp, format: [iso, epoch_ms, epoch_s]", "iso, epoch_s, epoch_ms"),
+        ("type: timestamp_ntz, format: [epoch_ns, iso, epoch_us]", "epoch_us, iso, epoch_ns"),
+        ("type: date, truncate: true, format: [epoch_ms, epoch_s]", "epoch_s, epoch_ms"),
+        ("type: list, items: {type: timestamp, format: [epoch_ms, epoch_s]}", "epoch_s, epoch_ms"),
+    ],
+)
+def test_formats_of_which_a_later_one_is_never_reached_are_refused(
+    tmp_path: Path, field: str, better: str
+):
+    with pytest.raises(ConfigInvalid, match=rf"format: \[{better}\]"):
+        load_field(tmp_path, field)
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        "type: timestamp, format: [iso, epoch_s, epoch_ms, epoch_us]",
+        "type: date, format: [epoch_ms, epoch_s]",
+    ],
+)
+def test_formats_that_can_all_be_reached_are_taken(tmp_path: Path, field: str):
+    load_field(tmp_path, field)
