@@ -26,7 +26,7 @@ RAW_BYTES = 64 * 1024
 TOO_LONG = "line_too_long"
 
 _NEWLINE = ord("\n")
-_AT_LINE_START = re.compile(rb"^\x1e", re.MULTILINE)
+_AT_LINE_START = re.compile(rb"^(?:[ \t\r]*\x1e)+", re.MULTILINE)
 
 
 class BadLine(LakeError):
@@ -358,7 +358,7 @@ def _split(text: bytes, behind: int, place: _Next, max_lines: int) -> Iterator[B
     newlines, is_ascii, has_separators = looked_at(text)
     written = text
     if has_separators:
-        text = _AT_LINE_START.sub(b" ", text)
+        text = _AT_LINE_START.sub(lambda found: b" " * len(found[0]), text)
     first_line, start, end = place.line, 0, len(text) - behind
     lines = newlines + (end > 0 and text[end - 1] != _NEWLINE)
     while lines:

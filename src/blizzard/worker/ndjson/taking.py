@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from functools import lru_cache, partial
 
 from blizzard.model.time_format import EPOCHS, ISO, pattern_of
@@ -12,11 +13,17 @@ from lakebed.types import FieldType
 
 INTEGERS = frozenset({FieldType.INT8, FieldType.INT16, FieldType.INT32, FieldType.INT64})
 _NUMBERS = INTEGERS | {FieldType.FLOAT32, FieldType.FLOAT64, FieldType.DECIMAL}
+_FLOATS = frozenset({FieldType.FLOAT32, FieldType.FLOAT64})
 _TIMES = frozenset({FieldType.TIMESTAMP, FieldType.TIMESTAMP_NTZ, FieldType.DATE})
+_MANTISSA = re.compile("-|[eE].*")
+_MOST_SIGNIFICANT = 17
+"""Digits that tell any double from all others."""
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
-_WHOLE = re.compile(r"(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?(?:[eE]([-+]?[0-9]{1,4}))?")
+_WHOLE = re.compile(r"(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?(?:[eE]([-+]?)0*([0-9]+))?")
 MOST_DIGITS = 40
 """Of an integer written with an exponent; no integer type holds as many."""
+
+MOST_DIGITS_OF_POWER = 4
 
 Take = Callable[[JsonValue], Cell]
 
@@ -103,9 +110,23 @@ def _coerced(value: JsonValue, take: Take, field: Field) -> Cell:
     if kind is FieldType.BOOLEAN:
         known = {"true": True, "false": False}
         return known[value] if type(value) is str and value in known else take(value)
+    if kind in _FLOATS and type(value) is str:
+        return _held(take(_number(value)), value, kind)
     if kind in _NUMBERS:
         value = _number(value)
     return take(_integral(value) if kind in INTEGERS and isinstance(value, Number) else value)
+
+
+def _held(taken: Cell, text: str, kind: FieldType) -> Cell:
+    """Refuse a float that is not the number in a text: rounded to as many digits, it is another."""
+    digits = _MANTISSA.sub("", text).replace(".", "").strip("0")
+    rounded = taken if len(digits) > _MOST_SIGNIFICANT else f"{taken:.{max(len(digits), 1) - 1}e}"
+    if digits and (not taken or Decimal(rounded) != Decimal(text)):
+        expected = f"one that {kind.value} holds; decimal(p,s) and string hold every digit"
+        raise Refused(
+            "out_of_range", expected, f"a number with more digits than {kind.value} holds"
+        )
+    return taken
 
 
 def _number(value: JsonValue) -> JsonValue:
@@ -120,10 +141,15 @@ def _same(value: JsonValue) -> JsonValue:
 def _integral(number: Number) -> Number:
     """Write a number that is an integer as one: 1.0 and 1e3 are; anything else is left as it is."""
     match = _WHOLE.fullmatch(number)
-    if match is None or (match[3] is None and match[4] is None):
+    if match is None or (match[3] is None and match[5] is None):
         return number
-    sign, whole, fraction, power = match[1], match[2], match[3] or "", int(match[4] or "0")
-    digits, point = whole + fraction, len(whole) + power
+    sign, whole, fraction, power = match[1], match[2], match[3] or "", match[5] or "0"
+    digits = whole + fraction
+    if not digits.strip("0"):
+        return Number("0")
+    if len(power) > MOST_DIGITS_OF_POWER:
+        return number
+    point = len(whole) + int(f"{match[4] or ''}{power}")
     if digits[max(point, 0) :].strip("0") or point > MOST_DIGITS:
         return number
     return Number(sign + (digits[: max(point, 0)].ljust(point, "0").lstrip("0") or "0"))

@@ -32,7 +32,9 @@ def epoch_micros(value: JsonValue, unit: str, *, truncate: bool) -> int:
         micros = _EXACT.multiply(Decimal(value), EPOCHS[unit])
     except ArithmeticError:  # an exponent of many digits
         raise Refused("out_of_range", expected) from None
-    if micros.adjusted() > LONGEST_EPOCH:  # a large exponent, of which no integer is made
+    if (
+        micros and micros.adjusted() > LONGEST_EPOCH
+    ):  # a large exponent, of which no integer is made
         return in_range(FIRST_MICROS - 1)
     whole = int(micros)
     if micros != whole:

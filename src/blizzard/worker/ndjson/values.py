@@ -248,6 +248,8 @@ def decimal(value: JsonValue, precision: int, scale: int) -> Decimal:
     try:
         exact = Decimal(value)
     except InvalidOperation:
+        if not value.lower().partition("e")[0].strip("-0."):
+            return Decimal(0).scaleb(-scale)
         found = "a number with an exponent that no decimal has"
         raise Refused("out_of_range", f"a number that fits {shape}", found) from None
     _, digits, exponent = exact.as_tuple()

@@ -35,6 +35,7 @@ ODD = {
     "mark": MARK + ndjson(rows(2)),
     "mark alone": MARK,
     "separators": b'\x1e{"id":1,"name":"x"}\n\x1e{"id":2,"name":"y"}\n',
+    "two separators": b'\x1e\x1e{"id":1,"name":"x"}\n\x1e\n\x1e \x1e{"id":2,"name":"y"}\n',
     "unknown field": b'{"id":1,"name":"x","more":[1]}\n',
     "another type": b'{"id":"one","name":"x"}\n',
     "cut short": b'{"id":1,"name":"x"}\n{"id":2,"na',

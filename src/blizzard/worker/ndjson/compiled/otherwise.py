@@ -47,6 +47,8 @@ _MICROS_OF = {"epoch_s": 1_000_000, "epoch_ms": 1000, "epoch_us": 1}
 _NANOS = 1000
 _MOMENTS = (FieldType.TIMESTAMP, FieldType.TIMESTAMP_NTZ)
 _FLOATS = (FieldType.FLOAT32, FieldType.FLOAT64, FieldType.DECIMAL)
+_FEW_DIGITS = {FieldType.FLOAT32: "^[-.0-9]{1,6}$", FieldType.FLOAT64: "^[-.0-9]{1,15}$"}
+"""Numbers in texts that a float holds to their last digit; the others are taken one by one."""
 
 
 def leaf_of(field: Field) -> "MakesColumn":
@@ -107,7 +109,9 @@ def _at_once(texts: Column, field: Field, as_value: Callable[[str], JsonValue]) 
                 return texts
             if kind in INTEGERS and _all_match(texts, _WHOLE):
                 return converted(texts, field)
-            if kind in _FLOATS and _all_match(texts, _NUMBER) and not _may_round(texts, field):
+            written = _NUMBER if as_value is Number else _FEW_DIGITS.get(kind, _NUMBER)
+            is_plain = _all_match(texts, _NUMBER) and _all_match(texts, written)
+            if kind in _FLOATS and is_plain and not _may_round(texts, field):
                 return converted(texts, field)
     except (Doubtful, pa.ArrowException):
         return None

@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -16,7 +16,7 @@ from blizzard.worker.ndjson.exact import ExactPath, Span
 from blizzard.worker.ndjson.lines import Block, blocks
 from blizzard.worker.ndjson.mixed import MixedPath
 from lakebed.columns.arrow_types import ARROW
-from lakebed.columns.schema import Field, Schema
+from lakebed.columns.schema import Field, Reading, Schema
 from lakebed.errors import LakeError, Whose
 from lakebed.types import FieldType, OnBadRecord, OnMismatch, UnknownFields
 from tests.support.growth import AT_MOST, growth
@@ -186,6 +186,90 @@ def test_half_a_surrogate_pair_is_no_text_on_any_path():
     with pytest.raises(BadLine) as bad:
         decode(schema, ndjson({"s": "fine"}, {"s": "\udc00"}))
     assert (bad.value.code, bad.value.line, bad.value.field) == ("not_utf8", 2, "s")
+
+
+def again(kind: FieldType, *path: str) -> Field:
+    return Field(name="again", type=kind, reading=Reading(path=path))
+
+
+STRUCT = Field(name="n", type=FieldType.STRUCT, fields=(Field(name="a", type=FieldType.INT64),))
+LIST = Field(name="n", type=FieldType.LIST, items=Field(name="element", type=FieldType.INT64))
+
+
+@pytest.mark.parametrize(
+    ("one", "second", "value", "rescued"),
+    [
+        (Field(name="n", type=FieldType.INT64), again(FieldType.STRING, "n"), '"x"', None),
+        (Field(name="n", type=FieldType.INT64), again(FieldType.JSON, "n"), "[1]", None),
+        (Field(name="n", type=FieldType.INT64), again(FieldType.STRING, "n"), "[1]", '{"n":[1]}'),
+        (STRUCT, again(FieldType.STRING, "n", "a"), '{"a":"x"}', None),
+        (STRUCT, again(FieldType.JSON, "n"), '{"a":"x"}', None),
+        (STRUCT, again(FieldType.STRING, "n", "b"), '{"a":"x"}', '{"n.a":"x"}'),
+        (LIST, again(FieldType.JSON, "n"), '["x"]', None),
+        (STRUCT, again(FieldType.STRING, "n"), '"x"', None),
+        (STRUCT, replace(LIST, name="again", reading=Reading(path=("n",))), "[7]", None),
+    ],
+)
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_value_that_some_column_takes_is_not_rescued_for_another(
+    one: Field, second: Field, value: str, rescued: str | None, turned: bool
+):
+    schema = Schema((second, one) if turned else (one, second))
+    (decoded,) = decode(
+        schema,
+        f'{{"n":{value}}}\n'.encode(),
+        unknown=UnknownFields.RESCUE,
+        on_mismatch=OnMismatch.RESCUE,
+    )
+    assert decoded.batch["_rescued"].to_pylist() == [rescued]
+    assert sum(decoded.rescued.values()) == (rescued is not None)
+
+
+def test_record_separators_in_a_row_are_as_good_as_one():
+    """RFC 7464: there is no empty element between them."""
+    (decoded,) = decode(ID, b'\x1e\x1e{"id":1}\n\x1e\n\x1e \x1e\x1e{"id":2}\n')
+    assert decoded.batch["id"].to_pylist() == [1, 2]
+
+
+FLOAT, SINGLE = FieldType.FLOAT64, FieldType.FLOAT32
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        (FieldType.INT64, "0e99999", 0),
+        (FieldType.INT64, "-0.0E-99999", 0),
+        (FieldType.INT64, "1e00003", 1000),
+        (FieldType.INT64, "1e99999", None),
+        (FLOAT, "0e99999", 0.0),
+        (FLOAT, "0.1", 0.1),
+        (FLOAT, "0.30000000000000004", 0.30000000000000004),
+        (FLOAT, "12345678901234567.89", None),
+        (FLOAT, "9007199254740993", None),
+        (FLOAT, "9007199254740992", 9007199254740992.0),
+        (FLOAT, "0.1234567890123456789", None),
+        (FLOAT, "0.1000000000000000055511151231257827021181583404541015625", 0.1),
+        (FLOAT, "1e-400", None),
+        (FLOAT, "1e-99999999999999999999", None),
+        (FLOAT, "5e-324", 5e-324),
+        (FLOAT, "1e5", 1e5),
+        (SINGLE, "0.5", 0.5),
+        (SINGLE, "16777217", None),
+        (SINGLE, "16777216", 16777216.0),
+    ],
+)
+@pytest.mark.parametrize("beside", ["", '{"v":1}\n{"v":"2"}\n'])
+def test_a_number_in_a_string_is_taken_if_its_column_holds_every_digit(
+    kind: FieldType, text: str, value: object, beside: str
+):
+    schema = Schema((Field(name="v", type=kind, reading=Reading(coerce=True)),))
+    data = f'{{"v":"{text}"}}\n{beside}'.encode()
+    (decoded,) = decode(schema, data, on_mismatch=OnMismatch.RESCUE)
+    exact = ExactPath(schema, max_line_bytes=1 << 20, on_mismatch=OnMismatch.RESCUE)
+    truth = exact.read(Block(text=data, first_line=1, lines=data.count(b"\n")))
+    assert decoded.batch["v"].to_pylist() == truth.batch["v"].to_pylist()
+    assert decoded.batch["v"][0].as_py() == value
+    assert (decoded.batch["_rescued"][0].as_py() is None) == (value is not None)
 
 
 def test_an_empty_file_has_no_batches():

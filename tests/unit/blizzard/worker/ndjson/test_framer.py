@@ -35,6 +35,7 @@ def broken(text: bytes, *path: str, **given: int) -> BrokenDocument:
         (b'[{"a":1}, {"b":2}]', b'{"a":1}\n{"b":2}\n'),
         (b'{"a":1}{"b":2}[{}]', b'{"a":1}\n{"b":2}\n{}\n'),
         (b'\x1e{"a":1}\n\x1e{"b":2}\n', b'{"a":1}\n{"b":2}\n'),
+        (b'\x1e\x1e{"a":1}\n\x1e\n\x1e{"b":2}\n', b'{"a":1}\n{"b":2}\n'),
         (b'\xef\xbb\xbf[{"a":1}]\r\n', b'{"a":1}\n'),
         (b'{\n    "a": 1,\r\n    "b": [\n        2\n    ]\n}\n', b'{ "a": 1, "b": [ 2 ] }\n'),
         (b'{"a": "x  \\n  y",   "b": 1}', b'{"a": "x  \\n  y",   "b": 1}\n'),
