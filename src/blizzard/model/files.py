@@ -205,6 +205,8 @@ class Work:
     marks: Mapping[str, str]
     """What every footer carries: the pipeline and the journal's id."""
     clock: Clock
+    batch: int | None = None
+    """The number of the journal entry that is to be written next; None outside a journal."""
     outbox: str | None = None
     """The pipeline in whose outbox files wait for their entry; None where they need not."""
     show_values: bool = False

@@ -60,6 +60,7 @@ def work_of(
         },
         marks={"pipeline": settings.name, "journal": journal},
         clock=clock,
+        batch=batch,
         outbox=settings.name if sink.handoff is Handoff.DIRECT else None,
         show_values=settings.show_values,
         bounds=bounds,

@@ -5,11 +5,14 @@ import time
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
-from blizzard.execute.spark.runner import POOL, SparkRunner
+from blizzard.execute.spark.job import POOL
+from blizzard.execute.spark.runner import SparkRunner
 from blizzard.model.files import Work, WorkUnit
 from blizzard.model.progress import Report
 from blizzard.model.settings import SparkSettings
+from lakebed.units import in_words
 from tests.support.builders import listed, ndjson, put, rows, unit, work
 from tests.support.spark import shared_runner
 
@@ -29,14 +32,24 @@ def job(root: Path, name: str, files: int) -> tuple[list[WorkUnit], Work]:
     return units, work(root / name, root / f"{name}-table", marks=marks)
 
 
+def descriptions(session: SparkSession) -> list[str]:
+    """Return how Spark's UI shows the jobs that are running."""
+    jobs = session.sparkContext._jsc.sc().statusStore().jobsList(None)
+    shown = [jobs.apply(at) for at in range(jobs.size())]
+    return [job.description().get() for job in shown if str(job.status()) == "RUNNING"]
+
+
 def test_a_small_job_ends_before_the_tasks_of_a_large_one_have_all_begun(tmp_path: Path) -> None:
     """Without fair scheduling the large job's tasks would all go first."""
     begun: set[str] = set()
     two_begun, small_is_done = threading.Event(), threading.Event()
+    running: list[str] = []
 
     def heard(report: Report) -> None:
         if report.pipeline != "large":
             return
+        if not running:
+            running.extend(descriptions(session))
         begun.add(report.unit)
         if len(begun) >= CORES:
             two_begun.set()
@@ -45,7 +58,7 @@ def test_a_small_job_ends_before_the_tasks_of_a_large_one_have_all_begun(tmp_pat
 
     # The session of the process; this runner only listens for itself.
     runner = SparkRunner(SparkSettings(master="local[2,4]"), heard=heard)
-    runner._session = shared_runner()._started()[0]
+    runner._session = session = shared_runner()._started()[0]
     large_job, small_job = job(tmp_path, "large", LARGE), job(tmp_path, "small", 1)
     large = threading.Thread(target=runner.run, args=large_job)
     large.start()
@@ -64,6 +77,7 @@ def test_a_small_job_ends_before_the_tasks_of_a_large_one_have_all_begun(tmp_pat
     assert [record.rows for record in outcome.sources] == [200]
     assert begun_by_then < LARGE - CORES, "the small job went ahead of large tasks that waited"
     assert len(begun) == LARGE
+    assert running == [f"large: {LARGE} files, {in_words(LARGE * len(ndjson(rows(200))))}"]
 
 
 def test_the_pool_belongs_to_the_thread_that_submits(tmp_path: Path) -> None:

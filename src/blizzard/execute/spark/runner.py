@@ -14,9 +14,7 @@ from dataclasses import replace
 from typing import Protocol
 
 import pyarrow as pa
-from py4j.protocol import Py4JError
 from pyspark import TaskContext
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from blizzard.config.spark_master import runs_in_this_process, unreachable_driver
@@ -28,6 +26,7 @@ from blizzard.execute.runner import (
     WorkersDied,
 )
 from blizzard.execute.spark.executor_check import unfit
+from blizzard.execute.spark.job import TROUBLE, JobLabel, batch_description, rewrite_description
 from blizzard.execute.spark.jvm_output import Said, on_standard_error
 from blizzard.execute.spark.rewriting import Answer, Changes, Ended, Item, counting, each
 from blizzard.execute.spark.session import (
@@ -63,9 +62,6 @@ from lakebed.errors import ConfigInvalid, LakeError
 from lakebed.storage.store import Store
 
 ANSWER = "unit bigint, outcome binary, reached boolean"
-POOL = "spark.scheduler.pool"
-TROUBLE = (PySparkException, Py4JError, OSError)
-"""What calls of Spark raise: its own errors, and the refused connection of a JVM that is gone."""
 CONTEXT_IS_GONE = ("SparkContext was shut down", "Master removed our application")
 """What is said while a context is being stopped. Its bare name is in every stack trace."""
 STOPPED = "a stop was requested before Spark could run anything"
@@ -141,14 +137,9 @@ class SparkRunner:
         work = replace(work, driver=server.address)
         job = secrets.token_hex(8)
         begun = self._jobs[job] = set()
+        label = JobLabel(group=job, pipeline=pipeline, description=batch_description(units, work))
         try:
-            # A property of this Python thread and of the JVM thread that belongs to it.
-            session.sparkContext.setLocalProperty(POOL, pipeline)
-            answers = (
-                session.range(0, count, 1, count)
-                .mapInArrow(task(tuple(units), work, job), ANSWER)
-                .collect()
-            )
+            answers = label.collect(session, count, task(tuple(units), work, job), ANSWER)
         except TROUBLE as cause:
             raise self._explained(cause, count, session, begun=bool(begun)) from cause
         finally:
@@ -162,19 +153,21 @@ class SparkRunner:
 
         What an attempt wrote means nothing until an entry names it, as with units.
         """
-        return self._each(files, work, rewrite_file)
+        return self._each(files, work, rewrite_file, rewrite_description(files, work))
 
     def merge(
         self, groups: Sequence[FileGroup], work: Merging, *, ended: Ended | None = None
     ) -> list[MergeOutcome]:
         """Make fewer files of every group as a task of one job, as files are rewritten."""
-        return self._each(groups, work, merge_files, ended)
+        files = [file for group in groups for file in group.files]
+        return self._each(groups, work, merge_files, rewrite_description(files, work), ended)
 
     def _each(
         self,
         items: Sequence[Item],
         work: Changes,
         do: Callable[[Item, Changes, Store], Answer],
+        description: str,
         ended: Ended | None = None,
     ) -> list[Answer]:
         session, server = self._started()
@@ -183,16 +176,10 @@ class SparkRunner:
         if ended is not None:
             self._rewrites[job] = counting(ended)
         driver = None if ended is None else server.address
+        label = JobLabel(group=job, pipeline=work.marks["pipeline"], description=description)
         try:
-            session.sparkContext.setLocalProperty(POOL, work.marks["pipeline"])
-            answers = (
-                session.range(0, count, 1, count)
-                .mapInArrow(
-                    each(tuple(items), work, do, driver=driver, job=job),
-                    "item bigint, outcome binary",
-                )
-                .collect()
-            )
+            run = each(tuple(items), work, do, driver=driver, job=job)
+            answers = label.collect(session, count, run, "item bigint, outcome binary")
         except TROUBLE as cause:
             raise self._explained(cause, count, session) from cause
         finally:
@@ -212,7 +199,12 @@ class SparkRunner:
     def _workers_can_work(self, session: SparkSession) -> bool:
         """Whether Python workers come up at all: one that does nothing is started."""
         try:
-            session.range(0, 1, 1, 1).mapInArrow(_nothing, "id bigint").collect()
+            check = JobLabel(
+                group=secrets.token_hex(8),
+                pipeline="default",
+                description="check that Python workers start",
+            )
+            check.collect(session, 1, _nothing, "id bigint")
         except TROUBLE:
             return False
         return True

@@ -7,6 +7,8 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterable
+from contextlib import nullcontext
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,6 +21,7 @@ from pyspark.sql import SparkSession
 from blizzard.config.load import load
 from blizzard.execute.runner import ExecutorsUnfit, RunFailed, RunnerDied, WorkersDied
 from blizzard.execute.spark.executor_check import DRIVERS_PYTHON, PAGE, own_python, unfit
+from blizzard.execute.spark.job import DESCRIPTION, GROUP, POOL, JobLabel, batch_description
 from blizzard.execute.spark.runner import SparkRunner
 from blizzard.execute.spark.session import (
     WAIT_FOR_EXECUTORS_SECS,
@@ -29,8 +32,10 @@ from blizzard.execute.spark.session import (
 )
 from blizzard.model.progress import Address, Report
 from blizzard.model.settings import SparkSettings
+from blizzard.model.source.byte_range import ByteRange
 from blizzard.worker.progress import ProgressServer
 from lakebed.errors import ConfigInvalid, LakeError
+from tests.support.builders import source_file, unit, work
 from tests.support.cluster import ARCHIVE, ROOT
 
 REPORT = """\
@@ -78,11 +83,28 @@ class Living:
 
     sparkContext: Any  # noqa: N815 - Spark's name
 
-    def __init__(self, *, stopped: bool = False, workers_come_up: bool = True) -> None:
+    def __init__(
+        self,
+        *,
+        stopped: bool = False,
+        workers_come_up: bool = True,
+        raises: BaseException | None = None,
+    ) -> None:
         self.ended = False
         self.workers_come_up = workers_come_up
+        self.raises = raises
+        self.local: dict[str, str | None] = {}
+        self.shown: list[tuple[str, str]] = []
+        """The pool and the description of each job."""
+        self.begun: list[str | None] = []
+        self.cancelled: list[str] = []
         is_stopped = SimpleNamespace(isStopped=lambda: stopped)
-        self.sparkContext = SimpleNamespace(_jsc=SimpleNamespace(sc=lambda: is_stopped))
+        self.sparkContext = SimpleNamespace(
+            _jsc=SimpleNamespace(sc=lambda: is_stopped),
+            setLocalProperty=self.local.__setitem__,
+            setJobGroup=lambda group, said: self.local.update({GROUP: group, DESCRIPTION: said}),
+            cancelJobGroup=self.cancelled.append,
+        )
 
     def stop(self) -> None:
         self.ended = True
@@ -93,9 +115,14 @@ class Living:
     def mapInArrow(self, *_how: Any) -> "Living":  # noqa: N802 - Spark's name
         return self
 
-    def collect(self) -> None:
+    def collect(self) -> list[Any]:
+        self.begun.append(self.local[GROUP])
+        self.shown.append((str(self.local[POOL]), str(self.local[DESCRIPTION])))
+        if self.raises is not None:
+            raise self.raises
         if not self.workers_come_up:
             raise Py4JError(DEAD)
+        return []
 
 
 def explained(
@@ -123,6 +150,41 @@ def runner(master: str = "spark://h:7077", **given: Any) -> SparkRunner:
 
 def listening(of: SparkRunner, **conf: str) -> ProgressServer:
     return of._listening(cast(SparkSession, Conf(**conf)))
+
+
+# ------------------------------------------------------------------------------ jobs
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ({"batch": 1200}, "orders, batch 1,200: 2 files, 3.0 KiB"),
+        ({"batch": 3, "look": 0.5}, "orders, batch 3: columns of 2 files, 3.0 KiB"),
+        ({}, "orders: 2 files, 3.0 KiB"),
+    ],
+)
+def test_sparks_ui_shows_pipeline_batch_files_and_bytes(
+    tmp_path: Path, given: dict[str, Any], shown: str
+) -> None:
+    large = source_file("a.ndjson", size=2048)
+    parts = [replace(large, part=ByteRange(at, at + 1024)) for at in (0, 1024)]
+    units = [unit([parts[0], source_file("b.ndjson", size=1024)]), unit([parts[1]], "8")]
+    shared = work(tmp_path, tmp_path, marks={"pipeline": "orders", "journal": "j"}, **given)
+
+    assert batch_description(units, shared) == shown
+
+
+@pytest.mark.parametrize("raises", [None, KeyboardInterrupt(), Py4JError("no answer")])
+def test_a_job_has_a_group_of_its_own_and_is_cancelled_by_it(raises: BaseException | None) -> None:
+    """Another pipeline's jobs on the same session run on."""
+    living = Living(raises=raises)
+    label = JobLabel(group="g-1", pipeline="orders", description="orders, batch 1")
+    with nullcontext() if raises is None else pytest.raises(type(raises)):
+        label.collect(cast(SparkSession, living), 1, iter, "id bigint")
+
+    assert (living.begun, living.shown) == (["g-1"], [("orders", "orders, batch 1")])
+    assert living.cancelled == ([] if raises is None else ["g-1"])
+    assert living.local[GROUP] is living.local[DESCRIPTION] is None, "left to the thread's next job"
 
 
 # ------------------------------------------------------------------------------ reports
