@@ -13,7 +13,7 @@ from blizzard.model.limits import MAX_DEPTH
 from blizzard.worker.ndjson import grammar
 from blizzard.worker.ndjson.grammar import BadMember, Member, NotJson
 from blizzard.worker.ndjson.known import Known
-from blizzard.worker.ndjson.level import Level, Place, is_taken, level_of
+from blizzard.worker.ndjson.level import NOWHERE, Level, Place, level_of
 from blizzard.worker.ndjson.lines import (
     BLANK,
     BadLine,
@@ -208,12 +208,8 @@ class _Line:
         level: Level,
         members: Mapping[str, Member],
         above: str,
-        elsewhere: Mapping[str, Place] = MappingProxyType({}),
     ) -> list[Cell | None]:
-        """Return the cells of an object's fields; what no field takes is kept, left out or bad.
-
-        Fields `elsewhere` take members of the object, too: those whose paths lead through it.
-        """
+        """Return the cells of an object's fields; what no field takes is kept, left out or bad."""
         opened: dict[str, Mapping[str, Member]] = {above: members}
         cells = []
         for one, steps, written, inside in self.known.ways(level):
@@ -222,8 +218,7 @@ class _Line:
                 here, among = self._parent(steps, opened, above)
             path = f"{here}.{written}" if here else written
             cells.append(self._cell(one, among.get(steps[-1]), path, among, inside))
-        others = {name: one for name, one in members.items() if not is_taken(elsewhere, name)}
-        self._leftovers(level.places, others, opened, above)
+        self._leftovers(level.places, members, opened, above)
         return cells
 
     def _members(self, text: str, above: str) -> dict[str, Member]:
@@ -269,7 +264,7 @@ class _Line:
         member: Member | None,
         path: str,
         among: Mapping[str, Member] = MappingProxyType({}),
-        elsewhere: Mapping[str, Place] = MappingProxyType({}),
+        elsewhere: Mapping[str, Place] = NOWHERE,
     ) -> Cell | None:
         """Return the cell that a member gives; rescue it where it does not fit and may be null.
 
@@ -327,8 +322,8 @@ class _Line:
             case FieldType.STRUCT:
                 if not _is_object(value, source):
                     raise self._refused(Refused("wrong_type", "an object"), value, source, path)
-                inner = self.known.level(one)
-                cells = self.object(inner, self._members(source, path), path, elsewhere)
+                inner = self.known.level(one, elsewhere)
+                cells = self.object(inner, self._members(source, path), path)
                 return dict(zip((each.name for each in one.fields), cells, strict=True))
             case FieldType.LIST:
                 if not isinstance(value, Nested) or source[0] != "[":
@@ -364,7 +359,11 @@ class _Line:
             place, path = places.get(name), member_path(above, name)
             if place is not None:
                 if not place.columns:
-                    self._leftovers(place.inside, opened[path], opened, path)
+                    inside = opened.get(path)
+                    if inside is None:  # Only paths of fields above lead through it.
+                        is_object = value is not None and _is_object(value, source)
+                        inside = self._members(source, path) if is_object else {}
+                    self._leftovers(place.inside, inside, opened, path)
             elif value is None:
                 continue
             elif self.unknown is UnknownFields.FAIL:

@@ -7,7 +7,7 @@ so they are looked up by its identity, which it has as long as the schema is the
 from collections.abc import Mapping
 
 from blizzard.model.json_path import member_path
-from blizzard.worker.ndjson.level import Level, Place, level_of, places_inside
+from blizzard.worker.ndjson.level import Level, Place, level_within, places_inside
 from blizzard.worker.ndjson.taking import Take, taker
 from lakebed.columns.schema import Field, Schema
 from lakebed.types import NESTED_TYPES, FieldType
@@ -23,7 +23,7 @@ class Known:
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
         self._takers: dict[int, Take | None] = {}
-        self._levels: dict[int, Level] = {}
+        self._levels: dict[tuple[int, int], Level] = {}
         self._ways: dict[int, tuple[Level, list[Way]]] = {}
 
     def taker(self, one: Field) -> Take | None:
@@ -34,12 +34,13 @@ class Known:
             is_value = one.type not in NESTED_TYPES and one.type is not FieldType.JSON
             return self._takers.setdefault(id(one), taker(one) if is_value else None)
 
-    def level(self, one: Field) -> Level:
-        """Return the level of a struct's fields."""
+    def level(self, one: Field, elsewhere: Mapping[str, Place]) -> Level:
+        """Return the level of a struct's fields; other fields take members of it `elsewhere`."""
+        key = id(one), id(elsewhere)
         try:
-            return self._levels[id(one)]
+            return self._levels[key]
         except KeyError:
-            return self._levels.setdefault(id(one), level_of(one.fields))
+            return self._levels.setdefault(key, level_within(one.fields, elsewhere))
 
     def ways(self, level: Level) -> list[Way]:
         """Return how to come to each of a level's fields."""

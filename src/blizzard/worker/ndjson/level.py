@@ -7,9 +7,12 @@ name, or the one that its path leads to, through objects that need not be declar
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from functools import lru_cache
+from types import MappingProxyType
 
 from lakebed.columns.schema import Field
 from lakebed.dataclass import dataclass
+
+ABOVE = -1
 
 
 @dataclass(slots=True)
@@ -17,9 +20,13 @@ class Place:
     """A member that some field takes."""
 
     columns: list[int] = field(default_factory=list)
-    """The fields that take it whole, by their place in the level."""
+    """The fields that take it whole, by their place in the level; a field of a level above is
+    `ABOVE`."""
     inside: dict[str, "Place"] = field(default_factory=dict)
     """The members of it that other fields take."""
+
+
+NOWHERE: Mapping[str, Place] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +66,6 @@ def places_inside(places: Mapping[str, Place], path: Iterable[str]) -> Mapping[s
     return places
 
 
-def is_taken(places: Mapping[str, Place], name: str) -> bool:
-    """Whether a field takes a member whole."""
-    return name in places and bool(places[name].columns)
-
-
 @lru_cache(maxsize=1024)
 def level_of(fields: tuple[Field, ...]) -> Level:
     """Return the level of these fields."""
@@ -74,3 +76,20 @@ def level_of(fields: tuple[Field, ...]) -> Level:
             here = here.setdefault(name, Place()).inside
         here.setdefault(one.path[-1], Place()).columns.append(index)
     return Level(fields, places)
+
+
+def level_within(fields: tuple[Field, ...], elsewhere: Mapping[str, Place]) -> Level:
+    """Return the level of a struct's fields, of which fields above take members, too."""
+    level = level_of(fields)
+    return Level(fields, _joined(level.places, elsewhere)) if elsewhere else level
+
+
+def _joined(own: Mapping[str, Place], above: Mapping[str, Place]) -> dict[str, Place]:
+    nothing = Place()
+    return {
+        name: Place(
+            [*own.get(name, nothing).columns, *(ABOVE for _ in above.get(name, nothing).columns)],
+            _joined(own.get(name, nothing).inside, above.get(name, nothing).inside),
+        )
+        for name in (*own, *(name for name in above if name not in own))
+    }

@@ -28,7 +28,7 @@ from blizzard.worker.ndjson.compiled.otherwise import leaf_of
 from blizzard.worker.ndjson.compiled.page import Found, Page
 from blizzard.worker.ndjson.compiled.refused import fitting, leaf_column, without
 from blizzard.worker.ndjson.compiled.syntax import ABSENT, OBJECT, SIZE, Array
-from blizzard.worker.ndjson.level import Place, is_taken, level_of, places_inside
+from blizzard.worker.ndjson.level import NOWHERE, Place, level_within, places_inside
 from lakebed.columns.schema import Field
 from lakebed.types import KEEPING, FieldType, UnknownFields
 
@@ -44,17 +44,10 @@ _SHORTEST_ENTRY = len('"":1')
 
 
 class Members:
-    """The members of objects of one kind, of which fields take some, and parts of others.
+    """The members of objects of one kind, of which fields take some, and parts of others."""
 
-    What fields `elsewhere` take whole of the same objects is not left over by these.
-    """
-
-    def __init__(
-        self, places: Mapping[str, Place], elsewhere: frozenset[str] = frozenset()
-    ) -> None:
-        others = sorted(elsewhere - places.keys())
-        self._places = [*places.items(), *((name, Place()) for name in others)]
-        self._elsewhere = elsewhere
+    def __init__(self, places: Mapping[str, Place]) -> None:
+        self._places = list(places.items())
         self._inside = [
             Members(place.inside) if place.inside else None for _, place in self._places
         ]
@@ -133,7 +126,7 @@ class Members:
                 objects = without(tokens, others)
             deeper = inside.objects(page, objects, tokens.objects, trail, tokens.around)
             # What a column takes whole leaves nothing over.
-            whole = bool(place.columns) or name in self._elsewhere
+            whole = bool(place.columns)
             rest: list[Leftovers] = []
             inner = _uncounted(page) if whole else page
             inside.place(inner, deeper, trail.member(name), taken, rest)
@@ -229,12 +222,11 @@ def _uncounted(page: Page) -> Page:
 class Level:
     """The fields of objects: the lines themselves, or the values of a struct."""
 
-    def __init__(self, fields: tuple[Field, ...], elsewhere: frozenset[str] = frozenset()) -> None:
-        places = level_of(fields).places
-        self.members = Members(places, elsewhere)
+    def __init__(self, fields: tuple[Field, ...], elsewhere: Mapping[str, Place] = NOWHERE) -> None:
+        places = level_within(fields, elsewhere).places
+        self.members = Members(places)
         self._columns = [
-            (one, _nested(one, _taken(places_inside(places, one.path))), leaf_of(one))
-            for one in fields
+            (one, _nested(one, places_inside(places, one.path)), leaf_of(one)) for one in fields
         ]
 
     def columns(
@@ -261,11 +253,7 @@ class Level:
 Nested = Callable[[Page, Tokens, Trail, list[Leftovers]], "pa.Array[Any]"]
 
 
-def _taken(places: Mapping[str, Place]) -> frozenset[str]:
-    return frozenset(name for name in places if is_taken(places, name))
-
-
-def _nested(one: Field, elsewhere: frozenset[str] = frozenset()) -> Nested | None:
+def _nested(one: Field, elsewhere: Mapping[str, Place] = NOWHERE) -> Nested | None:
     match one.type:
         case FieldType.STRUCT:
             return _Structs(one, elsewhere).column
@@ -277,7 +265,7 @@ def _nested(one: Field, elsewhere: frozenset[str] = frozenset()) -> Nested | Non
 
 
 class _Structs:
-    def __init__(self, one: Field, elsewhere: frozenset[str]) -> None:
+    def __init__(self, one: Field, elsewhere: Mapping[str, Place]) -> None:
         self._field, self._type = one, one.arrow_type()
         self._level = Level(one.fields, elsewhere)
 

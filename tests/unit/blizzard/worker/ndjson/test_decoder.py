@@ -225,6 +225,36 @@ def test_a_value_that_some_column_takes_is_not_rescued_for_another(
     assert sum(decoded.rescued.values()) == (rescued is not None)
 
 
+def from_path(name: str, *path: str) -> Field:
+    return Field(name=name, type=FieldType.INT64, reading=Reading(path=path))
+
+
+def struct(name: str, *fields: Field) -> Field:
+    return Field(name=name, type=FieldType.STRUCT, fields=fields)
+
+
+@pytest.mark.parametrize("unknown", [UnknownFields.RESCUE, UnknownFields.DROP])
+@pytest.mark.parametrize(
+    ("declared", "line", "rest"),
+    [
+        ((), '{"x":{"q":{"b":5,"k":2}}}', "x.q.k"),
+        ((struct("x", from_path("c")),), '{"x":{"q":{"b":5,"k":2}}}', "x.q.k"),
+        ((struct("x", struct("q", from_path("c"))),), '{"x":{"q":{"c":1,"b":5,"k":2}}}', "x.q.k"),
+        ((struct("x", struct("q", from_path("b"))),), '{"x":{"q":{"b":5},"k":2}}', "x.k"),
+    ],
+)
+def test_a_member_that_a_field_takes_at_any_depth_is_not_left_over(
+    declared: tuple[Field, ...], line: str, rest: str, unknown: UnknownFields
+):
+    schema = Schema((*declared, from_path("z", "x", "q", "b")))
+    (decoded,) = decode(schema, f"{line}\n".encode(), unknown=unknown)
+    assert decoded.batch["z"].to_pylist() == [5]
+    if unknown is UnknownFields.DROP:
+        assert dict(decoded.dropped) == {rest: 1}
+    else:
+        assert decoded.batch["_rescued"].to_pylist() == [f'{{"{rest}":2}}']
+
+
 def test_record_separators_in_a_row_are_as_good_as_one():
     """RFC 7464: there is no empty element between them."""
     (decoded,) = decode(ID, b'\x1e\x1e{"id":1}\n\x1e\n\x1e \x1e\x1e{"id":2}\n')
