@@ -17,10 +17,11 @@ from blizzard.inspect.audit.log_books import REPAIR
 from blizzard.inspect.files.repairs import StillOut
 from blizzard.inspect.files.report import Reconciler
 from blizzard.inspect.refusal import refusal_of
-from blizzard.inspect.why.asked import Asked, KnownFiles
+from blizzard.inspect.why.asked import Asked
 from blizzard.inspect.why.table_log import LogEntry, LogFile, LogVersion, TableLog
 from blizzard.journal.books.undecided import PassedOver
 from blizzard.journal.identity import identity_of
+from blizzard.journal.source_names import KnownSources
 from blizzard.journal.state import History, read_history
 from blizzard.model.files import Location
 from blizzard.model.locations import OpenReader, sink_location
@@ -194,7 +195,7 @@ def asked_of(
     return Asked(
         settings=settings,
         store=store,
-        known=KnownFiles(store, settings.name, history),
+        known=KnownSources(store, settings.name, history),
         log=table_log(settings),
         open_reader=opening,
         clock=clock,

@@ -11,8 +11,8 @@ from blizzard.inspect.files.report import Question
 from blizzard.inspect.source_status import FailedFile as SourceFailure
 from blizzard.inspect.source_status import failed_files
 from blizzard.inspect.ways_out import way_out
-from blizzard.inspect.why.subject import FileUnknown
 from blizzard.inspect.why.why import why
+from blizzard.journal.source_names import FileUnknown
 from blizzard.journal.state import History
 from blizzard.log_questions import asked_of, asks_fates, asks_still_out
 from blizzard.model.settings import PipelineSettings

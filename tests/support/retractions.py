@@ -11,8 +11,9 @@ from blizzard.cli.rows.rewriting import renews, table_log
 from blizzard.config.load import load
 from blizzard.inspect.audit.findings import Audit
 from blizzard.journal.compaction import SnapshotWriter
+from blizzard.journal.source_names import the_key
 from blizzard.journal.state import read_history
-from blizzard.log_questions import open_reader
+from blizzard.log_questions import asked_of, open_reader
 from blizzard.maintain.new_content.content import Reading
 from blizzard.maintain.new_content.replace import exchange_of, replace_rows
 from blizzard.maintain.retract import Found, Retracted, look, retract
@@ -75,7 +76,7 @@ class Taken(Rescued):
         return retract(
             around.get("store", self.store),
             settings,
-            names,
+            self.keys(*names),
             table_log(settings),
             around.get("runner", InProcessRunner()),
             clock=self.clock,
@@ -88,12 +89,19 @@ class Taken(Rescued):
         reading = Reading(
             runner=runner, open_source=open_reader, of_table=lambda: None, clock=self.clock
         )
-        exchange = exchange_of(store, settings, names, by, open_reader, now=self.clock.now())
+        (new,) = self.keys(by, listing=True)
+        old = self.keys(*names, listing=True)
+        exchange = exchange_of(store, settings, old, new, open_reader, now=self.clock.now())
         return replace_rows(store, settings, exchange, table_log(settings), runner, reading)
 
     def look(self, *names: str) -> Found:
         """Find what a retraction would take out."""
-        return look(self.store, self.settings, names, table_log(self.settings))
+        return look(self.store, self.settings, self.keys(*names), table_log(self.settings))
+
+    def keys(self, *names: str, listing: bool = False) -> tuple[str, ...]:
+        """Return the source files that names mean, as the commands take them."""
+        scope = asked_of(self.settings, self.clock)
+        return tuple(the_key(name, scope, listing=listing) for name in names)
 
     def take_back(self, *names: str) -> Retracted:
         """Retract, and let penguin commit it."""

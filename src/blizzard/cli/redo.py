@@ -3,22 +3,32 @@
 Their data files are gone, held by penguin, or discarded.
 """
 
-from collections.abc import Iterable
 from typing import Annotated
 
 import typer
 
+from blizzard.cli.names import resolved, scopes_of
 from blizzard.cli.output import One, chosen, load, open_reader
 from blizzard.log_questions import asks_came_back, asks_fates
 from blizzard.maintain.redo import Found, Wanted, look
 from blizzard.maintain.redo import redo as append_redo
-from blizzard.model.locations import as_key, sink_location
+from blizzard.model.locations import sink_location
 from blizzard.model.settings import PipelineSettings
 from lakebed.clock import Clock
 from lakebed.dataclass import dataclass
 from lakebed.errors import ObjectMissing
 from lakebed.storage.store import Store
-from lakebed.terminal.arguments import DONE, FAILED, Files, Folders, Outcome, Output, Shape, Sure
+from lakebed.terminal.arguments import (
+    DONE,
+    FAILED,
+    Files,
+    Folders,
+    Outcome,
+    Output,
+    Shape,
+    Sure,
+    ends_on_error,
+)
 from lakebed.terminal.console import console, plural, print_line, say, say_error, say_first
 
 FEW = 10
@@ -53,9 +63,15 @@ def redo(
     """
     names = sorted({*(held or ()), *(paths or ())})
     outcome, units = Outcome(), 0
-    for settings in chosen(load(files, folders), pipeline):
+    scopes = scopes_of(chosen(load(files, folders), pipeline), outcome)
+    with ends_on_error("redo"):
+        asked = resolved(paths or (), scopes)
+    for settings in (scope.settings for scope in scopes):
         with outcome.of(settings.name):
-            wanted = _wanted(settings, held or (), paths or ()) if names else None
+            wanted = None
+            if names:
+                keys = frozenset(asked[settings.name])
+                wanted = Wanted(files=frozenset(held or ()), sources=keys)
             found, entry = _one(settings, wanted, sure=sure)
             units += len(found.units)
             if names and not found.units:
@@ -73,12 +89,6 @@ def redo(
         )
         outcome.at_least(FAILED)
     raise typer.Exit(outcome.code)
-
-
-def _wanted(settings: PipelineSettings, held: Iterable[str], paths: Iterable[str]) -> Wanted:
-    """Return what is named; a source file also by its URI, as messages print it."""
-    sources = {name for path in paths for name in (path, as_key(path, settings))}
-    return Wanted(files=frozenset(held), sources=frozenset(sources))
 
 
 def _one(

@@ -8,7 +8,6 @@ from lakebed.dataclass import dataclass
 from lakebed.documents.entry import Entry
 from lakebed.documents.quarantine_file import QuarantineFile
 from lakebed.layout import file_name
-from lakebed.shown import printable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +49,8 @@ def may_have(waiting: WaitingFile, meant: Meant) -> bool:
 def meant_by(names: list[str] | None, files: tuple[WaitingFile, ...]) -> Meant:
     """Return the lines that an operator names by groups or by source files; without names, all.
 
-    A source file is named by its path, by `source:path` or by its URI; a quarantine file by its
-    path or its name stands for all of its source files. What is neither is taken for a group.
+    A source file is named by its key; a quarantine file, by its path or its name, means all of its
+    source files. Any other name is taken for a group.
     """
     if names is None:
         return Meant(everything=True)
@@ -59,10 +58,7 @@ def meant_by(names: list[str] | None, files: tuple[WaitingFile, ...]) -> Meant:
     for waiting in files:
         aside = (waiting.file.filename, file_name(waiting.file.filename))
         for one in waiting.file.sources:
-            source, _, path = one.source.partition(":")
-            uri = f"{waiting.source_uris.get(source, '').rstrip('/')}/{path}"
-            printed = map(printable, (one.source, path, uri))
-            for name in (*aside, one.source, path, uri, *printed):
+            for name in (*aside, one.source):
                 by_name.setdefault(name, set()).add(one.source)
     return Meant(
         groups=frozenset(name for name in names if name not in by_name),

@@ -80,6 +80,8 @@ class Done:
     """Names that stand for no line that waits."""
     not_in_place: int = 0
     """Of the lines that go on waiting, those of content that was not put in its place."""
+    sources: frozenset[str] = frozenset()
+    """The keys of source files that were named and have lines that are meant."""
 
 
 def look(
@@ -165,7 +167,7 @@ def discard(
         )
 
     number = _append(store, settings.name, found, entry)
-    return Done(entry=number, lines=meant, unknown=unknown)
+    return Done(entry=number, lines=meant, unknown=unknown, sources=found.meant.sources)
 
 
 def without_meant(
@@ -273,6 +275,7 @@ def replay(
         left=meant - sum(one.lines for one in resolved),
         unknown=unknown,
         not_in_place=in_vain,
+        sources=found.meant.sources,
     )
 
 

@@ -14,7 +14,6 @@ from blizzard.handoff.held_rows import GONE, HELD, CameBack, Fates, notes, passe
 from blizzard.journal.checks import refuse_closed, refuse_half_begun
 from blizzard.journal.fence import append_what_is_found
 from blizzard.journal.state import History, read_history
-from blizzard.maintain.retry import names_of
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.dataclass import dataclass
@@ -37,15 +36,15 @@ class Wanted:
     files: frozenset[str] = frozenset()
     """Data files, by their names or their paths."""
     sources: frozenset[str] = frozenset()
-    """Source files by path, by `source:path` or by URI; data files by path."""
+    """Source files by their keys; data files by path."""
 
     def names(self, file: str) -> bool:
         """Whether a data file is one of those that are named."""
         return not self.files.isdisjoint((file, layout.file_name(file))) or file in self.sources
 
-    def reads(self, record: SourceRecord, source_uris: Mapping[str, str]) -> bool:
+    def reads(self, record: SourceRecord) -> bool:
         """Whether a source file is one of those that are named."""
-        return not self.sources.isdisjoint(names_of(record, source_uris))
+        return record.key in self.sources
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,9 +215,7 @@ def _known(units: Mapping[str, _Written], names: Iterable[str]) -> list[_Written
 def _units_of(entry: Entry, wanted: Wanted) -> Iterator[_Written]:
     """Yield the units of an entry of which a file, or a source, is named."""
     named = {file.unit for file in entry.files if wanted.names(file.filename)}
-    read = {
-        record.unit for record in entry.sources if wanted.reads(record, entry.source_uris)
-    } - named
+    read = {record.unit for record in entry.sources if wanted.reads(record)} - named
     for unit in sorted(named) + sorted(each for each in read if each is not None):
         files = [file for file in entry.files if file.unit == unit]
         if files:

@@ -16,8 +16,7 @@ from blizzard.handoff.held_rows import Fates, passed_over
 from blizzard.journal.books.undecided import PassedOver, nothing_decided
 from blizzard.journal.checks import refuse_closed, refuse_half_begun
 from blizzard.journal.fence import append_what_is_found, refuse_collected
-from blizzard.journal.ingested import SegmentBroken
-from blizzard.journal.state import Before, History, read_history, rebuild
+from blizzard.journal.state import History, read_history
 from blizzard.maintain.references import entries_in
 from blizzard.model.rewriting import ActiveFile, RewriteFailed, Rewriting, Rewritten
 from blizzard.model.settings import PipelineSettings
@@ -319,22 +318,3 @@ def refuse_collected_since(store: Reader, last: int, entry: Entry) -> None:
                 "was done, try again, and give gc a longer --older-than",
                 path=store.describe(layout.journal_folder(entry.pipeline)),
             ) from collected
-
-
-class Known:
-    """What the journal says of source files; names that turn out damaged are not believed."""
-
-    def __init__(self, store: Reader, pipeline: str, history: History) -> None:
-        self._store = store
-        self._pipeline = pipeline
-        self._history = history
-        self._lookup = history.lookup(store, pipeline)
-
-    def __call__(self, key: str) -> Before:
-        """Return what the journal says of a source file."""
-        try:
-            return self._lookup(key)
-        except SegmentBroken as broken:
-            whole = rebuild(self._store, self._pipeline, self._history, why=str(broken))
-            self._lookup = whole.lookup(self._store, self._pipeline)
-            return self._lookup(key)

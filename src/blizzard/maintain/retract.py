@@ -14,11 +14,11 @@ from blizzard.execute.runner import Rewriter
 from blizzard.handoff.held_rows import GONE, HELD
 from blizzard.journal.quarantine import WaitingFile, may_have
 from blizzard.journal.shared_sources import uris_of
+from blizzard.journal.source_names import KnownSources
 from blizzard.journal.state import History
 from blizzard.maintain.bad_lines import without_meant
 from blizzard.maintain.new_content.content import Content
 from blizzard.maintain.replacing import (
-    Known,
     Overtaken,
     TableLog,
     TableNow,
@@ -31,7 +31,7 @@ from blizzard.maintain.replacing import (
     rewritten_all,
     tries_again,
 )
-from blizzard.maintain.retracted_sources import Named, keys_of, why_not
+from blizzard.maintain.retracted_sources import Named, why_not
 from blizzard.maintain.row_search import RowSearch
 from blizzard.maintain.source_rows import Journals, Meant, RowsFound, find_rows, replacements
 from blizzard.model.bad_lines import Meant as MeantLines
@@ -101,7 +101,7 @@ class Retracted:
 def look(
     store: Reader,
     settings: PipelineSettings,
-    names: Sequence[str],
+    keys: Sequence[str],
     log: TableLog,
     search: RowSearch | None = None,
 ) -> Found:
@@ -109,7 +109,7 @@ def look(
     pipeline = settings.name
     standing = journal_and_table(store, pipeline, log)
     history, last, table = standing.history, standing.last, standing.table
-    sources = _named(store, settings, history, names)
+    sources = _named(store, settings, history, keys)
     meant = Meant(
         journal=last.journal,
         keys=frozenset(one.key for one in sources),
@@ -162,7 +162,7 @@ def look(
 def retract(
     store: Store,
     settings: PipelineSettings,
-    names: Sequence[str],
+    keys: Sequence[str],
     log: TableLog,
     rewriter: Rewriter,
     *,
@@ -174,7 +174,7 @@ def retract(
     `content` comes in their place, with the same entry.
     """
     search = RowSearch(store)
-    found = look(store, settings, names, log, search)
+    found = look(store, settings, keys, log, search)
     work = Removal(
         sink=sink_location(settings),
         codec=settings.sink.rolling.codec,
@@ -200,7 +200,7 @@ def retract(
     )
 
     def look_again() -> tuple[Found, Entry]:
-        now = look(store, settings, names, log, search)
+        now = look(store, settings, keys, log, search)
         entry = now.last.successor(
             "retract",
             previous=now.history.digest,
@@ -264,28 +264,24 @@ def records(found: Found, rows: Mapping[str, int]) -> tuple[SourceRecord, ...]:
 
 
 def _named(
-    store: Reader, settings: PipelineSettings, history: History, names: Sequence[str]
+    store: Reader, settings: PipelineSettings, history: History, keys: Sequence[str]
 ) -> tuple[Named, ...]:
-    """Return the source files that names stand for; raise where one cannot be taken back."""
-    known = Known(store, settings.name, history)
+    """Return the source files as the journal knows them; raise where one cannot be taken back."""
+    known = KnownSources(store, settings.name, history)
     found: dict[str, Named] = {}
-    for name in names:
-        befores = {key: known(key) for key in keys_of(name, settings, history.source_uris)}
-        ours = [one for key, before in befores.items() if (one := Named.of(key, before))]
-        if not ours:
+    for key in keys:
+        before = known(key)
+        one = Named.of(key, before)
+        if one is None:
             raise SourceNotRetractable(
-                f"the journal knows no source file {name}; name it by its URI, by its path below "
-                "the source, or as source:path (blizzard why NAME searches for it)",
-                file=name,
+                f"the journal knows no source file {key}, so no row of it is in the table; "
+                "blizzard why has the reason",
+                file=key,
             )
-        if len(ours) > 1:
-            keys = ", ".join(one.key for one in ours)
-            raise SourceNotRetractable(f"{name} may be each of {keys}; name one of them", file=name)
-        (one,) = ours
-        why = why_not(befores[one.key], settings.sink.committer)
+        why = why_not(before, settings.sink.committer)
         if why is not None:
-            raise SourceNotRetractable(f"{one.key} {why}; nothing was changed", file=one.key)
-        found[one.key] = one
+            raise SourceNotRetractable(f"{key} {why}; nothing was changed", file=key)
+        found[key] = one
     return tuple(found.values())
 
 
@@ -371,7 +367,7 @@ def _refuse_overtaken(store: Reader, before: Found, now: Found, entry: Entry) ->
 
 def _refuse_read_since(store: Reader, pipeline: str, content: Content, history: History) -> None:
     """Raise where somebody else has read the new content, or has found columns, meanwhile."""
-    known = Known(store, pipeline, history)
+    known = KnownSources(store, pipeline, history)
     now = {key: Named.of(key, known(key)) for key in content.before}
     if now != content.before or history.columns != content.known:
         raise JournalConflict(

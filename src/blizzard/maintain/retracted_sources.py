@@ -3,12 +3,8 @@
 A file is known by its place; what the journal says last of it decides.
 """
 
-from collections.abc import Mapping
-
 from blizzard.journal.state import Before
-from blizzard.model.settings import PipelineSettings
 from lakebed.dataclass import dataclass
-from lakebed.locations import below
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,19 +33,6 @@ class Named:
             return cls(key=key, size=done.size, etag=done.etag)
         left = before.unfinished
         return None if left is None else cls(key=key, size=left.record.size, etag=left.record.etag)
-
-
-def keys_of(name: str, settings: PipelineSettings, source_uris: Mapping[str, str]) -> list[str]:
-    """Return the source files that a name may stand for: a URI, a path, or source:path."""
-    roots = dict(source_uris) | {one.name: one.uri for one in settings.sources}
-    is_place = "://" in name or name.startswith(("/", "~"))
-    found = [f"{source}:{path}" for source, uri in roots.items() if (path := below(uri, name))]
-    if is_place:
-        return found
-    source, colon, _path = name.partition(":")
-    if colon and source in roots:
-        return [name]
-    return [f"{source}:{name}" for source in roots] + found
 
 
 def why_not(before: Before, committer: str) -> str | None:

@@ -29,7 +29,6 @@ from lakebed.dataclass import dataclass
 from lakebed.documents.entry import Entry
 from lakebed.documents.source_record import SourceRecord
 from lakebed.journal import JournalReader
-from lakebed.shown import printable
 from lakebed.storage.store import Reader, Store
 
 GONE = "it is not in its source any more; blizzard dlq discard gives it up"
@@ -42,7 +41,7 @@ class Failed:
 
     records: tuple[SourceRecord, ...] = ()
     unknown: frozenset[str] = frozenset()
-    """What was named but is not one of the files that failed."""
+    """Keys that are not of files that failed."""
     refused: Mapping[str, str] = field(default_factory=dict)
     """Files that failed, are meant, and cannot be read so, or given up; with the reason."""
     last: Entry | None = None
@@ -67,10 +66,9 @@ def look(
     *,
     passed_over: PassedOver = nothing_decided,
 ) -> Failed:
-    """Find the files that failed: all of them, or those that are named.
+    """Find the files that failed: all of them, or those with these keys.
 
-    A name is the file's path, `source:path` or its URI. A file that is gone from its source is
-    none of them: there is nothing to read.
+    A file that is gone from its source is none of them: there is nothing to read.
     """
     history = read_history(store, pipeline, passed_over=passed_over)
     tail = JournalReader(store, pipeline).entries(history.sequence - 1)
@@ -86,14 +84,13 @@ def look(
     unknown = set(wanted or ())
     for key in sorted(history.unfinished):
         record = history.unfinished[key].record
-        names = names_of(record, last.source_uris)
-        if record.gone and wanted is not None and not names.isdisjoint(wanted):
-            unknown -= names
+        if record.gone and wanted is not None and key in wanted:
+            unknown.discard(key)
             refused[key] = GIVEN_UP if record.discarded else GONE
         if record.failure is None or record.gone:
             continue
-        if wanted is None or not names.isdisjoint(wanted):
-            unknown -= names
+        if wanted is None or key in wanted:
+            unknown.discard(key)
             asked = _as_is(record) if present is None else _as_now(record, present)
             if isinstance(asked, str):
                 refused[key] = asked
@@ -106,16 +103,6 @@ def look(
         last=last,
         digest=history.digest,
     )
-
-
-def names_of(record: SourceRecord, source_uris: Mapping[str, str]) -> frozenset[str]:
-    """Return what an operator can call a source file: its path, `source:path` or its URI.
-
-    Each also as it is printed, where a name has characters that are written out.
-    """
-    uri = f"{source_uris.get(record.source, '').rstrip('/')}/{record.path}"
-    names = (record.path, record.key, uri)
-    return frozenset((*names, *map(printable, names)))
 
 
 def _as_is(record: SourceRecord) -> SourceRecord | str:
@@ -173,7 +160,7 @@ def deleted(
     *,
     passed_over: PassedOver = nothing_decided,
 ) -> Failed:
-    """Find the files that failed and are gone from their source: all, or those that are named.
+    """Find the files that failed and are gone from their source: all, or those with these keys.
 
     Also those of which a part is in the table. What an operator has given up before is none.
     """
@@ -188,11 +175,10 @@ def deleted(
     unknown = set(wanted or ())
     for key in sorted(history.unfinished):
         record = history.unfinished[key].record
-        names = names_of(record, last.source_uris)
-        if can_be_given_up(record) and (wanted is None or names & wanted):
-            unknown -= names
+        if can_be_given_up(record) and (wanted is None or key in wanted):
+            unknown.discard(key)
             found.append(record)
-        elif wanted is not None and names & wanted and record.failure and not record.gone:
+        elif wanted is not None and key in wanted and record.failure and not record.gone:
             refused[key] = (
                 f"{'the rest of it' if is_part_way(record) else 'the file itself'} is not given "
                 f"up: it failed ({record.failure.code}), and no run has found that it is gone "

@@ -1,11 +1,10 @@
 """Where the stores of a pipeline are, and how they are opened."""
 
-import os.path
 from collections.abc import Callable
 
 from blizzard.model.files import Location
 from blizzard.model.settings import PipelineSettings, SourceSettings
-from lakebed.locations import below, written_out
+from lakebed.locations import written_out
 from lakebed.storage.store import Reader, Store
 
 OpenReader = Callable[[Location], Reader]
@@ -25,16 +24,3 @@ def source_location(source: SourceSettings) -> Location:
 def sink_location(settings: PipelineSettings) -> Location:
     """Return where the table's directory is."""
     return Location(uri=settings.sink.table_uri, options=settings.sink.storage_options)
-
-
-def as_key(name: str, settings: PipelineSettings) -> str:
-    """Return `source:path` for a URI, or a path of this machine, that lies in a source.
-
-    Any other name is returned as it is: a key, a path below a source, a group of bad lines. Where a
-    relative path names a file that is here, that file is meant.
-    """
-    is_place = "://" in name or name.startswith(("/", "~"))
-    if not is_place and not os.path.exists(name):  # noqa: PTH110 - a name may be any text
-        return name
-    paths = ((source.name, below(source.uri, name)) for source in settings.sources)
-    return next((f"{source}:{path}" for source, path in paths if path), name)

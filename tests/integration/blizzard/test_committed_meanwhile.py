@@ -68,7 +68,7 @@ def test_rows_that_are_just_committed_are_not_taken_for_none(tmp_path):
     desk.blizzard()
     log = overtaken(desk, desk.penguin)
     with pytest.raises(SourceNotRetractable, match="entry 2, which is not committed yet"):
-        retract.look(desk.store, desk.settings, ["b.ndjson"], log)
+        retract.look(desk.store, desk.settings, desk.keys("b.ndjson"), log)
     assert len(desk.look("b.ndjson").rows.whole) == 1
 
 
@@ -78,7 +78,7 @@ def test_rows_that_are_just_released_are_not_taken_for_none(tmp_path):
     log = overtaken(desk, lambda: desk.operator().release(None))
     desk.let("schema_evolution: overwrite")
     with pytest.raises(SourceNotRetractable, match="penguin holds"):
-        retract.look(desk.store, desk.settings, ["b.ndjson"], log)
+        retract.look(desk.store, desk.settings, ["default:b.ndjson"], log)
 
 
 @pytest.mark.parametrize("why", ["added", "waiting"])

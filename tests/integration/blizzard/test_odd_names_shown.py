@@ -4,10 +4,12 @@ import json
 from urllib.parse import quote
 
 import pytest
+import yaml
 
 from tests.integration.liveview.test_live_trouble import Asking
 from tests.support.desk import Desk
 from tests.support.live_lake import LiveLake
+from tests.support.open_table import OpenTable
 
 NAMES = {"a\nb.ndjson": "a\\nb.ndjson", "x\u202egpj.ndjson": "x\\u202egpj.ndjson"}
 
@@ -72,6 +74,85 @@ def test_a_failed_file_is_retried_by_its_printed_name(desk):
 
     assert "bad\\n.ndjson" in desk.cli("dlq", "list").output
     assert desk.cli("dlq", "retry", "--file", "bad\\n.ndjson").exit_code == 0
+
+
+ODD = "day=1/orders-\u202e1.ndjson"
+SPELLINGS = (
+    ODD,
+    "day=1/orders-\\u202e1.ndjson",
+    "default:day=1/orders-\\u202e1.ndjson",
+    "landing/day=1/orders-\\u202e1.ndjson",
+    "\\u202e1",
+    "…/orders-\\u202e1.ndjson",
+    "day=1/ord…1.ndjson",
+)
+COMMANDS = (
+    ("why",),
+    ("retract",),
+    ("dlq", "show"),
+    ("dlq", "replay"),
+    ("dlq", "discard"),
+)
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory) -> OpenTable:
+    """A file with an odd name that has rows and bad lines, a like one, and one that failed."""
+    desk = OpenTable(
+        tmp_path_factory.mktemp("lake"),
+        {"fields": [{"name": "id", "type": "int64"}]},
+        error_handling={"on_bad_record": "quarantine", "max_bad_records": 1},
+    )
+    for name in (ODD, "day=1/orders-2.ndjson"):
+        desk.land(name, {"id": 1}, {"id": "x"})
+    desk.land("day=1/failed.ndjson", {"id": "x"}, {"id": "y"})
+    desk.ingest()
+    return desk
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_every_command_takes_the_same_names(lake, command, monkeypatch):
+    monkeypatch.chdir(lake.folder)
+    for name in SPELLINGS:
+        said = lake.cli(*command, name)
+        assert "orders-\\u202e1.ndjson" in said.stdout, (name, said.output)
+        assert "orders-2" not in said.stdout, name
+        # What is changed with --yes is shown before, by its whole name.
+        assert said.exit_code == (0 if command[-1] in ("why", "show") else 1), name
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, ("dlq", "retry", "--file"), ("redo", "--file")])
+def test_every_command_lists_the_files_that_an_ambiguous_name_may_mean(lake, command):
+    said = lake.cli(*command, "orders")
+    assert said.exit_code == 1
+    assert (
+        "'orders' is in the names of several files; write more of the path: "
+        "default:day=1/orders-2.ndjson, default:day=1/orders-\\u202e1.ndjson"
+    ) in " ".join(said.output.split())
+
+
+def test_a_failed_file_is_retried_by_a_part_of_its_name_unless_its_lines_are_confirmed(lake):
+    said = lake.cli("dlq", "retry", "--file", "fail", "--same-lines")
+    assert "not among the files that failed: fail" in said.output
+    assert "default:day=1/failed.ndjson" in lake.cli("dlq", "retry", "--file", "fail").stdout
+
+
+def test_a_path_of_two_sources_is_ambiguous_for_what_changes_something(tmp_path):
+    desk = OpenTable(tmp_path, {"fields": [{"name": "id", "type": "int64"}]})
+    document = yaml.safe_load(desk.file.read_text())
+    folders = {name: desk.landing.folder / name for name in ("one", "two")}
+    pipeline = {key: document.pop(key) for key in ("sink", "schema")}
+    pipeline["sources"] = {name: {"path": str(each)} for name, each in folders.items()}
+    del document["source"]
+    desk.file.write_text(yaml.safe_dump(document | {"pipelines": {"both": pipeline}}))
+    for name in folders:
+        desk.land(f"{name}/a.ndjson", {"id": 1})
+    desk.ingest()
+
+    assert "may be each of several files; name one: one:a.ndjson, two:a.ndjson" in " ".join(
+        desk.cli("retract", "a.ndjson").output.split()
+    )
+    assert "one:a.ndjson: 1 row" in desk.cli("retract", "one:a.ndjson").stdout
 
 
 def test_the_search_of_the_page_and_the_journey_take_a_printed_name(tmp_path):

@@ -357,7 +357,9 @@ def test_a_death_at_any_call_leaves_every_row_once(tmp_path):
         for fate in (Fate(number, after=bool(number % 2)), Fate.none()):
             store = dying(Store(str(desk.table), no_options()), fate)
             try:
-                retry(store, "default", frozenset({NAME}), clock=Clock(), present=present)
+                retry(
+                    store, "default", frozenset({f"default:{NAME}"}), clock=Clock(), present=present
+                )
             except Died:
                 died += 1
         for fate in (Fate(number, after=bool(number % 2)), Fate.none()):

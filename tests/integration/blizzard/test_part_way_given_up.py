@@ -242,8 +242,8 @@ def test_a_batch_that_is_faster_leaves_nothing_to_give_up(gone, desk):
             return super().create(path, data)
 
     slow = Slow(str(desk.table), no_options())
-    found, entry = give_up(slow, "default", frozenset({NAME}), clock=Clock())
+    found, entry = give_up(slow, "default", frozenset({f"default:{NAME}"}), clock=Clock())
 
-    assert (found.records, found.unknown, entry) == ((), frozenset({NAME}), None)
+    assert (found.records, found.unknown, entry) == ((), frozenset({f"default:{NAME}"}), None)
     assert ids(bench) == list(range(ROWS))
     books_balance(bench)

@@ -135,7 +135,7 @@ def test_content_that_cannot_come_in_leaves_the_old_rows(tmp_path, content):
 def test_what_is_not_there_or_not_committed_changes_nothing(tmp_path):
     desk = landed(tmp_path)
     with pytest.raises(ObjectMissing, match="no source has a file"):
-        desk.replace("a.ndjson", by="nowhere.ndjson")
+        desk.replace("a.ndjson", by="in:nowhere.ndjson")
     desk.land("c.ndjson", {"id": 5})
     desk.blizzard()
     with pytest.raises(SourceNotRetractable, match="run penguin first"):
@@ -247,8 +247,8 @@ def test_the_command_shows_first_and_then_does_it(tmp_path):
     desk.land("b.ndjson", {"id": 30})
     shown = desk.cli("retract", "b.ndjson", "--replace", "b.ndjson")
     assert shown.exit_code == 1
-    assert "the rows of b.ndjson are to come in their place" in shown.output
-    assert "add --yes to do it; b.ndjson is read now" in shown.output
+    assert "the rows of in:b.ndjson are to come in their place" in shown.output
+    assert "add --yes to do it; in:b.ndjson is read now" in shown.output
     done = desk.cli("retract", "b.ndjson", "--replace", "b.ndjson", "--yes", "--output", "json")
     assert done.exit_code == 0, done.output
     row = json.loads(done.stdout)

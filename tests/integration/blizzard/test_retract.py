@@ -217,7 +217,7 @@ def test_what_is_not_committed_yet_is_refused(desk):
     with pytest.raises(SourceNotRetractable, match="run penguin first"):
         desk.retract("d.ndjson")
     with pytest.raises(SourceNotRetractable, match="knows no source file"):
-        desk.retract("e.ndjson")
+        desk.retract("in:e.ndjson")
     desk.take_back("b.ndjson")
     assert desk.ids() == [1, 2, 5, 6]
 

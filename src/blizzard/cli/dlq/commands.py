@@ -7,6 +7,7 @@ import typer
 
 from blizzard.cli.dlq import bad_lines
 from blizzard.cli.dlq.resolve_lines import dlq_discard, dlq_replay
+from blizzard.cli.names import resolved, scopes_of
 from blizzard.cli.output import One, chosen, load, open_reader
 from blizzard.cli.run import results
 from blizzard.handoff.dead_letters import dead_letter_queue
@@ -18,7 +19,7 @@ from blizzard.log_questions import asks_passed_over, asks_refusal
 from blizzard.maintain.retry import Failed, Present
 from blizzard.maintain.retry import retry as append_retry
 from blizzard.model.bad_lines import Meant
-from blizzard.model.locations import as_key, sink_location, source_location, source_uris_of
+from blizzard.model.locations import sink_location, source_location, source_uris_of
 from blizzard.model.settings import PipelineSettings
 from lakebed.clock import Clock
 from lakebed.dataclass import dataclass
@@ -35,6 +36,7 @@ from lakebed.terminal.arguments import (
     Output,
     Program,
     Shape,
+    ends_on_error,
 )
 from lakebed.terminal.console import console, plural, print_line, print_lines, say, say_error
 
@@ -124,15 +126,17 @@ def dlq_show(
     output: Shape = Output.TEXT,
 ) -> None:
     """Print bad lines that are set aside, with what is wrong with each."""
-    outcome, unknown = Outcome(), frozenset(names)
-    for settings in chosen(load(files, folders), pipeline):
+    outcome, unknown = Outcome(), set(names)
+    scopes = scopes_of(chosen(load(files, folders), pipeline), outcome)
+    with ends_on_error("dlq"):
+        asked = resolved(names, scopes)
+    for settings in (scope.settings for scope in scopes):
         with outcome.of(settings.name):
-            found = quarantine_of(settings, open_reader)
-            resolved = {as_key(name, settings): name for name in names}
-            meant = meant_by(list(resolved), found.files)
+            found, typed = quarantine_of(settings, open_reader), asked[settings.name]
+            meant = meant_by(list(typed), found.files)
             lines = [(bad_lines.uri_of(one, file), one) for file, one in found.lines(meant)]
             missing = meant.groups - {one.fault.group for _uri, one in lines}
-            unknown &= {resolved[name] for name in missing}
+            unknown -= {name for key, name in typed.items() if key not in missing}
             if output is Output.JSON:
                 print_lines(bad_lines.line_row(uri, one) for uri, one in lines)
             else:
@@ -141,7 +145,7 @@ def dlq_show(
     raise typer.Exit(outcome.code)
 
 
-def _complain_of(unknown: frozenset[str], outcome: Outcome) -> None:
+def _complain_of(unknown: set[str], outcome: Outcome) -> None:
     if unknown:
         listed = ", ".join(sorted(unknown))
         say_error(f"error: no bad lines of {listed} are waiting; blizzard dlq list shows what is")
@@ -166,7 +170,7 @@ def dlq_retry(
     paths: Annotated[
         list[str] | None,
         typer.Option(
-            "--file", metavar="PATH", help="A source file: path, source:path or URI; repeatable."
+            "--file", metavar="PATH", help="A source file, named as for `blizzard why`; repeatable."
         ),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="All files that have failed.")] = False,
@@ -190,14 +194,17 @@ def dlq_retry(
     if same_lines and every:
         say_error("error: --same-lines needs files that are named with --file")
         raise typer.Exit(USAGE)
-    wanted = None if every else frozenset(paths or ())
-    outcome, unknown = Outcome(), wanted or frozenset()
-    for settings in chosen(load(files, folders), pipeline):
+    outcome, unknown = Outcome(), set(paths or ())
+    scopes = scopes_of(chosen(load(files, folders), pipeline), outcome)
+    with ends_on_error("dlq"):
+        # Nobody confirms the lines of a file that the command alone has picked.
+        asked = resolved(paths or (), scopes, parts=not same_lines)
+    for settings in (scope.settings for scope in scopes):
         with outcome.of(settings.name):
-            resolved = {as_key(name, settings): name for name in wanted or ()}
-            keys = None if wanted is None else frozenset(resolved)
+            typed = asked[settings.name]
+            keys = None if every else frozenset(typed)
             found, entry = _one(settings, keys, _present(settings) if same_lines else None)
-            unknown &= {resolved[name] for name in found.unknown}
+            unknown -= {name for key, name in typed.items() if key not in found.unknown}
             if output is Output.JSON:
                 print_line(
                     RetryRow(

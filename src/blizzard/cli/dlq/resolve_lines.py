@@ -11,10 +11,11 @@ from typing import Annotated
 import typer
 
 from blizzard.cli.dlq.bad_lines import word_for
+from blizzard.cli.names import resolved
 from blizzard.cli.output import One, load, tables_of, the_one
 from blizzard.cli.rows.rewriting import commit, rewriter
 from blizzard.cli.surroundings import Surroundings
-from blizzard.log_questions import TableOf, asks_columns, asks_passed_over
+from blizzard.log_questions import TableOf, asked_of, asks_columns, asks_passed_over
 from blizzard.maintain.bad_lines import (
     Done,
     corrections,
@@ -26,10 +27,11 @@ from blizzard.maintain.bad_lines import (
     replay,
 )
 from blizzard.maintain.retry import Failed, deleted, give_up
-from blizzard.model.locations import as_key, sink_location
+from blizzard.model.locations import sink_location
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
 from blizzard.model.source.part_way import is_part_way
 from blizzard.model.source.unread import in_the_table
+from lakebed.clock import Clock
 from lakebed.dataclass import dataclass
 from lakebed.errors import LakeError, ObjectMissing
 from lakebed.storage.store import Store
@@ -45,9 +47,18 @@ from lakebed.terminal.arguments import (
     Shape,
     Sure,
     complain,
+    ends_on_error,
     exit_code_of,
 )
-from lakebed.terminal.console import console, plural, print_line, say, say_error, say_more
+from lakebed.terminal.console import (
+    console,
+    plural,
+    print_line,
+    say,
+    say_error,
+    say_first,
+    say_more,
+)
 from lakebed.types import Commit
 from lakebed.units import is_are
 from penguin import inline
@@ -58,7 +69,8 @@ Names = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="GROUP|FILE",
-        help="Groups of bad lines, as `blizzard dlq list` names them, or source files.",
+        help="Groups of bad lines, as `blizzard dlq list` names them, or source files, as for "
+        "`blizzard why`.",
     ),
 ]
 All = Annotated[bool, typer.Option("--all", help="All lines that are waiting.")]
@@ -79,6 +91,8 @@ class ResolvedRow:
     """Lines that were read again and still cannot be read."""
     files: tuple[str, ...] = ()
     """Source files that failed, are deleted from their source, and are given up, or their rest."""
+    sources: tuple[str, ...] = ()
+    """Source files that were named and have bad lines, as `source:path`."""
 
 
 def dlq_replay(
@@ -206,7 +220,11 @@ def _asked(
         raise typer.Exit(USAGE)
     loaded = load(files, folders)
     settings = the_one(loaded, pipeline)
-    return loaded, settings, [as_key(name, settings) for name in names] if names else None
+    if not names:
+        return loaded, settings, None
+    with ends_on_error(settings.name, exit_code_of):
+        scope = asked_of(settings, Clock())
+        return loaded, settings, list(resolved(names, [scope])[settings.name])
 
 
 def _corrected(file: Path | None) -> list[bytes] | None:
@@ -269,12 +287,13 @@ def _show_plan(
     lost = Failed()
     try:
         store = _store(settings)
-        meant, in_vain, unknown = 0, 0, frozenset(names or ())
+        meant, in_vain, unknown, sources = 0, 0, frozenset(names or ()), frozenset[str]()
         if store is not None:
             if files is None or not files.lost:
                 asks = asks_passed_over(settings)
                 found = look(store, settings.name, names, passed_over=asks)
                 meant, unknown = meant_lines(store, found)
+                sources = found.meant.sources
                 if files is None:  # What is discarded need not be in its place.
                     in_vain = lines_not_in_place(store, found)
                     meant -= in_vain
@@ -287,9 +306,10 @@ def _show_plan(
         complain(trouble, who=settings.name)
         raise typer.Exit(exit_code_of(trouble)) from None
     if output is Output.JSON:
-        _print(settings, Done(lines=meant), lost)
+        _print(settings, Done(lines=meant, sources=sources), lost)
     elif meant or lost.records or not unknown:
         say(console(), f"pipeline {settings.name}: {_both(settings, meant, lost)} would be {verb}")
+        say_first(console(), [f"bad lines of {key}" for key in sorted(sources)], FEW)
         _list(lost)
         _tell_in_vain(settings, in_vain)
         if meant or lost.records:
@@ -360,6 +380,7 @@ def _print(settings: PipelineSettings, done: Done, lost: Failed) -> None:
             filtered=done.filtered,
             left=done.left,
             files=tuple(record.key for record in lost.records),
+            sources=tuple(sorted(done.sources)),
         )
     )
 

@@ -16,13 +16,15 @@ from blizzard.cli.output import (
 )
 from blizzard.cli.rows.rewriting import commit, reading_of, rewriter, table_log
 from blizzard.cli.surroundings import Surroundings
-from blizzard.log_questions import table_entry
+from blizzard.journal.source_names import the_key
+from blizzard.log_questions import asked_of, table_entry
 from blizzard.maintain.new_content.replace import exchange_of, replace_rows
 from blizzard.maintain.retract import Retracted, look
 from blizzard.maintain.retract import retract as append_retraction
 from blizzard.model.locations import sink_location
 from blizzard.model.rewriting import ActiveFile
 from blizzard.model.settings import PipelineSettings
+from lakebed.clock import Clock
 from lakebed.dataclass import dataclass
 from lakebed.storage.store import Store
 from lakebed.telemetry.levels import LogFormat, LogLevel
@@ -52,7 +54,8 @@ def retract(
         list[str],
         typer.Argument(
             metavar="SOURCE",
-            help="Source files: a local path, a URI, a path below the source, or source:path.",
+            help="Source files, named as for `blizzard why`; without --yes their whole names are "
+            "shown.",
         ),
     ],
     files: Files = None,
@@ -79,13 +82,12 @@ def retract(
     with ends_on_error(settings.name, exit_code_of), written_before(settings):
         table = table_entry(settings, tables_of(loaded, files, folders))
         log, place = table_log(settings, table), sink_location(settings)
+        keys, new = _keys(settings, sources, other, around.clock)
         if yes:
             with rewriter(loaded, around) as runner:
                 store = Store(place.uri, place.options)
-                if other is None:
-                    done = append_retraction(
-                        store, settings, sources, log, runner, clock=around.clock
-                    )
+                if new is None:
+                    done = append_retraction(store, settings, keys, log, runner, clock=around.clock)
                 else:
                     reading = reading_of(
                         loaded,
@@ -95,24 +97,33 @@ def retract(
                         log_events(LogLevel.WARN, LogFormat.TEXT),
                     )
                     exchange = exchange_of(
-                        store, settings, sources, other, open_reader, now=around.clock.now()
+                        store, settings, keys, new, open_reader, now=around.clock.now()
                     )
                     done = replace_rows(store, settings, exchange, log, runner, reading)
             if done.entry is not None and settings.sink.commit is Commit.INLINE:
                 commit(settings, table, around)
         else:
-            names = tuple(sources)
             with looked_with(settings.name, output) as opens:
                 reader = opens(place)
-                if other is not None:
+                if new is not None:
                     now = around.clock.now()
-                    names = exchange_of(reader, settings, names, other, opens, now=now).names
-                done = Retracted(found=look(reader, settings, names, log))
+                    keys = exchange_of(reader, settings, keys, new, opens, now=now).keys
+                done = Retracted(found=look(reader, settings, keys, log))
     if output is Output.JSON:
-        print_line(retraction_row(settings, done, other))
+        print_line(retraction_row(settings, done, new))
     else:
-        _show(settings, done, other, sure=yes)
-    raise typer.Exit(FAILED if (done.found.rows.files or other) and not yes else DONE)
+        _show(settings, done, new, sure=yes)
+    raise typer.Exit(FAILED if (done.found.rows.files or new) and not yes else DONE)
+
+
+def _keys(
+    settings: PipelineSettings, names: list[str], other: str | None, clock: Clock
+) -> tuple[tuple[str, ...], str | None]:
+    """Return the source files that are named, and the new one, as `source:path`."""
+    scope = asked_of(settings, clock)
+    new = None if other is None else the_key(other, scope, listing=True)
+    # With new content, a file may be named that the journal does not know.
+    return tuple(the_key(name, scope, listing=new is not None) for name in names), new
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,14 +1,13 @@
 """What a question about a file is answered from."""
 
 from collections.abc import Callable
-from itertools import islice
 
 from blizzard.discover.lister import source_listers
 from blizzard.discover.spot_check import SpotCheck
 from blizzard.inspect.why.standing import Table
 from blizzard.inspect.why.table_log import TableLog
-from blizzard.journal.ingested import SegmentBroken, names_with
-from blizzard.journal.state import UNKNOWN, Before, History, rebuild
+from blizzard.journal.source_names import KnownSources
+from blizzard.journal.state import History
 from blizzard.model.locations import OpenReader, source_location
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed.clock import Clock
@@ -18,50 +17,6 @@ from lakebed.journal import JournalReader
 from lakebed.storage.store import Reader
 
 
-class KnownFiles:
-    """What a journal says of source files; names that turn out damaged are not believed."""
-
-    def __init__(self, store: Reader | None, pipeline: str, history: History) -> None:
-        self.history = history
-        self._store = store
-        self._pipeline = pipeline
-        self._lookup = None if store is None else history.lookup(store, pipeline)
-
-    def __call__(self, key: str) -> Before:
-        """Return what is known of a source file."""
-        if self._lookup is None:
-            return UNKNOWN
-        try:
-            return self._lookup(key)
-        except SegmentBroken as broken:
-            self._rebuild(str(broken))
-            return self._lookup(key)
-
-    def with_text(self, text: str, most: int) -> list[str]:
-        """Return keys in which a text stands, some more than so many where there are many."""
-        if self._store is None:
-            return []
-        try:
-            return self._with_text(self._store, text, most)
-        except SegmentBroken as broken:
-            self._rebuild(str(broken))
-            return self._with_text(self._store, text, most)
-
-    def _with_text(self, store: Reader, text: str, most: int) -> list[str]:
-        history = self.history
-        here = (history.unfinished, history.recent, history.undecided.files)
-        found = [key for known in here for key in known if text in key]
-        for segment in history.segments:
-            names = names_with(store, self._pipeline, segment, text)
-            found += [name.key for name in islice(names, most)]
-        return list(dict.fromkeys(found))
-
-    def _rebuild(self, why: str) -> None:
-        if self._store is not None:
-            self.history = rebuild(self._store, self._pipeline, self.history, why=why)
-            self._lookup = self.history.lookup(self._store, self._pipeline)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
     """One pipeline, and all that a question about its files is answered from."""
@@ -69,7 +24,7 @@ class Asked:
     settings: PipelineSettings
     store: Reader | None
     """The table's directory; None where there is none yet."""
-    known: KnownFiles
+    known: KnownSources
     log: TableLog
     open_reader: OpenReader
     clock: Clock

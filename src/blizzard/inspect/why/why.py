@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from blizzard.inspect.why.answer import Answer, State
 from blizzard.inspect.why.data_file import why_data_file
 from blizzard.inspect.why.source_file import why_source_file
-from blizzard.inspect.why.subject import Ask, FileUnknown, Subject, subjects
+from blizzard.inspect.why.subject import Ask, Subject, subjects
+from blizzard.journal.source_names import FileUnknown
 from blizzard.model.settings import PipelineSettings
 
 NOT_TAKEN = (State.SKIPPED, State.MISSING)

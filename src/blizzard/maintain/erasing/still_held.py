@@ -17,10 +17,11 @@ import pyarrow as pa
 from blizzard.discover.filter import is_same
 from blizzard.discover.names import why_not_ours
 from blizzard.handoff.held_rows import GONE, HELD
+from blizzard.journal.source_names import KnownSources
 from blizzard.journal.state import Before, History
 from blizzard.maintain.erasing.bad_lines import LineSearch, lines_in
 from blizzard.maintain.erasing.erase import Found, sources_of
-from blizzard.maintain.replacing import Known, OriginsOf, waiting_entries
+from blizzard.maintain.replacing import OriginsOf, waiting_entries
 from blizzard.model.columns import with_found
 from blizzard.model.locations import OpenReader, source_location
 from blizzard.model.predicate import Predicate
@@ -198,7 +199,7 @@ def _not_searched(
     unread: list[str],
 ) -> Iterator[UnsearchedSource]:
     """Yield the source files of which not all rows are, or were, in the table."""
-    known = Known(store, settings.name, history)
+    known = KnownSources(store, settings.name, history)
     for source in settings.sources:
         try:
             listed = open_source(source_location(source)).objects()

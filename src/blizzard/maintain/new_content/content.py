@@ -14,7 +14,7 @@ from blizzard.execute.runner import Runner
 from blizzard.found_columns import BatchColumns, TableColumns, look_share
 from blizzard.journal.entry_columns import EntryColumns
 from blizzard.journal.state import UNKNOWN, History
-from blizzard.maintain.retracted_sources import Named, keys_of
+from blizzard.maintain.retracted_sources import Named
 from blizzard.model.bounds import Bounds
 from blizzard.model.files import SourceFile
 from blizzard.model.locations import OpenReader, source_location
@@ -83,42 +83,28 @@ class Content:
 
 
 def find_object(
-    settings: PipelineSettings, name: str, open_source: OpenReader, *, now: datetime
+    settings: PipelineSettings, key: str, open_source: OpenReader, *, now: datetime
 ) -> SourceFile:
     """Return a source file as it is in its source now; raise where it cannot be read."""
-    found: list[SourceFile] = []
-    listers = {one.source.name: one for one in source_listers(settings)}
-    for key in keys_of(name, settings, {}):
-        source, _, path = key.partition(":")
-        lister = listers.get(source)
-        facts = None
-        if lister is not None:
-            facts = open_source(source_location(lister.source)).head(path)
-        if lister is None or facts is None:
-            continue
-        chosen = FileFilter(
-            source=lister.source,
-            template=lister.template,
-            partition_fields=lister.partition_fields,
-            now=now,
-        )
-        if not chosen.is_ours(facts) or chosen.consider(facts, UNKNOWN) is not Decision.TAKE:
-            finding = chosen.finding(late=frozenset(), swept=False)
-            why = ", ".join(one.reason.value for one in finding.not_taken)
-            raise ContentNotRead(
-                f"blizzard would not read {key}: {why}; nothing was changed", file=key
-            )
-        found += chosen.finding(late=frozenset(), swept=False).take
-    if not found:
-        raise ObjectMissing(
-            f"no source has a file {name}; name it by its URI, by its path below the source, or as "
-            "source:path; nothing was changed",
-            path=name,
-        )
-    if len(found) > 1:
-        keys = ", ".join(one.key for one in found)
-        raise ContentNotRead(f"{name} may be each of {keys}; name one of them", file=name)
-    return found[0]
+    name, _, path = key.partition(":")
+    lister = next((one for one in source_listers(settings) if one.source.name == name), None)
+    facts = None
+    if lister is not None:
+        facts = open_source(source_location(lister.source)).head(path)
+    if lister is None or facts is None:
+        raise ObjectMissing(f"no source has a file {key}; nothing was changed", path=key)
+    chosen = FileFilter(
+        source=lister.source,
+        template=lister.template,
+        partition_fields=lister.partition_fields,
+        now=now,
+    )
+    taken = chosen.is_ours(facts) and chosen.consider(facts, UNKNOWN) is Decision.TAKE
+    finding = chosen.finding(late=frozenset(), swept=False)
+    if not taken:
+        why = ", ".join(one.reason.value for one in finding.not_taken)
+        raise ContentNotRead(f"blizzard would not read {key}: {why}; nothing was changed", file=key)
+    return finding.take[0]
 
 
 def read_content(

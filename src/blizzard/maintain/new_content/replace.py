@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from blizzard.execute.runner import Rewriter
+from blizzard.journal.source_names import KnownSources
 from blizzard.journal.state import read_history
 from blizzard.maintain.new_content.content import (
     ContentNotRead,
@@ -16,7 +17,7 @@ from blizzard.maintain.new_content.content import (
     find_object,
     read_content,
 )
-from blizzard.maintain.replacing import Known, NothingCommitted, PromotionWaits, TableLog
+from blizzard.maintain.replacing import NothingCommitted, PromotionWaits, TableLog
 from blizzard.maintain.retract import (
     Found,
     Retracted,
@@ -25,7 +26,7 @@ from blizzard.maintain.retract import (
     look,
     retract,
 )
-from blizzard.maintain.retracted_sources import Named, has_rows, keys_of
+from blizzard.maintain.retracted_sources import Named, has_rows
 from blizzard.model.files import SourceFile
 from blizzard.model.locations import OpenReader
 from blizzard.model.settings import PipelineSettings
@@ -40,27 +41,27 @@ from lakebed.storage.store import Reader, Store
 class Exchange:
     """The source files whose rows go, and the one that takes their place."""
 
-    names: tuple[str, ...]
+    keys: tuple[str, ...]
     new: SourceFile
 
 
 def exchange_of(
     store: Reader,
     settings: PipelineSettings,
-    names: Sequence[str],
+    keys: Sequence[str],
     other: str,
     open_source: OpenReader,
     *,
     now: datetime,
 ) -> Exchange:
-    """Return what names stand for: earlier rows of the new file go, too."""
+    """Return what is exchanged, by keys: earlier rows of the new file go, too."""
     new = find_object(settings, other, open_source, now=now)
-    known = Known(store, settings.name, read_history(store, settings.name))
-    others = [name for name in names if new.key not in keys_of(name, settings, {})]
+    known = KnownSources(store, settings.name, read_history(store, settings.name))
+    others = [key for key in keys if key != new.key]
     # The file itself may be named only because its new content is meant; it need not be known.
-    is_source = len(others) < len(names)
+    is_source = len(others) < len(keys)
     own = [new.key] if is_source or has_rows(known(new.key)) else []
-    return Exchange(names=(*others, *own), new=new)
+    return Exchange(keys=(*others, *own), new=new)
 
 
 def replace_rows(
@@ -72,7 +73,7 @@ def replace_rows(
     reading: Reading,
 ) -> Retracted:
     """Read the new content, and append the entry that puts it in the place of the old rows."""
-    found = look(store, settings, exchange.names, log)
+    found = look(store, settings, exchange.keys, log)
     content = read_content(
         settings,
         (exchange.new,),
@@ -95,7 +96,7 @@ def replace_rows(
             file=exchange.new.key,
         )
     return retract(
-        store, settings, exchange.names, log, rewriter, clock=reading.clock, content=content
+        store, settings, exchange.keys, log, rewriter, clock=reading.clock, content=content
     )
 
 
@@ -179,5 +180,5 @@ def _alone(file: SourceFile, trouble: LakeError) -> Renewed:
 def _before(
     store: Reader, settings: PipelineSettings, found: Found, files: Sequence[SourceFile]
 ) -> dict[str, Named | None]:
-    known = Known(store, settings.name, found.history)
+    known = KnownSources(store, settings.name, found.history)
     return {file.key: Named.of(file.key, known(file.key)) for file in files}

@@ -1,14 +1,13 @@
-"""Which source files are named, and which of them can be taken back."""
+"""Which source files can be taken back."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from blizzard.journal.state import Before
-from blizzard.maintain.retracted_sources import Named, keys_of, why_not
+from blizzard.maintain.retracted_sources import Named, why_not
 from blizzard.model.files import IngestedFile, UnfinishedFile
-from tests.support.builders import NOON, failure, pipeline_settings, record, source_settings
+from tests.support.builders import NOON, failure, record
 
 DONE = IngestedFile(key="in:a", size=3, etag="e")
 
@@ -39,19 +38,3 @@ def test_what_the_journal_does_not_know_cannot_be_named():
     named = Named.of("in:x/a:b", Before(finished=DONE))
     assert named is not None
     assert (named.source, named.path, named.size, named.etag) == ("in", "x/a:b", 3, "e")
-
-
-@pytest.mark.parametrize(
-    ("name", "keys"),
-    [
-        ("/one/x/a", ["one:x/a"]),
-        ("s3://bucket/two/a", ["two:a"]),
-        ("two:a", ["two:a"]),
-        ("x/a", ["two:x/a", "one:x/a"]),
-        ("/else/a", []),
-    ],
-)
-def test_a_file_is_named_by_its_uri_its_path_or_its_key(name, keys):
-    sources = [source_settings("/one", name="one")]
-    settings = replace(pipeline_settings(Path("/one"), Path("/table")), sources=tuple(sources))
-    assert sorted(keys_of(name, settings, {"two": "s3://bucket/two/"})) == sorted(keys)

@@ -1,0 +1,272 @@
+"""Which source objects an operator means by a name; every command asks here.
+
+A name is a URI, a path of this machine, a path below a source, `source:path`, or a part of a name
+that only one file has. Each may be typed as it was printed, escaped or shortened with `…`. The
+name in full comes before a part of another one, in all pipelines that are asked about.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Protocol, TypeVar
+
+from blizzard.journal.ingested import SegmentBroken, names_with
+from blizzard.journal.state import UNKNOWN, Before, History, rebuild
+from blizzard.model.locations import OpenReader, source_location
+from blizzard.model.settings import PipelineSettings
+from lakebed.errors import LakeError, NameUnusable, ObjectMissing, Whose
+from lakebed.listing.sort import Guide
+from lakebed.locations import below
+from lakebed.shown import printable, typed
+from lakebed.storage.store import ObjectFacts, Reader
+
+FEW = 10
+"""How many candidates an ambiguous name lists."""
+SHORTENED = "…"
+
+
+class FileUnknown(LakeError):
+    """No file of this name is known, or in a source."""
+
+    code = "file_unknown"
+    whose = Whose.USER
+
+
+class FileAmbiguous(LakeError):
+    """A name means several files."""
+
+    code = "file_ambiguous"
+    whose = Whose.USER
+
+
+class KnownSources:
+    """What a journal knows of source files; damaged segments are rebuilt from the entries."""
+
+    def __init__(self, store: Reader | None, pipeline: str, history: History) -> None:
+        self.history = history
+        self._store = store
+        self._pipeline = pipeline
+        self._lookup = None if store is None else history.lookup(store, pipeline)
+
+    def __call__(self, key: str) -> Before:
+        """Return what is known of a source file."""
+        if self._lookup is None:
+            return UNKNOWN
+        try:
+            return self._lookup(key)
+        except SegmentBroken as broken:
+            self._rebuild(str(broken))
+            return self._lookup(key)
+
+    def with_text(self, text: str) -> Iterator[str]:
+        """Yield the keys that contain a text, some perhaps twice."""
+        if self._store is None:
+            return
+        try:
+            yield from self._with_text(self._store, text)
+        except SegmentBroken as broken:
+            self._rebuild(str(broken))
+            yield from self._with_text(self._store, text)
+
+    def _with_text(self, store: Reader, text: str) -> Iterator[str]:
+        history = self.history
+        here = (history.unfinished, history.recent, history.undecided.files)
+        yield from (key for known in here for key in known if text in key)
+        for segment in history.segments:
+            for name in names_with(store, self._pipeline, segment, text):
+                yield name.key
+
+    def _rebuild(self, why: str) -> None:
+        if self._store is not None:
+            self.history = rebuild(self._store, self._pipeline, self.history, why=why)
+            self._lookup = self.history.lookup(self._store, self._pipeline)
+
+
+class NameScope(Protocol):
+    """A pipeline whose source objects may be meant."""
+
+    @property
+    def settings(self) -> PipelineSettings:
+        """Return the settings of the pipeline."""
+
+    @property
+    def known(self) -> KnownSources:
+        """Return what its journal knows."""
+
+    @property
+    def open_reader(self) -> OpenReader:
+        """Return the way to open a source."""
+
+
+Scope = TypeVar("Scope", bound=NameScope)
+
+
+def named_files(
+    name: str, scopes: Sequence[Scope], *, parts: bool = True, listing: bool = False
+) -> list[tuple[Scope, str]]:
+    """Return the source objects that a name means, as pipeline and `source:path`.
+
+    Several if sources or pipelines share a path. None if the name is a place outside all sources.
+    `parts` accepts a part of a name that one file has, of those that the journal knows; `listing`
+    searches the sources as well.
+    """
+    found = files_in_full(name, scopes)
+    if found or is_place(name):
+        return found
+    if not parts:
+        raise FileUnknown(f"no source file is called {name!r}; write the whole path, or its URI")
+    return [_by_part(name, scopes, listing=listing)]
+
+
+def files_meant(
+    name: str, scopes: Sequence[Scope], *, parts: bool = True, listing: bool = False
+) -> list[tuple[Scope, str]]:
+    """Return the source objects that a name means, and raise if it means two of one pipeline."""
+    found = named_files(name, scopes, parts=parts, listing=listing)
+    if len(found) > len({scope.settings.name for scope, _key in found}):
+        raise _ambiguous(f"{name!r} may be each of several files; name one", found)
+    return found
+
+
+def the_key(name: str, scope: NameScope, *, listing: bool = False) -> str:
+    """Return the one source object of a pipeline that a name means, as `source:path`."""
+    found = files_meant(name, [scope], listing=listing)
+    if not found:
+        roots = ", ".join(printable(uri) for uri in dict(_roots(scope)).values())
+        raise FileUnknown(f"{name} lies in no source of pipeline {scope.settings.name}: {roots}")
+    return found[0][1]
+
+
+def is_place(name: str) -> bool:
+    """Whether a name is a URI or an absolute path. Pure."""
+    return "://" in name or name.startswith(("/", "~"))
+
+
+def files_in_full(name: str, scopes: Sequence[Scope]) -> list[tuple[Scope, str]]:
+    """Return the source objects that are called so in full; a name as it is before its escapes."""
+    printed = typed(name)
+    if printed is None:
+        return _in_full(name, scopes, sure=True)
+    return _in_full(name, scopes, sure=False) or _in_full(printed, scopes, sure=True)
+
+
+def _in_full(name: str, scopes: Sequence[Scope], *, sure: bool) -> list[tuple[Scope, str]]:
+    """Return the files by place, then by path; those that must exist where `sure` is not given."""
+    placed = [(scope, key) for scope in scopes for key in _keys_below(name, scope)]
+    if sure and is_place(name):
+        return placed
+    # In the folder of a source, any text is a path below it: it counts where there is such a file.
+    found = [one for one in placed if _exists(*one)]
+    if found or is_place(name):
+        return found
+    for scope in scopes:
+        sources = dict(_roots(scope))
+        if ":" in name and name.partition(":")[0] in sources:
+            found += [(scope, name)] if sure or _exists(scope, name) else []
+        else:
+            keys = (f"{source}:{name}" for source in sources)
+            found += [(scope, key) for key in keys if _exists(scope, key)]
+    return found
+
+
+def _keys_below(name: str, scope: NameScope) -> Iterable[str]:
+    """Return the files of a pipeline's sources that a place is, each once."""
+    paths = ((source, below(uri, name)) for source, uri in _roots(scope))
+    return dict.fromkeys(f"{source}:{path}" for source, path in paths if path)
+
+
+def _roots(scope: NameScope) -> Iterator[tuple[str, str]]:
+    """Yield the sources and where they are, or were when the journal named them."""
+    for source in scope.settings.sources:
+        yield source.name, source.uri
+    history = scope.known.history
+    yield from history.source_uris.items()
+    for waiting in history.books.waiting_files():
+        yield from waiting.source_uris.items()
+
+
+def _exists(scope: NameScope, key: str) -> bool:
+    """Whether the journal knows a file, or it is in its source."""
+    if scope.known(key) != UNKNOWN:
+        return True
+    name, _, path = key.partition(":")
+    for source in scope.settings.sources:
+        if source.name == name:
+            try:
+                return scope.open_reader(source_location(source)).head(path) is not None
+            except ObjectMissing:
+                return False  # The source's folder is not there.
+    return False
+
+
+def _by_part(name: str, scopes: Sequence[Scope], *, listing: bool) -> tuple[Scope, str]:
+    """Return the one file with a text in its name: of those that are known, else of the others."""
+    texts = [text for text in dict.fromkeys((name, typed(name) or name)) if text.strip(SHORTENED)]
+    for search in (_known, _listed) if listing else (_known,):
+        found = {
+            (scope.settings.name, key): (scope, key)
+            for scope in scopes
+            for text in texts
+            for key in islice(_distinct(search(scope, text)), FEW + 1)
+        }
+        if len(found) > 1:
+            raise _ambiguous(
+                f"{name!r} is in the names of several files; write more of the path",
+                found.values(),
+            )
+        if found:
+            return next(iter(found.values()))
+    where = "known to the journal, or in a source" if listing else "known to the journal"
+    raise FileUnknown(
+        f"no file with {name!r} in its name is {where}; blizzard --dry-run shows which files are "
+        "seen"
+    )
+
+
+def _distinct(keys: Iterable[str]) -> Iterator[str]:
+    seen: set[str] = set()
+    for key in keys:
+        if key not in seen:
+            seen.add(key)
+            yield key
+
+
+def _ambiguous(what: str, found: Iterable[tuple[NameScope, str]]) -> FileAmbiguous:
+    keys = sorted({printable(key) for _scope, key in found})
+    more = ", ..." if len(keys) > FEW else ""
+    return FileAmbiguous(f"{what}: {', '.join(keys[:FEW])}{more}")
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    """Return what matches a part of a path, with anything where it was shortened. Pure."""
+    return re.compile(".*".join(map(re.escape, text.split(SHORTENED))), re.DOTALL)
+
+
+def _known(scope: NameScope, text: str) -> Iterator[str]:
+    """Yield the files with a text in their names that the journal knows."""
+    sources, pattern = dict(_roots(scope)), _pattern(text)
+    for key in scope.known.with_text(max(text.split(SHORTENED), key=len)):
+        source, _, path = key.partition(":")
+        if source in sources and pattern.search(path):
+            yield key
+
+
+def _listed(scope: NameScope, text: str) -> Iterator[str]:
+    """Yield the files with a text in their names that are in a source; all of it is listed."""
+    pattern = _pattern(text)
+    for source in scope.settings.sources:
+        try:
+            for facts in _objects(scope.open_reader(source_location(source))):
+                if pattern.search(facts.path):
+                    yield f"{source.name}:{facts.path}"
+        except ObjectMissing:
+            continue  # The source's folder is not there.
+
+
+def _objects(place: Reader) -> Iterator[ObjectFacts]:
+    """List every object, perhaps some of them twice; one name does not fail the others."""
+    try:
+        yield from place.objects()
+    except NameUnusable:
+        # Slower: a local disk lists such a name as well, any other store goes around it.
+        yield from place.in_order(guide=Guide(passes=lambda _path, _oddity: None))
