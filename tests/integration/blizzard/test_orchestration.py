@@ -54,6 +54,7 @@ def blocks() -> list[str]:
 def test_there_is_an_example_for_each() -> None:
     assert [body.splitlines()[0] for body in blocks()] == [
         "# dags/lake.py",
+        "# dags/lake_shell.py",
         "# lake/definitions.py",
     ]
 
@@ -78,7 +79,7 @@ def test_the_examples_ingest_and_commit(tmp_path: Path) -> None:
             }
         )
     )
-    airflow, dagster = blocks()
+    airflow, _shell, dagster = blocks()
     more = f"open({str(landing / 'b.ndjson')!r}, 'w').write('{{\"id\": 7}}\\n')"
     told = "import json\nprint(json.dumps([CALLED, TOLD['commit'], result.metadata]))"
     retried = "lake()  # as Airflow would after a failure"
@@ -97,3 +98,46 @@ def test_the_examples_ingest_and_commit(tmp_path: Path) -> None:
     assert committed == {str(table): 0}
     assert metadata == {"files": 1, "rows": 1, "version": 2, "files_failed": 1}
     assert done.stdout.count("see blizzard dlq list: {'default': 1}") == 2
+
+
+SHELL_STAND_INS = """
+class BashOperator(Told):
+    def __rshift__(self, other):
+        print(json.dumps([vars(self), vars(other)]))
+
+
+import json
+bash = types.ModuleType("airflow.providers.standard.operators.bash")
+bash.BashOperator = BashOperator
+sys.modules[bash.__name__] = bash
+"""
+
+
+@pytest.mark.spark
+def test_the_task_of_a_shell_turns_red_and_what_was_read_is_committed(tmp_path: Path) -> None:
+    config = tmp_path / "pipeline.yaml"
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/a.ndjson").write_text('{"id": 1}\n')
+    (tmp_path / "in/bad.ndjson").write_text("{nope\n")
+    document = {
+        "source": {"path": str(tmp_path / "in")},
+        "sink": {"path": str(tmp_path / "table")},
+        "schema": {"fields": [{"name": "id", "type": "int64"}]},
+        "tables": {"t": {"table_uri": str(tmp_path / "table")}},
+    }
+    config.write_text(yaml.safe_dump(document))
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    around = os.environ | {"LAKE_CONFIG": str(config), "PATH": path}
+    code = "\n".join((STAND_INS, SHELL_STAND_INS, blocks()[1]))
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    tasks = json.loads(told.stdout)
+    assert [(one["retries"], one.get("trigger_rule")) for one in tasks] == [
+        (0, None),
+        (3, "all_done"),
+    ]
+    codes = [
+        subprocess.run(["bash", "-c", one["bash_command"]], env=around, check=False).returncode
+        for one in tasks
+    ]
+    assert codes == [3, 0]
+    assert (tmp_path / "table/_delta_log/00000000000000000000.json").exists()
