@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Reader
-from penguin.delta.log.files import LONG_AGO, LogContents, read_back, read_log
+from penguin.delta.log.files import LogContents, read_back, read_log
+from penguin.delta.log.removals import LONG_AGO
 from penguin.delta.snapshot import LogReader
 
 NAMES = st.sampled_from([f"p=a%2Fb c é/{number}.parquet" for number in range(12)])

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import time
 from typing import Any
 
@@ -58,6 +59,44 @@ def checkpoint(table: Directory, *, clean: bool, days_old: float = 0.0) -> None:
     at = time.time() - days_old * A_DAY
     for file in log.iterdir():
         os.utime(file, (at, at))
+
+
+def date_last(table: Directory, hours_ago: float, *, versions: int = 1) -> None:
+    """Let the last versions be from some hours ago, by the store and by what they say."""
+    at, last = time.time() - hours_ago * HOUR, table.delta().version()
+    for version in range(last - versions + 1, last + 1):
+        file = table.root / log_version(version)
+        said = f'"commitInfo":{{"timestamp":{int(at * 1000)}'
+        file.write_text(re.sub(r'"commitInfo": ?\{"timestamp": ?\d+', said, file.read_text()))
+        os.utime(file, (at, at))
+
+
+def scan(table: Directory, number: int, *, hours_ago: float, versions: int = 1) -> None:
+    """Let a penguin commit a new file some hours ago."""
+    table.hands.at = time.time() - hours_ago * HOUR
+    table.file(number, modified=table.hands.at)
+    table.penguin().drain()
+    date_last(table, hours_ago, versions=versions)
+
+
+def take_out(table: Directory, path: str, said: float | None, *, hours_ago: float) -> None:
+    """Let another engine add and remove a file; the removal says a time, or none."""
+    add(table, path)
+    at = None if said is None else int((time.time() - said * HOUR) * 1000)
+    if at is None:
+        write_version(table, {"remove": {"path": path, "dataChange": True}})
+    else:
+        commit(table, [RemoveAction(path, data_change=True, deletion_timestamp=at)])
+    date_last(table, hours_ago, versions=2)
+
+
+def trim(table: Directory) -> None:
+    """Leave a checkpoint and its version, and nothing else, of a log."""
+    table.delta().create_checkpoint()
+    log, last = table.root / DELTA_LOG, f"{table.delta().version():020d}"
+    for file in log.glob("0*"):
+        if not file.name.startswith(last):
+            file.unlink()
 
 
 def begin(table: Directory, retention: str = "interval 14 days") -> None:

@@ -57,6 +57,8 @@ def join(
     files: tuple[ForeignFile, ...],
     scan: int | None,
     terms: JoinRules,
+    *,
+    removals: Mapping[str, int] | None = None,
 ) -> Joined:
     """Add files to a commit, or make one of them, up to as many files as a commit may hold."""
     draft = _Draft(table, commit, terms)
@@ -65,7 +67,7 @@ def join(
             break
         if one.found.path not in draft.adds:
             draft.take(one)
-    return Joined(commit=draft.commit(commit, scan), left_out=tuple(draft.left_out))
+    return Joined(commit=draft.commit(commit, scan, removals), left_out=tuple(draft.left_out))
 
 
 class _Unfit(Exception):
@@ -171,12 +173,15 @@ class _Draft:
             )
         )
 
-    def commit(self, before: CommitPlan | None, scan: int | None) -> CommitPlan | None:
+    def commit(
+        self, before: CommitPlan | None, scan: int | None, removals: Mapping[str, int] | None
+    ) -> CommitPlan | None:
         if not self.taken or self.table is None or self.after is None:
             return before
         others = ForeignAdds(
             paths=tuple(one.found.path for one in self.taken),
             scan=scan,
+            removals=removals,
             late=tuple(one.found.path for one in self.taken if one.found.late),
             watermarks=_highest(one.found.path for one in self.taken),
         )

@@ -17,7 +17,8 @@ from lakebed.listing.lookback import Window
 from lakebed.listing.names import leads_elsewhere
 from lakebed.listing.sort import CONTROL, Oddity
 from lakebed.partition import ESCAPED, Template, typed_value, unescape
-from penguin.delta.log.files import LONG_AGO, NEVER, LogContents
+from penguin.delta.log.files import LogContents
+from penguin.delta.log.removals import LONG_AGO, NEVER
 from penguin.foreign.columns import FORBIDDEN
 from penguin.model.delta_types import FIELD_TYPES, struct_of, why_no_table
 from penguin.model.foreign_file import Candidate, LeftOut

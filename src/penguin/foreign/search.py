@@ -72,6 +72,8 @@ class ForeignFiles:
     """Files that blizzard wrote, and that no entry read so far names."""
     scan: int | None = None
     """How many commits of such files the log has; None before the first."""
+    removals: Mapping[str, int] | None = None
+    """What a commit of these files says of the removals before it."""
     fresh: frozenset[str] = frozenset()
     """Files whose footers were read in this very look."""
     watermarks: Mapping[str, str] = field(default_factory=dict)
@@ -208,6 +210,7 @@ class Search:
             settled=done,
             ours=tuple(one.path for one in found.new if self._is_ours(one)),
             scan=known.scan,
+            removals=None if (note := known.removal_note()) is None else note.document(),
             fresh=frozenset(self._fresh),
             watermarks=dict(self.watermarks),
             listing=self._listing,

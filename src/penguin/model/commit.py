@@ -172,6 +172,8 @@ class ForeignAdds:
     """Those that a bare watermark would have lost."""
     watermarks: Mapping[str, str] = field(default_factory=dict)
     """The highest name of each folder."""
+    removals: Mapping[str, int] | None = None
+    """What is known of the removals before the commit, for when their versions are gone."""
 
     def transaction(self) -> TransactionUpdate:
         """Return the transaction that counts such commits."""
@@ -190,6 +192,7 @@ class ForeignAdds:
             "late": len(self.late),
             "scan": self.transaction().after,
             "marks": dict(self.watermarks),
+            **({} if self.removals is None else {"removals": dict(self.removals)}),
         }
 
 

@@ -8,15 +8,15 @@ has had all before.
 """
 
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime
+from datetime import datetime
 
 from lakebed.dataclass import dataclass
 from lakebed.documents.data_file import FinishedFile
 from lakebed.layout import file_name, held_transaction
 from lakebed.listing.watermark import named_at
 from lakebed.storage.store import Reader
-from penguin.delta.log.file import LAST_MOMENT
-from penguin.delta.log.files import LONG_AGO, LogContents, Snapshot, read_back, read_log
+from penguin.delta.log.files import LogContents, Snapshot, read_back, read_log
+from penguin.delta.log.removals import LONG_AGO, moment
 from penguin.model.backlog import ReadyEntry
 
 
@@ -68,7 +68,7 @@ def written_at(file: FinishedFile) -> datetime:
     """Return when a file was begun, by the clock of the program that wrote it."""
     named = named_at(file.filename)
     at = file.modification_time if named is None else named
-    return datetime.fromtimestamp(at / 1000, UTC) if 0 <= at < LAST_MOMENT else LONG_AGO
+    return moment(at) or LONG_AGO
 
 
 def _knows(known: LogContents, file: FinishedFile) -> bool:

@@ -111,7 +111,7 @@ def join_others(
         ),
     )
     there, gone = still_there(store, others)
-    joined = join(facts, commit, there, others.scan, terms)
+    joined = join(facts, commit, there, others.scan, terms, removals=others.removals)
     return replace(joined, left_out=(*joined.left_out, *gone))
 
 

@@ -2,17 +2,16 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import datetime
+from typing import Any
 from urllib.parse import unquote
 
 from lakebed.dataclass import dataclass
 from lakebed.documents.reading import parse_json
 from lakebed.layout import OUR_TRANSACTIONS
 from penguin.delta.file_names import Naming
+from penguin.delta.log.removals import RemovalNote, moment
 from penguin.model.errors import TableUnreadable
-
-LAST_MOMENT = 253_402_300_800_000
-"""The milliseconds of the year 10000."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +23,11 @@ class Actions:
     transactions: Mapping[str, int]
     at: datetime | None = None
     """When it was written, by the clock of whoever did; None where it does not say."""
+    removed_at: frozenset[datetime | None] = frozenset()
+    """When its removals say that they were made; None among them for one that does not say."""
+    changes_metadata: bool = False
+    note: RemovalNote | None = None
+    """What a commit of penguin's says of the removals before it."""
 
 
 @contextmanager
@@ -42,21 +46,31 @@ def read_version(body: bytes, path: str, named: Naming = str) -> Actions:
     """Read one version of a log; one that cannot be read is an error, never an empty one."""
     paths: set[str] = set()
     transactions: dict[str, int] = {}
-    at = None
+    removed_at: set[datetime | None] = set()
+    changes_metadata = False
+    info: dict[str, Any] = {}
     for line in body.splitlines():
         if not line.strip():
             continue
         with lines_of(path):
             match parse_json(line):
-                case (
-                    {"add": {"path": str(name)}}
-                    | {"remove": {"path": str(name)}}
-                    | {"cdc": {"path": str(name)}}
-                ):
+                case {"add": {"path": str(name)}} | {"cdc": {"path": str(name)}}:
                     paths.add(named(unquote(name)))
+                case {"remove": {"path": str(name)} as removal}:
+                    paths.add(named(unquote(name)))
+                    removed_at.add(moment(removal.get("deletionTimestamp")))
+                case {"metaData": _}:
+                    changes_metadata = True
                 case {"txn": {"appId": str(app_id), "version": int(number)}}:
                     if app_id.startswith(OUR_TRANSACTIONS):
                         transactions[app_id] = number
-                case {"commitInfo": {"timestamp": int(moment)}} if 0 <= moment < LAST_MOMENT:
-                    at = datetime.fromtimestamp(moment / 1000, UTC)
-    return Actions(paths=frozenset(paths), transactions=transactions, at=at)
+                case {"commitInfo": dict(info)}:
+                    pass
+    return Actions(
+        paths=frozenset(paths),
+        transactions=transactions,
+        at=moment(info.get("timestamp")),
+        removed_at=frozenset(removed_at),
+        changes_metadata=changes_metadata,
+        note=RemovalNote.of(info),
+    )

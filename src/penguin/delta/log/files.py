@@ -5,16 +5,16 @@ one transaction up at a time. Here both are read at once: a checkpoint of the cl
 file, or several parts), then the versions after it. Where a table has checkpoints of another kind
 the versions alone are read, together with the files that the library names.
 
-Which removed files a checkpoint still names is no evidence of anything: that depends on how its
-writer read the table's retention, on what the retention was at that time, and on whether whoever
-removed a file said when. So what is sure is what the versions say that are there, and `since` says
-how far back that is.
+Which removed files a checkpoint still names is no evidence by itself: that depends on how its
+writer read the table's retention, on what the retention was at that time, and on whether each
+removal has a time. So what is sure is what the versions say that are there, and `since` says how
+far back that is. `penguin.delta.log.removals` says where a checkpoint proves more.
 """
 
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Protocol
 from urllib.parse import unquote
 
@@ -31,20 +31,24 @@ from lakebed.layout import (
 from lakebed.listing.watermark import named_at
 from lakebed.storage.store import ObjectFacts, Reader
 from penguin.delta.file_names import naming
-from penguin.delta.log.file import LAST_MOMENT, Actions, read_version
+from penguin.delta.log.file import Actions, read_version
+from penguin.delta.log.removals import (
+    CLOCKS_DIFFER,
+    LONG_AGO,
+    NEVER,
+    RemovalEvidence,
+    RemovalNote,
+    kept_by_all,
+    moment,
+)
 from penguin.delta.log.segment import checkpoints, newest, unbroken, versions_in
 from penguin.model.table import TableFacts
 
 CONCURRENT = 16
 AT_A_TIME = 100
 """Versions that are read back before it is asked whether that is far enough."""
-CLOCKS_DIFFER = timedelta(hours=1)
-"""How far the clocks may be from one another: of writers, of whoever removes files, the store's."""
 SAME_CLOCK = timedelta(minutes=5)
 """How far a version's own time may be from its object's, for it to be where it was written."""
-LONG_AGO = datetime.min.replace(tzinfo=UTC)
-NEVER = datetime.max.replace(tzinfo=UTC)
-"""Since when removals are known where no version shows any."""
 
 
 class Snapshot(Protocol):
@@ -100,6 +104,7 @@ class LogContents:
     """Where they are looked up; None where all are known, for it may hold every file."""
     deep: bool = False
     """Whether no older versions are there to be read."""
+    removals: RemovalEvidence = field(default_factory=RemovalEvidence)
     _named: dict[str, str] | None = None
     """The paths by their transactions, once they were asked for."""
 
@@ -142,7 +147,16 @@ class LogContents:
         oldest = self.oldest(path, modified)
         if self.since is None or self.since == NEVER:
             return self.since == NEVER
-        return oldest <= (self.since if self.is_certain else self.since + CLOCKS_DIFFER)
+        if not self.is_certain:
+            return oldest <= self.since + CLOCKS_DIFFER
+        return oldest <= min(self.since, self.removals.complete_since(self.since))
+
+    def removal_note(self) -> RemovalNote | None:
+        """Return what a commit says of the removals up to here, for when the versions are gone."""
+        since = self.removals.seen_since(self.since)
+        if not self.is_certain or since in (LONG_AGO, NEVER):
+            return None
+        return RemovalNote(since=since, until=self.version)
 
     @property
     def is_certain(self) -> bool:
@@ -157,9 +171,7 @@ class LogContents:
         named = named_at(path)
         if named is None:
             return LONG_AGO if self.copied else modified
-        if not 0 <= named < LAST_MOMENT:
-            return modified
-        return min(modified, datetime.fromtimestamp(named / 1000, UTC))
+        return min(modified, moment(named) or modified)
 
     def take(self, actions: Actions) -> None:
         """Advance by one version."""
@@ -171,12 +183,23 @@ class LogContents:
         self.paths |= paths
         self._named = None
 
+    def weigh(self, actions: Actions, modified: datetime) -> None:
+        """Add what a version says about removals; the versions up to it were read."""
+        self.removals.take(
+            modified,
+            actions.removed_at,
+            actions.note,
+            first=self.first,
+            changes_metadata=actions.changes_metadata,
+        )
+
     def reach_back(self, number: int, actions: Actions, modified: datetime) -> None:
         """Add what a version older than all that were read says, and when it was written."""
         self.see(actions.paths)
         if number < self.first:
             self.first = number
             self.same_clock = actions.at is not None and abs(modified - actions.at) <= SAME_CLOCK
+        self.weigh(actions, modified)
         self.copied = self.copied or (
             actions.at is not None and modified > actions.at + CLOCKS_DIFFER
         )
@@ -218,8 +241,10 @@ def _goes_on(store: Reader, table: Snapshot, known: LogContents) -> bool:
         return False
     for actions, facts in following:
         known.take(actions)
+        known.weigh(actions, facts.modified)
         known.last = facts
     known.version = table.version
+    known.removals.keeps = kept_by_all(table.facts.configuration)
     known.snapshot = None if known.complete else table
     return True
 
@@ -244,6 +269,8 @@ def _read_anew(store: Reader, table: Snapshot) -> LogContents:
         from penguin.delta.log.checkpoint import read_checkpoint  # noqa: PLC0415 - it loads Arrow
 
         known.take(read_checkpoint(store, base))
+        known.removals.checkpointed = max(part.modified for part in base.parts)
+        known.removals.keeps = kept_by_all(table.facts.configuration)
         first = base.version + 1
     elif first > 0:
         # Checkpoints of another kind: what they hold of the present is known to the library, and

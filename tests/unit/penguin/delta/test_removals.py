@@ -1,0 +1,23 @@
+"""What proves that a checkpoint names every file that was removed since a time."""
+
+from datetime import timedelta
+
+import pytest
+
+from penguin.delta.log.removals import NEVER, RemovalEvidence, RemovalNote
+from tests.support.builders import NOON
+
+HOUR = timedelta(hours=1)
+
+
+@pytest.mark.parametrize(("until", "since"), [(4, NOON - 9 * HOUR), (3, NOON - HOUR)])
+def test_a_note_counts_only_if_no_version_after_it_went_unread(until, since):
+    """A commit may come some versions after the one that its penguin had read."""
+    evidence = RemovalEvidence(checkpointed=NOON, keeps=7 * 24 * HOUR)
+    note = RemovalNote(since=NOON - 9 * HOUR, until=until)
+    evidence.take(NOON, frozenset(), note, first=5, changes_metadata=False)
+    assert evidence.complete_since(NOON - HOUR) == since
+
+
+def test_without_a_checkpoint_nothing_is_proved():
+    assert RemovalEvidence().complete_since(NOON) == NEVER
