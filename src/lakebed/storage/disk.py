@@ -52,7 +52,7 @@ def move(root: Path, source: str, target: str) -> None:
     before, after = root / source, root / target
     _sync_file(root, before)
     after.parent.mkdir(parents=True, exist_ok=True)
-    _rename(before, after)
+    before.replace(after)
     _sync_folders(root, after)
 
 
@@ -89,15 +89,17 @@ def _publish(
             if like is not None:
                 shutil.copystat(like, part)
             os.fsync(handle)
-        if not name(part):
-            return False
-    finally:
+    except BaseException:
         part.unlink(missing_ok=True)
+        raise
+    if not name(part):
+        return False
     _sync_folders(root, target)
     return True
 
 
 def _link(part: Path, target: Path) -> bool:
+    """Give a file its name if that is free, and take its temporary one away in any case."""
     try:
         os.link(part, target)
     except FileExistsError:
@@ -111,11 +113,18 @@ def _link(part: Path, target: Path) -> bool:
             "on an object store",
             path=target,
         ) from cause
+    finally:
+        part.unlink(missing_ok=True)
     return True
 
 
 def _rename(part: Path, target: Path) -> bool:
-    part.replace(target)
+    """Give a file its name. Its temporary one is free then: another writer may have it already."""
+    try:
+        part.replace(target)
+    except OSError:
+        part.unlink(missing_ok=True)
+        raise
     return True
 
 

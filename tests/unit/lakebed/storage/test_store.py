@@ -10,6 +10,7 @@ import pytest
 
 from lakebed.errors import (
     ConfigInvalid,
+    LakeError,
     ObjectChanged,
     ObjectMissing,
     StoreDenied,
@@ -248,6 +249,33 @@ def test_bytes_are_synced_before_their_name_and_every_folder_after_it(store, tmp
     store.move("x/y", "a/b/c", size=1)
     assert calls == [("fsync", "a/b/c"), *FOLDERS], "an earlier move may have died before its sync"
     assert [one.name for one in (tmp_path / "table/a/b").iterdir()] == ["c"]
+
+
+@pytest.mark.parametrize("write", ["create", "replace"])
+def test_a_write_takes_away_no_temporary_file_of_another_writer(store, root, monkeypatch, write):
+    """Once a name is given, another process may have opened a file by the temporary one."""
+    theirs = root / "a.json#1"
+    named = {"create": "link", "replace": "replace"}[write]
+    give = getattr(os, named)
+
+    def then_another_begins(part: Any, target: Any, **given: Any) -> None:
+        give(part, target, **given)
+        if write == "replace":
+            theirs.write_bytes(b"theirs")
+
+    monkeypatch.setattr(os, named, then_another_begins)
+    getattr(store, write)("a.json", b"ours")
+    assert (root / "a.json").read_bytes() == b"ours"
+    assert theirs.exists() is (write == "replace")
+
+
+def test_a_move_that_fails_leaves_the_object(store, root):
+    store.create("a", b"1")
+    (root / "b").mkdir()
+    (root / "b/in").write_bytes(b"")
+    with pytest.raises(LakeError):
+        store.move("a", "b")
+    assert store.get("a") == b"1"
 
 
 def test_the_folder_of_a_new_store_is_synced_with_those_above_it(tmp_path, calls, root):
