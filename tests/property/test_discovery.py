@@ -26,6 +26,7 @@ from lakebed.errors import StoreUnavailable
 from lakebed.layout import entry_sequence
 from tests.support.bucket import Bucket
 from tests.support.builders import Hands, failure, finished_file, identity, source_settings
+from tests.support.site import Backlog, Site
 
 FOLDERS = ("", "a/", "b/", "b/c/", "b/d/", "date=1/", "date=2/hour=1/", "date=2/hour=2/")
 NAMES = st.builds(
@@ -89,8 +90,9 @@ class World:
             since=self.journal.since("default"),
             tried=frozenset(),
             now=self.hands.clock.now(),
+            open_work=[f"default:{path}" for path in self.waiting],
         )
-        self.waiting |= {file.path for file in finding.take}
+        self.waiting = {file.path for file in finding.take}
         self.check_marks()
         return finding.take
 
@@ -119,7 +121,7 @@ class World:
     def check_marks(self) -> None:
         """No mark has passed a file that was seen and is not done: the next look lists it."""
         found = self.lister._cursor
-        if found.incomplete or found.swept_at is None:
+        if found.incomplete or found.swept_at is None or self.lister._stopped is not None:
             return
         ranges = found.ranges()
         resting = {each.record.path for each in self.journal.unfinished.values()}
@@ -193,6 +195,76 @@ def test_every_file_is_ingested_once_after_a_sweep_and_no_mark_passes_one_that_w
         world.hands.at += 4000
         world.ingest(world.look(), "all")
     assert world.ingested() == dict.fromkeys(world.arrived, 1)
+
+
+BACKLOG = st.lists(
+    st.one_of(
+        st.tuples(st.just("arrive"), st.lists(NAMES, max_size=25)),
+        st.tuples(st.just("overwrite"), NAMES),
+        st.tuples(st.just("batch"), st.sampled_from(["all", "all", "half", "none", "fails"])),
+        st.tuples(st.just("wait"), st.sampled_from([11, 300, 4000, -3600])),
+        st.tuples(st.just("restart"), st.none()),
+    ),
+    max_size=20,
+)
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.sets(NAMES, min_size=12, max_size=40), BACKLOG, st.integers(2, 6), st.booleans())
+def test_a_backlog_is_read_once_and_none_of_it_waits_for_what_arrives_later(
+    names, steps, most, once
+):
+    """L07, L08, L11, D01, D15: batches that go on where the one before stopped, or begin anew."""
+    site = Site(limits=LOOKS, max_files_per_batch=most)
+    site.bucket.page = 3
+    site.arrive(*names)
+    backlog = Backlog(site, once=once)
+    journaled: Counter[str] = Counter()
+
+    def batch(how: str) -> int:
+        files = backlog.found()
+        assert len(files) <= most
+        done = {"all": files, "half": files[::2]}.get(how, ())
+        if how == "fails":
+            backlog.schedule.batch_failed()
+        backlog.journal(done)
+        journaled.update(file.path for file in done)
+        assert max(journaled.values(), default=0) <= 1
+        return len(files)
+
+    promised: set[str] = set()
+    """What was there when a run first looked."""
+    fresh = True
+    for step, given_ in [*steps, ("batch", "all")]:
+        match step:
+            case "arrive":
+                site.arrive(*given_)
+            case "overwrite":
+                site.bucket.etags[given_] = f"at {site.now}"
+            case "batch":
+                promised |= set(site.bucket.names) if fresh else set()
+                fresh = False
+                batch(given_)
+            case "wait":
+                site.now += timedelta(seconds=given_)
+            case "restart":
+                backlog.restart()
+                fresh = True
+    if once:
+        while batch("all"):
+            pass
+        assert promised <= set(journaled)
+        return
+    # What landed below the position of one sweep is found by the next, though no look comes to the
+    # end of what lands meanwhile.
+    there = set(site.bucket.names)
+    for number in range(3 * len(there) // most + 40):
+        site.arrive(*(f"~{number:04d}-{place}.ndjson" for place in range(most)))
+        if number % 2:
+            site.arrive(f"!{number:04d}.ndjson")
+        site.now += timedelta(seconds=300)
+        batch("all")
+    assert there <= set(journaled)
 
 
 @settings(max_examples=60, deadline=None)

@@ -29,6 +29,9 @@ class Bucket(Store):
         self.modified: dict[str, datetime] = {}
         self.etags: dict[str, str] = {}
         self.requests: Counter[str] = Counter()
+        self.page = PAGE
+        self.listed = 0
+        """Names that listings have shown."""
         self.breaks_after: int | None = None
         """Names after which a listing breaks off."""
         self.backwards = False
@@ -46,23 +49,22 @@ class Bucket(Store):
         self.bodies.pop(name, None)
 
     def objects(self, prefix: str = "", *, after: str | None = None) -> Iterator[ObjectFacts]:
-        self.requests["list"] += 1
         folder = f"{prefix}/" if prefix else ""
-        at = bisect_right(self.names, max(after or "", folder))
-        given = 0
-        places = range(at, len(self.names))
-        for place in reversed(places) if self.backwards else places:
-            name = self.names[place]
-            if not name.startswith(folder):
-                if self.backwards:
-                    continue
+        last, given = max(after or "", folder), 0
+        while True:
+            self.requests["list"] += 1
+            at = bisect_right(self.names, last)
+            most = None if self.backwards else at + self.page
+            names = [name for name in self.names[at:most] if name.startswith(folder)]
+            for name in reversed(names) if self.backwards else names:
+                if given == self.breaks_after:
+                    raise StoreUnavailable("the connection was reset", path=self.describe(prefix))
+                given += 1
+                self.listed += 1
+                yield self.facts(name)
+            if self.backwards or len(names) < self.page or at + self.page >= len(self.names):
                 return
-            if given == self.breaks_after:
-                raise StoreUnavailable("the connection was reset", path=self.describe(prefix))
-            if given and given % PAGE == 0:
-                self.requests["list"] += 1
-            given += 1
-            yield self.facts(name)
+            last = names[-1]
 
     def facts(self, name: str) -> ObjectFacts:
         body = self.bodies.get(name)

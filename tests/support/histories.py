@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from blizzard.discover.lister import gone
+from blizzard.discover.scan import gone
 from blizzard.handoff.dead_letters import encode as encode_letters
 from blizzard.handoff.dead_letters import letters
 from lakebed import layout

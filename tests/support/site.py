@@ -1,19 +1,24 @@
 """A source of many names without bodies, and one who looks at it."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 from blizzard.discover.finding import Finding
 from blizzard.discover.lister import SourceLister
+from blizzard.discover.schedule import Pace, Schedule
 from blizzard.journal import ingested
-from blizzard.journal.state import History
-from blizzard.model.files import IngestedFile, UnfinishedFile
+from blizzard.journal.state import UNKNOWN, Before, History
+from blizzard.model.files import IngestedFile, SourceFile, UnfinishedFile
 from blizzard.model.limits import LookLimits
+from blizzard.model.settings import Sizing
 from lakebed.clock import Clock
 from lakebed.documents.source_record import SourceRecord
 from tests.support.bucket import Bucket
-from tests.support.builders import NOON, source_settings
+from tests.support.builders import NOON, pipeline_settings, source_settings
 
 HOUR = timedelta(hours=1)
 SECOND = timedelta(seconds=1)
@@ -35,6 +40,7 @@ class Site:
         self.since: datetime | None = NOON
         self.settings = source_settings("s3://bucket/in", **source)
         self.limits = limits
+        self.last = Finding()
         self.restart()
 
     def finish(self, *paths: str) -> None:
@@ -59,14 +65,17 @@ class Site:
 
     def look(self, *, later: timedelta = timedelta(0)) -> Finding:
         self.now += later
-        return self.lister.look(
+        lookup = self.history.lookup(self.table, "default")
+        self.last = self.lister.look(
             self.bucket,
-            self.history.lookup(self.table, "default"),
+            lookup,
             unfinished=self.history.unfinished,
             since=self.since,
             tried=frozenset(),
             now=self.now,
+            open_work=[key for key in self.last.work if lookup(key) == UNKNOWN],
         )
+        return self.last
 
     def arrive(self, *paths: str) -> None:
         for path in paths:
@@ -76,6 +85,60 @@ class Site:
         self.lister = SourceLister(
             source=self.settings, template=None, partition_fields={}, limits=self.limits
         )
+
+
+class Backlog:
+    """A schedule over a site, whose batches are found ahead and journaled as a pipeline does it."""
+
+    def __init__(self, site: Site, *, once: bool = False) -> None:
+        self.site = site
+        self.clock = SimpleNamespace(now=lambda: site.now, seconds=lambda: site.now.timestamp())
+        self.once = once
+        self.restart()
+
+    @property
+    def unfinished(self) -> Mapping[str, UnfinishedFile]:
+        return self.site.history.unfinished
+
+    def lookup(self) -> Callable[[str], Before]:
+        return self.site.history.lookup(self.site.table, "default")
+
+    def since(self, _source: str) -> datetime | None:
+        return self.site.since
+
+    def restart(self) -> None:
+        settings = pipeline_settings(
+            Path("in"), Path("table"), sizing=Sizing(looks=self.site.limits)
+        )
+        self.schedule = Schedule(
+            replace(settings, sources=(self.site.settings,)),
+            lambda _place: self.site.bucket,
+            clock=cast("Clock", self.clock),
+            pace=Pace(drain=self.once),
+            pause=lambda _seconds: None,
+        )
+
+    def found(self) -> tuple[SourceFile, ...]:
+        """Return the files of the next batch, and begin to look for those of the one after it."""
+        (finding,) = self.schedule.findings(self, frozenset()).values()
+        if finding.take:
+            self.schedule.look_ahead(self, frozenset(), running=finding.take, failed=())
+        if (ahead := self.schedule._ahead) is not None and ahead.begun <= self.clock.seconds():
+            assert ahead.ended.wait(300)
+        return finding.take
+
+    def journal(self, files: Iterable[SourceFile]) -> None:
+        """Let files be done as they were found."""
+        for file in files:
+            done = IngestedFile(key=file.key, size=file.size, etag=file.etag)
+            self.site.history.recent[file.key] = done
+        self.schedule.journaled({file.key for file in files})
+
+    def batch(self) -> list[str]:
+        """Run a batch; return the paths of its files."""
+        files = self.found()
+        self.journal(files)
+        return [file.path for file in files]
 
 
 def taken(finding: Finding) -> list[str]:

@@ -7,10 +7,14 @@ the next sweep does, so nothing here decides whether a file is new: the journal 
 
 A folder's `start_after` is the name up to which a quick look need not list it. It never passes a
 file that is listed and not done, nor one that arrived within the late window.
+
+A look that has filled a batch stops. It goes on from there once the batch is journaled, and its
+files are then done for the folders they are in (`CursorBuilder.resumed`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import field, replace
+from itertools import takewhile
 
 from blizzard.model.files import IngestedFile
 from blizzard.model.limits import LookLimits
@@ -40,14 +44,34 @@ class Folder:
     reach: str = ""
     """The highest name that was listed."""
     waiting: bool = False
-    """Whether a name after that one is listed and not done."""
+    """Whether a name after that one is listed and neither done nor taken."""
+    taken: dict[str, Seen] = field(default_factory=dict)
+    """Names after that one that are done once the batch that takes them is journaled."""
     fresh: list[str] = field(default_factory=list)
     """New names since the last one that is done: if another done one follows, they are late."""
 
     @property
     def is_live(self) -> bool:
         """Whether something waits in it, or arrived within the late window."""
-        return self.waiting or bool(self.names)
+        return self.waiting or bool(self.names) or bool(self.taken)
+
+    def settled(self, late_after: float, unsettled: Collection[str]) -> "Folder":
+        """Return a copy in which the taken names are done, except for those not journaled."""
+        start_after, top, waiting = self.start_after, self.top, self.waiting
+        names = dict(sorted((self.names | self.taken).items())) if self.taken else dict(self.names)
+        for path in self.taken:
+            if path in unsettled:
+                del names[path]
+                waiting = True
+            else:
+                top = max(top, path)
+        if not waiting:
+            for path in list(takewhile(lambda path: names[path].arrived <= late_after, names)):
+                start_after = path
+                del names[path]
+        return Folder(
+            start_after=start_after, names=names, top=top, reach=self.reach, waiting=waiting
+        )
 
 
 @dataclass(slots=True)
@@ -55,6 +79,8 @@ class ListingCursor:
     """What is remembered of a source between two looks; begun anew by each sweep."""
 
     swept_at: float | None = None
+    """When the last sweep began: what has landed since may be below where it was by then."""
+    sweep_ended: float | None = None
     pages: int = 1
     """Requests that the last sweep took, about."""
     folders: dict[str, Folder] = field(default_factory=dict)
@@ -67,8 +93,13 @@ class ListingCursor:
         A source of n pages is swept every n polls, which is one request a poll on average. So a
         small source is always listed whole.
         """
-        every = min(interval, (self.pages - 1) * poll_interval)
-        return self.incomplete or not self.folders or sweep_is_due(self.swept_at, now, every=every)
+        ended = self.swept_at if self.sweep_ended is None else self.sweep_ended
+        return (
+            self.incomplete
+            or not self.folders
+            or sweep_is_due(self.swept_at, now, every=interval)
+            or sweep_is_due(ended, now, every=(self.pages - 1) * poll_interval)
+        )
 
     def seen(self, path: str) -> Seen | None:
         """Return what is remembered of a name that is done."""
@@ -114,6 +145,8 @@ class CursorBuilder:
     _last: dict[str, tuple[str, Folder]] = field(default_factory=dict)
     _folders: dict[str, Folder] = field(default_factory=dict)
     _incomplete: bool = False
+    _passed: bool = False
+    """Whether quick looks would pass over names that are taken: only until they are journaled."""
     _listed: int = 0
 
     def listed(self, names: int) -> None:
@@ -135,10 +168,16 @@ class CursorBuilder:
         if len(folder.names) > self.limits.names:
             self._pass(folder, path)
 
-    def waits(self, path: str, *, is_new: bool) -> None:
-        """Take in a name that is taken now, or has to be looked at again."""
+    def waits(self, path: str) -> None:
+        """Take in a name that has to be looked at again."""
         folder = self._enter(path)
         folder.waiting = True
+        folder.reach = max(folder.reach, path)
+
+    def takes(self, name: IngestedFile, path: str, arrived: float, *, is_new: bool) -> None:
+        """Take in a name that the next batch takes."""
+        folder = self._enter(path)
+        folder.taken[path] = Seen(name=name, arrived=arrived)
         folder.reach = max(folder.reach, path)
         if is_new:
             if path < folder.top:
@@ -146,25 +185,62 @@ class CursorBuilder:
             else:
                 folder.fresh.append(path)
 
-    def end(self, now: float) -> ListingCursor:
+    def resumed(self, late_after: float, unsettled: Collection[str]) -> "CursorBuilder":
+        """Return a copy that goes on, now that the taken names are journaled except for some."""
+        copy = replace(self, late_after=late_after, late=set(), _live=dict(self._live))
+        copy.settle(unsettled)
+        return copy
+
+    def settle(self, unsettled: Collection[str]) -> None:
+        """Count the taken names as done, except for some; no folder is changed in place."""
+        self._incomplete = self._incomplete or (self._passed and bool(unsettled))
+        self._passed = False
+        self._open = [(name, self._settled(folder, unsettled)) for name, folder in self._open]
+        self._last = {
+            above: (name, self._settled(folder, unsettled))
+            for above, (name, folder) in self._last.items()
+        }
+        self._folders = {
+            name: self._settled(folder, unsettled) for name, folder in self._folders.items()
+        }
+        if self.sweep:
+            self._forget_quiet()
+
+    def end(self, began: float, now: float) -> ListingCursor:
         """Return what to remember, once the listing has come to its end."""
-        if not self.sweep:
-            folders = {**self.before.folders, **self._folders}
-            return ListingCursor(
-                swept_at=self.before.swept_at,
-                pages=self.before.pages,
-                folders=folders,
-                incomplete=self._incomplete or len(folders) > self.limits.ranges,
-            )
-        self._leave("")
-        if self._open:
-            self._close()
+        if self.sweep:
+            self._leave("")
+            if self._open:
+                self._close()
+        folders = self._folders if self.sweep else {**self.before.folders, **self._folders}
         return ListingCursor(
-            swept_at=now,
-            pages=max(1, -(-self._listed // self.limits.page)),
-            folders=self._folders,
-            incomplete=self._incomplete or len(self._folders) > self.limits.ranges,
+            swept_at=began if self.sweep else self.before.swept_at,
+            sweep_ended=now if self.sweep else self.before.sweep_ended,
+            pages=max(1, -(-self._listed // self.limits.page)) if self.sweep else self.before.pages,
+            folders=folders,
+            incomplete=self._incomplete or self._passed or len(folders) > self.limits.ranges,
         )
+
+    def _settled(self, folder: Folder, unsettled: Collection[str]) -> Folder:
+        folder = folder.settled(self.late_after, unsettled)
+        if len(folder.names) > self.limits.names:
+            self._pass(folder, max(folder.names))
+        return folder
+
+    def _forget_quiet(self) -> None:
+        """Forget closed folders that are no longer live, and the last ones above none that is."""
+        live = [name for name, folder in self._folders.items() if folder.is_live]
+        if len(live) > self.limits.ranges:
+            self._folders, self._incomplete = {}, True
+            return
+        last: dict[str, str] = {}
+        above_live = {above for name in live for above in _above(name)}
+        for name, folder in self._folders.items():
+            for above in above_live.intersection(_above(name)):
+                if above not in last or self._folders[last[above]].reach < folder.reach:
+                    last[above] = name
+        kept = {*live, *last.values()}
+        self._folders = {name: self._folders[name] for name in self._folders if name in kept}
 
     def _enter(self, path: str) -> Folder:
         name = folder_and_name(path)[0]
@@ -172,7 +248,7 @@ class CursorBuilder:
             return self._resume(name)
         self._leave(path)
         if not self._open or self._open[-1][0] != name:
-            self._open.append((name, Folder()))
+            self._open.append((name, _beginning(name)))
         return self._open[-1][1]
 
     def _resume(self, name: str) -> Folder:
@@ -180,7 +256,7 @@ class CursorBuilder:
         if name not in self._folders:
             before = self.before.folders.get(name)
             self._folders[name] = (
-                Folder()
+                _beginning(name)
                 if before is None
                 else Folder(start_after=before.start_after, top=before.top, reach=before.reach)
             )
@@ -209,7 +285,7 @@ class CursorBuilder:
             return
         above = folder_and_name(name)[0]
         if not self._open or self._open[-1][0] != above:
-            self._open.append((above, Folder()))
+            self._open.append((above, _beginning(above)))
         self._last[above] = max(last, self._last.get(above, last), key=_order)
         self._live[above] = self._live.get(above, False) or live
         # Files right in a folder that also has folders: only those behind the last of them are
@@ -219,9 +295,15 @@ class CursorBuilder:
     def _pass(self, folder: Folder, name: str) -> None:
         """List a folder after a name from now on; files that wait before it need a sweep."""
         self._incomplete = self._incomplete or folder.waiting
+        self._passed = self._passed or bool(folder.taken)
         folder.start_after = name
-        folder.names = {}
+        folder.names, folder.taken = {}, {}
         folder.waiting = False
+
+
+def _beginning(name: str) -> Folder:
+    """Return a folder of which nothing is known: it is listed from its first name on."""
+    return Folder(start_after=f"{name}/" if name else "")
 
 
 def _is_below(path: str, folder: str) -> bool:

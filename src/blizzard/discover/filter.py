@@ -40,8 +40,12 @@ class Decision(StrEnum):
     DONE = "done"
     """Nothing more is to be done with it."""
     TAKE = "take"
+    FAIL = "fail"
+    """It fails without being read."""
     WAIT = "wait"
     """It has to be looked at again."""
+    FULL = "full"
+    """The batch has no room for it."""
     NO_FILE = "no_file"
     """There is no such file: what was listed stands for a folder."""
 
@@ -67,13 +71,14 @@ class FileFilter:
     exists: Callable[[str], bool] = lambda _path: True
     """Whether there is an object of this name: the marker of a folder is listed by one."""
     young: dict[str, tuple[ObjectFacts, datetime]] = field(default_factory=dict)
+    tally: Tally = field(default_factory=Tally)
+    """Counts the files that are not taken, from the start of the look."""
     _take: dict[str, SourceFile] = field(default_factory=dict)
     _bytes: int = 0
     _again: set[str] = field(default_factory=set)
     _misplaced: list[SourceRecord] = field(default_factory=list)
     _changed: list[ObjectFacts] = field(default_factory=list)
     _left_over: int = 0
-    _tally: Tally = field(default_factory=Tally)
 
     def is_ours(self, facts: ObjectFacts) -> bool:
         """Whether a listed file is to be looked at at all, and count it if not."""
@@ -121,10 +126,6 @@ class FileFilter:
         self._take = {file.key: file for file in taken}
         self._bytes = sum(file.to_read for file in taken)
 
-    def fails(self, key: str) -> bool:
-        """Whether a file fails without being read."""
-        return any(record.key == key for record in self._misplaced)
-
     def loses_rest(self, facts: ObjectFacts, known: UnfinishedFile) -> bool:
         """Whether a part of a file is in the table, and nothing is read of what it is now."""
         return self._is_cut(known, facts) and self.source.on_change is not OnChange.REINGEST
@@ -142,7 +143,7 @@ class FileFilter:
         told = (read_otherwise if same_object(record, facts) else changed_part_way)(record)
         self.leave(Reason.CHANGED_PART_WAY, facts, told.failure.message if told.failure else None)
         self._misplaced += [told] if is_new else []
-        return Decision.WAIT if is_new else Decision.DONE
+        return Decision.FAIL if is_new else Decision.DONE
 
     def _pass_over(self, facts: ObjectFacts) -> Decision:
         """Leave a file that is another object now, and say so unless nobody wants to hear it."""
@@ -165,11 +166,11 @@ class FileFilter:
         until: datetime | None = None,
     ) -> None:
         """Count a file that is left alone."""
-        self._tally.add(facts.path, facts.size, reason, detail, until)
+        self.tally.add(facts.path, facts.size, reason, detail, until)
 
     def pass_over(self, path: str, reason: Reason) -> None:
         """Count a name of which the listing says no more, or a folder that it need not go into."""
-        self._tally.add(path, 0, reason)
+        self.tally.add(path, 0, reason)
 
     def _rest(self, key: str, facts: ObjectFacts, known: UnfinishedFile) -> None:
         until = None if key in self.tried else next_try(known, self.bases)
@@ -195,12 +196,12 @@ class FileFilter:
 
         `failing` fail now since they are gone, `amiss` is what the last sweep counted.
         """
-        not_taken = self._tally.summed_up()
+        not_taken = self.tally.summed_up()
         return Finding(
             take=tuple(self._take.values()),
             misplaced=(*self._misplaced, *failing),
             not_taken=not_taken,
-            passed=self._tally.named(),
+            passed=self.tally.named(),
             left_over=self._left_over,
             late=late,
             again=frozenset(self._again),
@@ -233,10 +234,14 @@ class FileFilter:
         """Whether a batch may hold no more files."""
         return len(self._take) + len(self._misplaced) >= self.source.max_files_per_batch
 
+    def put_off(self, files: int) -> None:
+        """Leave files to a later batch that are not looked at now."""
+        self._left_over += files
+
     def _leave_over(self, facts: ObjectFacts) -> Decision:
         self._left_over += 1
         self.leave(Reason.BEYOND_BATCH, facts)
-        return Decision.WAIT
+        return Decision.FULL
 
     def _enter(
         self, key: str, facts: ObjectFacts, known: UnfinishedFile | None, *, is_other: bool
@@ -256,7 +261,7 @@ class FileFilter:
         except PartitionUnknown as unknown:
             self.leave(Reason.MISPLACED, facts, unknown.message)
             self._misplaced.append(self._failed(facts, unknown, known))
-            return Decision.WAIT
+            return Decision.FAIL
         if is_other:
             self._again.add(key)
         left = known.record.unread if known is not None and self._goes_on(known, facts) else ()

@@ -1,5 +1,7 @@
 """What one look at a source has found."""
 
+from collections.abc import Iterator
+
 from blizzard.discover.skip_reason import UNREAD, Reason, SkippedFile, SkipSummary
 from blizzard.model.files import SourceFile
 from lakebed.dataclass import dataclass
@@ -20,7 +22,7 @@ class Finding:
     passed: tuple[SkippedFile, ...] = ()
     """The files that are not taken and not done, one by one; of many, the first."""
     left_over: int = 0
-    """New files beyond the limits of one batch."""
+    """New files beyond the limits of one batch; where a look stopped at the first of them, 1."""
     late: frozenset[str] = frozenset()
     """Keys of those that a bare watermark would have missed."""
     noticed: frozenset[str] = frozenset()
@@ -42,6 +44,12 @@ class Finding:
     def has_work(self) -> bool:
         """Whether there is something to do for a batch."""
         return bool(self.take or self.misplaced or self.gone)
+
+    @property
+    def work(self) -> Iterator[str]:
+        """Yield the keys of what there is to do."""
+        yield from (file.key for file in self.take)
+        yield from (record.key for record in (*self.misplaced, *self.gone))
 
     @property
     def has_more(self) -> bool:

@@ -11,8 +11,9 @@ from itertools import groupby, islice
 
 from blizzard.discover.filter import Decision
 from blizzard.discover.finding import Finding
-from blizzard.discover.lister import JournalLookup, Scan, SourceLister
+from blizzard.discover.lister import SourceLister
 from blizzard.discover.names import why_not_ours
+from blizzard.discover.scan import JournalLookup, Scan
 from blizzard.journal.state import Before
 from blizzard.model.files import UnfinishedFile
 from blizzard.model.notices import Hint, HintsFollowed, NoticeKind
@@ -104,21 +105,23 @@ class HintedLook:
                 self._settled[hint] = NoticeKind.KNOWN
             case Decision.NO_FILE:
                 self._settled[hint] = NoticeKind.NOT_MATCHED
+            case Decision.FAIL:
+                self._waiting.append(hint)
+            case Decision.FULL:
+                self._put_off(hint)
             case Decision.WAIT:
                 self._wait(scan, hint)
 
     def _wait(self, scan: Scan, hint: Hint) -> None:
-        """Look again when a file is old enough; one that fails by its name waits for its entry."""
+        """Look again when a file is old enough."""
         young = scan.file_filter.young.get(hint.key)
-        if young is not None:
-            facts, first_seen = young
-            now = self.now - self.ahead
-            age = max(now - facts.modified, now - first_seen, timedelta(0))
-            self._later[hint] = max(0.0, self.lister.source.min_age - age.total_seconds())
-        elif scan.file_filter.fails(hint.key):
-            self._waiting.append(hint)
-        else:
+        if young is None:
             self._put_off(hint)
+            return
+        facts, first_seen = young
+        now = self.now - self.ahead
+        age = max(now - facts.modified, now - first_seen, timedelta(0))
+        self._later[hint] = max(0.0, self.lister.source.min_age - age.total_seconds())
 
     def _put_off(self, hint: Hint) -> None:
         """Leave a file to a later batch: the next one is full."""

@@ -3,51 +3,35 @@
 A listing that breaks off fails the whole look: nothing is taken, and no position moves.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import field, replace
 from datetime import datetime, timedelta
-from typing import Protocol
 
 from blizzard.discover.cursor import CursorBuilder, ListingCursor
-from blizzard.discover.filter import Decision, FileFilter, is_same
+from blizzard.discover.filter import FileFilter
 from blizzard.discover.finding import Finding
-from blizzard.discover.names import why_not_below, why_not_ours
+from blizzard.discover.names import why_not_ours
 from blizzard.discover.retry import is_due
-from blizzard.discover.skip_reason import Reason, SkipSummary
-from blizzard.journal.state import UNKNOWN, Before
+from blizzard.discover.scan import JournalLookup, LookState, Scan
+from blizzard.discover.skip_reason import SkipSummary
 from blizzard.model.event_time import from_path
 from blizzard.model.failure_basis import bases_of
 from blizzard.model.files import IngestedFile, UnfinishedFile
 from blizzard.model.limits import LookLimits
 from blizzard.model.settings import PipelineSettings, SourceSettings
-from blizzard.model.source.part_way import GonePartWay, gone_part_way, is_part_way, is_told, settled
+from blizzard.model.source.part_way import GonePartWay, is_part_way, is_told
 from lakebed.columns.schema import Field
 from lakebed.dataclass import dataclass
 from lakebed.documents.source_record import SourceRecord, Stage
-from lakebed.listing.incremental import ListingPlan, Range
-from lakebed.listing.sort import Guide, Oddity
+from lakebed.listing.incremental import ListingPlan, Range, sweep_is_due
 from lakebed.partition import Template, table_schema
 from lakebed.storage.lister import IncrementalLister
 from lakebed.storage.store import ObjectFacts, Reader
 
 MOST_HEADS = 100
 """Files that are looked at one by one because they are due; beyond that, a sweep is made."""
-REASONS = {
-    Oddity.NAME: Reason.UNUSABLE_NAME,
-    Oddity.LINK: Reason.LINK,
-    Oddity.UNREADABLE: Reason.UNREADABLE,
-    Oddity.MARKER: Reason.FOLDER_MARKER,
-}
 SKIPPED = 1000
 """Names of an old folder that are passed over before the listing goes on behind it."""
-
-
-class JournalLookup(Protocol):
-    """What a look asks of the journal."""
-
-    def __call__(self, key: str, /) -> Before:
-        """Return what is known of a source file; asked in the order of the names."""
-        ...
 
 
 @dataclass(slots=True, kw_only=True)
@@ -64,6 +48,10 @@ class SourceLister:
     _young: dict[str, tuple[ObjectFacts, datetime]] = field(default_factory=dict)
     _amiss: tuple[SkipSummary, ...] = ()
     lister: IncrementalLister = field(default_factory=IncrementalLister)
+    _stopped: LookState | None = None
+    """Where the last look stopped; None where it came to its end."""
+    _from: LookState | None = None
+    """Where a look that stopped had begun, or had gone on from."""
     _began: datetime | None = None
     """When this one first looked: before a batch is journaled, nothing else says since when."""
 
@@ -77,14 +65,30 @@ class SourceLister:
         tried: frozenset[str],
         now: datetime,
         ahead: timedelta = timedelta(0),
+        open_work: Collection[str] | None = None,
+        whole: bool = False,
     ) -> Finding:
         """Return what there is to do: by a sweep where one is due, else by a quick look.
 
-        `ahead` is by how much our clock is known to be ahead of a store's.
+        A look that has filled a batch stops, and the next call goes on from there. `open_work` are
+        the keys that the last call found and that no entry names yet: a few are looked at one by
+        one; where they are many or unknown, the last call is made once more. With `whole`, all
+        names are listed, and those beyond the batch are counted. `ahead` is by how much our clock
+        is known to be ahead of a store's.
         """
+        name = f"{self.source.name}:"
+        unsettled = None if open_work is None else {key.removeprefix(name) for key in open_work}
         return self.lister.attempt(
             lambda: self._look(
-                store, lookup, unfinished=unfinished, since=since, tried=tried, now=now, ahead=ahead
+                store,
+                lookup,
+                unfinished=unfinished,
+                since=since,
+                tried=tried,
+                now=now,
+                ahead=ahead,
+                unsettled=unsettled,
+                whole=whole,
             )
         )
 
@@ -98,9 +102,84 @@ class SourceLister:
         tried: frozenset[str],
         now: datetime,
         ahead: timedelta,
+        unsettled: set[str] | None,
+        whole: bool,
     ) -> Finding:
         began = self.began(since, now)
         due = self._due(unfinished, tried, now)
+        before = self._goes_on(unsettled)
+        if before is not None and self._is_overdue(before, now):
+            state = self._begin(due, unfinished, now, reached=before.position)
+        else:
+            state = before or self._begin(due, unfinished, now)
+        sweep = state.builder.sweep
+        look = self.scan(
+            store,
+            lookup,
+            unfinished=unfinished,
+            began=began,
+            tried=tried,
+            now=now,
+            ahead=ahead,
+            sweep=sweep,
+            state=state,
+        )
+        look.sought |= state.sought & self._sought(unfinished, now)
+        if state is before:
+            alone = self._alone(state, due)
+            # While a backlog is read, files that are tried again take half of a batch at most.
+            look.one_by_one(alone[: self._most_heads])
+            look.file_filter.put_off(len(alone[self._most_heads :]))
+        elif not sweep:
+            look.one_by_one(self._alone(state, due))
+        plan = self.sweep_plan(now) if sweep else ListingPlan(ranges=lambda _root: ())
+        listing = state.listing_for(look, self.lister, plan)
+        beyond = look.over(listing.files(), stops=not whole)
+        finding = look.finding(self._amiss, stopped=beyond is not None)
+        self._amiss, self._began = finding.amiss, began
+        if beyond is not None or finding.gone_left_over:
+            self._from = state
+            self._stopped = replace(
+                state,
+                builder=look.cursor_builder,
+                ranges=() if beyond is None else listing.stop(beyond),
+                sought=frozenset(look.sought),
+                tally=look.file_filter.tally,
+                young=look.file_filter.young,
+                listing=[listing],
+            )
+        else:
+            self._from = self._stopped = None
+            self._cursor = look.cursor_builder.end(state.began, now.timestamp())
+            self._young = look.file_filter.young
+        return finding
+
+    def _goes_on(self, unsettled: Collection[str] | None) -> LookState | None:
+        """Return where a look goes on; None where one begins."""
+        if unsettled is None or len(unsettled) > self._most_heads or self._stopped is None:
+            return self._from
+        return replace(self._stopped, unsettled=frozenset(unsettled))
+
+    def _is_overdue(self, state: LookState, now: datetime) -> bool:
+        """Whether a new sweep takes the place of a look that goes on.
+
+        As often as `sweep_interval` says, for what has landed below its position. A sweep must come
+        further than the one before it: otherwise the names at the end would never have their turn.
+        """
+        began = state.began if state.builder.sweep else self._cursor.swept_at
+        return (not state.builder.sweep or state.position > state.reached) and sweep_is_due(
+            began, now.timestamp(), every=self.source.sweep_interval
+        )
+
+    def _begin(
+        self,
+        due: list[str],
+        unfinished: Mapping[str, UnfinishedFile],
+        now: datetime,
+        *,
+        reached: str = "",
+    ) -> LookState:
+        """Return a look that has listed nothing yet: a sweep where one is due, or a quick look."""
         sweep = (
             self._cursor.sweep_is_due(
                 now.timestamp(),
@@ -112,28 +191,33 @@ class SourceLister:
         # Only where they are used: of ten thousand folders they take a minute to work out.
         ranges = [] if sweep else self._cursor.ranges()
         sweep = sweep or len(ranges) > self.limits.ranges
-        look = self.scan(
-            store,
-            lookup,
-            unfinished=unfinished,
-            began=began,
-            tried=tried,
-            now=now,
-            ahead=ahead,
-            sweep=sweep,
+        return LookState(
+            builder=self._builder(now, sweep=sweep),
+            ranges=tuple(self.sweep_plan(now).ranges("") if sweep else ranges),
+            sought=frozenset(self._sought(unfinished, now)) if sweep else frozenset(),
+            began=now.timestamp(),
+            reached=reached,
         )
-        if sweep:
-            look.sought |= self._sought(unfinished, now)
-        plan = self.sweep_plan(now) if sweep else ListingPlan(ranges=lambda _root: ranges)
-        look.over(self.lister.files(store, plan, look.guide(), left_out=look.beyond_horizon))
-        if not sweep:
-            look.one_by_one(due)
-        finding = look.finding(self._amiss)
-        self._cursor = look.cursor_builder.end(now.timestamp())
-        self._young = look.file_filter.young
-        self._amiss = finding.amiss
-        self._began = began
-        return finding
+
+    def _alone(self, state: LookState, due: list[str]) -> list[str]:
+        """Name the files to look at one by one, since the listing does not come by them."""
+        return [
+            path
+            for path in dict.fromkeys((*sorted(state.unsettled), *due))
+            if not state.lists(path) and why_not_ours(path, self.source) is None
+        ]
+
+    @property
+    def _most_heads(self) -> int:
+        return min(MOST_HEADS, max(1, self.source.max_files_per_batch // 2))
+
+    def _builder(self, now: datetime, *, sweep: bool) -> CursorBuilder:
+        return CursorBuilder(
+            late_after=now.timestamp() - self.source.late_window,
+            before=self._cursor,
+            sweep=sweep,
+            limits=self.limits,
+        )
 
     def scan(
         self,
@@ -146,11 +230,16 @@ class SourceLister:
         now: datetime,
         ahead: timedelta = timedelta(0),
         sweep: bool,
-    ) -> "Scan":
-        """Return a look that has listed nothing yet; `began` is when the source was first read."""
+        state: LookState | None = None,
+    ) -> Scan:
+        """Return a look that begins or goes on; `began` is when the source was first read."""
         lookback = self.source.lookback
+        state = state or LookState(
+            builder=self._builder(now, sweep=sweep), ranges=(), began=now.timestamp()
+        )
         return Scan(
-            lister=self,
+            source=self.source,
+            seen=self.seen,
             store=store,
             lookup=lookup,
             unfinished=unfinished,
@@ -165,12 +254,11 @@ class SourceLister:
                 now=now,
                 ahead=ahead,
                 exists=lambda path: store.head(path) is not None,
+                young=dict(state.young),
+                tally=state.tally.resumed(),
             ),
-            cursor_builder=CursorBuilder(
-                late_after=now.timestamp() - self.source.late_window,
-                before=self._cursor,
-                sweep=sweep,
-                limits=self.limits,
+            cursor_builder=state.builder.resumed(
+                now.timestamp() - self.source.late_window, state.unsettled
             ),
             now=now,
             sought=set(),
@@ -228,115 +316,6 @@ class SourceLister:
         )
 
 
-@dataclass(slots=True, kw_only=True)
-class Scan:
-    """One look under way."""
-
-    lister: SourceLister
-    store: Reader
-    lookup: JournalLookup
-    unfinished: Mapping[str, UnfinishedFile]
-    file_filter: FileFilter
-    cursor_builder: CursorBuilder
-    now: datetime
-    sought: set[str]
-    """The files that are not done and were not listed so far."""
-
-    def over(self, listing: Iterator[ObjectFacts]) -> None:
-        """Go over listed files in their order."""
-        sought, is_ours, consider = self.sought, self.file_filter.is_ours, self._consider
-        listed = 0
-        for facts in listing:
-            listed += 1
-            if sought:
-                sought.discard(facts.path)
-            if is_ours(facts):
-                consider(facts)
-        self.cursor_builder.listed(listed)
-
-    def beyond_horizon(self, facts: ObjectFacts) -> None:
-        """Count a listed file that is too old for a sweep to look at."""
-        self.file_filter.leave(Reason.BEYOND_HORIZON, facts)
-
-    def one_by_one(self, due: list[str]) -> None:
-        """Look at files that no range need list; one that is gone stays as it was left."""
-        for path in due:
-            facts = self.store.head(path)
-            if facts is not None and self.file_filter.is_ours(facts):
-                self.file_filter.consider(facts, self.lookup(self._key(path)))
-
-    def consider_hinted(self, facts: ObjectFacts, before: Before) -> Decision:
-        """Return what becomes of a file that is looked at by itself; no position moves by it."""
-        decision = self.file_filter.consider(facts, before)
-        if decision is Decision.TAKE:
-            self.cursor_builder.waits(facts.path, is_new=before == Before())
-        return decision
-
-    def guide(self) -> Guide:
-        """Return what the listing need not go into; whatever it leaves out is counted."""
-        source = self.lister.source
-
-        def enters(folder: str) -> bool:
-            reason = why_not_below(folder, source)
-            if reason is not None:
-                self.file_filter.pass_over(f"{folder}/", reason)
-            return reason is None
-
-        return Guide(
-            passes=lambda path, oddity: self.file_filter.pass_over(path, REASONS[oddity]),
-            enters=enters,
-            lists=lambda path: why_not_ours(path, source) is None,
-        )
-
-    def finding(self, amiss: tuple[SkipSummary, ...]) -> Finding:
-        """Return what came of it."""
-        source = self.lister.source
-        most = source.max_files_per_batch
-        missing = [self.unfinished[self._key(path)].record for path in sorted(self.sought)[:most]]
-        return self.file_filter.finding(
-            late=frozenset(f"{source.name}:{path}" for path in self.cursor_builder.late),
-            swept=self.cursor_builder.sweep,
-            amiss=amiss,
-            gone=tuple(gone(each) for each in missing if not is_part_way(each)),
-            failing=tuple(gone_part_way(each) for each in missing if is_part_way(each)),
-            gone_left_over=len(self.sought) - len(missing),
-        )
-
-    def _consider(self, facts: ObjectFacts) -> None:
-        key = self._key(facts.path)
-        seen = self.lister.seen(facts.path)
-        if seen is not None and key not in self.unfinished and is_same(seen[0], facts):
-            self.file_filter.done(facts)
-            self.cursor_builder.done(seen[0], facts.path, seen[1])
-            return
-        before = self.lookup(key)
-        decision = self.file_filter.consider(facts, before)
-        if decision is Decision.NO_FILE:
-            return
-        if decision is Decision.DONE:
-            # One that is another object now is compared with what is in the table each time.
-            name = before.finished or IngestedFile(key=key, size=facts.size, etag=facts.etag)
-            self.cursor_builder.done(name, facts.path, self._arrival(facts, seen))
-        else:
-            is_new = decision is Decision.TAKE and (before is UNKNOWN or before == UNKNOWN)
-            self.cursor_builder.waits(facts.path, is_new=is_new)
-
-    def _arrival(self, facts: ObjectFacts, seen: tuple[IngestedFile, float] | None) -> float:
-        """Return when a file came: when we first saw it or, at a sweep, when the store says so.
-
-        A sweep sees files that came long ago. A store's clock that is ahead makes them younger
-        than they are, which costs a little and loses nothing.
-        """
-        if seen is not None:
-            return seen[1]
-        if self.cursor_builder.sweep:
-            return min(facts.modified.timestamp(), self.now.timestamp())
-        return self.now.timestamp()
-
-    def _key(self, path: str) -> str:
-        return f"{self.lister.source.name}:{path}"
-
-
 def _is_ended(record: SourceRecord) -> bool:
     """Whether the books say already that a file is gone.
 
@@ -345,14 +324,6 @@ def _is_ended(record: SourceRecord) -> bool:
     if record.discarded or not is_part_way(record):
         return record.gone
     return is_told(record, GonePartWay)
-
-
-def gone(record: SourceRecord) -> SourceRecord:
-    """Return the record of a file that is not done and not there any more. Pure.
-
-    What was read of it before is in the books already, so it counts no lines.
-    """
-    return replace(settled(record), gone=True)
 
 
 def source_listers(settings: PipelineSettings) -> list[SourceLister]:

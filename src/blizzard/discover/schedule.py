@@ -19,7 +19,8 @@ from typing import Protocol
 
 from blizzard.discover.finding import Finding
 from blizzard.discover.hinted import HintedLook
-from blizzard.discover.lister import JournalLookup, SourceLister, source_listers
+from blizzard.discover.lister import SourceLister, source_listers
+from blizzard.discover.scan import JournalLookup
 from blizzard.journal.state import Before
 from blizzard.model.files import IngestedFile, SourceFile, UnfinishedFile
 from blizzard.model.locations import OpenReader, source_location
@@ -59,6 +60,10 @@ class Pace:
     def first(self) -> float:
         """Draw the seconds before the first look."""
         return 0.0 if self.drain else self.jitter * self.chance()
+
+    def of(self, source: SourceSettings) -> SourceSettings:
+        """Return a source as it is looked at: to drain it, a sweep comes to its end at last."""
+        return replace(source, sweep_interval=math.inf) if self.drain else source
 
     def between(self, source: SourceSettings) -> float:
         """Draw the seconds from one look at a source to the next."""
@@ -110,6 +115,8 @@ class Schedule:
         self._pause = pause
         self._ahead_of_store = ahead
         self._listers = {each.source.name: each for each in source_listers(settings)}
+        for lister in self._listers.values():
+            lister.source = pace.of(lister.source)
         self._seen: dict[str, _Seen] = {}
         self._ahead: _LookAhead | None = None
         self._part_way: set[str] = set()
@@ -126,7 +133,9 @@ class Schedule:
         now = self._clock.seconds()
         due = tuple(source for source in self._due(now) if source.name not in fresh)
         if due:
-            self._saw(self._look(due, journal, journal.lookup, journal.unfinished, tried), now)
+            open_work = self._open_work()
+            looked = self._look(due, journal, journal.lookup, journal.unfinished, tried, open_work)
+            self._saw(looked, now)
             self._part_way -= {source.name for source in due}
         self._follow_hints(journal, tried)
         return {name: seen.finding for name, seen in self._seen.items()}
@@ -151,7 +160,7 @@ class Schedule:
         At once where more files wait than a batch may hold; otherwise when a source is due, should
         the batch run that long.
         """
-        more = frozenset(name for name, seen in self._seen.items() if seen.finding.left_over)
+        more = frozenset(name for name, seen in self._seen.items() if seen.finding.has_more)
         if self._pace.drain and not more:
             return
         taken = _as_done(running, failed)
@@ -163,6 +172,7 @@ class Schedule:
             if source.name in more or self._seen[source.name].is_due(begun)
         )
         unfinished = {key: known for key, known in journal.unfinished.items() if key not in taken}
+        open_work = self._open_work(taken)
 
         def open_lookup() -> JournalLookup:
             with self.journal_lock:
@@ -177,7 +187,7 @@ class Schedule:
             return ask
 
         def look_at_due() -> dict[str, _Looked]:
-            found = self._look(due, journal, open_lookup, unfinished, tried)
+            found = self._look(due, journal, open_lookup, unfinished, tried, open_work)
             return {name: _without_changed(name, looked, taken) for name, looked in found.items()}
 
         self._ahead = _LookAhead(look_at_due, delay=delay, begun=begun, taken=frozenset(taken))
@@ -220,9 +230,6 @@ class Schedule:
         found = ahead.found
         if found is None or not ahead.taken <= ahead.journaled:
             return frozenset()  # It took for done what was not, so it may have passed it by.
-        if self._pace.drain and not any(looked.finding.has_work for looked in found.values()):
-            # To drain means to see with own eyes that nothing is left, failed files included.
-            return frozenset()
         self._saw(found, ahead.begun)
         self.journaled(ahead.journaled)
         if not self._pace.drain:
@@ -250,6 +257,7 @@ class Schedule:
         open_lookup: Callable[[], JournalLookup],
         unfinished: Mapping[str, UnfinishedFile],
         tried: frozenset[str],
+        open_work: Mapping[str, Collection[str]],
     ) -> dict[str, _Looked]:
         looked = {}
         for source in sources:
@@ -262,9 +270,17 @@ class Schedule:
                 tried=tried,
                 now=self._clock.now(),
                 ahead=self._ahead_of_store() if source.min_age else timedelta(0),
+                open_work=open_work.get(source.name),
             )
             looked[source.name] = _Looked(finding=finding, lister=lister)
         return looked
+
+    def _open_work(self, running: Collection[str] = ()) -> dict[str, frozenset[str]]:
+        """Return by source the files that are found and neither journaled nor being read."""
+        return {
+            name: frozenset(key for key in seen.finding.work if key not in running)
+            for name, seen in self._seen.items()
+        }
 
     def _follow_hints(self, journal: JournalView, tried: frozenset[str]) -> None:
         """Look at the files that messages name; what is new joins what the last look has found."""
@@ -292,8 +308,10 @@ class Schedule:
             if source.name in looks:
                 looked = _with_noticed(looks[source.name], self._seen.get(source.name))
                 self._listers[source.name] = looked.lister
+                # A full batch gains nothing by another look, however long the one before it ran.
+                since = self._clock.seconds() if looked.finding.has_more else at
                 self._seen[source.name] = _Seen(
-                    finding=looked.finding, at=at, holds=self._pace.between(source)
+                    finding=looked.finding, at=since, holds=self._pace.between(source)
                 )
 
 

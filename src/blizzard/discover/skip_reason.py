@@ -3,8 +3,11 @@
 from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
+from typing import TypeVar
 
 from lakebed.dataclass import dataclass
+
+T = TypeVar("T")
 
 FEW = 5
 """How many names stand for all files with the same reason."""
@@ -127,6 +130,15 @@ class Tally:
             )
         if until is not None:
             self._until[reason] = min(until, self._until.get(reason, until))
+
+    def resumed(self) -> "Tally":
+        """Return a copy for a look that goes on, which comes by the files beyond its last batch."""
+
+        def copied(by_reason: dict[Reason, T]) -> dict[Reason, T]:
+            return {each: by_reason[each] for each in by_reason if each is not Reason.BEYOND_BATCH}
+
+        first = {reason: list(some) for reason, some in copied(self._first).items()}
+        return Tally(copied(self._files), copied(self._bytes), first, copied(self._until))
 
     def count(self, *reasons: Reason) -> int:
         """Count the files with one of some reasons."""

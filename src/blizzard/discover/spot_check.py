@@ -6,7 +6,8 @@ from dataclasses import replace
 from datetime import datetime
 
 from blizzard.discover.finding import Finding
-from blizzard.discover.lister import JournalLookup, Scan, SourceLister
+from blizzard.discover.lister import SourceLister
+from blizzard.discover.scan import JournalLookup, Scan
 from blizzard.model.files import UnfinishedFile
 from lakebed.dataclass import dataclass
 from lakebed.errors import StoreDenied

@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 
 from blizzard.discover.finding import Finding
-from blizzard.discover.lister import JournalLookup, source_listers
-from blizzard.discover.schedule import Pace, Schedule
+from blizzard.discover.lister import source_listers
+from blizzard.discover.scan import JournalLookup
 from blizzard.handoff.commit_lag import check_commits
 from blizzard.inspect.refusal import refusal_of
 from blizzard.journal.books.undecided import PassedOver, nothing_decided
@@ -68,20 +68,20 @@ def explain(
         except JournalLost as taken:
             refusal = taken
     journal = _ReadJournal(settings, store, history, clock)
-    schedule = Schedule(
-        settings,
-        open_reader,
-        clock=clock,
-        pace=Pace(drain=True),
-        pause=lambda _seconds: None,
-    )
+
+    def findings() -> dict[str, Finding]:
+        return {
+            source.name: look_at(settings, source, open_reader, journal.history, store, clock=clock)
+            for source in settings.sources
+        }
+
     proposal = propose(
         View(
             settings=settings,
             open_source=open_reader,
             parallelism=parallelism,
             clock=clock,
-            look=lambda: schedule.findings(journal, frozenset()),
+            look=findings,
             rebuild=journal.rebuild,
             check=lambda: journal.check_commits(retention) if refusal is None else None,
             started_before=journal.started_before,
@@ -202,4 +202,5 @@ def look_at(
         since=None if source.lookback is None else journal.since(source.name),
         tried=frozenset(),
         now=clock.now(),
+        whole=True,
     )

@@ -10,8 +10,9 @@ from datetime import UTC, datetime
 from typing import Protocol, TypeVar
 
 from blizzard.discover.filter import Decision, is_same, same_object
-from blizzard.discover.lister import Scan, SourceLister
+from blizzard.discover.lister import SourceLister
 from blizzard.discover.names import PartitionUnknown, partition_of, why_not_ours
+from blizzard.discover.scan import Scan
 from blizzard.discover.skip_reason import SkipSummary
 from blizzard.inspect.files.names import known_between, to_be_replaced
 from blizzard.inspect.files.standing import (

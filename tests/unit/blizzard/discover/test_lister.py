@@ -153,7 +153,8 @@ def test_a_failed_file_that_is_due_is_taken_though_no_range_lists_it():
     """L04."""
     site = Site(flat(100), limits=QUICK)
     site.finish_all()
-    site.fail(record("00000000.ndjson", etag="other", failure=failure(retryable=True)))
+    bad = record("00000000.ndjson", etag="e-00000000.ndjson", failure=failure(retryable=True))
+    site.fail(bad)
     site.history.segments = []
     site.finish(*site.bucket.names[1:])
     site.look()

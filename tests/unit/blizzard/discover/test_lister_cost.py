@@ -6,8 +6,9 @@ import pytest
 
 from blizzard.discover.cursor import ListingCursor
 from blizzard.journal import ingested
+from blizzard.model.limits import LookLimits
 from lakebed.listing.incremental import Range
-from tests.support.site import SECOND, Site, flat, taken
+from tests.support.site import SECOND, Backlog, Site, flat, taken
 
 
 def by_day(count: int) -> list[str]:
@@ -44,25 +45,44 @@ def test_an_idle_poll_costs_the_same_with_a_hundred_times_the_history(layout):
     assert small[2] < 2_000_000
 
 
-def cost_of_new(count: int) -> tuple[int, int]:
-    """Return the requests and the peak of memory of a first look at so many new files."""
-    site = Site(flat(count), max_files_per_batch=1_000)
-    tracemalloc.start()
-    try:
-        finding = site.look()
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert len(finding.take) == 1_000
-    assert finding.left_over == count - 1_000
-    return site.bucket.requests["list"], peak
+def in_folders(count: int) -> list[str]:
+    return [f"user={number // 5:05d}/{number:08d}.ndjson" for number in range(count)]
 
 
-def test_a_hundred_thousand_new_files_take_the_memory_of_one_batch():
+def beside_folders(count: int) -> list[str]:
+    return [f"{number // 3:05d}{'/x' * (number % 3)}.ndjson" for number in range(count)]
+
+
+@pytest.mark.parametrize("once", [True, False], ids=["once", "polling"])
+@pytest.mark.parametrize("fresh", [True, False], ids=["fresh", "old"])
+@pytest.mark.parametrize("layout", [flat, by_day, in_folders, beside_folders])
+def test_a_backlog_of_many_batches_is_listed_once(layout, fresh, once):
+    """W18: a look goes on where the one before stopped, and no step waits for a listing."""
+    site = Site(layout(2_000), max_files_per_batch=100, limits=LookLimits(page=100))
+    site.bucket.page = 100
+    if fresh:
+        site.bucket.modified = dict.fromkeys(site.bucket.names, site.now)
+    backlog = Backlog(site, once=once)
+    batches = [backlog.batch()]
+    for _ in range(19):
+        site.now += 11 * SECOND
+        assert site.bucket.listed == (len(batches) + 1) * 100 + (len(batches) < 19)
+        known = site.bucket.listed, site.bucket.requests["list"]
+        batches.append(backlog.batch())
+    assert [len(batch) for batch in batches] == [100] * 20
+    assert [path for batch in batches for path in batch] == site.bucket.names
+    assert known <= (1.2 * 2_000, 1.2 * 20)
+    assert "head" not in site.bucket.requests
+    site.now += 11 * SECOND
+    assert backlog.batch() == []
+
+
+def test_a_look_that_fills_a_batch_lists_no_more_than_its_page():
     """W18."""
-    few, many = cost_of_new(5_000), cost_of_new(100_000)
-    assert (few[0], many[0]) == (5, 100)
-    assert many[1] < 1.5 * few[1]
+    site = Site(flat(100_000), max_files_per_batch=1_000)
+    finding = site.look()
+    assert (len(finding.take), finding.left_over, finding.swept) == (1_000, 1, False)
+    assert site.bucket.requests == {"list": 2}
 
 
 def test_a_sweep_of_a_long_history_reads_the_known_names_once_in_large_pieces():
@@ -116,3 +136,36 @@ def test_a_small_source_is_always_looked_at_whole():
     site.arrive("a/0.ndjson")
     assert taken(site.look(later=10 * SECOND)) == ["a/0.ndjson"]
     assert site.look().swept
+
+
+@pytest.mark.parametrize("once", [True, False], ids=["once", "polling"])
+def test_a_look_goes_on_only_from_what_is_journaled(once):
+    """L11: the files of a batch that failed, or that it left, come again; none is passed by."""
+    site = Site(flat(30), max_files_per_batch=4, limits=LookLimits(page=1, names=12))
+    backlog = Backlog(site, once=once)
+    done = backlog.batch()
+    backlog.found()
+    backlog.schedule.batch_failed()
+    some = backlog.found()
+    assert [file.path for file in some] == flat(8)[4:]
+    backlog.journal(some[:3])
+    done += [file.path for file in some[:3]]
+    while len(done) < 30:
+        site.now += 11 * SECOND
+        done += backlog.batch()
+    assert done == flat(30)
+
+
+def test_what_lands_below_a_sweep_that_never_ends_is_found_within_the_sweep_interval():
+    """L08, L22: files land behind the sweep faster than batches read them."""
+    site = Site(flat(40), max_files_per_batch=4, sweep_interval=600, limits=LookLimits(page=1))
+    site.bucket.page = 4
+    backlog = Backlog(site)
+    backlog.batch()
+    site.arrive("!late.ndjson")
+    for number in range(8):
+        site.arrive(*(f"~{number}{place}.ndjson" for place in range(8)))
+        site.now += 100 * SECOND
+        if "!late.ndjson" in backlog.batch():
+            return
+    pytest.fail("it waits for ever")
