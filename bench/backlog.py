@@ -24,14 +24,14 @@ def drain(count: int, *, by_folder: bool, once: bool) -> None:
     site = Site(names)
     backlog = Backlog(site, once=once)
     writer = SnapshotWriter(
-        store=site.table, pipeline="default", clock=Clock(), limits=SnapshotLimits()
+        store=site.table, pipeline="default", clock=Clock(), limits=SnapshotLimits(names=1)
     )
     before, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
     found, batches, held = 0, 0, 0.0
     while files := backlog.batch():
         found, batches = found + len(files), batches + 1
         at = time.process_time()
-        writer._write_names(site.history)
+        writer.spill(site.history)
         held += time.process_time() - at
         site.now += 11 * SECOND
         if found == count:

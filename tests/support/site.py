@@ -92,13 +92,15 @@ class Backlog:
 
     def __init__(self, site: Site, *, once: bool = False) -> None:
         self.site = site
-        self.clock = SimpleNamespace(now=lambda: site.now, seconds=lambda: site.now.timestamp())
         self.once = once
         self.restart()
 
     @property
     def unfinished(self) -> Mapping[str, UnfinishedFile]:
         return self.site.history.unfinished
+
+    def _seconds(self) -> float:
+        return self.site.now.timestamp()
 
     def lookup(self) -> Callable[[str], Before]:
         return self.site.history.lookup(self.site.table, "default")
@@ -113,7 +115,7 @@ class Backlog:
         self.schedule = Schedule(
             replace(settings, sources=(self.site.settings,)),
             lambda _place: self.site.bucket,
-            clock=cast("Clock", self.clock),
+            clock=cast("Clock", SimpleNamespace(now=lambda: self.site.now, seconds=self._seconds)),
             pace=Pace(drain=self.once),
             pause=lambda _seconds: None,
         )
@@ -123,7 +125,7 @@ class Backlog:
         (finding,) = self.schedule.findings(self, frozenset()).values()
         if finding.take:
             self.schedule.look_ahead(self, frozenset(), running=finding.take, failed=())
-        if (ahead := self.schedule._ahead) is not None and ahead.begun <= self.clock.seconds():
+        if (ahead := self.schedule._ahead) is not None and ahead.begun <= self._seconds():
             assert ahead.ended.wait(300)
         return finding.take
 

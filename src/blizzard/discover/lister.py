@@ -108,10 +108,15 @@ class SourceLister:
         began = self.began(since, now)
         due = self._due(unfinished, tried, now)
         before = self._goes_on(unsettled)
-        if before is not None and self._is_overdue(before, now):
-            state = self._begin(due, unfinished, now, reached=before.position)
+        if before is None:
+            state = self._begin(due, unfinished, now)
+        elif before.sorts is not self.lister.sorts:
+            # Where names come in any order, those before a position have not all been listed.
+            state = self._begin(due, unfinished, now, sweep=True)
+        elif self._is_overdue(before, now):
+            state = self._begin(due, unfinished, now, sweep=True, reached=before.position)
         else:
-            state = before or self._begin(due, unfinished, now)
+            state = before
         sweep = state.builder.sweep
         look = self.scan(
             store,
@@ -177,11 +182,13 @@ class SourceLister:
         unfinished: Mapping[str, UnfinishedFile],
         now: datetime,
         *,
+        sweep: bool = False,
         reached: str = "",
     ) -> LookState:
         """Return a look that has listed nothing yet: a sweep where one is due, or a quick look."""
         sweep = (
-            self._cursor.sweep_is_due(
+            sweep
+            or self._cursor.sweep_is_due(
                 now.timestamp(),
                 interval=self.source.sweep_interval,
                 poll_interval=self.source.poll_interval,
@@ -197,6 +204,7 @@ class SourceLister:
             sought=frozenset(self._sought(unfinished, now)) if sweep else frozenset(),
             began=now.timestamp(),
             reached=reached,
+            sorts=self.lister.sorts,
         )
 
     def _alone(self, state: LookState, due: list[str]) -> list[str]:

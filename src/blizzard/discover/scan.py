@@ -225,6 +225,8 @@ class LookState:
     """When the look began: what lands before its position later on is for the next sweep."""
     reached: str = ""
     """How far the sweep before had come when this one took its place."""
+    sorts: bool = False
+    """Whether the names were sorted, as `IncrementalLister.sorts` says."""
     unsettled: frozenset[str] = frozenset()
     """Files that it has found and that no entry names: they are looked at one by one."""
     listing: list[OpenListing] = field(default_factory=list)

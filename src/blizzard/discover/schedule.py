@@ -19,7 +19,8 @@ from typing import Protocol
 
 from blizzard.discover.finding import Finding
 from blizzard.discover.hinted import HintedLook
-from blizzard.discover.lister import SourceLister, source_listers
+from blizzard.discover.lister import source_listers
+from blizzard.discover.look_ahead import LookAhead, Looked
 from blizzard.discover.scan import JournalLookup
 from blizzard.journal.state import Before
 from blizzard.model.files import IngestedFile, SourceFile, UnfinishedFile
@@ -71,14 +72,6 @@ class Pace:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Looked:
-    """One look at a source: what it found, and whoever goes on from there."""
-
-    finding: Finding
-    lister: SourceLister
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Seen:
     """What the last look at a source has found, when it was, and how long it holds."""
 
@@ -118,7 +111,7 @@ class Schedule:
         for lister in self._listers.values():
             lister.source = pace.of(lister.source)
         self._seen: dict[str, _Seen] = {}
-        self._ahead: _LookAhead | None = None
+        self._ahead: LookAhead | None = None
         self._part_way: set[str] = set()
         """Sources with a file whose rest is unread: it is found by the next look."""
         # The journal is asked by a look ahead while the batch that it knows is appended.
@@ -186,11 +179,11 @@ class Schedule:
 
             return ask
 
-        def look_at_due() -> dict[str, _Looked]:
+        def look_at_due() -> dict[str, Looked]:
             found = self._look(due, journal, open_lookup, unfinished, tried, open_work)
             return {name: _without_changed(name, looked, taken) for name, looked in found.items()}
 
-        self._ahead = _LookAhead(look_at_due, delay=delay, begun=begun, taken=frozenset(taken))
+        self._ahead = LookAhead(look_at_due, delay=delay, begun=begun, taken=frozenset(taken))
 
     def journaled(self, keys: Collection[str], part_way: Collection[str] = ()) -> None:
         """Forget files that an entry names: they must not be taken once more.
@@ -258,7 +251,7 @@ class Schedule:
         unfinished: Mapping[str, UnfinishedFile],
         tried: frozenset[str],
         open_work: Mapping[str, Collection[str]],
-    ) -> dict[str, _Looked]:
+    ) -> dict[str, Looked]:
         looked = {}
         for source in sources:
             lister = copy(self._listers[source.name])
@@ -272,7 +265,7 @@ class Schedule:
                 ahead=self._ahead_of_store() if source.min_age else timedelta(0),
                 open_work=open_work.get(source.name),
             )
-            looked[source.name] = _Looked(finding=finding, lister=lister)
+            looked[source.name] = Looked(finding=finding, lister=lister)
         return looked
 
     def _open_work(self, running: Collection[str] = ()) -> dict[str, frozenset[str]]:
@@ -303,67 +296,20 @@ class Schedule:
             self._seen[source.name] = replace(seen, finding=finding)
             self._hints.followed(followed)
 
-    def _saw(self, looks: Mapping[str, _Looked], at: float) -> None:
+    def _saw(self, looks: Mapping[str, Looked], at: float) -> None:
         for source in self._settings.sources:
             if source.name in looks:
-                looked = _with_noticed(looks[source.name], self._seen.get(source.name))
+                before = self._seen.get(source.name)
+                looked = _with_noticed(looks[source.name], before)
                 self._listers[source.name] = looked.lister
-                # A full batch gains nothing by another look, however long the one before it ran.
-                since = self._clock.seconds() if looked.finding.has_more else at
+                # What is found of a backlog is read before the next look, however long the batch
+                # before it ran: a new sweep would begin with other files.
+                more = looked.finding.has_more or (before is not None and before.finding.has_more)
                 self._seen[source.name] = _Seen(
-                    finding=looked.finding, at=since, holds=self._pace.between(source)
+                    finding=looked.finding,
+                    at=self._clock.seconds() if more else at,
+                    holds=self._pace.between(source),
                 )
-
-
-class _LookAhead:
-    """One look at the sources in a thread of its own; it reads, and writes nothing."""
-
-    def __init__(
-        self,
-        look: Callable[[], dict[str, _Looked]],
-        *,
-        delay: float,
-        begun: float,
-        taken: frozenset[str],
-    ) -> None:
-        self.begun = begun
-        self.taken = taken
-        """The files of the running batch, which the look takes for done."""
-        self.found: dict[str, _Looked] | None = None
-        self.ended = threading.Event()
-        self.journaled: set[str] = set()
-        self._look = look
-        self._delay = delay
-        self._dropped = threading.Event()
-        self._lock = threading.Lock()
-        self._looks = False
-        threading.Thread(target=self._run, name="look-ahead", daemon=True).start()
-
-    @property
-    def has_begun(self) -> bool:
-        """Whether the look began before it was asked for; if not, it never will."""
-        with self._lock:
-            if not self._looks:
-                self._dropped.set()
-            return self._looks
-
-    def drop(self) -> None:
-        """Do not begin, if it has not begun."""
-        self._dropped.set()
-
-    def _run(self) -> None:
-        try:
-            if self._dropped.wait(self._delay):
-                return
-            with self._lock:
-                if self._dropped.is_set():
-                    return
-                self._looks = True
-            self.found = self._look()
-        except Exception:  # noqa: BLE001, S110 - the next step looks for itself, and tells what is wrong
-            pass
-        finally:
-            self.ended.set()
 
 
 def _as_done(
@@ -375,7 +321,7 @@ def _as_done(
     return {key: IngestedFile(key=key, size=size, etag=etag) for key, size, etag in files}
 
 
-def _without_changed(name: str, looked: _Looked, taken: Collection[str]) -> _Looked:
+def _without_changed(name: str, looked: Looked, taken: Collection[str]) -> Looked:
     """Leave out files of the running batch that change meanwhile: they are the batch's to tell."""
     changed = tuple(
         facts for facts in looked.finding.changed if f"{name}:{facts.path}" not in taken
@@ -383,7 +329,7 @@ def _without_changed(name: str, looked: _Looked, taken: Collection[str]) -> _Loo
     return replace(looked, finding=replace(looked.finding, changed=changed))
 
 
-def _with_noticed(looked: _Looked, before: _Seen | None) -> _Looked:
+def _with_noticed(looked: Looked, before: _Seen | None) -> Looked:
     """Keep in mind which files a message brought first, though a listing has them by now."""
     if before is None or not before.finding.noticed:
         return looked

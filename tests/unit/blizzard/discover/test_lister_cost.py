@@ -1,6 +1,7 @@
 """What looks at a source cost, however long its history is."""
 
 import tracemalloc
+from collections.abc import Iterator
 
 import pytest
 
@@ -8,6 +9,7 @@ from blizzard.discover.cursor import ListingCursor
 from blizzard.journal import ingested
 from blizzard.model.limits import LookLimits
 from lakebed.listing.incremental import Range
+from lakebed.storage.store import ObjectFacts
 from tests.support.site import SECOND, Backlog, Site, flat, taken
 
 
@@ -169,3 +171,34 @@ def test_what_lands_below_a_sweep_that_never_ends_is_found_within_the_sweep_inte
         if "!late.ndjson" in backlog.batch():
             return
     pytest.fail("it waits for ever")
+
+
+def test_the_last_names_have_their_turn_though_batches_are_filled_by_what_lands_before_them():
+    """L08: each sweep comes further than the one before it, however many of them are made."""
+    site = Site(flat(16), max_files_per_batch=4, sweep_interval=300, limits=LookLimits(page=1))
+    site.bucket.page = 4
+    backlog = Backlog(site)
+    read: set[str] = set()
+    for number in range(60):
+        # Each of them sorts before those that are there: no sweep under way comes by them.
+        site.arrive(*(f"!{60 - number:02d}{place}.ndjson" for place in range(4)))
+        site.now += 100 * SECOND
+        read.update(backlog.batch())
+    assert set(flat(16)) <= read
+
+
+def test_a_store_that_loses_the_order_after_the_first_batch_is_listed_from_the_start():
+    """L20: names before the position may come later in such a listing."""
+    site = Site(flat(12), max_files_per_batch=4)
+    in_order = site.bucket.objects
+
+    def unordered(prefix: str = "", *, after: str | None = None) -> Iterator[ObjectFacts]:
+        yield from in_order(prefix, after=after)
+        yield from (site.bucket.facts(name) for name in ("!1.ndjson", "!0.ndjson"))
+
+    site.bucket.objects = unordered  # type: ignore[method-assign]
+    backlog = Backlog(site, once=True)
+    read: list[str] = []
+    while batch := backlog.batch():
+        read += batch
+    assert sorted(read) == ["!0.ndjson", "!1.ndjson", *flat(12)]
