@@ -7,8 +7,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import field, replace
 from decimal import Decimal
+from math import isfinite
 
 from blizzard.model.seen import Text
+from blizzard.worker.ndjson.grammar import NUMBER
 from blizzard.worker.ndjson.look.gather import LONGEST_INTEGER, text_kind
 from blizzard.worker.ndjson.taking import taker
 from blizzard.worker.ndjson.values import Number, Refused
@@ -214,6 +216,8 @@ class Values:
 def _takes(way: Guess, value: str) -> bool:
     if way is _ISO:
         return text_kind(value) is Text.TIMESTAMP
+    if way is _FLOAT:
+        return NUMBER.fullmatch(value) is not None and isfinite(float(value))
     if way is _INTEGER and not value.removeprefix("-").isdecimal():
         return False
     try:

@@ -11,10 +11,10 @@ from typing import NoReturn
 from blizzard.worker.ndjson.values import JsonValue, Nested, Number
 
 _SPACE = re.compile(r"[ \t\r]*")
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
+NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 _PLAIN_MEMBER = re.compile(
     r'[ \t\r]*"(?P<name>[^"\\\x00-\x1f]*+)"[ \t\r]*:[ \t\r]*'
-    r'(?P<source>"(?P<text>[^"\\\x00-\x1f]*+)"|(?P<number>' + _NUMBER.pattern + r")"
+    r'(?P<source>"(?P<text>[^"\\\x00-\x1f]*+)"|(?P<number>' + NUMBER.pattern + r")"
     r"|true|false|null)[ \t\r]*(?P<after>[,}])"
 )
 _LITERALS = {"true": True, "false": False, "null": None}
@@ -186,7 +186,7 @@ def _value(text: str, at: int) -> tuple[JsonValue | None, int]:
             raise _not_json(cause) from None
         except ValueError as cause:
             raise NotJson(at, "JSON numbers", f"a value with {cause} in it") from None
-    if number := _NUMBER.match(text, at):
+    if number := NUMBER.match(text, at):
         return Number(number.group()), number.end()
     if literal := _LITERAL.match(text, at):
         return _LITERALS[literal.group()], literal.end()

@@ -7,6 +7,7 @@ from functools import lru_cache, partial
 
 from blizzard.model.time_format import EPOCHS, ISO, pattern_of
 from blizzard.worker.ndjson import times, values
+from blizzard.worker.ndjson.grammar import NUMBER
 from blizzard.worker.ndjson.values import TAKE, TAKE_EXACT, Cell, JsonValue, Number, Refused
 from lakebed.columns.schema import Field
 from lakebed.types import FieldType
@@ -18,7 +19,6 @@ _TIMES = frozenset({FieldType.TIMESTAMP, FieldType.TIMESTAMP_NTZ, FieldType.DATE
 _MANTISSA = re.compile("-|[eE].*")
 _MOST_SIGNIFICANT = 17
 """Digits that tell any double from all others."""
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 _WHOLE = re.compile(r"(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?(?:[eE]([-+]?)0*([0-9]+))?")
 MOST_DIGITS = 40
 """Of an integer written with an exponent; no integer type holds as many."""
@@ -131,7 +131,7 @@ def _held(taken: Cell, text: str, kind: FieldType) -> Cell:
 
 def _number(value: JsonValue) -> JsonValue:
     """Take a number out of a string that holds nothing else."""
-    return Number(value) if type(value) is str and _NUMBER.fullmatch(value) else value
+    return Number(value) if type(value) is str and NUMBER.fullmatch(value) else value
 
 
 def _same(value: JsonValue) -> JsonValue:
