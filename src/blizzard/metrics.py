@@ -53,6 +53,7 @@ STEP_FAILURES = tuple(
             *codes_in(vars(lakebed.errors)),
             *codes_in(vars(penguin.model.errors)),
             "commits_behind",
+            "deletion_vector_unreadable",
             "executors_unfit",
             "max_failures_reached",
             "provenance_taken",

@@ -59,4 +59,4 @@ def test_a_promotion_that_dies_at_any_call_is_done_once(tmp_path):
         assert seen(desk) == AFTER
         assert len(desk.active) == 2
     assert seen(desk) == AFTER
-    assert deaths >= 13
+    assert deaths >= 7

@@ -88,7 +88,7 @@ KEYS = {
         filtered quarantined rows skipped complete unread dropped rescued unit failure redo
         given_up reingested retry gone discarded retracted modified form] files[filename size
         record_count partition_values source_file source_files runs unit statistics
-        modification_time row_columns]
+        modification_time row_columns vector]
         dlq deleted redone inherits heir moved follows replaced merged
         erased reason quarantine resolved seconds path digest size committed passed_over is_last
         held_files held_rows discarded_files discarded_rows
@@ -106,10 +106,10 @@ KEYS = {
         pipeline entry files refused
     """,
     "blizzard dlq replay --all": """
-        pipeline table_uri entry lines filtered left files
+        pipeline table_uri entry lines filtered left files sources
     """,
     "blizzard dlq discard --all": """
-        pipeline table_uri entry lines filtered left files
+        pipeline table_uri entry lines filtered left files sources
     """,
     "blizzard gc --older-than 0s": """
         pipeline table_uri deleted entry files bytes pieces young_files young_bytes left_alone

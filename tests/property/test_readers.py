@@ -57,7 +57,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "at": st.datetimes(datetime(1700, 1, 1), datetime(2200, 1, 1), timezones=st.just(UTC)),  # noqa: DTZ001 - hypothesis adds the zone
     "day": st.dates(date(1, 1, 1), date(9999, 12, 31)),
     "flag": st.booleans(),
-    "ratio": st.floats(allow_nan=False),
+    "ratio": st.floats(allow_nan=False, allow_infinity=False),
     "half": st.floats(allow_nan=False, width=32),
 }
 RECORD = st.fixed_dictionaries({name: st.none() | kind for name, kind in VALUES.items()})

@@ -41,7 +41,7 @@ def test_small_files_become_one_in_one_version_and_the_books_balance(desk):
     assert amounts(desk) == {"in_table": 10, "replaced": 10}
     assert desk.audited().totals.rows == 10
     last = entries(desk.table)[-1]
-    assert (last.kind, last.format, last.left_out, last.files) == ("compact", 6, 0, ())
+    assert (last.kind, last.left_out, last.files) == ("compact", 0, ())
     (merge,) = last.merged
     assert (len(merge.old), len(merge.new), merge.rows) == (5, 1, 10)
     assert desk.ids(before) == list(range(10))

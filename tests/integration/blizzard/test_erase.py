@@ -31,7 +31,7 @@ def test_rows_go_in_one_version_and_the_books_balance(desk):
     assert amounts(desk) == {"in_table": 3, "replaced": 2, "retracted": 4}
     assert desk.audited().totals.rows == 7
     last = entries(desk.table)[-1]
-    assert (last.kind, last.format, last.reason, last.left_out) == ("erase", 5, "case 17", 4)
+    assert (last.kind, last.reason, last.left_out) == ("erase", "case 17", 4)
     rows = {"a.ndjson": 2, "b.ndjson": 1, "c.ndjson": 1}
     assert last.erased == {desk.uri(name): count for name, count in rows.items()}
     assert [one.new is None for one in last.replaced].count(True) == 1

@@ -4,6 +4,7 @@ A guess is kept while every value fits it, by the rules that the rows are read b
 """
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import field, replace
 from decimal import Decimal
@@ -174,7 +175,7 @@ class Values:
     """Those that are numbers in JSON, too."""
     strings: int = 0
     """Those that do not stand for null."""
-    nulls: dict[str, None] = field(default_factory=dict)
+    nulls: Counter[str] = field(default_factory=Counter)
     """The strings that may stand for null, in the order of their appearance."""
     ways: list[Guess] = field(default_factory=lambda: list(WAYS))
     """What all of those strings can be taken for."""
@@ -193,7 +194,7 @@ class Values:
             self.numbers += 1
             self._number(value)
         elif value in NULLS:
-            self.nulls[value] = None
+            self.nulls[value] += 1
         else:
             self.strings += 1
             if self.ways:
@@ -257,10 +258,12 @@ def of_mixture(number: Field, values: Values) -> Guess | None:
     """Return the numbers that the values of a field are, but for a few; None if text is usual.
 
     `number` is the column of those that are numbers in JSON. Text that is a number is taken as one
-    where nothing is lost by it; other text stays in `_rescued`.
+    where nothing is lost by it; other text stays in `_rescued`, words that may mean null too: null
+    and such a word are two values here.
     """
-    are_numbers = not values.strings or _FLOAT in values.ways
-    if not are_numbers and ONE_IN * values.strings > values.strings + values.numbers:
+    texts = values.strings + values.nulls.total()
+    are_numbers = not values.nulls and (not values.strings or _FLOAT in values.ways)
+    if not are_numbers and ONE_IN * texts > texts + values.numbers:
         return None
     way: Guess | None = Guess(number)
     if values.strings and number.type is FieldType.FLOAT64 and are_numbers:
@@ -269,10 +272,10 @@ def of_mixture(number: Field, values: Values) -> Guess | None:
         way = Guess(replace(number, reading=replace(number.reading, coerce=True)))
     if way is None:
         return None
-    remark = f"{values.strings:,} of {values.strings + values.numbers:,} values are text"
+    remark = f"{texts:,} of {texts + values.numbers:,} values are text"
     if not are_numbers:
         remark += " that is kept in _rescued"
-    return _with_nulls(Guess(way.field, remark if values.strings else ""), tuple(values.nulls))
+    return Guess(way.field, remark if texts else "")
 
 
 def _decimal(values: Values) -> Guess | None:

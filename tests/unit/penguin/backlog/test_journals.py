@@ -182,10 +182,11 @@ def test_a_receipt_behind_the_log_is_overdue(table):
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"format": 1}'])
 def test_an_unreadable_entry_stops_the_pipeline(table, body):
-    """D05: it is never taken for missing."""
-    three_batches(table)
+    """D05: it is never taken for missing; the entries before it are committed."""
+    journal = three_batches(table)
     table.store.replace(journal_entry("events", 2), body)
-    assert trouble(table)[0] == "document_unreadable"
+    assert sequences(look(table)) == [1]
+    assert trouble(table, committed(journal, 1))[0] == "document_unreadable"
 
 
 def test_an_entry_of_a_newer_format_stops_the_pipeline(table):
