@@ -7,7 +7,7 @@ command's alone. What it logs goes to the logger `blizzard`.
 import logging
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,6 @@ from blizzard.model.settings import BlizzardSettings
 from blizzard.service import MakeRunner, Result, Service, on_spark
 from lakebed.clock import Clock
 from lakebed.config.files import Given
-from lakebed.dataclass import dataclass
 from lakebed.errors import ConfigInvalid, LakeError
 from lakebed.polling import Stop, finished
 from lakebed.telemetry.events import Emit, shared

@@ -1,7 +1,7 @@
 """The columns of a running batch: those that are known, and those that its units find."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from blizzard.events import ColumnsFound
 from blizzard.journal.entry_columns import EntryColumns
@@ -12,7 +12,6 @@ from blizzard.model.seen import Seen
 from blizzard.model.settings import PipelineSettings
 from lakebed.columns.column_mapping import ColumnMapping, marked
 from lakebed.columns.schema import Schema, walk
-from lakebed.dataclass import dataclass
 from lakebed.documents.data_file import FinishedFile
 from lakebed.errors import LakeError, Whose
 from lakebed.partition import table_schema

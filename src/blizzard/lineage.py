@@ -8,13 +8,13 @@ penguin makes it visible.
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from blizzard.events import BatchJournaled, BatchStarted
 from blizzard.model.settings import PipelineSettings
-from lakebed.dataclass import dataclass
 from lakebed.documents.entry import Entry
 from lakebed.locations import place_of
 from lakebed.telemetry.events import Event, StepFailed, StepFinished

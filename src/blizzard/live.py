@@ -1,11 +1,10 @@
 """What running units report, added up while their batch runs."""
 
 import threading
-from dataclasses import asdict, field
+from dataclasses import asdict, dataclass, field
 
 from blizzard.events import BatchProgress, BatchStarted, InferenceEnded, UnitReported, UnitsEnded
 from blizzard.model.progress import Progress, Report
-from lakebed.dataclass import dataclass
 from lakebed.telemetry.events import Emit, Event
 
 

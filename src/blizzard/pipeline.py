@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from blizzard import events
@@ -36,7 +36,6 @@ from blizzard.renewal import DeltaLog
 from blizzard.reporter import Reporter
 from blizzard.run_summary import RunSummary, Statistics
 from lakebed.clock import Clock
-from lakebed.dataclass import dataclass
 from lakebed.documents.entry import Entry
 from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import JournalConflict, LakeError

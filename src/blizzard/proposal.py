@@ -5,7 +5,7 @@ writes.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from blizzard.discover.finding import Finding
 from blizzard.execute.bisect import Portion, given_up, portion
@@ -18,7 +18,6 @@ from blizzard.model.settings import PipelineSettings
 from blizzard.model.source.forecast import Forecast
 from blizzard.plan.recognise import planned
 from lakebed.clock import Clock
-from lakebed.dataclass import dataclass
 from lakebed.documents.entry import Entry, Started
 from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import LakeError, ProtocolConflict

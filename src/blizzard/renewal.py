@@ -1,12 +1,12 @@
 """What a pipeline asks of its table, which it does not read itself."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 
 from blizzard.found_columns import MappingOfTable, TableColumns
 from blizzard.journal.books.undecided import PassedOver, nothing_decided
 from blizzard.model.files import SourceFile
-from lakebed.dataclass import dataclass
 from lakebed.documents.source_record import SourceRecord
 from lakebed.storage.store import Store
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from blizzard import batch_events, events
 from blizzard.discover.finding import Finding
@@ -10,7 +10,6 @@ from blizzard.model.settings import PipelineSettings
 from blizzard.proposal import Batch, Proposal
 from blizzard.renewal import Renewed
 from lakebed.clock import Clock
-from lakebed.dataclass import dataclass
 from lakebed.documents.entry import Entry
 from lakebed.telemetry.events import Emit, Event, code_of
 

@@ -1,10 +1,9 @@
 """What one run of a pipeline adds up to, batch after batch."""
 
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from blizzard.execute.bisect import new_failures
-from lakebed.dataclass import dataclass
 from lakebed.documents.entry import Entry
 from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import (

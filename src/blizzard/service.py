@@ -8,7 +8,7 @@ import os
 import random
 from collections.abc import Callable, Mapping
 from contextlib import closing, nullcontext
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol, assert_never
 
@@ -57,7 +57,6 @@ from blizzard.pipeline import Pipeline
 from blizzard.renewal import Compact, DeltaLog, Renew, Renewed
 from blizzard.run_summary import Statistics
 from lakebed.clock import Clock
-from lakebed.dataclass import dataclass
 from lakebed.polling import Stop, run_step, run_together
 from lakebed.storage.store import Store
 from lakebed.telemetry.events import Emit, shared

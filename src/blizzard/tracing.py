@@ -6,7 +6,7 @@ inline commit are in it.
 
 import threading
 from collections.abc import Callable
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from blizzard.events import (
     BatchJournaled,
@@ -17,7 +17,6 @@ from blizzard.events import (
     UnitsEnded,
 )
 from blizzard.model.progress import Progress, Report
-from lakebed.dataclass import dataclass
 from lakebed.telemetry.events import Event, StepFailed, StepFinished
 from lakebed.telemetry.export.spans import Batch, Span, Value
 from lakebed.telemetry.health import UNFORESEEN, PartKind

@@ -3,11 +3,9 @@
 import os
 import time
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from uuid import UUID
-
-from lakebed.dataclass import dataclass
 
 
 def uuid7(milliseconds: int, random: bytes) -> UUID:

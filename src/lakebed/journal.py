@@ -4,10 +4,10 @@ An entry that is missing is None; one that cannot be read is an error, whoever a
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import count
 
 from lakebed import layout
-from lakebed.dataclass import dataclass
 from lakebed.documents.entry import Entry, Receipt, decode_entry, decode_receipt, digest
 from lakebed.errors import DocumentUnreadable, StoreUnavailable
 from lakebed.storage.store import Reader

@@ -9,11 +9,9 @@ import os.path
 import posixpath
 import re
 from collections.abc import Iterator
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 from urllib.parse import unquote
-
-from lakebed.dataclass import dataclass
 
 Value = TypeVar("Value")
 

@@ -6,11 +6,11 @@ string, which Delta takes for null) is `__HIVE_DEFAULT_PARTITION__`.
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import date
 from urllib.parse import unquote
 
 from lakebed.columns.schema import Field, Schema
-from lakebed.dataclass import dataclass
 from lakebed.types import FieldType
 
 NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"

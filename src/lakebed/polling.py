@@ -6,11 +6,10 @@ import signal
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import field
+from dataclasses import dataclass, field
 from types import FrameType
 from typing import TypeVar
 
-from lakebed.dataclass import dataclass
 from lakebed.retry import Backoff, can_help, may_mend
 from lakebed.telemetry.events import (
     Emit,

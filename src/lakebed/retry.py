@@ -3,9 +3,9 @@
 import random
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from types import TracebackType
 
-from lakebed.dataclass import dataclass
 from lakebed.errors import LakeError, Whose
 
 

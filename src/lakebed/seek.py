@@ -2,8 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-
-from lakebed.dataclass import dataclass
+from dataclasses import dataclass
 
 AT_ONCE = 8
 """Documents that are read side by side."""

@@ -2,14 +2,13 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from blizzard.config import load as blizzard_config
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
 from lakebed.config.files import Given
-from lakebed.dataclass import dataclass
 from lakebed.errors import ConfigInvalid
 from lakebed.layout import PIPELINE_NAME
 from lakebed.telemetry.guard import Guard

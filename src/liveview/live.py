@@ -5,11 +5,10 @@ document of what it finds, and may find a batch half way between two events.
 """
 
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from blizzard import events as blizzard
-from lakebed.dataclass import dataclass
 from lakebed.telemetry.events import (
     Event,
     LastStepTaken,

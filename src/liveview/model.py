@@ -5,10 +5,9 @@ ages and durations are in seconds, sizes in bytes. None is what is not known. No
 anything of the data: no row, no line, no value of a field.
 """
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Literal
 
-from lakebed.dataclass import dataclass
 from liveview.over_time import DayVerdict
 
 State = Literal["running", "idle", "waiting", "failing", "stopped", "unknown"]

@@ -1,6 +1,6 @@
 """What the live page shows of days and of the last hours, as documents of the JSON API. Pure."""
 
-from lakebed.dataclass import dataclass
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

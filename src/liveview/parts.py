@@ -1,9 +1,8 @@
 """What one process knows by itself, and why a request was not answered, as documents. Pure."""
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Literal
 
-from lakebed.dataclass import dataclass
 from liveview.model import CurrentBatch, Problem, State
 
 

@@ -1,6 +1,6 @@
 """How long whoever asks the live page waits for what is being looked at."""
 
-from lakebed.dataclass import dataclass
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,10 +7,10 @@ What it logs goes to the logger `penguin`.
 import logging
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from lakebed.clock import Clock
-from lakebed.dataclass import dataclass
 from lakebed.errors import LakeError
 from lakebed.polling import Stop, finished
 from lakebed.telemetry.logs import log_to

@@ -6,11 +6,10 @@ is opened again and its transactions are read, and only then is it decided wheth
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import assert_never
 
 from lakebed.clock import Clock
-from lakebed.dataclass import dataclass
 from lakebed.documents.entry import encode
 from lakebed.documents.pending_meta import EntryName
 from lakebed.documents.reading import parse_json

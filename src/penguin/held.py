@@ -7,9 +7,9 @@ meta means nothing; with one it is held, was released, or is gone for good.
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from datetime import datetime
 
-from lakebed.dataclass import dataclass
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.pending_meta import (
     EntryName,

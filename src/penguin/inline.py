@@ -1,11 +1,11 @@
 """Committing from within blizzard, in its own process. Delta is loaded when the first commit is."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from lakebed.clock import Clock
-from lakebed.dataclass import dataclass
 from lakebed.errors import LakeError, SchemaConflict
 from lakebed.storage.options import StorageOptions
 from lakebed.telemetry.events import Emit

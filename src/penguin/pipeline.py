@@ -2,12 +2,11 @@
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import assert_never
 
 from lakebed.clock import Clock
-from lakebed.dataclass import dataclass
 from lakebed.documents.entry import encode
 from lakebed.layout import CREATE_ONLY_PROOF, log_version, protocol, receipt
 from lakebed.storage.create_only import probe, prove

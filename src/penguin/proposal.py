@@ -4,8 +4,8 @@
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
-from lakebed.dataclass import dataclass
 from lakebed.storage.store import Reader
 from penguin.backlog.look import TableView
 from penguin.backlog.redo_conflicts import came_back, given_up

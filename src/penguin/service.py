@@ -1,10 +1,10 @@
 """A run of penguin: every table of a configuration, side by side, until done or stopped."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 
 from lakebed.clock import Clock
-from lakebed.dataclass import dataclass
 from lakebed.polling import Stop, run_step, run_together
 from lakebed.retry import may_mend
 from lakebed.telemetry.events import Emit

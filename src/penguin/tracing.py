@@ -7,8 +7,8 @@ that finds nothing makes no trace.
 
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 
-from lakebed.dataclass import dataclass
 from lakebed.telemetry.events import Event
 from lakebed.telemetry.export.spans import Batch, Span, Value
 from penguin.events.backlog import BacklogSeen

@@ -42,24 +42,6 @@ except SystemExit as end:
     assert not end.code, end.code
 print(*sorted(sys.modules), file=sys.stderr)
 """
-COMPILED = """
-import sys
-from penguin.cli.app import main
-from lakebed.dataclass import Deferred
-sys.argv = {command!r}
-try:
-    main()
-except SystemExit as end:
-    assert not end.code, end.code
-ours = ("lakebed", "penguin")
-modules = [one for name, one in sys.modules.items() if name.partition(".")[0] in ours]
-classes = {{one for each in modules for one in vars(each).values() if isinstance(one, type)}}
-values = [vars(one) for one in classes if "__dataclass_fields__" in vars(one)
-          and one.__module__.partition(".")[0] in ours]
-for name in ("__init__", "__eq__", "__hash__", "__repr__"):
-    print(sum(not isinstance(one.get(name), (Deferred, type(None))) for one in values), len(values),
-          file=sys.stderr)
-"""
 YARDSTICK = "import dataclasses, json, typer, typer.main, yaml, pydantic, rich.table, rich.console"
 """What penguin cannot do without, as far as others wrote it."""
 
@@ -121,19 +103,6 @@ def test_an_entry_is_committed_without_anything_heavy(waiting: Path, tmp_path: P
     found = loaded("penguin", "--once", "-c", str(waiting))
     assert found & NOT_FOR_COMMITS == set()
     assert TableDirectory(tmp_path / "table").versions() == 3  # created, and two appends
-
-
-def test_a_commit_compiles_the_methods_that_it_uses_and_no_others(waiting: Path):
-    """Python compiles six of each class where nothing defers it: a quarter of a start."""
-    code = COMPILED.format(command=["penguin", "--once", "-c", str(waiting)])
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300
-    )
-    counts = [tuple(map(int, line.split())) for line in done.stderr.splitlines()[-4:]]
-    (made, classes), (compared, _), (hashed, _), (shown, _) = counts
-    assert classes > 100
-    assert made < classes * 2 / 3
-    assert compared + hashed + shown < classes / 10
 
 
 def test_results_in_json_need_nothing_that_draws_tables(waiting: Path):

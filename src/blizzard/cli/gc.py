@@ -1,5 +1,6 @@
 """`blizzard gc`: what nobody names, how much it is, and its deletion if that is requested."""
 
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Annotated
 
@@ -12,7 +13,6 @@ from blizzard.maintain.gc import Collected, Found, Kind, LogNames, Piece, collec
 from blizzard.model.locations import sink_location
 from blizzard.model.settings import PipelineSettings
 from lakebed.clock import Clock
-from lakebed.dataclass import dataclass
 from lakebed.errors import ObjectMissing
 from lakebed.storage.store import Store
 from lakebed.terminal.arguments import USAGE, Files, Folders, Outcome, Output, Shape

@@ -3,6 +3,7 @@
 Their data files are gone, held by penguin, or discarded.
 """
 
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -15,7 +16,6 @@ from blizzard.maintain.redo import redo as append_redo
 from blizzard.model.locations import sink_location
 from blizzard.model.settings import PipelineSettings
 from lakebed.clock import Clock
-from lakebed.dataclass import dataclass
 from lakebed.errors import ObjectMissing
 from lakebed.storage.store import Store
 from lakebed.terminal.arguments import (

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -17,7 +18,6 @@ from blizzard.maintain.move_source import Compared, compare, move
 from blizzard.model.locations import sink_location, source_location
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed.clock import Clock
-from lakebed.dataclass import dataclass
 from lakebed.storage.store import Reader, Store
 from lakebed.terminal.arguments import (
     DONE,

@@ -1,7 +1,7 @@
 """`blizzard status`: the state of each pipeline and each source."""
 
 import time
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Annotated
 
 import typer
@@ -19,7 +19,6 @@ from blizzard.model.locations import OpenReader
 from blizzard.model.settings import PipelineSettings
 from blizzard.service import open_queue
 from lakebed.clock import Clock
-from lakebed.dataclass import dataclass
 from lakebed.errors import LakeError, StoreUnavailable
 from lakebed.telemetry.events import code_of
 from lakebed.terminal.arguments import DONE, FAILED, Files, Folders, Output, Shape, exit_code_of

@@ -1,13 +1,12 @@
 """What commands take from the process around them, handed in through the context of the command."""
 
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import typer
 
 from blizzard.service import MakeRunner, on_spark
 from lakebed.clock import Clock
-from lakebed.dataclass import dataclass
 from lakebed.polling import Stop, stop_on_signals
 from lakebed.telemetry.events import Emit
 

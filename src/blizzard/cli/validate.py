@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from itertools import chain
@@ -26,7 +27,6 @@ from lakebed.clock import Clock
 from lakebed.config.json_schema import schema_text
 from lakebed.config.loader import load_document
 from lakebed.config.models import Document
-from lakebed.dataclass import dataclass
 from lakebed.errors import ConfigInvalid, LakeError, ObjectMissing, StoreDenied
 from lakebed.layout import CREATE_ONLY_PROOF, DELTA_LOG
 from lakebed.storage.create_only import prove

@@ -1,6 +1,7 @@
 """Declared fields as written in YAML, made into the schema that the stages know. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from blizzard.model.time_format import EPOCHS, ISO, pattern_of
@@ -10,7 +11,6 @@ from lakebed.config.ddl import fields_from_json
 from lakebed.config.faults import Fault
 from lakebed.config.models import KeyPath
 from lakebed.config.schema import DeclaredField, DeclaredItems, DeclaredSchema, DeclaredType
-from lakebed.dataclass import dataclass
 from lakebed.types import NESTED_TYPES, FieldType
 
 

@@ -5,11 +5,11 @@ letters. To a VACUUM, a source below a table is untracked data.
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from blizzard.model.source.glob import Pattern, is_hidden
 from lakebed.config.faults import Fault
 from lakebed.config.models import Document, KeyPath, Source, place_in
-from lakebed.dataclass import dataclass
 from lakebed.locations import ByPlace, Place
 
 Split = Callable[[str], tuple[str, Pattern | None]]

@@ -1,6 +1,7 @@
 """Options of a queue: its own, or those of the store of its source. Pure."""
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from importlib.util import find_spec
 from urllib.parse import urlsplit
 
@@ -8,7 +9,6 @@ from pydantic import SecretStr
 
 from lakebed.config.faults import Fault
 from lakebed.config.models import KeyPath, Source, plain
-from lakebed.dataclass import dataclass
 from lakebed.storage.options import StorageOptions, bare
 from lakebed.storage.settings import SPELLINGS
 

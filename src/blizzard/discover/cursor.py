@@ -13,12 +13,11 @@ files are then done for the folders they are in (`CursorBuilder.resumed`).
 """
 
 from collections.abc import Collection, Iterator
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
 from blizzard.model.files import IngestedFile
 from blizzard.model.limits import LookLimits
-from lakebed.dataclass import dataclass
 from lakebed.listing.incremental import Range, folder_and_name, sweep_is_due
 from lakebed.listing.sort import end_of
 

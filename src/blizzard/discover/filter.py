@@ -1,7 +1,7 @@
 """Which source files are to be read now, and why the others are not. Pure."""
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -22,7 +22,6 @@ from blizzard.model.source.part_way import (
 )
 from blizzard.model.source.unread import failed
 from lakebed.columns.schema import Field
-from lakebed.dataclass import dataclass
 from lakebed.documents.source_record import Failure, SourceRecord, Stage
 from lakebed.errors import LakeError
 from lakebed.listing.lookback import Window

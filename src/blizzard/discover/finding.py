@@ -1,10 +1,10 @@
 """What one look at a source has found."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from blizzard.discover.skip_reason import UNREAD, Reason, SkippedFile, SkipSummary
 from blizzard.model.files import SourceFile
-from lakebed.dataclass import dataclass
 from lakebed.documents.source_record import SourceRecord
 from lakebed.storage.store import ObjectFacts
 

@@ -5,7 +5,7 @@ only makes the look happen sooner. What is new is still asked of the journal.
 """
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import groupby, islice
 
@@ -17,7 +17,6 @@ from blizzard.discover.scan import JournalLookup, Scan
 from blizzard.journal.state import Before
 from blizzard.model.files import UnfinishedFile
 from blizzard.model.notices import Hint, HintsFollowed, NoticeKind
-from lakebed.dataclass import dataclass
 from lakebed.errors import StoreDenied
 from lakebed.listing.incremental import ListingPlan, Range, folder_and_name
 from lakebed.listing.sort import CONTROL, SURROGATE

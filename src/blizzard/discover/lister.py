@@ -4,7 +4,7 @@ A listing that breaks off fails the whole look: nothing is taken, and no positio
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from blizzard.discover.cursor import CursorBuilder, ListingCursor
@@ -21,7 +21,6 @@ from blizzard.model.limits import LookLimits
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from blizzard.model.source.part_way import GonePartWay, is_part_way, is_told
 from lakebed.columns.schema import Field
-from lakebed.dataclass import dataclass
 from lakebed.documents.source_record import SourceRecord, Stage
 from lakebed.listing.incremental import ListingPlan, Range, sweep_is_due
 from lakebed.partition import Template, table_schema

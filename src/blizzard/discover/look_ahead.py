@@ -2,10 +2,10 @@
 
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from blizzard.discover.finding import Finding
 from blizzard.discover.lister import SourceLister
-from lakebed.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

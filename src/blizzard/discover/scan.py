@@ -5,7 +5,7 @@ listing that is still open or, where that is used up or broken, by the names tha
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Protocol
 
@@ -18,7 +18,6 @@ from blizzard.journal.state import UNKNOWN, Before
 from blizzard.model.files import IngestedFile, UnfinishedFile
 from blizzard.model.settings import SourceSettings
 from blizzard.model.source.part_way import gone_part_way, is_part_way, settled
-from lakebed.dataclass import dataclass
 from lakebed.documents.source_record import SourceRecord
 from lakebed.listing.incremental import ListingPlan, Range
 from lakebed.listing.sort import Guide, Oddity

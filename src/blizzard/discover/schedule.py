@@ -13,7 +13,7 @@ import math
 import threading
 from collections.abc import Callable, Collection, Mapping
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -28,7 +28,6 @@ from blizzard.model.locations import OpenReader, source_location
 from blizzard.model.notices import Hints, NoHints
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed.clock import Clock
-from lakebed.dataclass import dataclass
 from lakebed.documents.source_record import SourceRecord
 
 THINK_AGAIN_SECS = 10.0

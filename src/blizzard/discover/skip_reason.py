@@ -1,11 +1,9 @@
 """Why a file of a source is not taken: a small, closed set of answers, counted. Pure."""
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import TypeVar
-
-from lakebed.dataclass import dataclass
 
 T = TypeVar("T")
 

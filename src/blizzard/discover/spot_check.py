@@ -2,14 +2,13 @@
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from blizzard.discover.finding import Finding
 from blizzard.discover.lister import SourceLister
 from blizzard.discover.scan import JournalLookup, Scan
 from blizzard.model.files import UnfinishedFile
-from lakebed.dataclass import dataclass
 from lakebed.errors import StoreDenied
 from lakebed.listing.incremental import Range
 from lakebed.storage.store import ObjectFacts, Reader

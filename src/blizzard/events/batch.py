@@ -1,10 +1,10 @@
 """A batch from its start to its hand-off, as events."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
-from lakebed.dataclass import dataclass
 from lakebed.documents.entry import Entry
 from lakebed.telemetry.events import Event, Level
 from lakebed.telemetry.health import Part, PartKind, Sign, Working

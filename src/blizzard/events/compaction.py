@@ -1,9 +1,9 @@
 """What happens to small data files that are put together between batches."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import ClassVar
 
-from lakebed.dataclass import dataclass
 from lakebed.telemetry.events import Event, Level
 from lakebed.telemetry.health import Part, PartKind, Sign, Working
 from lakebed.telemetry.measures import Count, Measure

@@ -1,8 +1,8 @@
 """That a pipeline waits, and for what, as events."""
 
+from dataclasses import dataclass
 from typing import ClassVar
 
-from lakebed.dataclass import dataclass
 from lakebed.telemetry.events import Event, Level
 from lakebed.units import plural, span
 

@@ -1,9 +1,9 @@
 """The journal and its writer, as events."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import ClassVar
 
-from lakebed.dataclass import dataclass
 from lakebed.telemetry.events import Event, Level
 from lakebed.telemetry.health import Part, PartKind, Sign, Working
 from lakebed.telemetry.measures import Count, Measure

@@ -1,9 +1,9 @@
 """Queues that tell of new source files, and what their messages come to, as events."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import ClassVar
 
-from lakebed.dataclass import dataclass
 from lakebed.telemetry.events import Event, Level
 from lakebed.telemetry.health import Degraded, Mended, Part, PartKind, Sign
 from lakebed.telemetry.measures import Count, Measure, Observe

@@ -2,10 +2,9 @@
 
 import textwrap
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import ClassVar
 
-from lakebed.dataclass import dataclass
 from lakebed.telemetry.events import Event, Level
 from lakebed.telemetry.measures import Age, Count, Measure, Reading
 from lakebed.units import plural

@@ -1,8 +1,8 @@
 """Spark and the connection to its executors, as events."""
 
+from dataclasses import dataclass
 from typing import ClassVar
 
-from lakebed.dataclass import dataclass
 from lakebed.telemetry.events import Event, Level
 
 

@@ -1,9 +1,9 @@
 """What the units of a batch do while they run, as events."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import ClassVar
 
-from lakebed.dataclass import dataclass
 from lakebed.telemetry.events import Event, Level
 from lakebed.telemetry.measures import Count, Measure, Observe, Reading
 from lakebed.units import in_words, plural

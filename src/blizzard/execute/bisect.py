@@ -7,7 +7,7 @@ without an end, and takes fewer of them. What ends before any file is opened say
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from blizzard.events import InferenceEnded, JobSplit, UnitsEnded, UnitsLeft
 from blizzard.execute.merge import Settled, settle
@@ -15,7 +15,6 @@ from blizzard.execute.runner import RunFailed, Runner, RunnerDied, WorkersDied
 from blizzard.model.files import SourceFile, UnitOutcome, Work, WorkUnit
 from blizzard.model.seen import Seen, joined
 from blizzard.model.source.unread import failed, untouched
-from lakebed.dataclass import dataclass
 from lakebed.documents.entry import Started
 from lakebed.documents.source_record import Failure, SourceRecord, Stage
 from lakebed.errors import JournalConflict, ObjectChanged, panic_as_error

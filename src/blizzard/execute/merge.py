@@ -7,13 +7,12 @@ have read counts all the same, and the record says which bytes are left.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from blizzard.model.bad_lines import TOO_MANY, QuarantineLimits, in_words
 from blizzard.model.files import Effort, SourceFile, UnitOutcome, WorkUnit
 from blizzard.model.source.unread import failed, left_of, lines_before, parts_of, untouched
 from blizzard.worker.books import Miscounted
-from lakebed.dataclass import dataclass
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.quarantine_file import QuarantineFile
 from lakebed.documents.source_record import Failure, SourceRecord, Stage

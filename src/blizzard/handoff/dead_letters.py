@@ -8,7 +8,7 @@ never a failure without its record. If it cannot be written, the batch is not jo
 import json
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
@@ -23,7 +23,6 @@ from blizzard.model.locations import OpenReader, sink_location, source_uris_of
 from blizzard.model.settings import PipelineSettings
 from lakebed import layout
 from lakebed.clock import Clock
-from lakebed.dataclass import dataclass
 from lakebed.documents.entry import Entry
 from lakebed.documents.source_record import SourceRecord, Stage
 from lakebed.errors import DocumentUnreadable, ObjectMissing, StoreUnavailable

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import dataclass
 
 from blizzard.handoff.dead_letters import dlq_location_of, record_failures
 from blizzard.model.files import Location
 from blizzard.model.settings import PipelineSettings
 from lakebed.clock import Clock
-from lakebed.dataclass import dataclass
 from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import LakeError, StoreDenied
 from lakebed.storage.store import Created, Store

@@ -1,12 +1,12 @@
 """Files that landed and cannot be read any more, until somebody gives them up. Pure."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from blizzard.journal.state import History
 from blizzard.model.files import UnfinishedFile
 from blizzard.model.locations import source_uris_of
 from blizzard.model.settings import PipelineSettings
-from lakebed.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,11 +6,10 @@ So after a crash at most the last entry has to be handed on again.
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol, assert_never
 
 from lakebed import layout
-from lakebed.dataclass import dataclass
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
 from lakebed.documents.pending_meta import Meta, encode_meta

@@ -6,10 +6,10 @@ change still says how it was handed off, and penguin follows the entry.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from blizzard.journal.protocol import latest_protocol, latest_protocol_number
 from lakebed import layout
-from lakebed.dataclass import dataclass
 from lakebed.documents.entry import Protocol, encode
 from lakebed.errors import ProtocolConflict
 from lakebed.journal import JournalReader

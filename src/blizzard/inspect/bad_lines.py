@@ -1,7 +1,7 @@
 """What waits in quarantine, in groups and line by line. Read-only."""
 
 from collections.abc import Iterator
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from blizzard.inspect.line_fixes import MOST_LINES, Rules
 from blizzard.journal.quarantine import WaitingFile, may_have
@@ -13,7 +13,6 @@ from blizzard.model.locations import OpenReader, sink_location
 from blizzard.model.settings import PipelineSettings
 from blizzard.worker.quarantine.reader import QuarantinedLine, lines_of, read_table
 from lakebed.columns.schema import Schema
-from lakebed.dataclass import dataclass
 from lakebed.errors import ObjectMissing
 from lakebed.storage.store import Reader
 

@@ -5,7 +5,7 @@ No data file is read: entries say which columns there are, and count the values 
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -17,7 +17,6 @@ from blizzard.model.json_path import steps
 from blizzard.model.seen import is_column_name
 from blizzard.model.settings import PipelineSettings
 from lakebed.columns.schema import Field, Reading, Schema, walk
-from lakebed.dataclass import dataclass
 from lakebed.documents.entry import Entry
 from lakebed.layout import file_name
 from lakebed.partition import table_schema

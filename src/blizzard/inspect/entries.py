@@ -1,10 +1,9 @@
 """A view of a journal: its last entries, or one with everything in it. Read-only."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from blizzard.handoff.held_rows import GONE, Aside, Fates, read_aside
 from lakebed import layout
-from lakebed.dataclass import dataclass
 from lakebed.documents.entry import Entry, Receipt, digest
 from lakebed.errors import LakeError, Whose
 from lakebed.journal import JournalReader

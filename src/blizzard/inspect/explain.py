@@ -4,6 +4,7 @@ Everything here is handed readers only, so it cannot write.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import MappingProxyType
 
@@ -23,7 +24,6 @@ from blizzard.model.source.forecast import Forecast
 from blizzard.plan.timing import learned
 from blizzard.proposal import View, propose
 from lakebed.clock import Clock
-from lakebed.dataclass import dataclass
 from lakebed.documents.entry import Started
 from lakebed.errors import JournalLost, LakeError, ObjectMissing
 from lakebed.storage.store import Reader

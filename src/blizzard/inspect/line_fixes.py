@@ -5,7 +5,7 @@ times that are cut off none changes a value: what does not fit its column is kep
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from blizzard.model.event_time import RowPartitions
 from blizzard.model.limits import MAX_LINE_BYTES
@@ -13,7 +13,6 @@ from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.lines import Block
 from blizzard.worker.output.partitioner import refused_rows
 from lakebed.columns.schema import Field, Schema
-from lakebed.dataclass import dataclass
 from lakebed.types import FieldType, OnBadRecord, OnMismatch, UnknownFields
 
 TIMES = (FieldType.TIMESTAMP, FieldType.TIMESTAMP_NTZ, FieldType.DATE)

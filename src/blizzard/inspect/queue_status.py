@@ -1,10 +1,10 @@
 """How many messages are in the queues of a pipeline. It counts, and takes none."""
 
 from contextlib import closing
+from dataclasses import dataclass
 
 from blizzard.model.settings import PipelineSettings, QueueSettings
 from blizzard.notices.subscription import OpenQueue
-from lakebed.dataclass import dataclass
 from lakebed.errors import LakeError
 from lakebed.telemetry.events import code_of
 from lakebed.units import plural

@@ -6,6 +6,7 @@ that cannot be read is reported, and the others are looked at.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 
 from blizzard.config.load import place
@@ -16,7 +17,6 @@ from blizzard.inspect.guess.paths import pattern_for
 from blizzard.model.settings import SourceSettings
 from blizzard.model.source.glob import WILD, Pattern, literally
 from blizzard.worker.compression import decompress, recognised
-from lakebed.dataclass import dataclass
 from lakebed.errors import LakeError, Whose
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import ObjectFacts, Reader, local_path

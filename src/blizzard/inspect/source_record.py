@@ -1,6 +1,7 @@
 """One record of a source file, read again: as it stands there, or found by the row that it gave."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from blizzard.inspect.trace import Origin
@@ -13,7 +14,6 @@ from blizzard.worker.ndjson.decoder import Decoder
 from blizzard.worker.ndjson.plain_text import BYTE_ORDER_MARK
 from blizzard.worker.output.origins import record_numbers
 from lakebed.columns.schema import Schema
-from lakebed.dataclass import dataclass
 from lakebed.documents.data_file import Run
 from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import LakeError, ObjectMissing, Whose

@@ -1,7 +1,7 @@
 """How one source of a pipeline stands: what waits in it, and what failed. It looks only."""
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from blizzard.discover.finding import Finding
@@ -20,7 +20,6 @@ from blizzard.model.settings import PipelineSettings, SourceSettings
 from blizzard.model.source.part_way import CODES, ChangedPartWay
 from blizzard.notices.subscription import OpenQueue
 from lakebed.clock import Clock
-from lakebed.dataclass import dataclass
 from lakebed.documents.source_record import SourceRecord, Stage
 from lakebed.errors import LakeError
 from lakebed.storage.store import Reader

@@ -6,7 +6,7 @@ Nothing here needs a running blizzard, and none is disturbed by it.
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
@@ -27,7 +27,6 @@ from blizzard.model.settings import PipelineSettings
 from blizzard.notices.subscription import OpenQueue
 from lakebed.clock import Clock
 from lakebed.columns.schema import walk
-from lakebed.dataclass import dataclass
 from lakebed.errors import LakeError, ObjectMissing
 from lakebed.storage.store import Reader
 from lakebed.types import Handoff

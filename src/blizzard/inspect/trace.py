@@ -5,13 +5,13 @@ stands in its file leads to its source by the runs of the journal, or its own co
 """
 
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 
 from blizzard.inspect.why.entries import likely_naming
 from blizzard.journal.file_mark import mark_of
 from blizzard.journal.state import read_history
 from blizzard.worker.find_rows import Match
 from lakebed import layout
-from lakebed.dataclass import dataclass
 from lakebed.documents.data_file import FinishedFile, Run
 from lakebed.documents.entry import Entry
 from lakebed.journal import JournalReader, journals_aside

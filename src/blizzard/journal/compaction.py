@@ -4,7 +4,7 @@ Nothing here is needed for a batch to have happened, so nothing here may fail on
 """
 
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from blizzard.journal import snapshot
@@ -15,7 +15,6 @@ from blizzard.model.files import IngestedFile
 from blizzard.model.limits import SnapshotLimits
 from lakebed import layout
 from lakebed.clock import Clock
-from lakebed.dataclass import dataclass
 from lakebed.journal import JournalReader
 from lakebed.storage.store import Store
 

@@ -1,9 +1,9 @@
 """What an entry says of the columns. Pure."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from lakebed.columns.schema import Schema
-from lakebed.dataclass import dataclass
 from lakebed.documents.entry import Entry
 
 

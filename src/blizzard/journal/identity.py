@@ -1,11 +1,11 @@
 """What a run is, as its entries tell it."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from blizzard.model.locations import source_uris_of
 from blizzard.model.settings import PipelineSettings
-from lakebed.dataclass import dataclass
 from lakebed.documents.entry import Entry
 from lakebed.types import Handoff
 

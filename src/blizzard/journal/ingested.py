@@ -15,7 +15,7 @@ import threading
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID
 
@@ -25,7 +25,6 @@ from pydantic_core import to_json
 from blizzard.model.files import IngestedFile
 from blizzard.model.limits import SnapshotLimits
 from lakebed import layout
-from lakebed.dataclass import dataclass
 from lakebed.errors import LakeError
 from lakebed.storage.store import Reader, Store
 from lakebed.units import mebibytes

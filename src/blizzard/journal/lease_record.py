@@ -8,6 +8,7 @@ never by the clocks of two machines.
 
 import socket
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum, StrEnum, auto
 from pathlib import Path
@@ -15,7 +16,6 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from lakebed import layout
-from lakebed.dataclass import dataclass
 from lakebed.errors import DocumentUnreadable
 from lakebed.storage.store import Reader
 

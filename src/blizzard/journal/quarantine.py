@@ -1,10 +1,9 @@
 """Which quarantine files of a journal have lines that wait: named, and not resolved since."""
 
 from collections.abc import Mapping, MutableMapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from blizzard.model.bad_lines import Meant
-from lakebed.dataclass import dataclass
 from lakebed.documents.entry import Entry
 from lakebed.documents.quarantine_file import QuarantineFile
 from lakebed.layout import file_name

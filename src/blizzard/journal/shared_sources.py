@@ -5,13 +5,13 @@ not patterns: which of them a journal's files were found by, it does not say.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from enum import Enum, auto
 
 from blizzard.journal.lease_record import Life, life_of, read_lease, this_machine
 from blizzard.journal.state import History, read_history
 from blizzard.model.settings import PipelineSettings
 from lakebed import layout
-from lakebed.dataclass import dataclass
 from lakebed.documents.entry import Entry
 from lakebed.locations import place_of, written_out
 from lakebed.storage.store import Reader

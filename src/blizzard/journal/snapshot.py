@@ -6,7 +6,7 @@ newest; it is never believed: the snapshot carries a digest of itself and that o
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -18,7 +18,6 @@ from blizzard.journal.books.undecided import Undecided
 from blizzard.journal.ingested import SegmentRef
 from blizzard.model.files import UnfinishedFile
 from lakebed import layout
-from lakebed.dataclass import dataclass
 from lakebed.errors import LakeError
 from lakebed.storage.store import Reader, Store
 

@@ -6,7 +6,7 @@ that cannot be read stops the run.
 """
 
 from collections.abc import Callable
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from pydantic import TypeAdapter
@@ -28,7 +28,6 @@ from blizzard.journal.ingested import Blocks, Cursor, Segment, SegmentBroken, op
 from blizzard.model.files import IngestedFile, UnfinishedFile
 from lakebed import layout
 from lakebed.columns.schema import Schema
-from lakebed.dataclass import dataclass
 from lakebed.documents.entry import Entry, Receipt, digest
 from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import DocumentUnreadable

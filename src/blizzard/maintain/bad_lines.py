@@ -8,7 +8,7 @@ comes second finds that it waits no longer.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from blizzard.discover.names import partition_of
 from blizzard.execute.bisect import ROUNDS
@@ -31,7 +31,6 @@ from blizzard.worker.quarantine.reader import lines_of, read_table
 from blizzard.worker.quarantine.replay import LeftBehind, leave
 from lakebed import layout
 from lakebed.clock import Clock
-from lakebed.dataclass import dataclass
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
 from lakebed.documents.quarantine_file import Resolved

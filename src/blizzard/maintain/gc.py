@@ -13,6 +13,7 @@ wrote to one of them would notice that it is gone, and write it again.
 
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -29,7 +30,6 @@ from blizzard.maintain.references import (
 )
 from lakebed import layout
 from lakebed.clock import Clock
-from lakebed.dataclass import dataclass
 from lakebed.documents.entry import Entry
 from lakebed.listing import sort
 from lakebed.storage.store import ObjectFacts, Reader, Store, Unseen

@@ -8,7 +8,7 @@ them is there a start is refused, and the same command begins again.
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from blizzard.discover.names import why_not_ours
 from blizzard.journal.checks import (
@@ -27,7 +27,6 @@ from blizzard.model.settings import SourceSettings
 from blizzard.model.source.part_way import found_again, is_part_way
 from lakebed import layout
 from lakebed.clock import Clock
-from lakebed.dataclass import dataclass
 from lakebed.documents.entry import Entry, digest, encode
 from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import JournalConflict, LakeError, StoreUnavailable, Whose

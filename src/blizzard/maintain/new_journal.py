@@ -9,6 +9,7 @@ the table. So a new journal never depends on an old one.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from blizzard.handoff.held_rows import Fates
 from blizzard.handoff.switch import LastCommitted
@@ -25,7 +26,6 @@ from blizzard.maintain.old_journal import (
 )
 from lakebed import layout
 from lakebed.clock import Clock
-from lakebed.dataclass import dataclass
 from lakebed.documents.entry import Entry, Receipt, digest, encode
 from lakebed.documents.lineage import Lineage
 from lakebed.documents.source_record import SourceRecord

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from blizzard.handoff.held_rows import GONE, Fates
 from blizzard.handoff.switch import LastCommitted
@@ -12,7 +12,6 @@ from blizzard.journal.quarantine import WaitingFile, with_entry
 from blizzard.maintain.references import entries_in
 from blizzard.model.source.part_way import settled
 from lakebed import layout
-from lakebed.dataclass import dataclass
 from lakebed.documents.entry import Entry
 from lakebed.documents.pending_meta import decode_meta
 from lakebed.documents.quarantine_file import QuarantineFile

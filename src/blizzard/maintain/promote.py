@@ -7,7 +7,7 @@ files in one version or, where one of them is not in the table any more, none.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from blizzard.config.columns import columns_from, schema_of
@@ -45,7 +45,6 @@ from lakebed.columns.column_mapping import ColumnMapping
 from lakebed.columns.row_tracking import RowColumns
 from lakebed.columns.schema import Field, Schema
 from lakebed.config.schema import DeclaredSchema
-from lakebed.dataclass import dataclass
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
 from lakebed.documents.replacement import Replacement

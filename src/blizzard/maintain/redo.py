@@ -8,7 +8,7 @@ that they can never go in beside the rows that are read again.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from blizzard.handoff.held_rows import GONE, HELD, CameBack, Fates, notes, passed_over
 from blizzard.journal.checks import refuse_closed, refuse_half_begun
@@ -16,7 +16,6 @@ from blizzard.journal.fence import append_what_is_found
 from blizzard.journal.state import History, read_history
 from lakebed import layout
 from lakebed.clock import Clock
-from lakebed.dataclass import dataclass
 from lakebed.documents.entry import Entry
 from lakebed.documents.pending_meta import HeldMeta
 from lakebed.documents.quarantine_file import QuarantineFile, Resolved

@@ -4,10 +4,9 @@ What cannot be read is an error: a file that an unread document names is never t
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from lakebed import layout
-from lakebed.dataclass import dataclass
 from lakebed.documents.entry import Entry
 from lakebed.documents.pending_meta import decode_meta
 from lakebed.errors import DocumentUnreadable, JournalLost

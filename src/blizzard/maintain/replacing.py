@@ -7,6 +7,7 @@ the table any more, nothing.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial, wraps
 from typing import Any, ParamSpec, TypeVar, cast
 
@@ -25,7 +26,6 @@ from lakebed.clock import Clock
 from lakebed.columns.column_mapping import ColumnMapping
 from lakebed.columns.row_tracking import RowColumns
 from lakebed.columns.schema import Schema
-from lakebed.dataclass import dataclass
 from lakebed.documents.data_file import Run
 from lakebed.documents.entry import Entry
 from lakebed.documents.replacement import Replacement

@@ -3,8 +3,9 @@
 A file is known by its place; what the journal says last of it decides.
 """
 
+from dataclasses import dataclass
+
 from blizzard.journal.state import Before
-from lakebed.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ in the table in part. A `discard` entry says that an operator accepts that.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from blizzard.journal.books.undecided import PassedOver, nothing_decided
@@ -25,7 +25,6 @@ from blizzard.model.source.part_way import (
     with_same_lines,
 )
 from lakebed.clock import Clock
-from lakebed.dataclass import dataclass
 from lakebed.documents.entry import Entry
 from lakebed.documents.source_record import SourceRecord
 from lakebed.journal import JournalReader

@@ -4,13 +4,12 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import islice
 
 from blizzard.model.json_path import any_element
 from blizzard.model.source.form import SkipRule
-from lakebed.dataclass import dataclass
 from lakebed.documents.quarantine_file import QuarantineFile
 from lakebed.errors import LakeError, Whose
 from lakebed.units import plural

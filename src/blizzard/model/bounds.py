@@ -6,10 +6,9 @@ batch; what it leaves goes on in the next one. It is asked to stop once too many
 
 import threading
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from blizzard.model.progress import Instruction, Progress
-from lakebed.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

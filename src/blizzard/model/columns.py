@@ -5,14 +5,13 @@ found field after the declared fields of its struct.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from blizzard.model.json_path import ANY, steps
 from blizzard.model.seen import Seen, column_of, is_column_name
 from lakebed.columns.field_ids import field_id, paths_by_id
 from lakebed.columns.field_path import FieldPath
 from lakebed.columns.schema import Field, Reading, Schema
-from lakebed.dataclass import dataclass
 from lakebed.types import DEEPEST_COLUMN, FieldType, OnMismatch
 
 MOST_COLUMNS = 2000

@@ -7,12 +7,12 @@ source path.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from blizzard.model.settings import PipelineSettings
 from lakebed.columns.field_path import FieldPath, parse_path
 from lakebed.columns.schema import Field, Schema
-from lakebed.dataclass import dataclass
 from lakebed.documents.data_file import FinishedFile
 from lakebed.partition import PartitionValues, Template, TemplatePart
 from lakebed.types import FieldType

@@ -4,7 +4,7 @@ They cross from the driver to Spark's executors and back, so they are frozen and
 """
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from uuid import UUID
@@ -20,7 +20,6 @@ from blizzard.model.source.form import Form
 from lakebed.clock import Clock
 from lakebed.columns.column_mapping import ColumnMapping
 from lakebed.columns.schema import Schema
-from lakebed.dataclass import dataclass
 from lakebed.documents.data_file import ColumnStatistics, FinishedFile, Run
 from lakebed.documents.quarantine_file import QuarantineFile, Resolved
 from lakebed.documents.source_record import SourceRecord, Unread

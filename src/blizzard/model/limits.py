@@ -1,6 +1,6 @@
 """How much is read, held in memory and listed at a time."""
 
-from lakebed.dataclass import dataclass
+from dataclasses import dataclass
 
 # Far below what Python's own parser can take, so that the answer never depends on the caller.
 MAX_DEPTH = 500

@@ -6,12 +6,12 @@ parentheses. As in SQL, a comparison with null holds for no row.
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
 from typing import Literal
 
 from lakebed.columns.field_path import FieldPath
-from lakebed.dataclass import dataclass
 from lakebed.errors import LakeError, Whose
 
 Value = str | int | Decimal | bool

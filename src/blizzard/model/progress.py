@@ -1,12 +1,10 @@
 """What a running unit reports to the driver, and what the driver answers."""
 
 from collections.abc import Callable
-from dataclasses import field, fields
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from operator import add, sub
 from typing import Any, TypeVar
-
-from lakebed.dataclass import dataclass
 
 
 class Instruction(StrEnum):

@@ -7,7 +7,7 @@ These values cross from the driver to Spark's executors and back, so they are fr
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from blizzard.model.files import Location
@@ -18,7 +18,6 @@ from lakebed.clock import Clock
 from lakebed.columns.column_mapping import ColumnMapping
 from lakebed.columns.row_tracking import FirstRow, RowColumns
 from lakebed.columns.schema import Field, Schema
-from lakebed.dataclass import dataclass
 from lakebed.documents.data_file import FinishedFile, Run
 from lakebed.documents.deletion_vector import DeletionVector
 from lakebed.layout import TablePath

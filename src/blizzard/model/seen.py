@@ -6,12 +6,11 @@ idempotent, so it does not matter how the values are spread over files, tasks an
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeVar
 
 from lakebed.columns.schema import ELEMENT, VALUE, Field
-from lakebed.dataclass import dataclass
 from lakebed.types import FORBIDDEN_IN_NAMES, RESCUED, FieldType
 
 EXACT_IN_FLOAT64 = 1 << 53

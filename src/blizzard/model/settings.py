@@ -4,7 +4,7 @@ They are built from YAML by `blizzard.config.load`; the stages know only this mo
 """
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from blizzard.model.bad_lines import QuarantineLimits
@@ -12,7 +12,6 @@ from blizzard.model.limits import DecodeLimits, LookLimits, SnapshotLimits
 from blizzard.model.source.form import Form
 from blizzard.model.source.glob import Pattern
 from lakebed.columns.schema import Schema
-from lakebed.dataclass import dataclass
 from lakebed.listing.lookback import Window
 from lakebed.partition import Template, table_schema
 from lakebed.storage.options import StorageOptions

@@ -5,10 +5,9 @@ No code depends on a locale or on a time zone of this machine. Names of months a
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
-
-from lakebed.dataclass import dataclass
 
 ISO = "iso"
 EPOCHS: Mapping[str, Decimal] = {

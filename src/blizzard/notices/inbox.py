@@ -7,12 +7,11 @@ Threads that listen to queues put messages in; the pipeline follows the hints in
 
 import threading
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from blizzard.events import FilesNoticed, NoticesSettled
 from blizzard.model.notices import Hint, HintsFollowed, NoticeKind
 from lakebed.clock import Clock
-from lakebed.dataclass import dataclass
 from lakebed.telemetry.events import Emit
 
 MOST_LOOKS = 3

@@ -8,7 +8,7 @@ found by looking meanwhile, as they are without a queue.
 import random
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from blizzard.events import NoticeUnreadable, QueueAnswers, QueueFailed
 from blizzard.model.notices import Hint, NoticeKind
@@ -16,7 +16,6 @@ from blizzard.notices.inbox import Inbox
 from blizzard.notices.messages import contents_of
 from blizzard.notices.queue import Message, Queue
 from blizzard.notices.routes import Route, hint_for
-from lakebed.dataclass import dataclass
 from lakebed.errors import LakeError
 from lakebed.retry import Backoff
 from lakebed.telemetry.events import Emit

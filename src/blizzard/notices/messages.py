@@ -11,12 +11,12 @@ import json
 import re
 from base64 import b64decode
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import unquote, unquote_plus
 
 from blizzard.model.notices import NoticeKind
-from lakebed.dataclass import dataclass
 
 DEEPEST = 3
 """How often a message may be wrapped in another: EventBridge to SNS to a queue is once."""

@@ -1,9 +1,9 @@
 """What is asked of a queue, and how it can fail."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
-from lakebed.dataclass import dataclass
 from lakebed.errors import LakeError, Whose
 
 

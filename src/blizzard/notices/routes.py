@@ -1,11 +1,11 @@
 """Which source an object belongs to, by its bucket and its key. Pure."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from blizzard.model.notices import Hint
 from blizzard.model.settings import SourceSettings
 from blizzard.notices.messages import Created
-from lakebed.dataclass import dataclass
 from lakebed.locations import place_of
 from lakebed.storage.options import bare
 

@@ -11,9 +11,8 @@ be: a few odd files do not stay for ever.
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from lakebed.dataclass import dataclass
 from lakebed.layout import TablePath
 
 ENOUGH = 0.75

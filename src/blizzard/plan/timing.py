@@ -1,7 +1,7 @@
 """When the next batch of a pipeline is due, from what waits and what its earlier batches became."""
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from blizzard.model.files import SourceFile
@@ -9,7 +9,6 @@ from blizzard.model.settings import PipelineSettings
 from blizzard.model.source.codec import codec_of
 from blizzard.model.source.forecast import Forecast
 from blizzard.plan.trigger import Arrivals, should_start, starts_by
-from lakebed.dataclass import dataclass
 from lakebed.documents.entry import Entry
 from lakebed.types import Codec, Compression
 

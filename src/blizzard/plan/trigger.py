@@ -3,14 +3,13 @@
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
 from blizzard.model.files import SourceFile
 from blizzard.model.settings import RollingPolicy
 from blizzard.model.source.forecast import Forecast
-from lakebed.dataclass import dataclass
 
 UNKNOWN = Forecast()
 

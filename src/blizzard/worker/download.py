@@ -10,11 +10,11 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Self
 
 from blizzard.model.files import SourceFile
-from lakebed.dataclass import dataclass
 from lakebed.errors import ObjectChanged, panic_as_error
 from lakebed.retry import Backoff, attempts
 

@@ -7,6 +7,7 @@ that the condition asks for.
 import io
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,6 @@ from blizzard.worker.plain_types import TableFile, plain_type
 from lakebed.columns.column_mapping import ColumnMapping
 from lakebed.columns.field_path import FieldPath, format_path
 from lakebed.columns.schema import Schema
-from lakebed.dataclass import dataclass
 from lakebed.errors import ObjectMissing
 from lakebed.storage.store import Reader
 from lakebed.types import Provenance

@@ -1,6 +1,7 @@
 """Which rows of a data file a condition holds for. Pure."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -18,7 +19,6 @@ from blizzard.model.predicate import (
     Value,
 )
 from lakebed.columns.field_path import FieldPath, format_path
-from lakebed.dataclass import dataclass
 
 Column = Any
 """An array of whatever type the column has; pyarrow's stubs know one type at a time."""

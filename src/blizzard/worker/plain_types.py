@@ -6,6 +6,7 @@ names for them in its files; here they have those that people see.
 """
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +15,6 @@ import pyarrow.parquet as pq
 from blizzard.worker.output.mapped import as_people_see, logical_schema
 from blizzard.worker.output.row_ids import RowIds
 from lakebed.columns.column_mapping import ColumnMapping, path_in_files
-from lakebed.dataclass import dataclass
 
 
 def read_group(

@@ -1,7 +1,7 @@
 """Where in a source file the reading is, and what is left of the file from there."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from blizzard.model.files import SourceFile
@@ -9,7 +9,6 @@ from blizzard.model.source.codec import FIRST_BYTES, codec_in
 from blizzard.worker.books import LineCount, require_all, require_some
 from blizzard.worker.ndjson.lines import Place
 from blizzard.worker.ndjson.plain_text import BYTE_ORDER_MARK
-from lakebed.dataclass import dataclass
 from lakebed.documents.source_record import Unread
 from lakebed.types import Codec
 

@@ -11,7 +11,7 @@ import secrets
 import socket
 import threading
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from multiprocessing import ProcessError
 from multiprocessing.connection import (
     Client,
@@ -23,7 +23,6 @@ from multiprocessing.connection import (
 from typing import Protocol, Self
 
 from blizzard.model.progress import Address, Done, Instruction, Progress, Report
-from lakebed.dataclass import dataclass
 
 BEAT_SECS = 0.5
 PATIENCE_SECS = 2.0

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from blizzard.model.files import SourceFile
@@ -12,7 +12,6 @@ from blizzard.worker.compression import CorruptStream
 from blizzard.worker.ndjson.decoder import BadLine, Decoded
 from blizzard.worker.ndjson.lines import BrokenDocument, Place
 from blizzard.worker.output.partitioner import NoPartition
-from lakebed.dataclass import dataclass
 from lakebed.documents.source_record import Failure, SourceRecord, Stage, Unread
 from lakebed.errors import LakeError, machine_trouble
 from lakebed.retry import may_mend

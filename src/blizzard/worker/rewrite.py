@@ -6,7 +6,7 @@ row groups, of which one at a time is in memory.
 
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 from uuid import UUID
@@ -37,7 +37,6 @@ from blizzard.worker.plain_types import TableFile
 from blizzard.worker.record import failure_of
 from lakebed.columns.row_tracking import RowColumns
 from lakebed.columns.schema import Schema
-from lakebed.dataclass import dataclass
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.parquet_footer import statistics
 from lakebed.errors import ObjectMissing, StoreUnavailable

@@ -1,10 +1,9 @@
 """The stores that a unit reads from and writes to."""
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from blizzard.model.files import Work
-from lakebed.dataclass import dataclass
 from lakebed.storage.store import Reader, Store
 
 

@@ -6,11 +6,11 @@ statistics and their partition values in the Delta log goes by the first.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, cast
 
 from lakebed.columns.field_path import FieldPath
 from lakebed.columns.schema import ELEMENT, KEY, VALUE
-from lakebed.dataclass import dataclass
 
 MODE = "delta.columnMapping.mode"
 PHYSICAL_NAME = "delta.columnMapping.physicalName"

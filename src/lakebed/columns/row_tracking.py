@@ -6,8 +6,7 @@ table. A row that is moved to another file keeps its id, and the version that wr
 """
 
 from collections.abc import Mapping
-
-from lakebed.dataclass import dataclass
+from dataclasses import dataclass
 
 FIRST_ROW_ID = "baseRowId"
 ROW_VERSION = "defaultRowCommitVersion"

@@ -1,12 +1,11 @@
 """Declared fields, and the two schemas they mean: Arrow's in files, Delta's in the log."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from pydantic import Field as PydanticField
 
-from lakebed.dataclass import dataclass
 from lakebed.types import NESTED_TYPES, RESCUED, FieldType, Provenance
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ document is for. A document for both gives it to penguin, and blizzard takes the
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Literal
 
 from lakebed.config.models import Document, KeyPath
-from lakebed.dataclass import dataclass
 
 Program = Literal["blizzard", "penguin"]
 

@@ -2,13 +2,13 @@
 
 import difflib
 import re
+from dataclasses import dataclass
 from typing import Any, get_args, get_origin
 
 from pydantic_core import ErrorDetails
 
 from lakebed.config.models import Document, KeyPath
 from lakebed.config.section import Section
-from lakebed.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

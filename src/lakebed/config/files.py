@@ -3,7 +3,7 @@
 import errno
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -14,7 +14,6 @@ from yaml.scanner import ScannerError
 
 from lakebed.config.faults import Fault, dotted, kind_of, value_at
 from lakebed.config.models import KeyPath
-from lakebed.dataclass import dataclass
 from lakebed.errors import ConfigInvalid
 
 Given = Path | Mapping[str, Any]

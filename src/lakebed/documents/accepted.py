@@ -1,8 +1,8 @@
 """A loss of rows that an operator has accepted: one document for a version of the Delta log."""
 
+from dataclasses import dataclass
 from typing import Literal
 
-from lakebed.dataclass import dataclass
 from lakebed.documents.reading import adapter_of, validated
 
 

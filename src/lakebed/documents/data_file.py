@@ -1,13 +1,12 @@
 """One finished Parquet file, and the facts that its footer gives."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Annotated, Any, NamedTuple
 
 from pydantic import PlainSerializer
 
 from lakebed.columns.row_tracking import RowColumns
-from lakebed.dataclass import dataclass
 from lakebed.layout import TablePath
 
 Bound = str | int | float | None

@@ -6,11 +6,10 @@ named by its whole path. One file may hold vectors of many data files.
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 from uuid import UUID
-
-from lakebed.dataclass import dataclass
 
 DIGITS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 """Z85, as the protocol says."""

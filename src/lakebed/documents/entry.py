@@ -6,13 +6,12 @@ version; one that cannot be read stops the run, it is never taken for missing.
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
 from typing import Any, Literal, TypeVar
 
 from lakebed.columns.schema import Schema
-from lakebed.dataclass import dataclass
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.lineage import Lineage
 from lakebed.documents.merge import Merge

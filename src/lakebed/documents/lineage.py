@@ -1,9 +1,7 @@
 """Where a journal that takes the place of another has its knowledge of source files from."""
 
 from collections.abc import Mapping
-from dataclasses import field
-
-from lakebed.dataclass import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,10 +1,8 @@
 """What one version of a Delta log says, or a part of one of its checkpoints. Values only."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
-
-from lakebed.dataclass import dataclass
 
 PartitionValues = tuple[tuple[str, str | None], ...]
 

@@ -1,8 +1,8 @@
 """Data files that become fewer: the same rows, in the files that take their place."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from lakebed.dataclass import dataclass
 from lakebed.documents.data_file import FinishedFile
 from lakebed.layout import TablePath
 

@@ -8,9 +8,8 @@ belongs to. Those in `held/` are penguin's: of files that it set aside, with the
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 
-from lakebed.dataclass import dataclass
 from lakebed.documents.reading import validated
 
 

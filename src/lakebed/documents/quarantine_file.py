@@ -1,9 +1,8 @@
 """One quarantine file: Parquet below `_blizzard/` with lines that could not be read."""
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from lakebed.dataclass import dataclass
 from lakebed.layout import TablePath
 
 

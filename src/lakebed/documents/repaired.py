@@ -1,8 +1,8 @@
 """What a repair of a table took out of its log: one document for a version of the Delta log."""
 
+from dataclasses import dataclass
 from typing import Literal
 
-from lakebed.dataclass import dataclass
 from lakebed.documents.reading import adapter_of, validated
 
 

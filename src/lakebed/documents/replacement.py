@@ -1,9 +1,8 @@
 """A data file that goes out of the table, and the one that comes in its place."""
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from lakebed.dataclass import dataclass
 from lakebed.documents.data_file import FinishedFile
 from lakebed.layout import TablePath
 

@@ -1,10 +1,8 @@
 """What an entry records of one source file: its lines, or why none of them is in the table."""
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
-
-from lakebed.dataclass import dataclass
 
 
 class Stage(StrEnum):

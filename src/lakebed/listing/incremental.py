@@ -9,8 +9,7 @@ begins is up to whoever keeps the positions between two looks: by when files arr
 """
 
 from collections.abc import Callable, Iterable
-
-from lakebed.dataclass import dataclass
+from dataclasses import dataclass
 
 Wanted = Callable[[str], bool]
 """Whether a path, or what may be below a folder, is to be looked at."""

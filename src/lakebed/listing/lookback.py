@@ -7,11 +7,9 @@ path that does not say its time.
 """
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from urllib.parse import unquote
-
-from lakebed.dataclass import dataclass
 
 UNITS = "YmdH"
 """The directives that tell a time, from the coarsest to the finest."""

@@ -3,10 +3,9 @@
 import os
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-
-from lakebed.dataclass import dataclass
 
 LAST = "\U0010ffff"
 """Sorts after every name: `folder/` with this behind it is the end of a folder."""

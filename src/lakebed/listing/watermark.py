@@ -10,10 +10,10 @@ watermark is a range of names.
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from lakebed.dataclass import dataclass
 from lakebed.layout import timed_id
 from lakebed.listing.incremental import ListingPlan, Range, Wanted, folder_and_name
 

@@ -7,8 +7,8 @@ Everything else of an answer is left out: stores repeat headers, signatures and 
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
-from lakebed.dataclass import dataclass
 from lakebed.errors import LakeError, MachineTrouble, StoreDenied, StoreMisconfigured
 from lakebed.locations import place_of
 from lakebed.storage.options import StorageOptions

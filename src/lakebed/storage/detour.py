@@ -9,10 +9,9 @@ listing goes on as usual.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
-from lakebed.dataclass import dataclass
 from lakebed.listing.sort import CONTROL, end_of, readable
 
 _ODD_PARTS = ("", ".", "..")

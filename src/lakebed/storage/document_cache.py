@@ -2,10 +2,9 @@
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from lakebed.dataclass import dataclass
 from lakebed.errors import DocumentUnreadable
 from lakebed.storage.store import ObjectFacts, Reader
 

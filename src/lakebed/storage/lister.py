@@ -5,9 +5,9 @@ off is an error: it is never taken for a short one, and whoever asked keeps the 
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TypeVar
 
-from lakebed.dataclass import dataclass
 from lakebed.errors import ListingUnordered
 from lakebed.listing.incremental import ListingPlan, Range, widest_unwanted
 from lakebed.listing.sort import Guide, end_of

@@ -5,13 +5,13 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 import obstore
 from obstore.exceptions import BaseError, PreconditionError
 
-from lakebed.dataclass import dataclass
 from lakebed.errors import DocumentUnreadable, LakeError, NameUnusable, ObjectChanged, ObjectMissing
 from lakebed.layout import DELTA_LOG
 from lakebed.listing.names import is_usable, leads_elsewhere

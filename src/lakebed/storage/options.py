@@ -1,9 +1,7 @@
 """How a store is reached: region, endpoint, credentials. Its values are never shown."""
 
 from collections.abc import Mapping
-from dataclasses import field
-
-from lakebed.dataclass import dataclass
+from dataclasses import dataclass, field
 
 SHORTEST_SECRET = 4
 """Shorter values are switches such as `true`, and blanking them would garble every message."""

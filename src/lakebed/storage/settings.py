@@ -10,9 +10,8 @@ and every library is told its value under one name.
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from lakebed.dataclass import dataclass
 from lakebed.errors import ConfigInvalid
 from lakebed.locations import place_of
 from lakebed.storage.aws import profiles, sessions

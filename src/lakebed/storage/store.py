@@ -7,12 +7,12 @@ sync: a power cut would leave names without bytes.
 
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError
 
-from lakebed.dataclass import dataclass
 from lakebed.errors import (
     ListingUnordered,
     NameUnusable,

@@ -5,10 +5,9 @@ Code that emits it knows no logger, no metric and no page.
 
 import contextlib
 from collections.abc import Callable, Iterable
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import ClassVar
 
-from lakebed.dataclass import dataclass
 from lakebed.errors import LakeError, machine_trouble
 from lakebed.telemetry.health import Ailing, Over, Part, PartKind, Sign, Well
 from lakebed.telemetry.levels import Level as Level  # noqa: PLC0414 - every event has one

@@ -1,11 +1,9 @@
 """Who may read the metrics, and how they travel, as configured. Pure."""
 
 import re
-from dataclasses import field
+from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
-
-from lakebed.dataclass import dataclass
 
 EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - compared, not bound
 """Hosts of an address at which every interface is listened on."""

@@ -8,12 +8,10 @@ that does not answer, is told and leaves it healthy.
 
 import threading
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, assert_never
-
-from lakebed.dataclass import dataclass
 
 STUCK_AFTER_POLLS = 30
 STUCK_AFTER_SECS = 60.0

@@ -15,13 +15,12 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socketserver import TCPServer
 from typing import Any, ClassVar
 
-from lakebed.dataclass import dataclass
 from lakebed.telemetry.credentials import may_read
 from lakebed.telemetry.guard import names_server
 

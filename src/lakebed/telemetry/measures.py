@@ -4,9 +4,8 @@ Nothing here knows who shows the metrics: `lakebed.telemetry.prometheus` does.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
-
-from lakebed.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from enum import StrEnum
 from importlib import import_module
 from pathlib import Path
@@ -16,7 +17,6 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
-from lakebed.dataclass import dataclass
 from lakebed.errors import ConfigInvalid, LakeError, ProtocolConflict, StoreMisconfigured
 from lakebed.shown import printable
 from lakebed.telemetry.levels import LogFormat, LogLevel

@@ -6,9 +6,8 @@ their columns are.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
-from lakebed.dataclass import dataclass
 from lakebed.terminal.sentences import Measure, wrapped
 
 GAP = 2

@@ -4,13 +4,12 @@ import json
 import threading
 import time
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import ClassVar
 
 from pydantic_core import to_json
 
-from lakebed.dataclass import dataclass
 from lakebed.errors import LakeError
 from lakebed.telemetry.events import Emit, Event, Level
 from lakebed.telemetry.http import METHODS, Answer, Request

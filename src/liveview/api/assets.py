@@ -2,12 +2,12 @@
 
 import hashlib
 import re
+from dataclasses import dataclass
 from functools import cache
 from http import HTTPStatus
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
-from lakebed.dataclass import dataclass
 from lakebed.telemetry.http import Answer, Request
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]*(\.[a-z0-9_-]+)*\.(css|js|svg|png|ico|woff2|webmanifest)")

@@ -2,9 +2,8 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from urllib.parse import parse_qsl, unquote_to_bytes
-
-from lakebed.dataclass import dataclass
 
 LONGEST = 4096
 NUMBER = re.compile(r"[0-9]{1,18}")

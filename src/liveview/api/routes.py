@@ -1,9 +1,9 @@
 """Every route of the API: what it takes, what it answers, and who answers it."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from lakebed.dataclass import dataclass
 from liveview import model, over_time, parts
 from liveview.answers import Answers, NoSuchFile
 from liveview.api.parameters import Parameter, Values, leads_out

@@ -1,14 +1,13 @@
 """Bad lines in groups, with the change that lets them in. What they say stays where it is."""
 
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from blizzard.inspect.bad_lines import Group, Quarantine, groups_of, quarantine_in
 from blizzard.inspect.line_fixes import advice, fix_for
 from blizzard.journal.quarantine import WaitingFile
 from blizzard.model.bad_lines import Meant
 from blizzard.model.settings import PipelineSettings
-from lakebed.dataclass import dataclass
 from lakebed.errors import LakeError
 from lakebed.journal import JournalReader
 from liveview.looks.pipelines import PipelineLook

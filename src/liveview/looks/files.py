@@ -7,7 +7,7 @@ How each stands is decided as `blizzard files` decides it.
 
 import time
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
 
@@ -20,7 +20,6 @@ from blizzard.journal.state import History, Lookup
 from blizzard.model.files import IngestedFile, UnfinishedFile
 from blizzard.model.locations import OpenReader, source_location
 from blizzard.model.settings import PipelineSettings
-from lakebed.dataclass import dataclass
 from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import LakeError
 from lakebed.journal import JournalReader

@@ -2,9 +2,8 @@
 
 import time
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 from typing import Generic, TypeVar
-
-from lakebed.dataclass import dataclass
 
 View = TypeVar("View")
 

@@ -8,13 +8,13 @@ import http.client
 import ssl
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import dataclass
 from functools import cache
 from http import HTTPStatus
 from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from lakebed.dataclass import dataclass
 from lakebed.errors import ConfigInvalid
 from lakebed.telemetry.credentials import secret_of
 from lakebed.telemetry.guard import Guard

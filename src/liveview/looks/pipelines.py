@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeVar
 
 from blizzard.handoff.held_rows import read_aside
@@ -15,7 +16,6 @@ from blizzard.log_questions import asks_fates, asks_the_log, open_reader
 from blizzard.model.locations import OpenReader, sink_location
 from blizzard.model.settings import PipelineSettings
 from lakebed.clock import Clock
-from lakebed.dataclass import dataclass
 from lakebed.errors import LakeError, ObjectMissing, StoreUnavailable
 from lakebed.journal import JournalReader
 from lakebed.storage.store import Reader

@@ -1,11 +1,11 @@
 """Lines of a terminal: columns, texts that are shortened or folded to fit. Pure."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from rich.cells import cell_len, chop_cells
 from rich.text import Text
 
-from lakebed.dataclass import dataclass
 from lakebed.shown import printable
 from lakebed.terminal.fitting import shortened
 

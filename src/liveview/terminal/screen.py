@@ -1,12 +1,12 @@
 """One screen of `blizzard top`: an overview becomes lines of the terminal's width. Pure."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from rich.cells import cell_len
 from rich.text import Text
 
-from lakebed.dataclass import dataclass
 from lakebed.shown import printable
 from lakebed.terminal.console import UNBOUNDED
 from lakebed.units import plural

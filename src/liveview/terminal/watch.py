@@ -1,13 +1,12 @@
 """Look again and again, draw what is seen, and do what the keys ask for."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from rich.text import Text
 
 from lakebed.clock import Clock
-from lakebed.dataclass import dataclass
 from liveview.model import Overview
 from liveview.terminal.keys import Key
 from liveview.terminal.screen import View, in_order, screen

@@ -2,11 +2,10 @@
 
 from array import array
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from blizzard.journal.books.totals import Batch as Sums
-from lakebed.dataclass import dataclass
 from lakebed.documents.entry import Entry
 from lakebed.documents.source_record import SourceRecord
 from liveview.model import Batch, BookLine

@@ -1,13 +1,12 @@
 """Pipelines and tables at a glance, from what was looked at and what runs now. Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from blizzard.inspect.source_status import SourceStatus
 from blizzard.inspect.status import PipelineStatus
 from blizzard.journal.lease_record import Life
 from blizzard.model.settings import PipelineSettings
-from lakebed.dataclass import dataclass
 from lakebed.errors import LakeError
 from liveview.model import Freshness, PipelineSummary, Problem, State, TableSummary
 from liveview.over_time import DayVerdict

@@ -1,8 +1,8 @@
 """Versions of a Delta log, and what they changed. Pure."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
-from lakebed.dataclass import dataclass
 from liveview.model import Column, SchemaChange, Version
 from liveview.times import of_ms
 from liveview.views.entries import Committed

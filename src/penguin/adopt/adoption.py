@@ -11,12 +11,11 @@ not. Of two at once one writes version 0, and the other finds it.
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from lakebed.clock import Clock
-from lakebed.dataclass import dataclass
 from lakebed.errors import LakeError, ObjectMissing
 from lakebed.layout import (
     CREATE_ONLY_PROOF,

@@ -1,8 +1,7 @@
 """Each file as it will be in the log of its table, or why it cannot be. Pure."""
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from lakebed.dataclass import dataclass
 from lakebed.layout import why_unreadable
 from penguin.adopt.survey import values_of
 from penguin.foreign.join import add_of

@@ -2,10 +2,10 @@
 
 import shutil
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lakebed.dataclass import dataclass
 from lakebed.documents.reading import parse_json
 from lakebed.errors import ObjectMissing
 from lakebed.layout import ADOPTION_STEP, log_version

@@ -6,9 +6,8 @@ removed or replaced lie there as well, and would be taken for data.
 
 import re
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from lakebed.dataclass import dataclass
 from lakebed.errors import ListingUnordered
 from lakebed.layout import ADOPTION, DELTA_LOG, OURS, STAGING, is_hidden, is_parquet
 from lakebed.listing.sort import CONTROL, Guide, Oddity, readable

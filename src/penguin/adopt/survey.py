@@ -5,10 +5,9 @@ It keeps nothing of single files, so that a million of them cost no more memory 
 
 import hashlib
 from collections import Counter
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import lru_cache
 
-from lakebed.dataclass import dataclass
 from lakebed.partition import INTEGER, NULL_FOLDER, is_date
 from penguin.foreign.rules import path_values
 from penguin.model.adoption import FileRecord, SchemaUse

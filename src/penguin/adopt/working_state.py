@@ -11,11 +11,10 @@ import heapq
 import json
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from lakebed.dataclass import dataclass
 from lakebed.documents.data_file import ColumnStatistics
 from lakebed.errors import DocumentUnreadable, ObjectMissing
 from lakebed.layout import ADOPTION, TablePath, adoption_segment

@@ -6,8 +6,8 @@ behind its log, was rolled back, and nothing more of that pipeline is committed.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
-from lakebed.dataclass import dataclass
 from lakebed.documents.entry import Entry, Protocol, Receipt, decode_protocol, digest_number
 from lakebed.errors import (
     DocumentUnreadable,

@@ -1,10 +1,9 @@
 """One look at a table directory: what waits, what is handed off, what cannot go on."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from lakebed.dataclass import dataclass
 from lakebed.documents.pending_meta import HeldMeta
 from lakebed.storage.document_cache import Documents
 from lakebed.storage.store import Reader

@@ -8,8 +8,8 @@ are left alone and reported.
 
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
-from lakebed.dataclass import dataclass
 from lakebed.documents.entry import Entry
 from lakebed.documents.pending_meta import EntryName, Meta, decode_meta, entry_named_by
 from lakebed.errors import DocumentUnreadable, JournalLost

@@ -11,9 +11,9 @@ marks of them say. It is looked for until the rows that come in its place are co
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import takewhile
 
-from lakebed.dataclass import dataclass
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
 from lakebed.documents.pending_meta import EntryName, entry_named_by

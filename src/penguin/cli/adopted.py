@@ -1,12 +1,11 @@
 """What became of a folder that was to be a table, for a person or a machine."""
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from lakebed.dataclass import dataclass
 from lakebed.terminal.arguments import Output
 from lakebed.terminal.console import console, is_are, plural, print_line, say, say_first
 from lakebed.units import in_words

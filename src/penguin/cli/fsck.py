@@ -1,12 +1,12 @@
 """`penguin fsck`: which files of a table are missing, whose rows they held, and what to do."""
 
 from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
-from lakebed.dataclass import dataclass
 from lakebed.errors import LakeError
 from lakebed.layout import log_version
 from lakebed.terminal.arguments import (

@@ -1,11 +1,10 @@
 """Partition columns as they are written on a command line. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from lakebed.columns.schema import DELTA
 from lakebed.config.ddl import schema_from
-from lakebed.dataclass import dataclass
 from lakebed.partition import PARTITION_TYPES, Template
 from lakebed.types import FieldType
 

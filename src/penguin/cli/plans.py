@@ -2,9 +2,9 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lakebed.dataclass import dataclass
 from lakebed.telemetry.events import code_of
 from lakebed.terminal.arguments import Output
 from lakebed.terminal.console import console, plural, print_lines, say

@@ -1,9 +1,8 @@
 """Results of a run, for a person or a machine, on standard output."""
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from lakebed.dataclass import dataclass
 from lakebed.terminal.arguments import Output
 from lakebed.terminal.console import (
     INLINED,

@@ -1,11 +1,10 @@
 """What `status`, `held` and `history` say, as values; printed as JSON, they have these keys."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from lakebed.dataclass import dataclass
 from lakebed.terminal.console import INLINED
 
 if TYPE_CHECKING:

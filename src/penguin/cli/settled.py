@@ -1,8 +1,8 @@
 """What an operator's commands did, or would do, for a person or a machine."""
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lakebed.dataclass import dataclass
 from lakebed.terminal.arguments import Output
 from lakebed.terminal.console import console, plural, print_lines, say
 

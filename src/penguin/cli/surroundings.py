@@ -1,9 +1,8 @@
 """What a run takes from the process around it, handed in through the context of the command."""
 
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from lakebed.dataclass import dataclass
 from lakebed.polling import Stop, stop_on_signals
 from lakebed.telemetry.events import Emit
 

@@ -1,11 +1,11 @@
 """`penguin vacuum`: what may be deleted, what stays and why, and the deletion if it is ordered."""
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lakebed.dataclass import dataclass
 from lakebed.terminal.arguments import (
     DONE,
     FAILED,

@@ -6,9 +6,9 @@ are there.
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from lakebed.dataclass import dataclass
 from lakebed.storage.store import ObjectFacts
 from penguin.delta.log.segment import (
     Checkpoint,

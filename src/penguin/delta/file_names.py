@@ -8,11 +8,11 @@ another would look new.
 import os
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
 
-from lakebed.dataclass import dataclass
 from lakebed.locations import openable
 
 URI = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):/")

@@ -9,11 +9,10 @@ disk.
 
 import threading
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 
 from lakebed.clock import Clock
-from lakebed.dataclass import dataclass
 from lakebed.errors import LakeError
 from lakebed.layout import DELTA_LOG
 from lakebed.storage.store import Store

@@ -5,7 +5,8 @@ sync. So before anything is deleted because the log stands for it, the log is pu
 checkpoint, the note of it, and every version since.
 """
 
-from lakebed.dataclass import dataclass
+from dataclasses import dataclass
+
 from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT, log_version
 from lakebed.storage.store import ObjectFacts, Store
 from penguin.delta.log.segment import checkpoints, newest, versions_in

@@ -1,6 +1,7 @@
 """What a reader of a table sees: counts, and the first rows."""
 
-from lakebed.dataclass import dataclass
+from dataclasses import dataclass
+
 from lakebed.storage.options import StorageOptions
 
 

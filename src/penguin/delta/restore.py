@@ -6,10 +6,10 @@ versions in between.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
-from lakebed.dataclass import dataclass
 from lakebed.documents.reading import parse_json
 from lakebed.errors import LakeError, Whose
 from lakebed.journal import JournalReader

@@ -1,10 +1,9 @@
 """What waits to be committed: entries, their files, and metas that nobody can use."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import ClassVar
 
-from lakebed.dataclass import dataclass
 from lakebed.telemetry.events import Event, Level
 from lakebed.telemetry.measures import Age, Measure, Reading
 from lakebed.units import plural, span

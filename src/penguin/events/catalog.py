@@ -1,9 +1,9 @@
 """The registration of tables in catalogs."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import ClassVar
 
-from lakebed.dataclass import dataclass
 from lakebed.telemetry.events import Event, Level
 from lakebed.telemetry.measures import Count, Measure, Reading
 

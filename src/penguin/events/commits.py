@@ -1,9 +1,9 @@
 """What becomes of a planned commit."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import ClassVar
 
-from lakebed.dataclass import dataclass
 from lakebed.telemetry.events import Event, Level
 from lakebed.telemetry.measures import Count, Measure, Observe
 from lakebed.units import plural

@@ -1,9 +1,9 @@
 """What makes a table unhealthy, and when that is over."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import ClassVar
 
-from lakebed.dataclass import dataclass
 from lakebed.telemetry.events import Event, Level
 from lakebed.telemetry.health import Halted, Part, PartKind, Resumed, Sign
 from lakebed.telemetry.measures import Measure, Reading

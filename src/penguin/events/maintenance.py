@@ -1,9 +1,9 @@
 """The upkeep of a Delta log: checkpoints, and versions that are removed."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import ClassVar
 
-from lakebed.dataclass import dataclass
 from lakebed.telemetry.events import Event, Level
 from lakebed.telemetry.measures import Count, Measure
 from lakebed.units import plural

@@ -9,13 +9,13 @@ import binascii
 import re
 import zoneinfo
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lakebed.dataclass import dataclass
 from lakebed.documents.data_file import ColumnStatistics
 from lakebed.documents.parquet_footer import (
     FRAME,

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lakebed.dataclass import dataclass
 from lakebed.documents.pending_meta import Meta
 from lakebed.errors import ObjectChanged, ObjectMissing, StoreDenied
 from lakebed.layout import TablePath

@@ -5,10 +5,9 @@ that does not fit is left out with its reason, and blocks nobody.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import assert_never
 
-from lakebed.dataclass import dataclass
 from lakebed.documents.data_file import FinishedFile
 from lakebed.layout import TablePath, why_unreadable
 from lakebed.listing.incremental import folder_and_name

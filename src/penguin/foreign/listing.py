@@ -5,8 +5,8 @@ disk, are not gone into.
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
-from lakebed.dataclass import dataclass
 from lakebed.journal import JournalReader
 from lakebed.layout import OURS, is_parquet, pipelines
 from lakebed.listing.incremental import ListingPlan, Range, Wanted

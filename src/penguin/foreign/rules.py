@@ -6,11 +6,11 @@ not one that was removed since. Of what a log has forgotten nothing is guessed.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import unquote
 
 from lakebed.columns.schema import Field
-from lakebed.dataclass import dataclass
 from lakebed.documents.pending_meta import Meta
 from lakebed.layout import META_SUFFIX, file_name, is_hidden, is_parquet, stranger_transaction
 from lakebed.listing.lookback import Window

@@ -7,11 +7,10 @@ with a sweep and comes to the same.
 
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from lakebed.clock import Clock
-from lakebed.dataclass import dataclass
 from lakebed.documents.pending_meta import Meta
 from lakebed.layout import TablePath, file_id, timed_id
 from lakebed.listing.glob import matcher

@@ -1,10 +1,9 @@
 """What the next commit of a table would do: the look and the proposal of a step, and no more."""
 
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from lakebed.clock import Clock
-from lakebed.dataclass import dataclass
 from lakebed.storage.store import Reader
 from penguin.backlog.look import TableView, look
 from penguin.backlog.redo_conflicts import discarded

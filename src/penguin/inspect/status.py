@@ -1,11 +1,10 @@
 """The status of a table: what is committed, waiting, held or stopped, and why. Read-only."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from lakebed.clock import Clock
-from lakebed.dataclass import dataclass
 from lakebed.errors import LakeError
 from lakebed.storage.store import Reader
 from lakebed.telemetry.events import code_of

@@ -1,9 +1,8 @@
 """A folder of Parquet files that is to become a table: what is asked for, and what was found."""
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from lakebed.dataclass import dataclass
 from penguin.model.foreign_file import Candidate, ForeignFile
 from penguin.model.table import DeltaSchema, TableFacts
 

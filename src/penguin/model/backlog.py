@@ -1,8 +1,8 @@
 """What waits to be committed: where a journal stands, and the entries that come next."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
-from lakebed.dataclass import dataclass
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry, Receipt, digest_number
 from lakebed.errors import LakeError

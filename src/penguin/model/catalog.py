@@ -1,10 +1,9 @@
 """A table as a catalog names it: what is wanted, and what the catalog says. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 
-from lakebed.dataclass import dataclass
 from lakebed.errors import LakeError, Whose
 from lakebed.storage.options import StorageOptions
 from lakebed.types import CatalogType

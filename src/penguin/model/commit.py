@@ -1,10 +1,9 @@
 """One commit, decided: files that it adds, files that it holds, transactions that it moves."""
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 
-from lakebed.dataclass import dataclass
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Kind
 from lakebed.documents.pending_meta import EntryName

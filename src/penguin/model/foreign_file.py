@@ -1,10 +1,9 @@
 """The values of files that other programs wrote, from where they are found to the commit."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 
-from lakebed.dataclass import dataclass
 from lakebed.documents.data_file import ColumnStatistics, FinishedFile
 from lakebed.documents.pending_meta import Meta
 from lakebed.layout import TablePath, stranger_transaction

@@ -1,6 +1,6 @@
 """Plans that were out of date by the time they were to be carried out. Pure."""
 
-from lakebed.dataclass import dataclass
+from dataclasses import dataclass
 
 MOST = 3
 

@@ -6,9 +6,9 @@ files. A file that waits is not named yet. At half of that time there is still t
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from lakebed.dataclass import dataclass
 from penguin.model.interval import MICROSECONDS, parse_interval
 
 RETENTION_PROPERTY = "delta.deletedFileRetentionDuration"

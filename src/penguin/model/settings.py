@@ -1,9 +1,8 @@
 """The settings of a penguin run: plain values, built from YAML by `penguin.config.load`."""
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from lakebed.dataclass import dataclass
 from lakebed.listing.lookback import Window
 from lakebed.storage.options import StorageOptions
 from lakebed.telemetry.export.targets import ExportSettings

@@ -1,9 +1,8 @@
 """What a table is, and what it becomes so that files fit."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
-
-from lakebed.dataclass import dataclass
 
 DeltaSchema = dict[str, Any]
 """A schema as the Delta protocol writes it."""

@@ -5,8 +5,7 @@ A feature that is not in it is refused by name.
 """
 
 from collections.abc import Mapping
-
-from lakebed.dataclass import dataclass
+from dataclasses import dataclass
 
 INVARIANTS = "invariants"
 DELETION_VECTORS = "deletionVectors"

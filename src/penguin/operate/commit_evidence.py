@@ -8,9 +8,9 @@ has had all before.
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import datetime
 
-from lakebed.dataclass import dataclass
 from lakebed.documents.data_file import FinishedFile
 from lakebed.layout import file_name, held_transaction
 from lakebed.listing.watermark import named_at

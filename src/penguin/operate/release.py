@@ -5,9 +5,8 @@ it again changes nothing.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from lakebed.dataclass import dataclass
 from lakebed.errors import LakeError, Whose
 from lakebed.layout import held_meta, taken_out_transaction
 from penguin.backlog.journals import read_pipelines

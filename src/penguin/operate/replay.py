@@ -6,9 +6,8 @@ be left out for good; which of them is wanted nobody but the operator can say.
 """
 
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from lakebed.dataclass import dataclass
 from lakebed.documents.entry import Receipt, digest_number, encode
 from lakebed.documents.pending_meta import EntryName, entry_named_by
 from lakebed.errors import JournalLost, LakeError, Whose

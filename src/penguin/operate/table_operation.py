@@ -1,10 +1,9 @@
 """What every order of an operator on one table needs."""
 
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from lakebed.clock import Clock
-from lakebed.dataclass import dataclass
 from lakebed.storage.store import Store
 from penguin.committer import Committer
 from penguin.delta.table import Log

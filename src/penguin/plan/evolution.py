@@ -9,9 +9,8 @@ reads them.
 
 import json
 from collections.abc import Iterator
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
-from lakebed.dataclass import dataclass
 from lakebed.documents.reading import parse_json
 from lakebed.types import RESCUED, Evolution
 from penguin.model.delta_types import (

@@ -10,12 +10,12 @@ which version is in docs/penguin.md.
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 from lakebed.columns.column_mapping import mapping_of, path_in_files
 from lakebed.columns.field_path import FieldPath, format_path
-from lakebed.dataclass import dataclass
 from lakebed.documents.data_file import Bound, FinishedFile
 from lakebed.types import RESCUED, SkippingColumns
 from penguin.model.delta_types import DECIMAL, DeltaType, by_name, kind_of

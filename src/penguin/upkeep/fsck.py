@@ -5,11 +5,10 @@ looked at again, and so is the log: a file that came or went meanwhile is none t
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from lakebed import layout
-from lakebed.dataclass import dataclass
 from lakebed.documents.entry import Entry, Kind
 from lakebed.documents.repaired import TakenOut
 from lakebed.journal import JournalReader, journals_aside

@@ -8,10 +8,9 @@ but then no version before it can be read either.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 
-from lakebed.dataclass import dataclass
 from lakebed.layout import DELTA_LOG, HELD_TRANSACTIONS
 from lakebed.storage.store import Reader
 from penguin.delta.file_names import linked_name

@@ -1,9 +1,8 @@
 """Which folders of a table directory are Delta tables of their own, whose files are not its own."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from lakebed.dataclass import dataclass
 from lakebed.layout import DELTA_LOG
 from lakebed.storage.ahead import ahead
 from lakebed.storage.store import Reader

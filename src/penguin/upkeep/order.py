@@ -1,11 +1,10 @@
 """The order to vacuum a table: its guards, the files, and what the table's history says of it."""
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from lakebed.clock import Clock
-from lakebed.dataclass import dataclass
 from lakebed.errors import LakeError, Whose
 from lakebed.storage.store import Reader, Store
 from penguin.delta.table import Log

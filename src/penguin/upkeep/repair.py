@@ -7,11 +7,10 @@ rows that are neither in the table nor read again would be lost while the books 
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from lakebed.clock import Clock
-from lakebed.dataclass import dataclass
 from lakebed.documents.accepted import Accepted, encode_accepted
 from lakebed.documents.repaired import Repair, TakenOut, encode_repair
 from lakebed.errors import LakeError, Whose

@@ -12,12 +12,11 @@ folders. What versions since then name is taken out again right before it would 
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from itertools import chain, islice
 
-from lakebed.dataclass import dataclass
 from lakebed.documents.deletion_vector import is_vector_file
 from lakebed.errors import LakeError, ObjectChanged, ObjectMissing
 from lakebed.layout import TablePath, file_id, file_name, is_hidden, is_parquet, log_version

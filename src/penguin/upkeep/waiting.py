@@ -5,9 +5,9 @@ read is an error: a file that an unread document names is never taken for one th
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from lakebed import layout
-from lakebed.dataclass import dataclass
 from lakebed.documents.pending_meta import decode_meta
 from lakebed.errors import DocumentUnreadable
 from lakebed.journal import JournalReader, journals_aside

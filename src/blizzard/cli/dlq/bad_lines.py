@@ -2,6 +2,7 @@
 
 import base64
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from blizzard.inspect.bad_lines import Group
 from blizzard.inspect.line_fixes import Fix, Rules, advice, fix_for
@@ -9,7 +10,6 @@ from blizzard.journal.quarantine import WaitingFile
 from blizzard.model.bad_lines import Fault
 from blizzard.model.settings import PipelineSettings
 from blizzard.worker.quarantine.reader import QuarantinedLine
-from lakebed.dataclass import dataclass
 from lakebed.terminal.console import console, plural, say, say_as_it_is
 
 SHOWN_BYTES = 80

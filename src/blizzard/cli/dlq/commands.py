@@ -1,6 +1,7 @@
 """`blizzard dlq`: source files that failed and bad lines that are set aside; reading them again."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -22,7 +23,6 @@ from blizzard.model.bad_lines import Meant
 from blizzard.model.locations import sink_location, source_location, source_uris_of
 from blizzard.model.settings import PipelineSettings
 from lakebed.clock import Clock
-from lakebed.dataclass import dataclass
 from lakebed.errors import ObjectMissing
 from lakebed.shown import printable
 from lakebed.storage.store import Store

@@ -4,7 +4,7 @@ Source files that failed and were deleted since can be given up, too, or what wa
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -32,7 +32,6 @@ from blizzard.model.settings import BlizzardSettings, PipelineSettings
 from blizzard.model.source.part_way import is_part_way
 from blizzard.model.source.unread import in_the_table
 from lakebed.clock import Clock
-from lakebed.dataclass import dataclass
 from lakebed.errors import LakeError, ObjectMissing
 from lakebed.storage.store import Store
 from lakebed.telemetry.levels import LogFormat, LogLevel

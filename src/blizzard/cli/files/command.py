@@ -3,7 +3,7 @@
 import os.path
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from enum import StrEnum
 from typing import Annotated
@@ -19,7 +19,6 @@ from blizzard.log_questions import reconciler_of
 from blizzard.model.locations import source_location
 from blizzard.model.settings import PipelineSettings
 from lakebed.clock import Clock
-from lakebed.dataclass import dataclass
 from lakebed.locations import below, place_of
 from lakebed.shown import typed
 from lakebed.terminal.arguments import FAILED, Files, Folders, Outcome, Output, Shape

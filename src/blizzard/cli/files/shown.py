@@ -1,13 +1,12 @@
 """How `blizzard files` shows days and files."""
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from blizzard.discover.skip_reason import IN_WORDS
 from blizzard.inspect.files.reconcile import Group
 from blizzard.inspect.files.report import Reconciliation
 from blizzard.inspect.files.standing import FileStanding
-from lakebed.dataclass import dataclass
 from lakebed.terminal.console import (
     INLINED,
     add,

@@ -1,7 +1,7 @@
 """Entries of a journal, for a person or a machine."""
 
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from rich.console import Console
 
@@ -10,7 +10,6 @@ from blizzard.handoff.held_rows import Aside, Counts, by_reason
 from blizzard.inspect.entries import Kept
 from blizzard.journal.books.totals import Batch
 from blizzard.model.source.unread import bytes_in_words
-from lakebed.dataclass import dataclass
 from lakebed.documents.entry import Entry
 from lakebed.documents.replacement import Replacement
 from lakebed.documents.source_record import SourceRecord

@@ -1,7 +1,7 @@
 """`blizzard journal new`: what it would do, and doing it if that is requested."""
 
 from contextlib import ExitStack
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from blizzard.cli.output import open_reader, written_before
 from blizzard.handoff.held_rows import Fates
@@ -17,7 +17,6 @@ from blizzard.maintain.old_journal import check_past, past_of
 from blizzard.model.locations import sink_location
 from blizzard.model.settings import PipelineSettings
 from lakebed.clock import Clock
-from lakebed.dataclass import dataclass
 from lakebed.errors import DocumentUnreadable, JournalLost
 from lakebed.journal import JournalReader
 from lakebed.storage.store import Reader, Store

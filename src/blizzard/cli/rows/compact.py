@@ -1,7 +1,7 @@
 """`blizzard compact`: put small data files together, and what a run does of it by itself."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import typer
@@ -35,7 +35,6 @@ from blizzard.plan.small_files import Group
 from blizzard.renewal import Compact
 from blizzard.service import CompactOf
 from lakebed.clock import Clock
-from lakebed.dataclass import dataclass
 from lakebed.errors import LakeError, ObjectMissing
 from lakebed.storage.store import Store
 from lakebed.telemetry.events import Emit, code_of

@@ -1,6 +1,7 @@
 """`blizzard erase`: take rows out of the table by what they hold, and say who holds them still."""
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
 
@@ -35,7 +36,6 @@ from blizzard.maintain.erasing.still_held import (
 from blizzard.model.locations import sink_location
 from blizzard.model.predicate import parse
 from blizzard.model.settings import PipelineSettings
-from lakebed.dataclass import dataclass
 from lakebed.storage.store import Store
 from lakebed.terminal.arguments import (
     DONE,

@@ -1,6 +1,7 @@
 """`blizzard retract`: take the rows of source files out of the table."""
 
 from collections import Counter
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -25,7 +26,6 @@ from blizzard.model.locations import sink_location
 from blizzard.model.rewriting import ActiveFile
 from blizzard.model.settings import PipelineSettings
 from lakebed.clock import Clock
-from lakebed.dataclass import dataclass
 from lakebed.storage.store import Store
 from lakebed.telemetry.levels import LogFormat, LogLevel
 from lakebed.telemetry.logs import log_events

@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from rich.console import Console
 
@@ -23,7 +23,6 @@ from blizzard.model.settings import PipelineSettings
 from blizzard.model.source.forecast import weight
 from blizzard.service import open_queue
 from lakebed.clock import Clock
-from lakebed.dataclass import dataclass
 from lakebed.locations import place_of
 from lakebed.partition import PartitionValues
 from lakebed.telemetry.events import code_of

@@ -3,11 +3,11 @@
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib.metadata import version
 
 from blizzard.model.progress import Report
 from blizzard.model.settings import BlizzardSettings
-from lakebed.dataclass import dataclass
 from lakebed.telemetry.events import Emit
 from lakebed.telemetry.export.spans import Span
 

@@ -1,7 +1,7 @@
 """Results, for a person or a machine, on standard output."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import field, fields
+from dataclasses import dataclass, field, fields
 from itertools import zip_longest
 from typing import assert_never
 
@@ -9,7 +9,6 @@ from blizzard.handoff.dead_letters import DeadLetter, Queue
 from blizzard.handoff.held_rows import Counts
 from blizzard.handoff.switch import Changed, Switched, TooEarly, Unchanged
 from blizzard.run_summary import Statistics
-from lakebed.dataclass import dataclass
 from lakebed.terminal.arguments import Output
 from lakebed.terminal.console import (
     INLINED,

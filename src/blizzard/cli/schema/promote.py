@@ -1,5 +1,6 @@
 """`blizzard schema promote`: fill a column from `_rescued` for rows that are in the table."""
 
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -14,7 +15,6 @@ from blizzard.maintain.replacing import TableLog
 from blizzard.model.locations import sink_location
 from blizzard.model.rewriting import ActiveFile
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
-from lakebed.dataclass import dataclass
 from lakebed.storage.store import Store
 from lakebed.terminal.arguments import (
     DONE,

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 import typer
@@ -11,7 +12,6 @@ from blizzard.inspect.guess.fields import GuessedColumn, fields_of
 from blizzard.inspect.written import ddl_of, field_lines
 from blizzard.model.settings import PipelineSettings
 from lakebed.columns.schema import Field, walk
-from lakebed.dataclass import dataclass
 from lakebed.terminal.arguments import Output
 from lakebed.terminal.console import (
     add,

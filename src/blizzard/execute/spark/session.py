@@ -9,6 +9,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from subprocess import TimeoutExpired
 from typing import Any
@@ -39,7 +40,6 @@ from blizzard.execute.spark.cds_archive import (
 from blizzard.execute.spark.executor_check import DRIVERS_PYTHON, own_python
 from blizzard.execute.spark.jvm_output import Listener, Said, on_standard_error
 from blizzard.model.settings import SparkSettings
-from lakebed.dataclass import dataclass
 from lakebed.errors import ConfigInvalid
 
 QUIET = """

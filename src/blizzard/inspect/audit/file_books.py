@@ -1,7 +1,7 @@
 """The data files of all journals beside those of the log: each is where its entry says. Pure."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from blizzard.inspect.audit.findings import (
     Amount,
@@ -16,7 +16,6 @@ from blizzard.inspect.audit.journal_books import JournalBooks
 from blizzard.inspect.audit.log_books import BEFORE, GONE, HELD, REPAIR, Active, LogBooks
 from blizzard.inspect.audit.shapes import disagreements, why_not_held
 from blizzard.inspect.audit.successors import Successors
-from lakebed.dataclass import dataclass
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
 from lakebed.documents.log_version import TableShape

@@ -1,11 +1,10 @@
 """What an audit finds: differences, what others did, and what everything adds up to. Values."""
 
 from collections.abc import Iterable
-from dataclasses import field, fields
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from enum import StrEnum
 
-from lakebed.dataclass import dataclass
 from lakebed.documents.accepted import Accepted
 from lakebed.documents.data_file import FinishedFile
 from lakebed.units import plural

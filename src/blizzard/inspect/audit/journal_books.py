@@ -5,12 +5,11 @@ read in part, and of all others a number.
 """
 
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from blizzard.inspect.audit.findings import Difference, Kind, Totals, spans
 from blizzard.inspect.audit.log_books import GONE, JournalName, LogBooks
 from blizzard.inspect.audit.quarantine_books import QuarantineBooks
-from lakebed.dataclass import dataclass
 from lakebed.documents.entry import Entry, Receipt, digest_number
 from lakebed.documents.source_record import SourceRecord
 from lakebed.layout import digest_transaction, held_transaction

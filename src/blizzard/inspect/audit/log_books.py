@@ -5,10 +5,9 @@ numbers, of each removed one the version that removed it.
 """
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from blizzard.inspect.audit.findings import Amount, Difference, Kind, Loss, OtherCommit
-from lakebed.dataclass import dataclass
 from lakebed.documents.accepted import Accepted
 from lakebed.documents.log_version import (
     LoggedFile,

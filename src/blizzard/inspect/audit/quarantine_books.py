@@ -5,10 +5,9 @@ Of quarantine files only those are remembered whose lines are waiting.
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from blizzard.inspect.audit.findings import Difference, Kind, Totals
-from lakebed.dataclass import dataclass
 from lakebed.documents.entry import Entry
 from lakebed.documents.quarantine_file import QuarantineFile, Resolved
 from lakebed.units import plural

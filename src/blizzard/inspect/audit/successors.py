@@ -2,10 +2,9 @@
 
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from blizzard.inspect.audit.findings import Difference, Kind
-from lakebed.dataclass import dataclass
 from lakebed.documents.entry import Entry
 from lakebed.documents.replacement import Replacement
 from lakebed.units import plural

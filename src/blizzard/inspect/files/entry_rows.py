@@ -5,12 +5,11 @@ An entry never changes, so what one says is kept: asked again, only new entries 
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from blizzard.inspect.files.reconcile import RowCount
-from lakebed.dataclass import dataclass
 from lakebed.documents.reading import validated
 from lakebed.journal import JournalReader
 from lakebed.seek import seek

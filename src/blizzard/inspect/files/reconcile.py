@@ -5,12 +5,11 @@ Every file that landed is counted once: `landed` is the sum of all states.
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from blizzard.discover.skip_reason import SkipSummary
 from blizzard.inspect.files.standing import DONE, NOT_APPLIED, FileStanding, FileState
-from lakebed.dataclass import dataclass
 from lakebed.units import in_words, is_are, plural
 
 By = Literal["day", "partition"]

@@ -6,7 +6,7 @@ landed and when. Entries are read only for rows, and only those of the files tha
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Generic
@@ -28,7 +28,6 @@ from blizzard.journal.state import History
 from blizzard.model.locations import OpenReader, sink_location
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed.clock import Clock
-from lakebed.dataclass import dataclass
 from lakebed.errors import JournalLost, LakeError, ObjectMissing, SourceMoved
 from lakebed.journal import JournalReader
 from lakebed.storage.store import Reader

@@ -1,7 +1,7 @@
 """How one source file stands: in the table, or how far it has come. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 
@@ -9,7 +9,6 @@ from blizzard.discover.filter import Decision, is_same, same_object
 from blizzard.journal.state import Before
 from blizzard.model.files import IngestedFile, UnfinishedFile
 from blizzard.model.source.part_way import GonePartWay, is_part_way
-from lakebed.dataclass import dataclass
 from lakebed.storage.store import ObjectFacts
 
 NOT_APPLIED = "not_applied"

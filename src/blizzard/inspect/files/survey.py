@@ -5,7 +5,7 @@ side by side: each file is met once, and neither of the two is held in memory.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Protocol, TypeVar
 
@@ -33,7 +33,6 @@ from blizzard.model.locations import OpenReader, source_location
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from blizzard.model.source.part_way import ChangedPartWay, is_part_way, lacks_its_object
 from lakebed.clock import Clock
-from lakebed.dataclass import dataclass
 from lakebed.listing.incremental import ListingPlan
 from lakebed.listing.sort import LAST, Guide, Oddity
 from lakebed.partition import folder

@@ -1,10 +1,9 @@
 """Bad lines of source files that wait in quarantine, told with the objects they are of. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from blizzard.inspect.files.standing import FileStanding
-from lakebed.dataclass import dataclass
 
 ByFile = Mapping[str, Mapping[int, int]]
 """How many bad lines of files wait, by key and by the entry that read them."""

@@ -3,9 +3,8 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
-
-from lakebed.dataclass import dataclass
 
 ENVELOPES = frozenset(
     [

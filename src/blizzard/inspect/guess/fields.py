@@ -5,7 +5,7 @@ texts are recognised, and names that no column can have get another one.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from blizzard.inspect.guess.strings import Guess, Values, of_mixture, of_numbers, of_strings
@@ -14,7 +14,6 @@ from blizzard.model.json_path import ANY
 from blizzard.model.seen import NOTHING, Seen, Text, column_of, is_column_name
 from blizzard.worker.ndjson.look.gather import MOST_PATHS, Gathered
 from lakebed.columns.schema import ELEMENT, VALUE, Field
-from lakebed.dataclass import dataclass
 from lakebed.types import FORBIDDEN_IN_NAMES, RESCUED, FieldType
 
 Path = tuple[str | int, ...]

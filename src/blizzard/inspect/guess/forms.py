@@ -6,6 +6,7 @@ The keys of `source` that say the same are `format`, `records` and `skip_records
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from json import JSONDecodeError
 from typing import Any
 
@@ -14,7 +15,6 @@ from blizzard.model.source.form import Form
 from blizzard.worker.ndjson.look.values import parse, parse_next
 from blizzard.worker.ndjson.plain_text import BYTE_ORDER_MARK
 from blizzard.worker.ndjson.values import Number
-from lakebed.dataclass import dataclass
 
 ACTIONS = ("index", "create", "update", "delete")
 """What a line of an Elasticsearch bulk request does that has no document in it."""

@@ -6,7 +6,7 @@ A guess is kept while every value fits it, by the rules that the rows are read b
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from math import isfinite
 
@@ -16,7 +16,6 @@ from blizzard.worker.ndjson.look.gather import LONGEST_INTEGER, text_kind
 from blizzard.worker.ndjson.taking import taker
 from blizzard.worker.ndjson.values import Number, Refused
 from lakebed.columns.schema import Field, Reading
-from lakebed.dataclass import dataclass
 from lakebed.types import FieldType
 
 NULLS = frozenset(("", "-", "null", "NULL", "None", "N/A", "n/a", "NaN", "nan"))

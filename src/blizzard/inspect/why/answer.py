@@ -1,9 +1,8 @@
 """What is answered about one file."""
 
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-
-from lakebed.dataclass import dataclass
 
 
 class State(StrEnum):

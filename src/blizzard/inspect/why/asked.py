@@ -1,6 +1,7 @@
 """What a question about a file is answered from."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from blizzard.discover.lister import source_listers
 from blizzard.discover.spot_check import SpotCheck
@@ -11,7 +12,6 @@ from blizzard.journal.state import History
 from blizzard.model.locations import OpenReader, source_location
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed.clock import Clock
-from lakebed.dataclass import dataclass
 from lakebed.errors import LakeError
 from lakebed.journal import JournalReader
 from lakebed.storage.store import Reader

@@ -1,7 +1,7 @@
 """Why a data file is where it is: committed, held, removed, an orphan, or another program's."""
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from blizzard.inspect.why.answer import Answer, DataFile, State, StoredObject
@@ -12,7 +12,6 @@ from blizzard.journal.file_mark import born, mark_of
 from blizzard.journal.state import read_history
 from blizzard.model.settings import SinkSettings
 from lakebed import layout
-from lakebed.dataclass import dataclass
 from lakebed.documents.entry import Entry
 from lakebed.journal import JournalReader
 from lakebed.layout import file_name

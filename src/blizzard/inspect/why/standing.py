@@ -1,7 +1,7 @@
 """What has become of the data files of an entry: in the table, held, removed, rewritten."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from blizzard.handoff.held_rows import GONE, HELD
 from blizzard.inspect.files.repairs import repaired
@@ -9,7 +9,6 @@ from blizzard.inspect.why.answer import DataFile, State
 from blizzard.inspect.why.entries import came_for, mentioning
 from blizzard.inspect.why.table_log import LogEntry, LogFile, LogVersion, TableLog
 from lakebed import layout
-from lakebed.dataclass import dataclass
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
 from lakebed.documents.pending_meta import HeldMeta, decode_held

@@ -1,12 +1,12 @@
 """Which files a question is about: source objects, or data files by path or UUID."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from blizzard.inspect.why.asked import Asked
 from blizzard.journal.source_names import files_in_full, is_place, named_files
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed import layout
-from lakebed.dataclass import dataclass
 from lakebed.locations import below, place_of
 
 Ask = Callable[[PipelineSettings], Asked]

@@ -1,11 +1,11 @@
 """What is asked of a table's log about single entries and data files."""
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from blizzard.handoff.held_rows import Fates
 from blizzard.inspect.audit.log_books import REPAIR
-from lakebed.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """What a source file waits for, and how many files wait with it."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from math import inf
 
@@ -13,7 +13,6 @@ from blizzard.journal.lease_record import Life, this_machine, writer_status
 from blizzard.model.source.forecast import Forecast
 from blizzard.plan.timing import learned
 from blizzard.plan.trigger import Arrivals, should_start, starts_by
-from lakebed.dataclass import dataclass
 
 MIN_AGE = "min_age"
 

@@ -1,7 +1,7 @@
 """The answer about a source file in plain words, and what to do next. Pure."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from blizzard.discover.skip_reason import IN_WORDS, Reason
@@ -11,7 +11,6 @@ from blizzard.inspect.why.answer import Answer, State
 from blizzard.inspect.why.backlog_words import waits, ways_of_waiting
 from blizzard.inspect.why.later import bad_lines_in_words, erased_in_words, waiting_lines
 from blizzard.model.settings import PipelineSettings, SourceSettings
-from lakebed.dataclass import dataclass
 from lakebed.types import Commit, OnChange
 from lakebed.units import is_are, plural
 

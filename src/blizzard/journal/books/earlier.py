@@ -1,6 +1,7 @@
 """Objects with rows in the table whose names others have by now (`on_change: reingest`). Pure."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from pydantic import TypeAdapter
 
@@ -9,7 +10,6 @@ from blizzard.journal.books.undecided import Undecided
 from blizzard.journal.ingested import SegmentBroken
 from blizzard.model.files import IngestedFile, UnfinishedFile
 from blizzard.model.source.part_way import ChangedPartWay, is_part_way
-from lakebed.dataclass import dataclass
 from lakebed.documents.source_record import SourceRecord
 
 MOST = 100

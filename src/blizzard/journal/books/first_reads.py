@@ -1,10 +1,9 @@
 """When each source was first read, as far as no clock contradicts it."""
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from lakebed import layout
-from lakebed.dataclass import dataclass
 from lakebed.documents.entry import Entry
 from lakebed.storage.store import Reader
 

@@ -6,7 +6,7 @@ from a snapshot come to the same. A kind of entry that it does not know is an er
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, assert_never
 
 from pydantic import TypeAdapter
@@ -21,7 +21,6 @@ from blizzard.journal.books.totals import (
     with_compaction,
 )
 from blizzard.journal.quarantine import WaitingFile, with_entry
-from lakebed.dataclass import dataclass
 from lakebed.documents.entry import Entry
 from lakebed.documents.source_record import SourceRecord
 from lakebed.journal import JournalReader

@@ -17,7 +17,7 @@ from collections.abc import (
     MutableMapping,
     ValuesView,
 )
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar, overload
 from uuid import UUID
 
@@ -25,7 +25,6 @@ from pydantic import TypeAdapter, ValidationError
 
 from blizzard.journal.ingested import SegmentBroken, SegmentRef, to_merge
 from lakebed import layout
-from lakebed.dataclass import dataclass
 from lakebed.storage.store import Reader, Store
 
 Value = TypeVar("Value")

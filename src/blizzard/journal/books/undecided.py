@@ -6,10 +6,9 @@ beside it is kept what the entry makes of each, until the log says whether that 
 """
 
 from collections.abc import Callable, Mapping, MutableMapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from blizzard.model.files import IngestedFile, UnfinishedFile
-from lakebed.dataclass import dataclass
 from lakebed.documents.entry import Entry
 
 Unfinished = MutableMapping[str, UnfinishedFile]

@@ -6,10 +6,9 @@ before this one, and nothing is known of it here.
 
 from collections.abc import Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from lakebed.dataclass import dataclass
 from lakebed.documents.data_file import FinishedFile, Run
 from lakebed.documents.entry import Entry
 from lakebed.journal import JournalReader

@@ -7,7 +7,7 @@ condition stands somewhere else in it, or where it is no JSON at all, it may be 
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -20,7 +20,6 @@ from blizzard.worker.matching import Columns, matches
 from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.lines import Block
 from lakebed.columns.schema import Field, Schema
-from lakebed.dataclass import dataclass
 from lakebed.errors import ObjectMissing
 from lakebed.storage.store import Reader
 from lakebed.types import OnBadRecord, OnMismatch, UnknownFields

@@ -8,7 +8,7 @@ written nowhere, the entry counts the rows only.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import accumulate
 
 import numpy as np
@@ -39,7 +39,6 @@ from blizzard.worker.find_rows import RowsInFile, check_columns, rows_in
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.columns.schema import Schema
-from lakebed.dataclass import dataclass
 from lakebed.documents.entry import Entry
 from lakebed.documents.replacement import Replacement
 from lakebed.errors import ObjectMissing

@@ -7,7 +7,7 @@ earlier erasures were.
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from urllib.parse import unquote
@@ -29,7 +29,6 @@ from blizzard.model.rewriting import ActiveFile
 from blizzard.model.settings import PipelineSettings
 from blizzard.worker.find_rows import RowsInFile, rows_in
 from lakebed import layout
-from lakebed.dataclass import dataclass
 from lakebed.errors import LakeError
 from lakebed.journal import JournalReader
 from lakebed.layout import TablePath, file_name

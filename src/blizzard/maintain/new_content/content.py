@@ -4,7 +4,7 @@ They are read as a batch reads them. What is written for them is garbage until a
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from blizzard.discover.filter import Decision, FileFilter
@@ -24,7 +24,6 @@ from blizzard.plan.work import work_of
 from lakebed.clock import Clock
 from lakebed.columns.column_mapping import ColumnMapping
 from lakebed.columns.schema import Schema
-from lakebed.dataclass import dataclass
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
 from lakebed.documents.quarantine_file import QuarantineFile

@@ -6,6 +6,7 @@ does it again, after penguin could not apply the entry, ends where once would ha
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from blizzard.execute.runner import Rewriter
@@ -31,7 +32,6 @@ from blizzard.model.files import SourceFile
 from blizzard.model.locations import OpenReader
 from blizzard.model.settings import PipelineSettings
 from blizzard.renewal import Renewed
-from lakebed.dataclass import dataclass
 from lakebed.documents.source_record import Failure, SourceRecord, Stage
 from lakebed.errors import JournalConflict, LakeError
 from lakebed.storage.store import Reader, Store

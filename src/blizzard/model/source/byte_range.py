@@ -7,8 +7,7 @@ read exactly once, whatever the cuts.
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator
-
-from lakebed.dataclass import dataclass
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,9 @@ next batch goes by that.
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from blizzard.model.files import SourceFile
-from lakebed.dataclass import dataclass
 from lakebed.documents.entry import Entry
 from lakebed.types import Codec
 

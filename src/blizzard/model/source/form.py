@@ -1,9 +1,9 @@
 """The forms of source files: what a record is in them, and which records are passed over. Pure."""
 
 import json
+from dataclasses import dataclass
 from typing import NoReturn
 
-from lakebed.dataclass import dataclass
 from lakebed.types import SourceFormat
 
 

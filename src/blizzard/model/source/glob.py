@@ -5,9 +5,9 @@ become wider or narrower and the same file keeps its name.
 """
 
 import re
+from dataclasses import dataclass
 
 from blizzard.model.source.rotation import unrotated
-from lakebed.dataclass import dataclass
 from lakebed.listing import glob
 from lakebed.listing.sort import LAST
 

@@ -6,11 +6,10 @@ line is counted from the start of the file as soon as all before it is read.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from blizzard.model.files import SourceFile
 from blizzard.model.source.byte_range import ByteRange
-from lakebed.dataclass import dataclass
 from lakebed.documents.source_record import Failure, SourceRecord, Unread
 
 FEW = 3

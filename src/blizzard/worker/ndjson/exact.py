@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 import pyarrow as pa
@@ -26,7 +26,6 @@ from blizzard.worker.ndjson.lines import (
 )
 from blizzard.worker.ndjson.values import Cell, JsonValue, Nested, Refused, kind_of
 from lakebed.columns.schema import Field, Schema
-from lakebed.dataclass import dataclass
 from lakebed.types import KEEPING, FieldType, OnBadRecord, OnMismatch, UnknownFields
 
 

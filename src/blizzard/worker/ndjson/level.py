@@ -5,12 +5,11 @@ name, or the one that its path leads to, through objects that need not be declar
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
 
 from lakebed.columns.schema import Field
-from lakebed.dataclass import dataclass
 
 ABOVE = -1
 

@@ -6,7 +6,7 @@ count every physical line of the file from 1, blank ones too.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from blizzard.model.limits import BLOCK_BYTES, MAX_LINE_BYTES
 from blizzard.worker.ndjson.plain_text import PADDING, looked_at, without_mark
-from lakebed.dataclass import dataclass
 from lakebed.errors import LakeError, Whose
 from lakebed.types import OnBadRecord
 

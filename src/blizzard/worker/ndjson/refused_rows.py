@@ -1,12 +1,12 @@
 """Rows that are read and cannot be written all the same: their lines are set aside, too."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import pyarrow as pa
 
 from blizzard.worker.ndjson.exact import spans_of
 from blizzard.worker.ndjson.lines import BLANK, BadLine, BadRecord, Block, Decoded, set_aside
-from lakebed.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,13 +1,13 @@
 """Short files that were read as one: many small files cost what their calls do, not their bytes."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import Generic, TypeVar
 
 import pyarrow as pa
 
 from blizzard.worker.ndjson.lines import Decoded
-from lakebed.dataclass import dataclass
 
 Key = TypeVar("Key")
 

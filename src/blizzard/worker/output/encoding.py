@@ -1,13 +1,13 @@
 """How the columns of a Parquet file are encoded: a look at its first rows decides. Pure."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from blizzard.worker.output.leaves import Values, leaves, renamed_leaves
-from lakebed.dataclass import dataclass
 from lakebed.types import ParquetCodec
 
 SAMPLE_ROWS = 10_000

@@ -6,7 +6,7 @@ name it; where the store is full, it is deleted again.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -35,7 +35,6 @@ from blizzard.worker.quarantine.writer import Aside, AsideWriter
 from blizzard.worker.record import failure_of
 from lakebed import layout
 from lakebed.columns.column_mapping import ColumnMapping
-from lakebed.dataclass import dataclass
 from lakebed.documents.data_file import FinishedFile, Run
 from lakebed.documents.quarantine_file import BadLines, QuarantineFile
 from lakebed.documents.source_record import SourceRecord, Stage

@@ -5,14 +5,13 @@ a data file usually has one for each source file, however many batches its rows 
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
 from blizzard.worker.ndjson.lines import Decoded
-from lakebed.dataclass import dataclass
 from lakebed.documents.data_file import Run
 
 MOST_STRETCHES = 64

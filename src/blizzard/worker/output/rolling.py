@@ -1,8 +1,9 @@
 """When a row group is full, and when a file is. Pure."""
 
+from dataclasses import dataclass
+
 from blizzard.model.settings import RollingPolicy
 from blizzard.model.source.forecast import FULL_ENOUGH
-from lakebed.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

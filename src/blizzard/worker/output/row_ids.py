@@ -4,6 +4,7 @@ A row has the id that its file says of it, or else the one that follows from its
 and the id of the first row, which is in the log. The same holds for the version that wrote it.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,6 @@ import pyarrow.parquet as pq
 
 from blizzard.model.rewriting import ActiveFile, Rewriting
 from lakebed.columns.row_tracking import FirstRow, RowColumns
-from lakebed.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

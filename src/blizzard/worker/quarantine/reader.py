@@ -1,12 +1,12 @@
 """Quarantine files, read back: a row per line that was set aside."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from blizzard.model.bad_lines import Fault, fault_of
-from lakebed.dataclass import dataclass
 from lakebed.documents.quarantine_file import QuarantineFile
 from lakebed.errors import DocumentUnreadable, ObjectMissing
 from lakebed.storage.store import Reader

@@ -7,7 +7,7 @@ reading began, so that the number can be had from the entry then.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -18,7 +18,6 @@ from blizzard.worker.ndjson.decoder import BadLine, BadRecord
 from blizzard.worker.output.parquet import RollingWriter
 from blizzard.worker.position import ReadPosition
 from blizzard.worker.record import Tally
-from lakebed.dataclass import dataclass
 from lakebed.documents.quarantine_file import BadLines
 
 _COLUMNS: Any = [

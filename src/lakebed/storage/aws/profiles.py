@@ -6,10 +6,8 @@ are read here, and every library is told the keys. Nothing of a file's content i
 
 import configparser
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
-
-from lakebed.dataclass import dataclass
 
 DEFAULT = "default"
 KEYS = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")

@@ -8,12 +8,11 @@ store is told the same keys, and a role is not assumed anew for each of them.
 import re
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from importlib.util import find_spec
 from typing import Any
 
-from lakebed.dataclass import dataclass
 from lakebed.errors import StoreUnavailable
 from lakebed.storage.aws.profiles import KEYS, Profile, ProfileUnusable
 

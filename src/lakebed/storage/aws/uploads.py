@@ -6,11 +6,11 @@ can. It is optional, so it is imported only where it is used.
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from typing import Any
 
-from lakebed.dataclass import dataclass
 from lakebed.errors import LakeError, StoreDenied, StoreUnavailable
 from lakebed.locations import place_of
 from lakebed.storage.options import StorageOptions, bare

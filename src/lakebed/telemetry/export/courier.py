@@ -10,10 +10,10 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from http.client import HTTPException
 from typing import Any, Generic, TypeVar
 
-from lakebed.dataclass import dataclass
 from lakebed.telemetry.events import Emit, ExportFailed, ExportResumed
 from lakebed.telemetry.export.targets import Target
 

@@ -8,9 +8,7 @@ rows it makes visible, and nothing has to be written down for that.
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import field
-
-from lakebed.dataclass import dataclass
+from dataclasses import dataclass, field
 
 Value = str | int | float | bool
 

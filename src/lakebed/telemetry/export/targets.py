@@ -1,10 +1,8 @@
 """Where traces and lineage go, from the configuration and the standard variables. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from urllib.parse import unquote
-
-from lakebed.dataclass import dataclass
 
 TRACES = "/v1/traces"
 LINEAGE = "/api/v1/lineage"

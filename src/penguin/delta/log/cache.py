@@ -9,10 +9,9 @@ Kept are small things: what the table is, and its transactions. Not its files.
 """
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lakebed.dataclass import dataclass
 from lakebed.layout import is_stranger_transaction, log_version
 from lakebed.storage.store import ObjectFacts, Reader
 from penguin.delta.log.table_actions import Protocol, TableActions

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from urllib.parse import unquote
 
-from lakebed.dataclass import dataclass
 from lakebed.documents.reading import parse_json
 from lakebed.layout import OUR_TRANSACTIONS
 from penguin.delta.file_names import Naming

@@ -6,14 +6,13 @@ the memory of one batch.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
 
 from lakebed.columns.row_tracking import FIRST_ROW_ID, ROW_VERSION, FirstRow
-from lakebed.dataclass import dataclass
 from lakebed.documents.deletion_vector import DeletionVector
 from lakebed.documents.reading import parse_json
 from lakebed.errors import StoreUnavailable

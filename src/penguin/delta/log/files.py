@@ -13,12 +13,11 @@ far back that is. `penguin.delta.log.removals` says where a checkpoint proves mo
 
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
 from urllib.parse import unquote
 
-from lakebed.dataclass import dataclass
 from lakebed.errors import StoreUnavailable
 from lakebed.layout import (
     DELTA_LOG,

@@ -8,10 +8,10 @@ made a commit which is still there: its note says since when, and up to which ve
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from lakebed.dataclass import dataclass
 from penguin.model.retention import DELTA_DEFAULT, READ_BY_ALL, RETENTION_PROPERTY, retention
 
 CLOCKS_DIFFER = timedelta(hours=1)

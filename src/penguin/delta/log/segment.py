@@ -5,9 +5,8 @@ Every other module asks here how an object of a log is named and what a log is r
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from lakebed.dataclass import dataclass
 from lakebed.documents.reading import parse_json
 from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT, log_version, log_version_number
 from lakebed.storage.store import ObjectFacts, Reader

@@ -5,10 +5,9 @@ that a commit needs which only adds files.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
-from lakebed.dataclass import dataclass
 from lakebed.documents.reading import parse_json
 from lakebed.layout import is_stranger_transaction
 

@@ -3,12 +3,12 @@
 However many files the table has, no more than a batch of them is in memory.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakebed.dataclass import dataclass
 from lakebed.storage.store import Reader
 from penguin.delta.log.checkpoint import checkpoint_batches
 from penguin.delta.log.segment import Checkpoint

@@ -1,11 +1,10 @@
 """What a Delta log says of its own versions: who committed what, and which entries."""
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
-from lakebed.dataclass import dataclass
 from lakebed.documents.reading import parse_json
 from lakebed.layout import log_version
 from lakebed.storage.store import Reader

@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 from blizzard.model.json_path import any_element, member_path
 from blizzard.worker.ndjson.compiled.text import compose
 from blizzard.worker.ndjson.compiled.vector import WIDTH
-from lakebed.dataclass import dataclass
 
 Numbers = npt.NDArray[np.integer[Any]]
 

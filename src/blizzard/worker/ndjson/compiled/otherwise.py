@@ -6,7 +6,7 @@ numbers in strings, is taken a column at a time.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,6 @@ from blizzard.worker.ndjson.values import (
     Refused,
 )
 from lakebed.columns.schema import AS_WRITTEN, Field
-from lakebed.dataclass import dataclass
 from lakebed.types import FieldType
 
 Rows = npt.NDArray[np.bool_]

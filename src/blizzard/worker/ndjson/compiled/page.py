@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +11,6 @@ from blizzard.worker.ndjson.compiled.columns import Bytes, Tokens
 from blizzard.worker.ndjson.compiled.convert import Doubtful
 from blizzard.worker.ndjson.compiled.leftovers import Numbers, Trail
 from blizzard.worker.ndjson.compiled.syntax import MAX_DEPTH
-from lakebed.dataclass import dataclass
 from lakebed.types import UnknownFields
 
 

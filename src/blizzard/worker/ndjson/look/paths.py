@@ -1,7 +1,7 @@
 """A look at file after file: what the values at each path look like."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
@@ -11,7 +11,6 @@ from blizzard.worker.ndjson.lines import Block
 from blizzard.worker.ndjson.look.compiled import FastLook
 from blizzard.worker.ndjson.look.gather import MOST_PATHS
 from blizzard.worker.ndjson.look.values import look, parse
-from lakebed.dataclass import dataclass
 
 MOST_ROWS = 10_000
 """So many rows with rescued values are looked at by one task. Values of later ones that do not fit
