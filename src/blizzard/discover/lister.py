@@ -107,15 +107,7 @@ class SourceLister:
         began = self.began(since, now)
         due = self._due(unfinished, tried, now)
         before = self._goes_on(unsettled)
-        if before is None:
-            state = self._begin(due, unfinished, now)
-        elif before.sorts is not self.lister.sorts:
-            # Where names come in any order, those before a position have not all been listed.
-            state = self._begin(due, unfinished, now, sweep=True)
-        elif self._is_overdue(before, now):
-            state = self._begin(due, unfinished, now, sweep=True, reached=before.position)
-        else:
-            state = before
+        state = self._state(before, due, unfinished, now)
         sweep = state.builder.sweep
         look = self.scan(
             store,
@@ -157,6 +149,23 @@ class SourceLister:
             self._cursor = look.cursor_builder.end(state.began, now.timestamp())
             self._young = look.file_filter.young
         return finding
+
+    def _state(
+        self,
+        before: LookState | None,
+        due: list[str],
+        unfinished: Mapping[str, UnfinishedFile],
+        now: datetime,
+    ) -> LookState:
+        """Return the state that a look goes on from, or a new one."""
+        if before is None:
+            return self._begin(due, unfinished, now)
+        if before.sorts is not self.lister.sorts:
+            # Where names come in any order, those before a position have not all been listed.
+            return self._begin(due, unfinished, now, sweep=True)
+        if self._is_overdue(before, now):
+            return self._begin(due, unfinished, now, sweep=True, reached=before.position)
+        return before
 
     def _goes_on(self, unsettled: Collection[str] | None) -> LookState | None:
         """Return where a look goes on; None where one begins."""

@@ -162,6 +162,11 @@ class RetryRow:
     refused: Mapping[str, str]
 
 
+def _wrong_usage(text: str) -> typer.Exit:
+    say_error(f"error: {text}")
+    return typer.Exit(USAGE)
+
+
 @app.command(name="retry")
 def dlq_retry(
     files: Files = None,
@@ -189,11 +194,9 @@ def dlq_retry(
     It does not matter whether anything has changed since they failed.
     """
     if bool(paths) == every:
-        say_error("error: name files with --file, or use --all")
-        raise typer.Exit(USAGE)
+        raise _wrong_usage("name files with --file, or use --all")
     if same_lines and every:
-        say_error("error: --same-lines needs files that are named with --file")
-        raise typer.Exit(USAGE)
+        raise _wrong_usage("--same-lines needs files that are named with --file")
     outcome, unknown = Outcome(), set(paths or ())
     scopes = scopes_of(chosen(load(files, folders), pipeline), outcome)
     with ends_on_error("dlq"):

@@ -82,14 +82,11 @@ def compact(
 
     They are rewritten on Spark; no row changes, and penguin commits it all at once.
     """
-    if yes and dry_run:
-        say_error("error: --yes and --dry-run contradict each other")
-        raise typer.Exit(USAGE)
+    _check_options(yes, dry_run)
     loaded = load(files, folders)
     settings = the_one(loaded, name or pipeline)
     if at_once:
-        compact_now = replace(settings.sink.compact, quiet=0.0)
-        settings = replace(settings, sink=replace(settings.sink, compact=compact_now))
+        settings = _without_quiet(settings)
     around = Surroundings.of(context)
     values = _partition(partition)
     with ends_on_error(settings.name, exit_code_of), written_before(settings):
@@ -123,6 +120,18 @@ def compact(
     else:
         _show(settings, done, sure=yes)
     raise typer.Exit(_exit_code(done, sure=yes, dry_run=dry_run))
+
+
+def _check_options(yes: bool, dry_run: bool) -> None:
+    if yes and dry_run:
+        say_error("error: --yes and --dry-run contradict each other")
+        raise typer.Exit(USAGE)
+
+
+def _without_quiet(settings: PipelineSettings) -> PipelineSettings:
+    """Return settings that take files however young they are."""
+    now = replace(settings.sink.compact, quiet=0.0)
+    return replace(settings, sink=replace(settings.sink, compact=now))
 
 
 def _exit_code(done: Compacted, *, sure: bool, dry_run: bool) -> int:
