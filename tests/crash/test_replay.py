@@ -44,7 +44,7 @@ def replays(desk: Replayed, fate: Fate) -> None:
 
 def discards(desk: Replayed, fate: Fate) -> None:
     """One life: the lines of a file are given up, and all others become rows."""
-    desk.discard([f"{FIRST}/a.ndjson"], fate)
+    desk.discard([f"default:{FIRST}/a.ndjson"], fate)
     replays(desk, fate)
 
 
