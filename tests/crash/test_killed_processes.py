@@ -182,7 +182,7 @@ def test_a_file_that_kills_its_worker_every_time_is_named_and_the_rest_goes_on(
         ),
     )  # fmt: skip
 
-    assert ended.code == 0, ended.err
+    assert ended.code == 3, ended.err
     assert ended.results[0]["files_failed"] == 1
     assert "worker_died" in ended.err
     assert "poison.ndjson" in ended.err
