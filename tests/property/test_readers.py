@@ -4,6 +4,7 @@ import json
 import tempfile
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime
+from math import isinf
 from pathlib import Path
 from typing import Any
 
@@ -165,6 +166,8 @@ def literal(value: Any) -> str:
             return f"arrow_cast('{value.isoformat()}', 'Date32')"
         case str():
             return "'" + value.replace("'", "''") + "'"
+        case float() if isinf(value):
+            return f"arrow_cast('{value}', 'Float64')"
         case _:
             return str(value)
 

@@ -26,6 +26,7 @@ from blizzard.model.locations import sink_location
 from blizzard.model.rewriting import ActiveFile
 from blizzard.model.settings import PipelineSettings
 from lakebed.clock import Clock
+from lakebed.errors import ObjectMissing
 from lakebed.storage.store import Store
 from lakebed.telemetry.levels import LogFormat, LogLevel
 from lakebed.telemetry.logs import log_events
@@ -121,6 +122,8 @@ def _keys(
 ) -> tuple[tuple[str, ...], str | None]:
     """Return the source files that are named, and the new one, as `source:path`."""
     scope = asked_of(settings, clock)
+    if scope.store is None and other is None:
+        raise ObjectMissing("the table has no folder", path=settings.sink.table_uri)
     new = None if other is None else the_key(other, scope, listing=True)
     # With new content, a file may be named that the journal does not know.
     return tuple(the_key(name, scope, listing=new is not None) for name in names), new
