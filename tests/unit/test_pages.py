@@ -301,14 +301,30 @@ def test_no_code_on_the_page_is_of_the_past():
     table = PAGES["docs/errors.md"].partition("\n## Codes\n")[2].partition("\n## ")[0]
     cells = re.findall(r"^\| (.*?) \|", table, re.MULTILINE)
     shown = {code for cell in cells for code in SPAN.findall(cell)}
-    written = {
+    assert len(shown) > 60
+    assert sorted(shown - texts_in_the_code()) == []
+
+
+def texts_in_the_code() -> set[str]:
+    return {
         node.value
         for path in (ROOT / "src").rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
-    assert len(shown) > 60
-    assert sorted(shown - written) == []
+
+
+def test_the_incident_page_quotes_only_what_the_programs_print():
+    """A code or state that a table explains is a whole text of the code; others are a part."""
+    page = BLOCK.sub("", PAGES["docs/incidents.md"])
+    quoted = {span for span in SPAN.findall(page) if COMMAND.fullmatch(span) is None}
+    names = {*events(), "full=True", "VACUUM … LITE"}  # Of events, and of other engines.
+    quoted -= names | {span for span in quoted if span.endswith("/") or ": " in span}
+    known = texts_in_the_code()
+    together = "\n".join(known)
+    assert len(quoted) > 60
+    assert sorted(one for one in quoted if one not in together) == []
+    assert sorted((explained("docs/incidents.md") & quoted) - known) == []
 
 
 def test_every_reason_not_to_take_a_file_is_explained():
