@@ -138,3 +138,32 @@ class JournalReader:
                 path=layout.entry_in(self._folder, listed[0]),
             )
         return self.listed(missing)
+
+
+def entries_in(
+    store: Reader, pipeline: str, folder: str, *, before_empty: bool = False
+) -> Iterator[StoredEntry]:
+    """Yield the entries of a journal's folder in their order; a gap is an error.
+
+    With `before_empty` a last entry without content ends the journal; else it is an error, too.
+    """
+    journal = JournalReader(store, pipeline, folder=folder, full_paths=True)
+    numbers = journal.numbers()
+    if before_empty and numbers and journal.body(numbers[-1]) == b"":
+        del numbers[-1]
+    before: str | None = None
+    for place, number in enumerate(numbers):
+        stored = journal.stored(place) if place == number else None
+        if stored is None:
+            raise DocumentUnreadable(
+                f"entry {place} of a journal is missing, so it is not known which files it "
+                "references",
+                path=journal.where(place),
+            )
+        if stored.entry.previous != before:
+            raise DocumentUnreadable(
+                "this entry does not follow the one before it: the journal was changed by hand",
+                path=journal.where(place),
+            )
+        before = stored.digest
+        yield stored

@@ -6,7 +6,7 @@ the same rows; and whoever runs both again ends where one life would have.
 
 import pytest
 
-from blizzard.maintain.replacing import PromotionWaits
+from blizzard.rewrite.transaction import PromotionWaits
 from lakebed.storage.store import Store
 from tests.support.compactions import crowded
 from tests.support.dying import Died, dying, lives

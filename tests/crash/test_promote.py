@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import pytest
 
-from blizzard.maintain.replacing import PromotionWaits
+from blizzard.rewrite.transaction import PromotionWaits
 from lakebed.storage.store import Store
 from tests.support.dying import Died, dying, lives
 from tests.support.promotions import ID, PRICE, Rescued

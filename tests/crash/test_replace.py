@@ -9,7 +9,7 @@ import contextlib
 
 import pytest
 
-from blizzard.maintain.replacing import PromotionWaits
+from blizzard.rewrite.transaction import PromotionWaits
 from blizzard.worker.stores import OpenedStores
 from lakebed.storage.store import Store
 from tests.support.dying import Died, Fate, dying, lives

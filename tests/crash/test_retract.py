@@ -6,7 +6,7 @@ the table as it was or as it is to be; and whoever runs both again ends where on
 
 import pytest
 
-from blizzard.maintain.replacing import PromotionWaits
+from blizzard.rewrite.transaction import PromotionWaits
 from lakebed.storage.store import Store
 from tests.support.dying import Died, dying, lives
 from tests.support.promotions import ID

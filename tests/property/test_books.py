@@ -12,10 +12,11 @@ from blizzard.inspect.books import Books
 from blizzard.inspect.status import pipeline_status
 from blizzard.journal.compaction import SnapshotWriter
 from blizzard.journal.state import History, read_history
-from blizzard.maintain import bad_lines, retry
 from blizzard.model.files import Location
 from blizzard.model.limits import SnapshotLimits
 from blizzard.model.settings import PipelineSettings, SinkSettings
+from blizzard.repair import retry
+from blizzard.rewrite import replay
 from lakebed import layout
 from lakebed.documents.entry import Entry, Kind
 from lakebed.errors import LakeError
@@ -59,7 +60,7 @@ def told(table: Bucket) -> dict[str, Any]:
         "status": pipeline_status(SETTINGS, opener(table), clock=HANDS.clock, books=Books()),
         "letters": dead_letter_queue(SETTINGS, opener(table), every=False),
         "quarantine": quarantine_of(SETTINGS, opener(table)).files,
-        "bad lines": or_error(lambda: bad_lines.look(table, "default", ["c.ndjson"]).files),
+        "bad lines": or_error(lambda: replay.look(table, "default", ["c.ndjson"]).files),
         "retry": or_error(lambda: retry.look(table, "default", None)),
         "unfinished": dict(history.unfinished),
         "retractions": dict(history.books.retractions),

@@ -8,7 +8,7 @@ import pytest
 from deltalake import DeltaTable
 
 from blizzard.log_questions import asks_fates
-from blizzard.maintain.redo import Wanted, redo
+from blizzard.repair.redo import Wanted, redo
 from lakebed.clock import Clock
 from lakebed.layout import file_name
 from lakebed.storage.remote import for_delta

@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from blizzard.cli import app as blizzard_cli
-from blizzard.maintain.gc import Found, Kind, Piece, collect, look
+from blizzard.repair.gc import Found, Kind, Piece, collect, look
 from lakebed.errors import StoreUnavailable
 from lakebed.storage.store import ObjectFacts, Unseen
 from penguin import inline

@@ -6,7 +6,7 @@ from typing import Any
 from blizzard.cli.rows.compact import compacts
 from blizzard.cli.rows.rewriting import table_log
 from blizzard.config.load import load
-from blizzard.maintain.compacting.compact import Compacted, Found, compact, look
+from blizzard.rewrite.compact import Compacted, Found, compact, look
 from lakebed.telemetry.events import Event
 from tests.support.erasures import FIELDS, Forgetful
 from tests.support.pipelines import pipeline_of

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from blizzard.cli.app import app
 from blizzard.cli.surroundings import Surroundings
 from blizzard.config import load as blizzard_config
-from blizzard.maintain.redo import redo
+from blizzard.repair.redo import redo
 from lakebed.clock import Clock
 from lakebed.layout import writer
 from lakebed.storage.store import Store

@@ -7,9 +7,9 @@ from typing import Any
 from blizzard.cli.output import open_reader
 from blizzard.cli.rows.erase import history_of
 from blizzard.cli.rows.rewriting import table_log
-from blizzard.maintain.erasing.erase import Erased, Found, erase, look
-from blizzard.maintain.erasing.still_held import StillHeld, still_held
 from blizzard.model.predicate import parse
+from blizzard.rewrite.erase import Erased, Found, erase, look
+from blizzard.rewrite.still_held import StillHeld, still_held
 from tests.support.promotions import ID
 from tests.support.retractions import Taken
 from tests.support.runner import InProcessRunner

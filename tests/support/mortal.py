@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from blizzard.handoff.publish import CommitInline, FollowEntry, Publisher
-from blizzard.maintain.gc import WITH_MARK, collect, look
+from blizzard.repair.gc import WITH_MARK, collect, look
 from lakebed.clock import Clock
 from lakebed.storage.store import Store
 from lakebed.types import Handoff

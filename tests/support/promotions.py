@@ -8,7 +8,7 @@ import yaml
 from deltalake import DeltaTable
 
 from blizzard.cli.rows.rewriting import table_log
-from blizzard.maintain.promote import Promoted, Wanted, promote
+from blizzard.rewrite.promote import Promoted, Wanted, promote
 from lakebed.types import RESCUED
 from tests.support.desk import Desk
 from tests.support.landing import Landing

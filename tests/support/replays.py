@@ -5,7 +5,7 @@ from typing import Any
 import yaml
 
 from blizzard.log_questions import asks_columns
-from blizzard.maintain.bad_lines import Done, discard, replay
+from blizzard.rewrite.replay import Done, discard, replay
 from lakebed.clock import Clock
 from lakebed.documents.quarantine_file import QuarantineFile
 from lakebed.storage.store import Store

@@ -14,11 +14,11 @@ from blizzard.journal.compaction import SnapshotWriter
 from blizzard.journal.source_names import the_key
 from blizzard.journal.state import read_history
 from blizzard.log_questions import asked_of, open_reader
-from blizzard.maintain.new_content.content import Reading
-from blizzard.maintain.new_content.replace import exchange_of, replace_rows
-from blizzard.maintain.retract import Found, Retracted, look, retract
 from blizzard.model.files import Location
 from blizzard.model.locations import sink_location
+from blizzard.rewrite.content import Reading
+from blizzard.rewrite.replace import exchange_of, replace_rows
+from blizzard.rewrite.retract import Found, Retracted, look, retract
 from lakebed.storage.store import Store
 from tests.support.pipelines import pipeline_of
 from tests.support.promotions import Rescued

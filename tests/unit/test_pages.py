@@ -21,9 +21,9 @@ import penguin.cli.app
 import penguin.config.load
 from blizzard.cli.gc import NAMES
 from blizzard.discover.skip_reason import Reason
-from blizzard.maintain.redo import LOST
 from blizzard.metrics import FAILURES
 from blizzard.model.settings import BlizzardSettings
+from blizzard.repair.redo import LOST
 from lakebed.documents.entry import Kind
 from lakebed.telemetry.events import Event
 from lakebed.terminal.arguments import USAGE

@@ -23,10 +23,10 @@ from blizzard.inspect.audit.findings import (
 from blizzard.inspect.audit.table import audit_table
 from blizzard.inspect.files.reconcile import SourceCounts
 from blizzard.log_questions import reconciler_of
-from blizzard.maintain.accept import NothingToAccept, accept
 from blizzard.model.files import Location
 from blizzard.model.locations import OpenReader, sink_location
 from blizzard.model.settings import PipelineSettings
+from blizzard.repair.accept import NothingToAccept, accept
 from lakebed.clock import Clock
 from lakebed.errors import LakeError, ObjectMissing
 from lakebed.locations import written_out

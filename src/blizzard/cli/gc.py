@@ -9,9 +9,9 @@ from rich.console import Console
 
 from blizzard.cli.output import One, chosen, load, looked_with
 from blizzard.log_questions import asks_fates
-from blizzard.maintain.gc import Collected, Found, Kind, LogNames, Piece, collect, look
 from blizzard.model.locations import sink_location
 from blizzard.model.settings import PipelineSettings
+from blizzard.repair.gc import Collected, Found, Kind, LogNames, Piece, collect, look
 from lakebed.clock import Clock
 from lakebed.errors import ObjectMissing
 from lakebed.storage.store import Store

@@ -11,10 +11,10 @@ import typer
 from blizzard.cli.names import resolved, scopes_of
 from blizzard.cli.output import One, chosen, load, open_reader
 from blizzard.log_questions import asks_came_back, asks_fates
-from blizzard.maintain.redo import Found, Wanted, look
-from blizzard.maintain.redo import redo as append_redo
 from blizzard.model.locations import sink_location
 from blizzard.model.settings import PipelineSettings
+from blizzard.repair.redo import Found, Wanted, look
+from blizzard.repair.redo import redo as append_redo
 from lakebed.clock import Clock
 from lakebed.errors import ObjectMissing
 from lakebed.storage.store import Store

@@ -14,9 +14,9 @@ from blizzard.journal.lease import refuse_while_alive_here, refuse_while_written
 from blizzard.journal.lease_record import this_machine
 from blizzard.journal.state import History, read_history, rebuild
 from blizzard.log_questions import asks_passed_over
-from blizzard.maintain.move_source import Compared, compare, move
 from blizzard.model.locations import sink_location, source_location
 from blizzard.model.settings import PipelineSettings, SourceSettings
+from blizzard.repair.move_source import Compared, compare, move
 from lakebed.clock import Clock
 from lakebed.storage.store import Reader, Store
 from lakebed.terminal.arguments import (

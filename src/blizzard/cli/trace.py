@@ -17,11 +17,11 @@ from blizzard.config.columns import columns_from
 from blizzard.inspect.source_record import record_of
 from blizzard.inspect.trace import Named, Origin, named_by, origin_of
 from blizzard.journal.state import read_history
-from blizzard.maintain.erasing.bad_lines import LineMatch, LineSearch, lines_in
 from blizzard.model.columns import with_found
 from blizzard.model.locations import OpenReader, sink_location
 from blizzard.model.predicate import Predicate, parse
 from blizzard.model.settings import PipelineSettings
+from blizzard.rewrite.line_search import LineMatch, LineSearch, lines_in
 from blizzard.worker.find_rows import Match, check_columns, matching_rows
 from lakebed.columns.schema import PROVENANCE, Schema
 from lakebed.documents.source_record import SourceRecord

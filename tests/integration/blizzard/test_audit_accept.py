@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from blizzard.maintain.gc import collect
+from blizzard.repair.gc import collect
 from lakebed import layout
 from lakebed.clock import Clock
 from penguin import inline

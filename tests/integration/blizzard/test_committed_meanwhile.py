@@ -18,14 +18,13 @@ from blizzard.inspect.why.answer import State
 from blizzard.inspect.why.why import why
 from blizzard.journal.state import read_history
 from blizzard.log_questions import asked_of, asks_the_log, open_reader
-from blizzard.maintain import promote, retract
-from blizzard.maintain.compacting.compact import look as look_for_small_files
-from blizzard.maintain.compacting.origins import KnownOrigins
-from blizzard.maintain.erasing import erase
-from blizzard.maintain.promote import Wanted
-from blizzard.maintain.retract import SourceNotRetractable
 from blizzard.model.files import Location
 from blizzard.model.predicate import parse
+from blizzard.rewrite import erase, promote, retract
+from blizzard.rewrite.compact import look as look_for_small_files
+from blizzard.rewrite.origins import KnownOrigins
+from blizzard.rewrite.promote import Wanted
+from blizzard.rewrite.retract import SourceNotRetractable
 from penguin import inline
 from tests.support.compactions import crowded
 from tests.support.desk import Desk

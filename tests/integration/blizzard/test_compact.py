@@ -6,7 +6,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from blizzard.events import FilesCompacted
-from blizzard.maintain.compacting.compact import NoSuchPartition
+from blizzard.rewrite.compact import NoSuchPartition
 from penguin.model.errors import TableUnsupported
 from tests.support.builders import entries
 from tests.support.compactions import crowded

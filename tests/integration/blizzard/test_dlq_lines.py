@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from blizzard.handoff.publish import CommitInline
-from blizzard.maintain.bad_lines import discard
+from blizzard.rewrite.replay import discard
 from lakebed.clock import Clock
 from penguin import inline
 from tests.support.audits import audited, told

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from blizzard.maintain.gc import Kind, collect
+from blizzard.repair.gc import Kind, collect
 from lakebed.clock import Clock
 from penguin import inline
 from tests.support.builders import entries

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from blizzard.log_questions import asks_columns
-from blizzard.maintain.bad_lines import replay
+from blizzard.rewrite.replay import replay
 from lakebed.clock import Clock
 from lakebed.errors import ColumnsPromoted
 from tests.support.builders import entries

@@ -3,8 +3,8 @@
 import pytest
 from deltalake import DeltaTable
 
-from blizzard.maintain.replacing import PromotionWaits
 from blizzard.model.predicate import PredicateInvalid
+from blizzard.rewrite.transaction import PromotionWaits
 from tests.support.builders import entries
 from tests.support.erasures import FIELDS, USER, Forgetful, landed
 from tests.support.promotions import ID, PRICE

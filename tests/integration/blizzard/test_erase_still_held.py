@@ -7,9 +7,9 @@ import pytest
 from deltalake import DeltaTable
 
 from blizzard.cli.rows.rewriting import table_log
-from blizzard.maintain.erasing.erase import look
-from blizzard.maintain.replacing import PromotionWaits
 from blizzard.model.predicate import parse
+from blizzard.rewrite.erase import look
+from blizzard.rewrite.transaction import PromotionWaits
 from tests.support.erasures import FIELDS, Forgetful, landed
 
 X = "user = 'x'"

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from blizzard.discover.retry import is_due, next_try
-from blizzard.maintain.retry import retry
 from blizzard.model.failure_basis import bases_of
+from blizzard.repair.retry import retry
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry, decode_entry
 from lakebed.documents.reading import adapter_of

@@ -11,7 +11,7 @@ from blizzard.events import NothingNew, SourcesListed
 from blizzard.journal import snapshot
 from blizzard.journal.compaction import SnapshotWriter
 from blizzard.journal.state import read_history
-from blizzard.maintain.retry import look, retry
+from blizzard.repair.retry import look, retry
 from lakebed.clock import Clock
 from lakebed.storage.store import Reader, Store
 from tests.support.builders import Bench, entries, ndjson, no_options, put, rows

@@ -9,7 +9,7 @@ import yaml
 from deltalake import DeltaTable
 
 from blizzard.config import load as blizzard_config
-from blizzard.maintain.redo import Wanted, redo
+from blizzard.repair.redo import Wanted, redo
 from lakebed.types import RESCUED
 from tests.support.builders import entries
 from tests.support.open_table import ID, OpenTable

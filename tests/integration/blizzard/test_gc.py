@@ -14,9 +14,9 @@ from deltalake import DeltaTable
 from blizzard.handoff.publish import MoveFromOutbox, StageMetas
 from blizzard.journal.fence import append_beside
 from blizzard.journal.file_mark import mark_of
-from blizzard.maintain.gc import Found, Kind, _entry, collect, look
 from blizzard.model.files import UnitOutcome
 from blizzard.model.settings import SinkSettings
+from blizzard.repair.gc import Found, Kind, _entry, collect, look
 from lakebed.clock import Clock
 from lakebed.documents.entry import digest, encode
 from lakebed.errors import FilesCollected, JournalConflict, LakeError

@@ -12,9 +12,9 @@ import pytest
 from deltalake import DeltaTable
 
 from blizzard.journal.snapshot import read_latest
-from blizzard.maintain.gc import Kind, collect, look
 from blizzard.model.limits import SnapshotLimits
 from blizzard.model.settings import Sizing
+from blizzard.repair.gc import Kind, collect, look
 from lakebed.clock import Clock
 from lakebed.layout import batch_started, known_index, latest_snapshot, snapshot
 from lakebed.storage.store import Store

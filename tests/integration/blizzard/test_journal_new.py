@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 from blizzard.journal.identity import identity_of
 from blizzard.journal.lease_record import this_machine
 from blizzard.journal.state import read_history
-from blizzard.maintain.new_journal import Renewed, begin_empty, take_over
+from blizzard.repair.new_journal import Renewed, begin_empty, take_over
 from lakebed.clock import Clock
 from lakebed.documents.entry import decode_receipt
 from lakebed.documents.pending_meta import HeldMeta, encode_meta

@@ -10,11 +10,11 @@ from deltalake import DeltaTable
 
 from blizzard.journal.lease_record import this_machine
 from blizzard.journal.state import Before, read_history
-from blizzard.maintain.move_source import compare, move, to_learn
 from blizzard.model.files import IngestedFile, UnfinishedFile
 from blizzard.model.locations import sink_location, source_location
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from blizzard.model.source.glob import Pattern
+from blizzard.repair.move_source import compare, move, to_learn
 from lakebed.clock import Clock
 from lakebed.errors import JournalLost, LakeError, SourceMoved
 from lakebed.storage.store import Reader, Store

@@ -9,7 +9,7 @@ import pytest
 
 from blizzard.discover.retry import next_try
 from blizzard.events import SourceFileFailed
-from blizzard.maintain.retry import Present, retry
+from blizzard.repair.retry import Present, retry
 from lakebed.clock import Clock
 from lakebed.documents.entry import encode
 from lakebed.documents.source_record import Stage

@@ -7,7 +7,7 @@ import pytest
 
 from blizzard.journal.compaction import SnapshotWriter
 from blizzard.journal.state import read_history
-from blizzard.maintain.retry import give_up
+from blizzard.repair.retry import give_up
 from lakebed.clock import Clock
 from lakebed.storage.store import Store
 from tests.integration.blizzard.test_files import YESTERDAY, lands, of_day, said

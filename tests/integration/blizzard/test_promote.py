@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 from deltalake import DeltaTable
 
-from blizzard.maintain.promote import FieldNotPromotable
-from blizzard.maintain.replacing import PromotionWaits
+from blizzard.rewrite.promote import FieldNotPromotable
+from blizzard.rewrite.transaction import PromotionWaits
 from lakebed.errors import SchemaConflict
 from lakebed.types import RESCUED
 from tests.support.promotions import ID, PRICE, Rescued

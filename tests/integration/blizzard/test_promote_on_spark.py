@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from blizzard.maintain.replacing import NotRewritten
+from blizzard.rewrite.transaction import NotRewritten
 from tests.support.builders import entries
 from tests.support.promotions import ID, PRICE, Rescued
 from tests.support.spark import shared_runner

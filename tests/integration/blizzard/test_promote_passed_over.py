@@ -7,7 +7,7 @@ import pytest
 from deltalake import DeltaTable
 
 from blizzard.log_questions import asks_fates
-from blizzard.maintain.gc import look
+from blizzard.repair.gc import look
 from penguin import inline
 from tests.support.builders import entries
 from tests.support.promotions import ID, PRICE, Rescued

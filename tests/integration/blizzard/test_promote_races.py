@@ -10,8 +10,8 @@ from deltalake.schema import PrimitiveType
 from blizzard.handoff.publish import HandedOn
 from blizzard.journal.compaction import SnapshotWriter
 from blizzard.journal.state import read_history
-from blizzard.maintain.gc import collect, look
-from blizzard.maintain.replacing import NotRewritten, PromotionWaits
+from blizzard.repair.gc import collect, look
+from blizzard.rewrite.transaction import NotRewritten, PromotionWaits
 from lakebed.errors import ColumnsPromoted, JournalConflict
 from lakebed.telemetry.events import Event
 from penguin import inline

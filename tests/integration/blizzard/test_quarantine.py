@@ -12,10 +12,10 @@ from blizzard.events import LinesQuarantined, SourcesListed
 from blizzard.execute.runner import Runner, WorkersDied
 from blizzard.journal.compaction import SnapshotWriter
 from blizzard.journal.state import read_history
-from blizzard.maintain.gc import Kind, collect
 from blizzard.model.bad_lines import QuarantineLimits
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.settings import Sizing
+from blizzard.repair.gc import Kind, collect
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry
 from lakebed.telemetry.measures import Reading

@@ -9,10 +9,10 @@ import pytest
 from deltalake import DeltaTable
 from typer.testing import CliRunner
 
-from blizzard.maintain.gc import collect
-from blizzard.maintain.redo import look
 from blizzard.model.limits import SnapshotLimits
 from blizzard.model.settings import Sizing
+from blizzard.repair.gc import collect
+from blizzard.repair.redo import look
 from lakebed import layout
 from lakebed.errors import JournalConflict
 from penguin import inline

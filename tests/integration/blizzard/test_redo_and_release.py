@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from deltalake import DeltaTable
 
-from blizzard.maintain.redo import redo
+from blizzard.repair.redo import redo
 from lakebed.clock import Clock
 from lakebed.errors import DocumentUnreadable
 from lakebed.layout import journal_entry

@@ -4,7 +4,7 @@ import contextlib
 
 import pytest
 
-from blizzard.maintain.redo import Wanted, redo
+from blizzard.repair.redo import Wanted, redo
 from lakebed.layout import discarded_meta, held_meta
 from lakebed.storage.store import Store
 from tests.support.builders import entries

@@ -5,8 +5,8 @@ import json
 import pytest
 from deltalake import DeltaTable
 
-from blizzard.maintain.new_content.content import ContentNotRead
-from blizzard.maintain.retract import SourceNotRetractable
+from blizzard.rewrite.content import ContentNotRead
+from blizzard.rewrite.retract import SourceNotRetractable
 from lakebed.errors import ObjectMissing, SourcesReplaced
 from tests.support.builders import entries
 from tests.support.pipelines import pipeline_of

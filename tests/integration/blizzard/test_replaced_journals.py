@@ -11,7 +11,7 @@ import pytest
 from blizzard.journal.fence import append_beside
 from blizzard.journal.journal import Journal
 from blizzard.journal.state import read_history
-from blizzard.maintain.gc import collect
+from blizzard.repair.gc import collect
 from lakebed.clock import Clock
 from lakebed.documents.entry import digest, encode
 from lakebed.documents.lineage import Lineage

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from blizzard.log_questions import asks_columns, asks_passed_over
-from blizzard.maintain.bad_lines import Done, replay
+from blizzard.rewrite.replay import Done, replay
 from lakebed.clock import Clock
 from tests.support.retractions import Taken
 from tests.support.runner import InProcessRunner

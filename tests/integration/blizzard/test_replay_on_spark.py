@@ -3,8 +3,7 @@
 import pytest
 
 from blizzard.log_questions import asks_columns
-from blizzard.maintain import bad_lines
-from blizzard.maintain.bad_lines import NotReplayed, replay
+from blizzard.rewrite.replay import NotReplayed, _units, replay
 from lakebed.clock import Clock
 from lakebed.types import Handoff
 from tests.support.builders import entries
@@ -39,14 +38,13 @@ def test_lines_are_read_again_by_tasks(desk):
 
 @pytest.mark.unbalanced("quarantine_gone")
 def test_a_file_that_goes_meanwhile_is_named_and_nothing_is_changed(desk, monkeypatch):
-    real = bad_lines._units
 
-    def units(settings, found):
+    def units(*given):
         for path in (desk.table / "_blizzard/default/quarantine").iterdir():
             path.unlink()
-        return real(settings, found)
+        return _units(*given)
 
-    monkeypatch.setattr(bad_lines, "_units", units)
+    monkeypatch.setattr("blizzard.rewrite.replay._units", units)
     with pytest.raises(NotReplayed, match="object_missing"):
         replayed(desk)
     assert [one.kind for one in entries(desk.table)][-1] == "batch"

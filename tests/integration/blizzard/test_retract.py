@@ -7,8 +7,8 @@ import pytest
 from deltalake import DeltaTable
 from typer.testing import CliRunner
 
-from blizzard.maintain.replacing import PromotionWaits
-from blizzard.maintain.retract import RowsNotToldApart, SourceNotRetractable
+from blizzard.rewrite.retract import RowsNotToldApart, SourceNotRetractable
+from blizzard.rewrite.transaction import PromotionWaits
 from penguin.cli.app import app as penguin_app
 from tests.support.builders import entries
 from tests.support.landing import Landing

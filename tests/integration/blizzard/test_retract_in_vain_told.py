@@ -10,7 +10,7 @@ import yaml
 
 from blizzard.journal.identity import identity_of
 from blizzard.log_questions import asks_last_committed
-from blizzard.maintain.new_journal import take_over
+from blizzard.repair.new_journal import take_over
 from tests.integration.blizzard.test_part_way import NAME
 from tests.integration.blizzard.test_retract_passed_over import (
     LINES,

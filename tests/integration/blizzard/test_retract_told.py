@@ -6,8 +6,8 @@ import pytest
 import yaml
 from deltalake import DeltaTable
 
-from blizzard.maintain.replacing import PromotionWaits
-from blizzard.maintain.retract import RowsNotToldApart, SourceNotRetractable
+from blizzard.rewrite.retract import RowsNotToldApart, SourceNotRetractable
+from blizzard.rewrite.transaction import PromotionWaits
 from penguin import inline
 from tests.support.builders import entries
 from tests.support.pipelines import pipeline_of

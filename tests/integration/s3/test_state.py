@@ -9,9 +9,9 @@ from blizzard.handoff.publish import LeaveToPenguin
 from blizzard.inspect.books import Books
 from blizzard.inspect.status import pipeline_status
 from blizzard.journal.identity import identity_of
-from blizzard.maintain.gc import collect
-from blizzard.maintain.new_journal import take_over
 from blizzard.model.settings import PipelineSettings, SinkSettings
+from blizzard.repair.gc import collect
+from blizzard.repair.new_journal import take_over
 from lakebed.clock import Clock
 from lakebed.journal import JournalReader
 from lakebed.layout import file_id, journal_entry, journal_folder

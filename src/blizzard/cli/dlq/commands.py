@@ -17,11 +17,11 @@ from blizzard.inspect.ways_out import quarantine_hint
 from blizzard.journal.quarantine import meant_by
 from blizzard.journal.state import read_history
 from blizzard.log_questions import asks_passed_over, asks_refusal
-from blizzard.maintain.retry import Failed, Present
-from blizzard.maintain.retry import retry as append_retry
 from blizzard.model.bad_lines import Meant
 from blizzard.model.locations import sink_location, source_location, source_uris_of
 from blizzard.model.settings import PipelineSettings
+from blizzard.repair.retry import Failed, Present
+from blizzard.repair.retry import retry as append_retry
 from lakebed.clock import Clock
 from lakebed.errors import ObjectMissing
 from lakebed.shown import printable

@@ -16,7 +16,12 @@ from blizzard.cli.output import One, load, tables_of, the_one
 from blizzard.cli.rows.rewriting import commit, rewriter
 from blizzard.cli.surroundings import Surroundings
 from blizzard.log_questions import TableOf, asked_of, asks_columns, asks_passed_over
-from blizzard.maintain.bad_lines import (
+from blizzard.model.locations import sink_location
+from blizzard.model.settings import BlizzardSettings, PipelineSettings
+from blizzard.model.source.part_way import is_part_way
+from blizzard.model.source.unread import in_the_table
+from blizzard.repair.retry import Failed, deleted, give_up
+from blizzard.rewrite.replay import (
     Done,
     corrections,
     discard,
@@ -26,11 +31,6 @@ from blizzard.maintain.bad_lines import (
     meant_lines,
     replay,
 )
-from blizzard.maintain.retry import Failed, deleted, give_up
-from blizzard.model.locations import sink_location
-from blizzard.model.settings import BlizzardSettings, PipelineSettings
-from blizzard.model.source.part_way import is_part_way
-from blizzard.model.source.unread import in_the_table
 from lakebed.clock import Clock
 from lakebed.errors import LakeError, ObjectMissing
 from lakebed.storage.store import Store

@@ -12,10 +12,10 @@ from blizzard.journal.lease import refuse_while_alive_here, refuse_while_written
 from blizzard.journal.lease_record import LeaseRecord, this_machine
 from blizzard.journal.state import History, read_history
 from blizzard.log_questions import asks_fates, asks_last_committed
-from blizzard.maintain.new_journal import Renewed, begin_empty, take_over
-from blizzard.maintain.old_journal import check_past, past_of
 from blizzard.model.locations import sink_location
 from blizzard.model.settings import PipelineSettings
+from blizzard.repair.new_journal import Renewed, begin_empty, take_over
+from blizzard.repair.old_journal import check_past, past_of
 from lakebed.clock import Clock
 from lakebed.errors import DocumentUnreadable, JournalLost
 from lakebed.journal import JournalReader

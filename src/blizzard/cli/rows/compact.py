@@ -25,14 +25,14 @@ from blizzard.events import (
 )
 from blizzard.execute.runner import Rewriter, Runner
 from blizzard.log_questions import table_entry
-from blizzard.maintain.compacting.compact import Compacted, Partition, look
-from blizzard.maintain.compacting.compact import compact as put_together
-from blizzard.maintain.compacting.origins import KnownOrigins
-from blizzard.maintain.replacing import PromotionWaits
 from blizzard.model.locations import sink_location
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
 from blizzard.plan.small_files import Group
 from blizzard.renewal import Compact
+from blizzard.rewrite.compact import Compacted, Partition, look
+from blizzard.rewrite.compact import compact as put_together
+from blizzard.rewrite.origins import KnownOrigins
+from blizzard.rewrite.transaction import PromotionWaits
 from blizzard.service import CompactOf
 from lakebed.clock import Clock
 from lakebed.errors import LakeError, ObjectMissing

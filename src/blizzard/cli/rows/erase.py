@@ -20,9 +20,12 @@ from blizzard.cli.rows.rewriting import commit, rewriter, table_log
 from blizzard.cli.surroundings import Surroundings
 from blizzard.log_questions import table_entry
 from blizzard.log_questions import table_log as log_questions
-from blizzard.maintain.erasing.erase import Erased, FileWithRows, look
-from blizzard.maintain.erasing.erase import erase as append_erasure
-from blizzard.maintain.erasing.still_held import (
+from blizzard.model.locations import sink_location
+from blizzard.model.predicate import parse
+from blizzard.model.settings import PipelineSettings
+from blizzard.rewrite.erase import Erased, FileWithRows, look
+from blizzard.rewrite.erase import erase as append_erasure
+from blizzard.rewrite.still_held import (
     BadLinesLeft,
     FilesInHistory,
     InHistory,
@@ -33,9 +36,6 @@ from blizzard.maintain.erasing.still_held import (
     Why,
     still_held,
 )
-from blizzard.model.locations import sink_location
-from blizzard.model.predicate import parse
-from blizzard.model.settings import PipelineSettings
 from lakebed.storage.store import Store
 from lakebed.terminal.arguments import (
     DONE,

@@ -2,15 +2,15 @@
 
 from collections.abc import Iterator
 
-from blizzard.maintain.erasing.erase import Erased, FileWithRows
-from blizzard.maintain.erasing.still_held import (
+from blizzard.model.settings import PipelineSettings
+from blizzard.rewrite.erase import Erased, FileWithRows
+from blizzard.rewrite.still_held import (
     OtherFile,
     SourceLeft,
     StillHeld,
     Why,
     WhyNotSearched,
 )
-from blizzard.model.settings import PipelineSettings
 from lakebed.terminal.console import console, plural, say, say_first, second
 from lakebed.types import Commit
 from lakebed.units import in_words

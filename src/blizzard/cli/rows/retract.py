@@ -19,12 +19,12 @@ from blizzard.cli.rows.rewriting import commit, reading_of, rewriter, table_log
 from blizzard.cli.surroundings import Surroundings
 from blizzard.journal.source_names import the_key
 from blizzard.log_questions import asked_of, table_entry
-from blizzard.maintain.new_content.replace import exchange_of, replace_rows
-from blizzard.maintain.retract import Retracted, look
-from blizzard.maintain.retract import retract as append_retraction
 from blizzard.model.locations import sink_location
 from blizzard.model.rewriting import ActiveFile
 from blizzard.model.settings import PipelineSettings
+from blizzard.rewrite.replace import exchange_of, replace_rows
+from blizzard.rewrite.retract import Retracted, look
+from blizzard.rewrite.retract import retract as append_retraction
 from lakebed.clock import Clock
 from lakebed.errors import ObjectMissing
 from lakebed.storage.store import Store

@@ -9,14 +9,14 @@ from blizzard.execute.runner import Rewriter, Runner
 from blizzard.inspect.files.repairs import repaired
 from blizzard.inspect.trace import named_by, uri_of
 from blizzard.log_questions import asks_columns, asks_still_out, open_reader, table_rules
-from blizzard.maintain.new_content.content import Reading
-from blizzard.maintain.new_content.replace import renew
-from blizzard.maintain.replacing import Origins, TableLog, TableNow
 from blizzard.model.files import SourceFile
 from blizzard.model.locations import sink_location
 from blizzard.model.rewriting import ActiveFile
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
 from blizzard.renewal import Renew, Renewed
+from blizzard.rewrite.content import Reading
+from blizzard.rewrite.replace import renew
+from blizzard.rewrite.transaction import Origins, TableLog, TableNow
 from blizzard.service import SPARK_SAID, RenewOf, ServiceRunner
 from lakebed.clock import Clock
 from lakebed.layout import TablePath, journal_transaction

@@ -9,12 +9,12 @@ from blizzard.cli.output import One, load, open_reader, tables_of, the_one, writ
 from blizzard.cli.rows.rewriting import commit, rewriter, table_log
 from blizzard.cli.surroundings import Surroundings
 from blizzard.log_questions import table_entry
-from blizzard.maintain.promote import Promoted, Wanted, look
-from blizzard.maintain.promote import promote as append_promotion
-from blizzard.maintain.replacing import TableLog
 from blizzard.model.locations import sink_location
 from blizzard.model.rewriting import ActiveFile
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
+from blizzard.rewrite.promote import Promoted, Wanted, look
+from blizzard.rewrite.promote import promote as append_promotion
+from blizzard.rewrite.transaction import TableLog
 from lakebed.storage.store import Store
 from lakebed.terminal.arguments import (
     DONE,

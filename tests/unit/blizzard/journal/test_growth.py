@@ -15,9 +15,10 @@ from blizzard.journal.books.ledger import Ledger
 from blizzard.journal.compaction import SnapshotWriter
 from blizzard.journal.journal import Journal
 from blizzard.journal.state import read_history
-from blizzard.maintain import bad_lines, retry
 from blizzard.model.files import Location
 from blizzard.model.settings import PipelineSettings, SinkSettings
+from blizzard.repair import retry
+from blizzard.rewrite import replay
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.errors import StoreUnavailable
@@ -73,7 +74,7 @@ ASKED: dict[str, Callable[[Bucket], object]] = {
     "status": status,
     "dlq list": lambda store: dead_letter_queue(SETTINGS, lambda _place: store, every=False),
     "dlq show": lambda store: quarantine_of(SETTINGS, lambda _place: store).files,
-    "dlq replay": lambda store: bad_lines.look(store, "default", None).files,
+    "dlq replay": lambda store: replay.look(store, "default", None).files,
     "dlq retry": lambda store: retry.look(store, "default", frozenset({"bad-000007.ndjson"})),
 }
 

@@ -5,8 +5,6 @@ from dataclasses import replace
 import pytest
 
 from blizzard.journal.state import Before, History
-from blizzard.maintain.move_source import to_learn
-from blizzard.maintain.old_journal import inherited
 from blizzard.model.source.part_way import (
     can_be_given_up,
     changed_part_way,
@@ -15,6 +13,8 @@ from blizzard.model.source.part_way import (
     is_part_way,
     lacks_its_object,
 )
+from blizzard.repair.move_source import to_learn
+from blizzard.repair.old_journal import inherited
 from lakebed.documents.entry import Entry, encode
 from lakebed.types import Handoff
 from tests.support.builders import ID_AND_NAME, NOON, facts, failure, record

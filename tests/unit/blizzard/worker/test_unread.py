@@ -18,8 +18,8 @@ from blizzard.inspect.status import pipeline_status
 from blizzard.journal import snapshot
 from blizzard.journal.compaction import SnapshotWriter
 from blizzard.journal.state import read_history
-from blizzard.maintain.old_journal import inherited
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
+from blizzard.repair.old_journal import inherited
 from blizzard.worker.stores import OpenedStores
 from blizzard.worker.unit import run_unit
 from lakebed.documents.entry import Entry, decode_entry, encode

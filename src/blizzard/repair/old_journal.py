@@ -9,7 +9,6 @@ from blizzard.handoff.switch import LastCommitted
 from blizzard.journal.checks import refuse_moved, refuse_other_names
 from blizzard.journal.identity import Identity, learn_sources
 from blizzard.journal.quarantine import WaitingFile, with_entry
-from blizzard.maintain.references import entries_in
 from blizzard.model.source.part_way import settled
 from lakebed import layout
 from lakebed.documents.entry import Entry
@@ -17,7 +16,7 @@ from lakebed.documents.pending_meta import decode_meta
 from lakebed.documents.quarantine_file import QuarantineFile
 from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import DocumentUnreadable, JournalConflict, JournalLost, LakeError
-from lakebed.journal import JournalReader, journals_aside
+from lakebed.journal import JournalReader, entries_in, journals_aside
 from lakebed.storage.store import Reader
 from lakebed.units import plural
 

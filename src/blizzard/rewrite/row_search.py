@@ -3,9 +3,9 @@
 from collections import Counter
 from dataclasses import replace
 
-from blizzard.maintain.replacing import TableNow
-from blizzard.maintain.source_rows import Meant, RowsFound
 from blizzard.model.rewriting import ActiveFile, RowsWhere
+from blizzard.rewrite.source_rows import Meant, RowsFound
+from blizzard.rewrite.transaction import TableNow
 from blizzard.worker.deleted_rows import Places, deleted_rows
 from blizzard.worker.find_rows import rows_in
 from lakebed.storage.store import Reader

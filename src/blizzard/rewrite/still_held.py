@@ -19,14 +19,14 @@ from blizzard.discover.names import why_not_ours
 from blizzard.handoff.held_rows import GONE, HELD
 from blizzard.journal.source_names import KnownSources
 from blizzard.journal.state import Before, History
-from blizzard.maintain.erasing.bad_lines import LineSearch, lines_in
-from blizzard.maintain.erasing.erase import Found, sources_of
-from blizzard.maintain.replacing import OriginsOf, waiting_entries
 from blizzard.model.columns import with_found
 from blizzard.model.locations import OpenReader, source_location
 from blizzard.model.predicate import Predicate
 from blizzard.model.rewriting import ActiveFile
 from blizzard.model.settings import PipelineSettings
+from blizzard.rewrite.erase import Found, sources_of
+from blizzard.rewrite.line_search import LineSearch, lines_in
+from blizzard.rewrite.transaction import OriginsOf, waiting_entries
 from blizzard.worker.find_rows import RowsInFile, rows_in
 from lakebed import layout
 from lakebed.errors import LakeError

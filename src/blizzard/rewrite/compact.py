@@ -13,8 +13,12 @@ from datetime import datetime
 from blizzard.config.columns import columns_from
 from blizzard.execute.runner import Rewriter
 from blizzard.journal.fence import append_what_is_found
-from blizzard.maintain.compacting.origins import KnownOrigins, joined
-from blizzard.maintain.replacing import (
+from blizzard.model.locations import sink_location
+from blizzard.model.rewriting import ActiveFile, FileGroup, Merged, MergeFailed, Merging
+from blizzard.model.settings import PipelineSettings
+from blizzard.plan.small_files import Group, Policy, SmallFile, groups_of, is_small
+from blizzard.rewrite.origins import KnownOrigins, joined
+from blizzard.rewrite.transaction import (
     PromotionWaits,
     Standing,
     TableLog,
@@ -24,10 +28,6 @@ from blizzard.maintain.replacing import (
     standing_of,
     waiting_entries,
 )
-from blizzard.model.locations import sink_location
-from blizzard.model.rewriting import ActiveFile, FileGroup, Merged, MergeFailed, Merging
-from blizzard.model.settings import PipelineSettings
-from blizzard.plan.small_files import Group, Policy, SmallFile, groups_of, is_small
 from blizzard.worker.deleted_rows import deleted_rows, ranges_of
 from blizzard.worker.output.origins import runs_without
 from lakebed import layout

@@ -2,11 +2,11 @@
 
 import pytest
 
-from blizzard.maintain.erasing.bad_lines import Counted, Line, LineSearch, values_in
-from blizzard.maintain.erasing.erase import with_rows
-from blizzard.maintain.replacing import Origins
 from blizzard.model.predicate import parse
 from blizzard.model.rewriting import ActiveFile, RowsWhere
+from blizzard.rewrite.erase import with_rows
+from blizzard.rewrite.line_search import Counted, Line, LineSearch, values_in
+from blizzard.rewrite.transaction import Origins
 from blizzard.worker.find_rows import RowsInFile
 from lakebed.documents.data_file import Run
 from lakebed.layout import TablePath

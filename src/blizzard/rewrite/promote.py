@@ -12,19 +12,6 @@ from typing import Any
 
 from blizzard.config.columns import columns_from, schema_of
 from blizzard.execute.runner import Rewriter
-from blizzard.maintain.replacing import (
-    Overtaken,
-    TableLog,
-    append_replacement,
-    entries_of_table,
-    journal_and_table,
-    refuse_collected_since,
-    refuse_contested,
-    refuse_renamed,
-    refuse_waiting,
-    rewritten_all,
-    tries_again,
-)
 from blizzard.model.columns import with_found
 from blizzard.model.json_path import steps
 from blizzard.model.locations import sink_location
@@ -38,6 +25,19 @@ from blizzard.model.rewriting import (
 )
 from blizzard.model.seen import is_column_name
 from blizzard.model.settings import PipelineSettings
+from blizzard.rewrite.transaction import (
+    Overtaken,
+    TableLog,
+    append_replacement,
+    entries_of_table,
+    journal_and_table,
+    refuse_collected_since,
+    refuse_contested,
+    refuse_renamed,
+    refuse_waiting,
+    rewritten_all,
+    tries_again,
+)
 from blizzard.worker.ndjson.decoder import OTHER_FIELDS
 from lakebed import layout
 from lakebed.clock import Clock

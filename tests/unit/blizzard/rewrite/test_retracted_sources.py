@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from blizzard.journal.state import Before
-from blizzard.maintain.retracted_sources import Named, why_not
 from blizzard.model.files import IngestedFile, UnfinishedFile
+from blizzard.rewrite.retracted_sources import Named, why_not
 from tests.support.builders import NOON, failure, record
 
 DONE = IngestedFile(key="in:a", size=3, etag="e")

@@ -16,7 +16,11 @@ import numpy as np
 from blizzard.config.columns import columns_from
 from blizzard.execute.runner import Rewriter
 from blizzard.journal.state import History
-from blizzard.maintain.replacing import (
+from blizzard.model.locations import sink_location
+from blizzard.model.predicate import Predicate
+from blizzard.model.rewriting import ActiveFile, Removal, RowsWhere
+from blizzard.model.settings import PipelineSettings
+from blizzard.rewrite.transaction import (
     Origins,
     Overtaken,
     Standing,
@@ -31,10 +35,6 @@ from blizzard.maintain.replacing import (
     tries_again,
     waiting_entries,
 )
-from blizzard.model.locations import sink_location
-from blizzard.model.predicate import Predicate
-from blizzard.model.rewriting import ActiveFile, Removal, RowsWhere
-from blizzard.model.settings import PipelineSettings
 from blizzard.worker.find_rows import RowsInFile, check_columns, rows_in
 from lakebed import layout
 from lakebed.clock import Clock

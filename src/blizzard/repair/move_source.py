@@ -21,10 +21,10 @@ from blizzard.journal.checks import (
 )
 from blizzard.journal.fence import append_beside
 from blizzard.journal.state import Before, History
-from blizzard.maintain.new_journal import CHUNK, in_chunks
-from blizzard.maintain.old_journal import inherited
 from blizzard.model.settings import SourceSettings
 from blizzard.model.source.part_way import found_again, is_part_way
+from blizzard.repair.new_journal import CHUNK, in_chunks
+from blizzard.repair.old_journal import inherited
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry, digest, encode

@@ -22,7 +22,7 @@ from blizzard.journal.checks import refuse_half_begun
 from blizzard.journal.fence import append_what_is_found
 from blizzard.journal.file_mark import born, mark_of
 from blizzard.journal.snapshot import Snapshot, SnapshotBroken, read_latest
-from blizzard.maintain.references import (
+from blizzard.repair.references import (
     References,
     last_part,
     named_by_metas,

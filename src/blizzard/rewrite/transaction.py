@@ -18,7 +18,6 @@ from blizzard.journal.books.undecided import PassedOver, nothing_decided
 from blizzard.journal.checks import refuse_closed, refuse_half_begun
 from blizzard.journal.fence import append_what_is_found, refuse_collected
 from blizzard.journal.state import History, read_history
-from blizzard.maintain.references import entries_in
 from blizzard.model.rewriting import ActiveFile, RewriteFailed, Rewriting, Rewritten
 from blizzard.model.settings import PipelineSettings
 from lakebed import layout
@@ -30,7 +29,7 @@ from lakebed.documents.data_file import Run
 from lakebed.documents.entry import Entry
 from lakebed.documents.replacement import Replacement
 from lakebed.errors import FilesCollected, JournalConflict, LakeError, ObjectMissing, Whose
-from lakebed.journal import JournalReader, journals_aside
+from lakebed.journal import JournalReader, entries_in, journals_aside
 from lakebed.storage.store import Reader, Store
 
 P = ParamSpec("P")

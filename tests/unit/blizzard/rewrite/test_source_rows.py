@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from blizzard.maintain.source_rows import FILE, Journals, Meant, find_rows
 from blizzard.model.rewriting import ActiveFile, RowRanges, RowsWhere
+from blizzard.rewrite.source_rows import FILE, Journals, Meant, find_rows
 from lakebed.documents.data_file import ColumnStatistics, Run
 from lakebed.documents.entry import decode_entry
 from lakebed.documents.replacement import Replacement

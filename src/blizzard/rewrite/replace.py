@@ -12,14 +12,17 @@ from datetime import datetime
 from blizzard.execute.runner import Rewriter
 from blizzard.journal.source_names import KnownSources
 from blizzard.journal.state import read_history
-from blizzard.maintain.new_content.content import (
+from blizzard.model.files import SourceFile
+from blizzard.model.locations import OpenReader
+from blizzard.model.settings import PipelineSettings
+from blizzard.renewal import Renewed
+from blizzard.rewrite.content import (
     ContentNotRead,
     Reading,
     find_object,
     read_content,
 )
-from blizzard.maintain.replacing import NothingCommitted, PromotionWaits, TableLog
-from blizzard.maintain.retract import (
+from blizzard.rewrite.retract import (
     Found,
     Retracted,
     RowsNotToldApart,
@@ -27,11 +30,8 @@ from blizzard.maintain.retract import (
     look,
     retract,
 )
-from blizzard.maintain.retracted_sources import Named, has_rows
-from blizzard.model.files import SourceFile
-from blizzard.model.locations import OpenReader
-from blizzard.model.settings import PipelineSettings
-from blizzard.renewal import Renewed
+from blizzard.rewrite.retracted_sources import Named, has_rows
+from blizzard.rewrite.transaction import NothingCommitted, PromotionWaits, TableLog
 from lakebed.documents.source_record import Failure, SourceRecord, Stage
 from lakebed.errors import JournalConflict, LakeError
 from lakebed.storage.store import Reader, Store

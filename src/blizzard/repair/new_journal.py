@@ -16,7 +16,7 @@ from blizzard.handoff.switch import LastCommitted
 from blizzard.journal.entry_columns import columns_after
 from blizzard.journal.identity import Identity
 from blizzard.journal.protocol import agree_on_protocol
-from blizzard.maintain.old_journal import (
+from blizzard.repair.old_journal import (
     Past,
     begun,
     check_past,

@@ -16,9 +16,16 @@ from blizzard.journal.quarantine import WaitingFile, may_have
 from blizzard.journal.shared_sources import uris_of
 from blizzard.journal.source_names import KnownSources
 from blizzard.journal.state import History
-from blizzard.maintain.bad_lines import without_meant
-from blizzard.maintain.new_content.content import Content
-from blizzard.maintain.replacing import (
+from blizzard.model.bad_lines import Meant as MeantLines
+from blizzard.model.locations import sink_location
+from blizzard.model.rewriting import Removal, Rewritten
+from blizzard.model.settings import PipelineSettings
+from blizzard.rewrite.content import Content
+from blizzard.rewrite.replay import without_meant
+from blizzard.rewrite.retracted_sources import Named, why_not
+from blizzard.rewrite.row_search import RowSearch
+from blizzard.rewrite.source_rows import Journals, Meant, RowsFound, find_rows, replacements
+from blizzard.rewrite.transaction import (
     Overtaken,
     TableLog,
     TableNow,
@@ -31,13 +38,6 @@ from blizzard.maintain.replacing import (
     rewritten_all,
     tries_again,
 )
-from blizzard.maintain.retracted_sources import Named, why_not
-from blizzard.maintain.row_search import RowSearch
-from blizzard.maintain.source_rows import Journals, Meant, RowsFound, find_rows, replacements
-from blizzard.model.bad_lines import Meant as MeantLines
-from blizzard.model.locations import sink_location
-from blizzard.model.rewriting import Removal, Rewritten
-from blizzard.model.settings import PipelineSettings
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry

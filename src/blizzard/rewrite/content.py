@@ -14,13 +14,13 @@ from blizzard.execute.runner import Runner
 from blizzard.found_columns import BatchColumns, TableColumns, look_share
 from blizzard.journal.entry_columns import EntryColumns
 from blizzard.journal.state import UNKNOWN, History
-from blizzard.maintain.retracted_sources import Named
 from blizzard.model.bounds import Bounds
 from blizzard.model.files import SourceFile
 from blizzard.model.locations import OpenReader, source_location
 from blizzard.model.settings import PipelineSettings
 from blizzard.plan.recognise import planned
 from blizzard.plan.work import work_of
+from blizzard.rewrite.retracted_sources import Named
 from lakebed.clock import Clock
 from lakebed.columns.column_mapping import ColumnMapping
 from lakebed.columns.schema import Schema

@@ -3,14 +3,14 @@
 What cannot be read is an error: a file that an unread document names is never taken for unnamed.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from lakebed import layout
 from lakebed.documents.entry import Entry
 from lakebed.documents.pending_meta import decode_meta
-from lakebed.errors import DocumentUnreadable, JournalLost
-from lakebed.journal import JournalReader, StoredEntry, journals_aside
+from lakebed.errors import JournalLost
+from lakebed.journal import JournalReader, entries_in, journals_aside
 from lakebed.storage.store import ObjectFacts, Reader
 
 
@@ -82,35 +82,6 @@ def read_references(store: Reader, pipeline: str) -> References:
         digest=digests[-1] if digests else None,
         awaits=awaits,
     )
-
-
-def entries_in(
-    store: Reader, pipeline: str, folder: str, *, before_empty: bool = False
-) -> Iterator[StoredEntry]:
-    """Yield the entries of a journal's folder in their order; a gap is an error.
-
-    With `before_empty` a last entry without content ends the journal; else it is an error, too.
-    """
-    journal = JournalReader(store, pipeline, folder=folder, full_paths=True)
-    numbers = journal.numbers()
-    if before_empty and numbers and journal.body(numbers[-1]) == b"":
-        del numbers[-1]
-    before: str | None = None
-    for place, number in enumerate(numbers):
-        stored = journal.stored(place) if place == number else None
-        if stored is None:
-            raise DocumentUnreadable(
-                f"entry {place} of a journal is missing, so it is not known which files it "
-                "references",
-                path=journal.where(place),
-            )
-        if stored.entry.previous != before:
-            raise DocumentUnreadable(
-                "this entry does not follow the one before it: the journal was changed by hand",
-                path=journal.where(place),
-            )
-        before = stored.digest
-        yield stored
 
 
 def named_by_metas(store: Reader, listed: Iterable[ObjectFacts]) -> frozenset[str]:

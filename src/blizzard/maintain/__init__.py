@@ -1,1 +1,0 @@
-"""An operator's commands that write: gc, redo, a new journal."""

@@ -1,1 +1,0 @@
-"""Small data files, made into fewer."""

@@ -1,1 +1,0 @@
-"""Rows erased by what they hold, and who holds them still."""

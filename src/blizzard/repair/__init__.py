@@ -1,0 +1,1 @@
+"""Commands that set a journal or a table directory right, without rewriting rows."""
