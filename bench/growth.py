@@ -29,7 +29,7 @@ from bench.measuring import measured, peak_of
 from bench.section import DOCS, Section
 from blizzard.discover.lister import SourceLister
 from blizzard.journal import ingested
-from blizzard.journal.state import History
+from blizzard.journal.ledger import Ledger
 from blizzard.model.files import IngestedFile, SourceFile
 from blizzard.model.settings import RollingPolicy
 from blizzard.plan.units import plan
@@ -61,7 +61,7 @@ class Source:
     def __init__(self, count: int, *, done: bool) -> None:
         self.bucket = Bucket(names(count))
         self.table = Bucket(uri="s3://bucket/table")
-        self.history = History()
+        self.history = Ledger()
         self.lister = SourceLister(
             source=source_settings("s3://bucket/in"), template=None, partition_fields={}
         )
@@ -76,7 +76,7 @@ class Source:
                 for number, name in enumerate(self.bucket.names)
             )
             segment = ingested.write_segment(self.table, "default", listed, Clock().fresh_id())
-            self.history = History(segments=[segment])
+            self.history = Ledger(segments=[segment])
 
     def look(self, *, seconds: float = 0.0) -> int:
         """Look at the source; give how many files a batch would take."""

@@ -11,7 +11,7 @@ from blizzard.inspect.bad_lines import quarantine_of
 from blizzard.inspect.books import Books
 from blizzard.inspect.status import pipeline_status
 from blizzard.journal.compaction import SnapshotWriter
-from blizzard.journal.state import History, read_history
+from blizzard.journal.ledger import Ledger, read_ledger
 from blizzard.model.files import Location
 from blizzard.model.settings import PipelineSettings, SinkSettings
 from lakebed.clock import Clock
@@ -38,7 +38,7 @@ def _journal(count: int) -> Bucket:
     store = Bucket(uri="s3://bucket/table")
     keeps = SnapshotWriter(store=store, pipeline="default", clock=Clock())
     last = _entries(store, None, range(count - TAIL))
-    keeps.write(read_history(store, "default", spill=keeps.spill))
+    keeps.write(read_ledger(store, "default", spill=keeps.spill))
     _entries(store, last, range(count - TAIL, count))
     return store
 
@@ -57,7 +57,7 @@ def _asked(count: int, ask: Callable[[Bucket], object]) -> Figures:
 
 def start(count: int) -> Figures:
     """Measure a start."""
-    return _asked(count, lambda store: read_history(store, "default"))
+    return _asked(count, lambda store: read_ledger(store, "default"))
 
 
 def status(count: int) -> Figures:
@@ -112,7 +112,7 @@ class _Weighed(Bucket):
 
 def failed(count: int) -> Figures:
     """Measure a snapshot, on average, until so many files have failed: a hundred before each."""
-    store, history = _Weighed(uri="s3://bucket/table"), History()
+    store, history = _Weighed(uri="s3://bucket/table"), Ledger()
     keeps = SnapshotWriter(store=store, pipeline="default", clock=Clock())
     last: tuple[Entry, bytes] | None = None
     snapshots = count // FAILED_PER_SNAPSHOT

@@ -25,7 +25,7 @@ from bench.section import Section
 from blizzard.config import load as blizzard_config
 from blizzard.events import BatchProgress, BatchStarted, UnitReported
 from blizzard.journal.compaction import SnapshotWriter
-from blizzard.journal.state import read_history
+from blizzard.journal.ledger import read_ledger
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry, Receipt, digest, encode
 from lakebed.documents.source_record import SourceRecord
@@ -93,7 +93,7 @@ def entries(store: Store, pipeline: str, count: int) -> None:
         previous = digest(body)
         store.replace(journal_entry(pipeline, number), body)
         if number == count - TAIL:
-            keeps.write(read_history(store, pipeline, spill=keeps.spill))
+            keeps.write(read_ledger(store, pipeline, spill=keeps.spill))
     done = Receipt(journal="j", sequence=count - 1, digest=previous or "")
     store.replace(receipt(pipeline), encode(done))
 
@@ -225,7 +225,7 @@ def memory(made: LiveLake) -> Figures:
 def _one_file(made: LiveLake) -> str:
     name = made.names[0]
     store = Reader(f"{made.root}/{name}-table", StorageOptions())
-    last = read_history(store, name).sequence
+    last = read_ledger(store, name).sequence
     body = store.get(journal_entry(name, last - 10)) or b"{}"
     path: str = json.loads(body)["sources"][0]["path"]
     return f"default:{path}"

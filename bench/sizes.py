@@ -27,7 +27,7 @@ from bench.asked import requests
 from bench.twenty import WIDE, a_row, source_record
 from blizzard.journal import ingested
 from blizzard.journal.compaction import SnapshotWriter
-from blizzard.journal.state import History
+from blizzard.journal.ledger import Ledger
 from blizzard.model.files import IngestedFile
 from lakebed.clock import Clock
 from lakebed.documents.data_file import Bound, ColumnStatistics, FinishedFile
@@ -121,7 +121,7 @@ def _keep() -> Figures:
     keeper = SnapshotWriter(store=store, pipeline="default", clock=Clock())
     with tempfile.TemporaryDirectory() as folder:
         journal = TableDirectory(Path(folder) / "table").journal(schema=WIDE)
-        history = History()
+        history = Ledger()
         history.learn(journal.entry(sequence=0, kind="open", previous=None), journal.bodies[0])
     rounds = 20
     for number in range(rounds):

@@ -19,10 +19,10 @@ from blizzard.inspect.files.report import Reconciler
 from blizzard.inspect.refusal import refusal_of
 from blizzard.inspect.why.asked import Asked
 from blizzard.inspect.why.table_log import LogEntry, LogFile, LogVersion, TableLog
-from blizzard.journal.books.undecided import PassedOver
 from blizzard.journal.identity import identity_of
+from blizzard.journal.ledger import Ledger, read_ledger
 from blizzard.journal.source_names import KnownSources
-from blizzard.journal.state import History, read_history
+from blizzard.journal.undecided import PassedOver
 from blizzard.model.files import Location
 from blizzard.model.locations import OpenReader, sink_location
 from blizzard.model.settings import PipelineSettings, SinkSettings
@@ -189,9 +189,9 @@ def asked_of(
     store = None
     try:
         store = opening(sink_location(settings))
-        history = read_history(store, settings.name, passed_over=asks_passed_over(settings))
+        history = read_ledger(store, settings.name, passed_over=asks_passed_over(settings))
     except ObjectMissing:
-        history = History()  # The table's folder does not exist yet, so neither does a journal.
+        history = Ledger()  # The table's folder does not exist yet, so neither does a journal.
     return Asked(
         settings=settings,
         store=store,
@@ -222,13 +222,13 @@ def reconciler_of(settings: PipelineSettings, open_reader: OpenReader, clock: Cl
     )
 
 
-def asks_refusal(settings: PipelineSettings) -> Callable[[Reader, History], LakeError | None]:
+def asks_refusal(settings: PipelineSettings) -> Callable[[Reader, Ledger], LakeError | None]:
     """Return the question why a start would be refused; a journal that can go on is not asked.
 
     A pipeline whose name was changed has none: that of its old name is still there.
     """
 
-    def ask(store: Reader, history: History) -> LakeError | None:
+    def ask(store: Reader, history: Ledger) -> LakeError | None:
         if history.sequence >= 0 and history.heir is None:
             return None
         return refusal_of(settings, store, history, asks_the_log(settings), lambda: None)

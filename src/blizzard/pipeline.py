@@ -22,8 +22,8 @@ from blizzard.journal.identity import identity_of
 from blizzard.journal.ingested import SegmentBroken
 from blizzard.journal.journal import Journal
 from blizzard.journal.lease import Lease
+from blizzard.journal.ledger import read_ledger
 from blizzard.journal.protocol import require_handoff
-from blizzard.journal.state import read_history
 from blizzard.model.failure_basis import bases_of, with_basis
 from blizzard.model.files import SourceFile
 from blizzard.model.locations import OpenReader, OpenStore, sink_location
@@ -282,7 +282,7 @@ class Pipeline:
             name, limits = self.settings.name, self.settings.sizing.snapshots
             writer = SnapshotWriter(store=store, pipeline=name, clock=self.clock, limits=limits)
             passed_over = self.log.passed_over
-            history = read_history(store, name, passed_over=passed_over, spill=writer.spill)
+            history = read_ledger(store, name, passed_over=passed_over, spill=writer.spill)
             if history.rebuilt is not None:
                 self._report.rebuilt(history.rebuilt)
             journal = self._journal = Journal(

@@ -12,8 +12,8 @@ from blizzard.inspect.source_status import FailedFile as SourceFailure
 from blizzard.inspect.source_status import failed_files
 from blizzard.inspect.ways_out import way_out
 from blizzard.inspect.why.why import why
+from blizzard.journal.ledger import Ledger
 from blizzard.journal.source_names import FileUnknown
-from blizzard.journal.state import History
 from blizzard.log_questions import asked_of, asks_fates, asks_still_out
 from blizzard.model.settings import PipelineSettings
 from lakebed.errors import LakeError
@@ -311,7 +311,7 @@ class Answers:
 
 
 def _failed(
-    settings: PipelineSettings, history: History
+    settings: PipelineSettings, history: Ledger
 ) -> list[tuple[str, SourceFailure, datetime | None]]:
     """Return the files that failed, the newest first, with their sources and since when. Pure."""
     failed = [

@@ -11,7 +11,7 @@ from blizzard.inspect.bad_lines import quarantine_of
 from blizzard.inspect.books import Books
 from blizzard.inspect.status import pipeline_status
 from blizzard.journal.compaction import SnapshotWriter
-from blizzard.journal.state import History, read_history
+from blizzard.journal.ledger import Ledger, read_ledger
 from blizzard.model.files import Location
 from blizzard.model.limits import SnapshotLimits
 from blizzard.model.settings import PipelineSettings, SinkSettings
@@ -53,7 +53,7 @@ def opener(table: Bucket) -> Callable[[Location], Reader]:
 
 def told(table: Bucket) -> dict[str, Any]:
     """Return all that commands tell of a journal, without what was derived being named."""
-    history = read_history(table, "default")
+    history = read_ledger(table, "default")
     lookup = history.lookup(table, "default")
     keys = [f"{source}:{path}" for source in SOURCES for path in PATHS]
     return {
@@ -94,7 +94,7 @@ def test_a_snapshot_and_a_tail_tell_what_all_entries_tell(steps, restarts):
     assert expected["letters"].unread + len(expected["letters"].letters) == len(letters.letters)
     check_against_plain_sums(story, expected["status"])
     assert [each.file.filename for each in expected["quarantine"]] == list(story.waiting)
-    store, history = story.table(0), History()
+    store, history = story.table(0), Ledger()
     writer = SnapshotWriter(store=store, pipeline="default", clock=HANDS.clock, limits=SMALL)
     for number, (entry, body) in enumerate(story.entries):
         store.replace(layout.journal_entry("default", number), body)
@@ -105,7 +105,7 @@ def test_a_snapshot_and_a_tail_tell_what_all_entries_tell(steps, restarts):
             whole.replace(name, store.bodies[name])
         assert told(whole) == expected
         if number % restarts == 0:
-            history = read_history(store, "default")
+            history = read_ledger(store, "default")
             assert (history.rebuilt, history.kept) == (None, number)
 
 

@@ -15,7 +15,7 @@ from blizzard.discover.lister import SourceLister
 from blizzard.journal.compaction import SnapshotWriter
 from blizzard.journal.ingested import Blocks
 from blizzard.journal.journal import Journal
-from blizzard.journal.state import History, read_history
+from blizzard.journal.ledger import Ledger, read_ledger
 from blizzard.model.files import IngestedFile, SourceFile
 from blizzard.model.limits import LookLimits, SnapshotLimits
 from blizzard.model.notices import Hint, NoticeKind
@@ -69,7 +69,7 @@ class World:
         writer = SnapshotWriter(
             store=self.table, pipeline="default", clock=Clock(), limits=SNAPSHOTS
         )
-        history = read_history(self.table, "default", spill=writer.spill)
+        history = read_ledger(self.table, "default", spill=writer.spill)
         self.journal = Journal(self.table, identity(), history, self.hands.clock, limits=SNAPSHOTS)
         self.journal.open_with(lambda: False)
         self.lister = SourceLister(
@@ -293,7 +293,7 @@ def test_segments_answer_as_a_dictionary_does(writes):
     """D01: the newest word on a name counts, in whichever segments it stands."""
     store = Bucket()
     book = SnapshotWriter(store=store, pipeline="p", clock=Clock(), limits=SnapshotLimits(block=3))
-    history = History(blocks=Blocks(most=1, ahead=2))
+    history = Ledger(blocks=Blocks(most=1, ahead=2))
     truth: dict[str, int] = {}
     for write in writes:
         for key, size in write.items():

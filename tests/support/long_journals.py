@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from blizzard.inspect.files.report import Reconciler
 from blizzard.journal.compaction import SnapshotWriter
-from blizzard.journal.state import read_history
+from blizzard.journal.ledger import read_ledger
 from blizzard.model.settings import PipelineSettings, SinkSettings
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry, Receipt, digest, encode
@@ -74,7 +74,7 @@ class LongJournal:
             self.table.replace(journal_entry("default", number), body)
             if number == self.entries - TAIL:
                 keeps = SnapshotWriter(store=self.table, pipeline="default", clock=Clock())
-                keeps.write(read_history(self.table, "default", spill=keeps.spill))
+                keeps.write(read_ledger(self.table, "default", spill=keeps.spill))
         assert previous is not None
         done = Receipt(journal="j", sequence=self.entries - 1, digest=previous)
         self.table.replace(receipt("default"), encode(done))

@@ -6,7 +6,7 @@ from typing import Any
 import yaml
 
 from blizzard.journal.compaction import SnapshotWriter
-from blizzard.journal.state import read_history
+from blizzard.journal.ledger import read_ledger
 from tests.support.desk import Desk
 from tests.support.landing import config
 
@@ -39,7 +39,7 @@ class Questions(Desk):
     def writes_a_snapshot(self) -> None:
         """Write the names that the journal knows to a segment, as a long journal does."""
         writer = SnapshotWriter(store=self.store, pipeline="default", clock=self.clock)
-        writer.write(read_history(self.store, "default"))
+        writer.write(read_ledger(self.store, "default"))
 
     def why(self, name: str, *options: str) -> dict[str, Any]:
         """Ask about one file."""

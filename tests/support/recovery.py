@@ -4,7 +4,7 @@ from typing import Any
 
 from blizzard.journal.compaction import SnapshotWriter
 from blizzard.journal.journal import Journal
-from blizzard.journal.state import History, read_history
+from blizzard.journal.ledger import Ledger, read_ledger
 from blizzard.model.limits import SnapshotLimits
 from lakebed import layout
 from lakebed.clock import Clock
@@ -19,7 +19,7 @@ OFTEN = SnapshotLimits(entries=10, names=20, changes=2)
 def opened(store: Store, *, run: str = "run-1", **given: Any) -> Journal:
     """Open a journal of which snapshots are written often."""
     writer = SnapshotWriter(store=store, pipeline="default", clock=Clock(), limits=OFTEN)
-    history = read_history(store, "default", spill=writer.spill)
+    history = read_ledger(store, "default", spill=writer.spill)
     who = identity(run=run, **given)
     journal = Journal(store, who, history, Hands().clock, limits=OFTEN)
     journal.open_with(lambda: False)
@@ -37,7 +37,7 @@ def grow(journal: Journal, batches: int, *, files: int = 3) -> None:
             journal.write_snapshot()
 
 
-def state(history: History, store: Store) -> dict[str, Any]:
+def state(history: Ledger, store: Store) -> dict[str, Any]:
     """Return all that a history knows, however it came to know it."""
     lookup = history.lookup(store, "default")
     every = [f"default:{n:06d}-{f}.ndjson" for n in range(80) for f in range(3)]
@@ -62,4 +62,4 @@ def from_entries(store: Bucket) -> dict[str, Any]:
     for name in store.names:
         if layout.entry_sequence(name) is not None:
             bare.replace(name, store.bodies[name])
-    return state(read_history(bare, "default"), bare)
+    return state(read_ledger(bare, "default"), bare)

@@ -11,8 +11,8 @@ from blizzard.cli.rows.rewriting import renews, table_log
 from blizzard.config.load import load
 from blizzard.inspect.audit.findings import Audit
 from blizzard.journal.compaction import SnapshotWriter
+from blizzard.journal.ledger import read_ledger
 from blizzard.journal.source_names import the_key
-from blizzard.journal.state import read_history
 from blizzard.log_questions import asked_of, open_reader
 from blizzard.model.files import Location
 from blizzard.model.locations import sink_location
@@ -120,7 +120,7 @@ class Taken(Rescued):
     def writes_a_snapshot(self) -> None:
         """Write the names that the journal knows to a segment, as a long journal does."""
         writer = SnapshotWriter(store=self.store, pipeline=self.pipeline, clock=self.clock)
-        writer.write(read_history(self.store, self.pipeline))
+        writer.write(read_ledger(self.store, self.pipeline))
 
     def optimize(self) -> None:
         """Rewrite the files of the table, as another program does."""

@@ -11,7 +11,7 @@ from blizzard.discover.finding import Finding
 from blizzard.discover.lister import SourceLister
 from blizzard.discover.schedule import Pace, Schedule
 from blizzard.journal import ingested
-from blizzard.journal.state import UNKNOWN, Before, History
+from blizzard.journal.ledger import UNKNOWN, Before, Ledger
 from blizzard.model.files import IngestedFile, SourceFile, UnfinishedFile
 from blizzard.model.limits import LookLimits
 from blizzard.model.settings import Sizing
@@ -35,7 +35,7 @@ class Site:
     ) -> None:
         self.bucket = Bucket(names)
         self.table = Bucket(uri="s3://bucket/table")
-        self.history = History()
+        self.history = Ledger()
         self.now = NOON
         self.since: datetime | None = NOON
         self.settings = source_settings("s3://bucket/in", **source)
@@ -58,7 +58,7 @@ class Site:
             for path in self.bucket.names
         )
         segment = ingested.write_segment(self.table, "default", names, Clock().fresh_id())
-        self.history = History(segments=[segment])
+        self.history = Ledger(segments=[segment])
 
     def fail(self, found: SourceRecord) -> None:
         self.history.unfinished[found.key] = UnfinishedFile(record=found, at=self.now)

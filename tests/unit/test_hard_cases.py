@@ -21,7 +21,7 @@ from blizzard.discover.finding import Finding
 from blizzard.handoff.publish import CommitInline
 from blizzard.inspect.explain import Explanation
 from blizzard.journal.journal import Journal
-from blizzard.journal.state import read_history
+from blizzard.journal.ledger import read_ledger
 from blizzard.model.files import SourceFile
 from blizzard.model.settings import RollingPolicy
 from blizzard.pipeline import Pipeline
@@ -145,7 +145,7 @@ def test_a_store_without_create_only_writes_is_refused_at_every_start(tmp_path):
     for run in ("first", "second"):
         store = Overwrites(str(tmp_path), no_options(), make_folder=True)
         opening = Journal(
-            store, identity(run=run), read_history(store, "default"), Hands().clock, lambda _: None
+            store, identity(run=run), read_ledger(store, "default"), Hands().clock, lambda _: None
         )
         with pytest.raises(NoExclusiveCreate):
             opening.open_with(lambda: False)
@@ -346,25 +346,25 @@ def test_a_stop_while_a_failed_step_waits_does_not_hide_the_failure():
 def test_an_entry_whose_time_cannot_be_read_is_unreadable_by_name(tmp_path):
     """D05: a bare ValueError is retried for ever."""
     store = local(tmp_path)
-    journal_ = Journal(store, identity(), read_history(store, "default"), Hands().clock)
+    journal_ = Journal(store, identity(), read_ledger(store, "default"), Hands().clock)
     journal_.open_with(lambda: False)
     path = tmp_path / layout.journal_entry("default", 0)
     path.write_bytes(path.read_bytes().replace(b"2024-01-01T", b"yesterday T"))
     with pytest.raises(DocumentUnreadable, match=path.name):
-        read_history(store, "default")
+        read_ledger(store, "default")
 
 
 def test_a_last_entry_that_was_patched_after_its_commit_is_noticed_by_the_receipt(tmp_path):
     """L21: the receipt's digest is never compared."""
     store = local(tmp_path)
-    first = Journal(store, identity(), read_history(store, "default"), Hands().clock)
+    first = Journal(store, identity(), read_ledger(store, "default"), Hands().clock)
     first.open_with(lambda: False)
     first.append((record("a"),), ())
     path = tmp_path / layout.journal_entry("default", 1)
     found = Receipt(journal=first.id, sequence=1, digest=digest(path.read_bytes()))
     store.replace(layout.receipt("default"), encode(found))
     path.write_bytes(path.read_bytes().replace(b'"path":"a"', b'"path":"z"'))
-    second = Journal(store, identity(run="r2"), read_history(store, "default"), Hands().clock)
+    second = Journal(store, identity(run="r2"), read_ledger(store, "default"), Hands().clock)
     with pytest.raises(LakeError):
         second.open_with(lambda: False)
 

@@ -12,7 +12,7 @@ from blizzard.cli.output import One, load, open_reader, the_one, written_before
 from blizzard.journal.ingested import SegmentBroken
 from blizzard.journal.lease import refuse_while_alive_here, refuse_while_written, turn_of
 from blizzard.journal.lease_record import this_machine
-from blizzard.journal.state import History, read_history, rebuild
+from blizzard.journal.ledger import Ledger, read_ledger, rebuild
 from blizzard.log_questions import asks_passed_over
 from blizzard.model.locations import sink_location, source_location
 from blizzard.model.settings import PipelineSettings, SourceSettings
@@ -36,7 +36,7 @@ from lakebed.terminal.console import console, plural, print_line, say, say_error
 
 source_app = Program(cls=ForwardingGroup, no_args_is_help=True)
 
-Ask = Callable[[History], Compared | None]
+Ask = Callable[[Ledger], Compared | None]
 
 
 @source_app.callback()
@@ -108,7 +108,7 @@ def _set(settings: PipelineSettings, source: SourceSettings) -> Compared | None:
     reader, place = open_reader(where), open_reader(source_location(source))
     refuse_while_alive_here(reader, settings.name, machine=this_machine())
 
-    def look(history: History) -> Compared | None:
+    def look(history: Ledger) -> Compared | None:
         return compare(reader, settings.name, source, history, place)
 
     if _asked(reader, settings, look) is None:
@@ -133,7 +133,7 @@ def _set(settings: PipelineSettings, source: SourceSettings) -> Compared | None:
 
 def _asked(store: Reader, settings: PipelineSettings, ask: Ask) -> Compared | None:
     """Ask with what the journal says; damaged names are built again from the entries."""
-    history = read_history(store, settings.name, passed_over=asks_passed_over(settings))
+    history = read_ledger(store, settings.name, passed_over=asks_passed_over(settings))
     try:
         return ask(history)
     except SegmentBroken as broken:

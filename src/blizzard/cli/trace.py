@@ -16,7 +16,7 @@ from blizzard.cli.rows.rewriting import active_files
 from blizzard.config.columns import columns_from
 from blizzard.inspect.source_record import record_of
 from blizzard.inspect.trace import Named, Origin, named_by, origin_of
-from blizzard.journal.state import read_history
+from blizzard.journal.ledger import read_ledger
 from blizzard.model.columns import with_found
 from blizzard.model.locations import OpenReader, sink_location
 from blizzard.model.predicate import Predicate, parse
@@ -124,7 +124,7 @@ def quarantined(
     settings: PipelineSettings, store: Reader, predicate: Predicate, schema: Schema
 ) -> Iterator[TraceRow]:
     """Yield the bad lines that wait in quarantine for which a condition holds, or may hold."""
-    history = read_history(store, settings.name)
+    history = read_ledger(store, settings.name)
     known = with_found(settings.schema, history.columns)
     search = LineSearch(predicate, known if known.fields else schema)
     for waiting in history.books.waiting_files():

@@ -14,7 +14,7 @@ from blizzard.discover.finding import Finding
 from blizzard.discover.lister import SourceLister
 from blizzard.discover.names import why_not_ours
 from blizzard.discover.scan import JournalLookup, Scan
-from blizzard.journal.state import Before
+from blizzard.journal.ledger import Before
 from blizzard.model.files import UnfinishedFile
 from blizzard.model.notices import Hint, HintsFollowed, NoticeKind
 from lakebed.errors import StoreDenied

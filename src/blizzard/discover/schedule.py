@@ -22,7 +22,7 @@ from blizzard.discover.hinted import HintedLook
 from blizzard.discover.lister import source_listers
 from blizzard.discover.look_ahead import LookAhead, Looked
 from blizzard.discover.scan import JournalLookup
-from blizzard.journal.state import Before
+from blizzard.journal.ledger import Before
 from blizzard.model.files import IngestedFile, SourceFile, UnfinishedFile
 from blizzard.model.locations import OpenReader, source_location
 from blizzard.model.notices import Hints, NoHints

@@ -15,9 +15,9 @@ from enum import StrEnum
 from pydantic import TypeAdapter, ValidationError
 
 from blizzard.handoff.lost_files import LostFile, as_told, lost_among
-from blizzard.journal.books.ledger import dead_letters_of
-from blizzard.journal.books.undecided import PassedOver, nothing_decided
-from blizzard.journal.state import History, read_history
+from blizzard.journal.books import dead_letters_of
+from blizzard.journal.ledger import Ledger, read_ledger
+from blizzard.journal.undecided import PassedOver, nothing_decided
 from blizzard.model.files import Location, UnfinishedFile
 from blizzard.model.locations import OpenReader, sink_location, source_uris_of
 from blizzard.model.settings import PipelineSettings
@@ -346,7 +346,7 @@ def dead_letter_queue(
         # The table's folder does not exist yet.
         return Queue(pipeline=settings.name, letters=(), gone=())
     journal = JournalReader(store, settings.name)
-    history = read_history(store, settings.name, passed_over=passed_over)
+    history = read_ledger(store, settings.name, passed_over=passed_over)
     inherited = sum(_failed_before(known, history) for known in history.unfinished.values())
     lost = lost_among(history)
     told = as_told(settings, history, lost.values())
@@ -370,7 +370,7 @@ def dead_letter_queue(
     return replace(queue, unread=unread, inherited=inherited, lost=told)
 
 
-def _failed_before(known: UnfinishedFile, history: History) -> bool:
+def _failed_before(known: UnfinishedFile, history: Ledger) -> bool:
     """Whether a file failed under the journal that this one has taken over, and not since."""
     entry = known.entry if known.failed_in is None else known.failed_in
     before = entry is None or entry <= history.awaits

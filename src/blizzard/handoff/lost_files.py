@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from blizzard.journal.state import History
+from blizzard.journal.ledger import Ledger
 from blizzard.model.files import UnfinishedFile
 from blizzard.model.locations import source_uris_of
 from blizzard.model.settings import PipelineSettings
@@ -26,7 +26,7 @@ class LostFile:
     """When a run noticed that it is gone."""
 
 
-def lost_among(history: History) -> dict[str, UnfinishedFile]:
+def lost_among(history: Ledger) -> dict[str, UnfinishedFile]:
     """Return the files that were gone before they were loaded and not given up since, by key."""
     return {
         key: known
@@ -36,7 +36,7 @@ def lost_among(history: History) -> dict[str, UnfinishedFile]:
 
 
 def as_told(
-    settings: PipelineSettings, history: History, lost: Iterable[UnfinishedFile]
+    settings: PipelineSettings, history: Ledger, lost: Iterable[UnfinishedFile]
 ) -> tuple[LostFile, ...]:
     """Return files that are lost as they are told, the newest first."""
     roots = history.source_uris | source_uris_of(settings)

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from blizzard.inspect.line_fixes import MOST_LINES, Rules
+from blizzard.journal.ledger import Ledger, read_ledger
 from blizzard.journal.quarantine import WaitingFile, may_have
-from blizzard.journal.state import History, read_history
 from blizzard.model.bad_lines import Fault, Meant
 from blizzard.model.columns import with_found
 from blizzard.model.event_time import row_partitions_of
@@ -43,10 +43,10 @@ def quarantine_of(settings: PipelineSettings, open_reader: OpenReader) -> Quaran
         store = open_reader(sink_location(settings))
     except ObjectMissing:
         return Quarantine(store=None, rules=_rules(settings))  # There is no folder of a table yet.
-    return quarantine_in(settings, store, read_history(store, settings.name))
+    return quarantine_in(settings, store, read_ledger(store, settings.name))
 
 
-def quarantine_in(settings: PipelineSettings, store: Reader, history: History) -> Quarantine:
+def quarantine_in(settings: PipelineSettings, store: Reader, history: Ledger) -> Quarantine:
     """Return the quarantine of a pipeline whose journal was read. Pure."""
     shaping = history.shaping
     is_shaped = shaping is not None and bool(shaping.data_files)

@@ -1,7 +1,7 @@
 """The books of a journal as they are looked at, again and again."""
 
 from blizzard.journal.ingested import SegmentBroken
-from blizzard.journal.state import History, read_history, read_on, rebuild
+from blizzard.journal.ledger import Ledger, read_ledger, read_on, rebuild
 from lakebed.journal import JournalReader
 from lakebed.storage.store import Reader
 
@@ -10,12 +10,12 @@ class Books:
     """What one journal says so far; asked again, only what is new is read."""
 
     def __init__(self) -> None:
-        self.history = History()
+        self.history = Ledger()
 
     def read(self, store: Reader, pipeline: str) -> None:
         """Read the receipt, then the newest snapshot and the entries after it, or since last."""
         if self.history.sequence < 0:
-            self._hold(store, pipeline, read_history(store, pipeline))
+            self._hold(store, pipeline, read_ledger(store, pipeline))
         else:
             self.history.receipt = JournalReader(store, pipeline).receipt()
             read_on(store, pipeline, self.history)
@@ -27,11 +27,11 @@ class Books:
         If there is no newer snapshot with other names, every entry is read.
         """
         before = self.history.kept
-        history = read_history(store, pipeline)
+        history = read_ledger(store, pipeline)
         if history.kept == before:
             history = rebuild(store, pipeline, history, why=str(broken))
         self._hold(store, pipeline, history)
 
-    def _hold(self, store: Reader, pipeline: str, history: History) -> None:
+    def _hold(self, store: Reader, pipeline: str, history: Ledger) -> None:
         history.books.settle(JournalReader(store, pipeline))
         self.history = history

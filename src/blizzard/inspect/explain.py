@@ -13,10 +13,10 @@ from blizzard.discover.lister import source_listers
 from blizzard.discover.scan import JournalLookup
 from blizzard.handoff.commit_lag import check_commits
 from blizzard.inspect.refusal import refusal_of
-from blizzard.journal.books.undecided import PassedOver, nothing_decided
 from blizzard.journal.checks import refuse_beside
+from blizzard.journal.ledger import UNKNOWN, Ledger, read_ledger, rebuild
 from blizzard.journal.start_note import started_before
-from blizzard.journal.state import UNKNOWN, History, read_history, rebuild
+from blizzard.journal.undecided import PassedOver, nothing_decided
 from blizzard.model.files import UnfinishedFile, WorkUnit
 from blizzard.model.locations import OpenReader, sink_location, source_location, source_uris_of
 from blizzard.model.settings import PipelineSettings, SourceSettings
@@ -99,7 +99,7 @@ def explain(
     )
 
 
-def _looked_at(settings: PipelineSettings, history: History, units: tuple[WorkUnit, ...]) -> int:
+def _looked_at(settings: PipelineSettings, history: Ledger, units: tuple[WorkUnit, ...]) -> int:
     """Return how many bytes a batch looks at before it is read. Pure."""
     if not settings.infer or (history.last is not None and history.last.columns is not None):
         return 0
@@ -112,7 +112,7 @@ class _ReadJournal:
 
     settings: PipelineSettings
     store: Reader | None
-    history: History
+    history: Ledger
     clock: Clock
 
     @property
@@ -175,11 +175,11 @@ def _history(
     passed_over: PassedOver,
     log_knows_pipeline: Callable[[], bool],
     check_schema: Callable[[], None],
-) -> tuple[History, LakeError | None]:
+) -> tuple[Ledger, LakeError | None]:
     """Read the journal, and find out what a start would refuse."""
     if store is None:
-        return History(), None
-    history = read_history(store, settings.name, passed_over=passed_over)
+        return Ledger(), None
+    history = read_ledger(store, settings.name, passed_over=passed_over)
     return history, refusal_of(settings, store, history, log_knows_pipeline, check_schema)
 
 
@@ -187,7 +187,7 @@ def look_at(
     settings: PipelineSettings,
     source: SourceSettings,
     open_source: OpenReader,
-    history: History,
+    history: Ledger,
     store: Reader | None,
     *,
     clock: Clock,

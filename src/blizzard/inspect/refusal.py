@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 from blizzard.journal.checks import admit, redirected, refuse_moved, refuse_other_names
+from blizzard.journal.ledger import Ledger
 from blizzard.journal.protocol import require_handoff
-from blizzard.journal.state import History
 from blizzard.model.locations import source_uris_of
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed.errors import JournalLost, LakeError, ProtocolConflict, SourceContested
@@ -14,7 +14,7 @@ from lakebed.storage.store import Reader
 def refusal_of(
     settings: PipelineSettings,
     store: Reader,
-    history: History,
+    history: Ledger,
     log_knows_pipeline: Callable[[], bool],
     check_schema: Callable[[], None],
 ) -> LakeError | None:
@@ -35,7 +35,7 @@ def refusal_of(
 
 
 def refuse_other_source(
-    store: Reader | None, settings: PipelineSettings, source: SourceSettings, history: History
+    store: Reader | None, settings: PipelineSettings, source: SourceSettings, history: Ledger
 ) -> None:
     """Refuse to look at a source whose files the journal knows at another place, or by other names.
 

@@ -10,9 +10,9 @@ from blizzard.discover.skip_reason import Reason, SkipSummary
 from blizzard.inspect.explain import look_at
 from blizzard.inspect.queue_status import QueueStatus, queue_status
 from blizzard.inspect.refusal import refuse_other_source
-from blizzard.journal.books.totals import Totals, ValuesAt, Watermark, most_frequent
 from blizzard.journal.ingested import SegmentBroken
-from blizzard.journal.state import History
+from blizzard.journal.ledger import Ledger
+from blizzard.journal.totals import Totals, ValuesAt, Watermark, most_frequent
 from blizzard.model.failure_basis import bases_of
 from blizzard.model.files import UnfinishedFile
 from blizzard.model.locations import OpenReader
@@ -92,7 +92,7 @@ def source_status(
     store: Reader | None,
     *,
     clock: Clock,
-    history: History,
+    history: Ledger,
     open_queue: OpenQueue | None = None,
     listed: bool = True,
 ) -> SourceStatus:
@@ -200,7 +200,7 @@ def _changed(record: SourceRecord, before: FailedFile | None, now: datetime) -> 
 
 
 def failed_files(
-    settings: PipelineSettings, source: SourceSettings, history: History
+    settings: PipelineSettings, source: SourceSettings, history: Ledger
 ) -> list[FailedFile]:
     """Return the files of a source that failed when they were last tried, the newest first."""
     failed = [
@@ -217,7 +217,7 @@ def failed_files(
     return sorted(told, key=lambda one: one.failed_at, reverse=True)
 
 
-def lost_files(source: SourceSettings, history: History) -> int:
+def lost_files(source: SourceSettings, history: Ledger) -> int:
     """Count the files of a source that failed, are deleted since, and were not given up."""
     records = (known.record for known in history.unfinished.values())
     return sum(

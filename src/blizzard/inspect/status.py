@@ -14,14 +14,14 @@ from blizzard.handoff import held_rows
 from blizzard.handoff.held_rows import GONE, Aside, Fates, Files, by_reason, read_aside
 from blizzard.inspect.books import Books
 from blizzard.inspect.source_status import SourceStatus, source_status
-from blizzard.journal.books.ledger import Retraction
-from blizzard.journal.books.totals import Batch, Compactions, Quarantine, Totals
-from blizzard.journal.books.undecided import PassedOver
+from blizzard.journal.books import Retraction
 from blizzard.journal.checks import has
 from blizzard.journal.ingested import SegmentBroken
 from blizzard.journal.lease_record import Machine, WriterStatus, this_machine, writer_status
+from blizzard.journal.ledger import Ledger
 from blizzard.journal.protocol import latest_protocol
-from blizzard.journal.state import History
+from blizzard.journal.totals import Batch, Compactions, Quarantine, Totals
+from blizzard.journal.undecided import PassedOver
 from blizzard.model.locations import OpenReader, sink_location
 from blizzard.model.settings import PipelineSettings
 from blizzard.notices.subscription import OpenQueue
@@ -207,7 +207,7 @@ def _compactions(
     )
 
 
-def _retractions(history: History, passed_over: PassedOver) -> tuple[list[Retraction], str | None]:
+def _retractions(history: Ledger, passed_over: PassedOver) -> tuple[list[Retraction], str | None]:
     """Return the retractions with an effect, or why that is not known."""
     made = {int(entry): one for entry, one in history.books.retractions.items()}
     try:
@@ -217,7 +217,7 @@ def _retractions(history: History, passed_over: PassedOver) -> tuple[list[Retrac
     return [made[entry] for entry, is_over in told.items() if not is_over], None
 
 
-def _not_applied(history: History) -> list[Retraction]:
+def _not_applied(history: Ledger) -> list[Retraction]:
     """Return the replacements without effect that nobody has repeated since."""
     entries = {one.entry for one in history.undecided.passed_over if one.not_applied}
     return [one for entry, one in history.books.retractions.items() if int(entry) in entries]
@@ -260,7 +260,7 @@ def _sources(
     return look()
 
 
-def found_columns(settings: PipelineSettings, history: History) -> dict[str, str]:
+def found_columns(settings: PipelineSettings, history: Ledger) -> dict[str, str]:
     """Return the columns, and fields inside of columns, that nobody has declared. Pure."""
     known = None if history.last is None else history.last.columns
     declared = {path for path, _field in walk(settings.schema.fields)}
@@ -269,7 +269,7 @@ def found_columns(settings: PipelineSettings, history: History) -> dict[str, str
 
 
 def committed_entry(
-    store: Reader | None, pipeline: str, history: History
+    store: Reader | None, pipeline: str, history: Ledger
 ) -> tuple[int | None, bool]:
     """Return the entry that the receipt names, and whether the journal has it."""
     receipt = history.receipt

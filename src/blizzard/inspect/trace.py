@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from blizzard.inspect.why.entries import likely_naming
 from blizzard.journal.file_mark import mark_of
-from blizzard.journal.state import read_history
+from blizzard.journal.ledger import read_ledger
 from blizzard.worker.find_rows import Match
 from lakebed import layout
 from lakebed.documents.data_file import FinishedFile, Run
@@ -96,7 +96,7 @@ class _Likely:
         """Return a journal, in use or kept aside, and its last entry."""
         mark = pipeline, journal
         if mark not in self._journals:
-            history = read_history(self._store, pipeline)
+            history = read_ledger(self._store, pipeline)
             if history.journal == journal:
                 self._journals[mark] = JournalReader(self._store, pipeline), history.sequence
             else:

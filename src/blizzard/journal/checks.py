@@ -6,8 +6,8 @@ would refuse.
 
 from collections.abc import Callable, Mapping
 
+from blizzard.journal.ledger import Ledger
 from blizzard.journal.shared_sources import Precedence, precedence, rivals, unconfirmed
-from blizzard.journal.state import History
 from lakebed import layout
 from lakebed.documents.entry import Entry, Receipt, digest
 from lakebed.errors import JournalLost, SourceContested, SourceMoved
@@ -27,7 +27,7 @@ def admit(
     *,
     pipeline: str,
     source_uris: Mapping[str, str],
-    history: History,
+    history: Ledger,
     log_knows_pipeline: Callable[[], bool],
 ) -> None:
     """Refuse a journal that was lost, rolled back or left behind by a rename, or other sources.
@@ -58,13 +58,13 @@ def admit(
     refuse_rivals(store, pipeline, fresh, None if elsewhere else ours)
 
 
-def unread(source_uris: Mapping[str, str], history: History) -> dict[str, str]:
+def unread(source_uris: Mapping[str, str], history: Ledger) -> dict[str, str]:
     """Return the sources that the journal does not know at their places yet. Pure but for links."""
     fresh = {name: uri for name, uri in source_uris.items() if name not in history.source_uris}
     return fresh | redirected(source_uris, history)
 
 
-def redirected(source_uris: Mapping[str, str], history: History) -> dict[str, str]:
+def redirected(source_uris: Mapping[str, str], history: Ledger) -> dict[str, str]:
     """Return the sources that are at another place now and of which no file is known.
 
     Nothing there can be taken for a file that was read before. Pure but for links.
@@ -119,7 +119,7 @@ def refuse_rivals(
                 )
 
 
-def has(store: Reader, pipeline: str, history: History, receipt: Receipt) -> bool:
+def has(store: Reader, pipeline: str, history: Ledger, receipt: Receipt) -> bool:
     """Whether a journal has the exact entry that a receipt names."""
     if history.journal != receipt.journal or receipt.sequence > history.sequence:
         return False
@@ -129,7 +129,7 @@ def has(store: Reader, pipeline: str, history: History, receipt: Receipt) -> boo
     return body is not None and digest(body) == receipt.digest
 
 
-def refuse_rolled_back(store: Reader, pipeline: str, history: History) -> None:
+def refuse_rolled_back(store: Reader, pipeline: str, history: Ledger) -> None:
     """Refuse a journal that does not have what is committed."""
     receipt = history.receipt
     if receipt is not None and not has(store, pipeline, history, receipt):
@@ -172,7 +172,7 @@ def refuse_closed(store: Reader, pipeline: str, *, heir: str | None) -> None:
         )
 
 
-def refuse_half_moved(store: Reader, pipeline: str, history: History) -> None:
+def refuse_half_moved(store: Reader, pipeline: str, history: Ledger) -> None:
     """Refuse a source if the journal does not know yet where all of its files are."""
     if history.moving is not None and history.sequence < history.awaits:
         raise JournalLost(

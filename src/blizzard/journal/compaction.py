@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from blizzard.journal import snapshot
-from blizzard.journal.books.shelf import Shelf
 from blizzard.journal.ingested import Segment, SegmentRef, merged, to_merge, write_segment
-from blizzard.journal.state import History
+from blizzard.journal.ledger import Ledger
+from blizzard.journal.shelf import Shelf
 from blizzard.model.files import IngestedFile
 from blizzard.model.limits import SnapshotLimits
 from lakebed import layout
@@ -29,14 +29,14 @@ class SnapshotWriter:
     limits: SnapshotLimits = field(default_factory=SnapshotLimits)
     _not_before: int = 0
 
-    def is_due(self, history: History) -> bool:
+    def is_due(self, history: Ledger) -> bool:
         """Whether enough has happened since the last snapshot."""
         if history.sequence < self._not_before:
             return False
         since = history.sequence - (history.kept or 0)
         return since >= self.limits.entries or len(history.recent) >= self.limits.names
 
-    def write(self, history: History) -> None:
+    def write(self, history: Ledger) -> None:
         """Write the segments and the snapshot; what they replace is removed after that."""
         # Should this fail, the next try is some batches away.
         self._not_before = history.sequence + self.limits.entries // 10
@@ -76,12 +76,12 @@ class SnapshotWriter:
             self.store.delete(layout.snapshot(self.pipeline, before))
         self._remove_stale(fresh.segment_ids)
 
-    def spill(self, history: History) -> None:
+    def spill(self, history: Ledger) -> None:
         """Move names out of memory while a long journal is read."""
         if len(history.recent) >= self.limits.names:
             self._write_names(history)
 
-    def _write_names(self, history: History) -> None:
+    def _write_names(self, history: Ledger) -> None:
         if history.recent:
             names = [history.recent[key] for key in sorted(history.recent)]
             segment = self._segment(names)
@@ -100,7 +100,7 @@ class SnapshotWriter:
             self.store, self.pipeline, names, self.clock.fresh_id(), block=self.limits.block
         )
 
-    def _write_values(self, history: History) -> None:
+    def _write_values(self, history: Ledger) -> None:
         """Write to segments what has changed in the books, where it is much."""
         shelves: tuple[Shelf[Any], ...] = (history.unfinished, history.earlier)
         for shelf in shelves + history.books.shelves:

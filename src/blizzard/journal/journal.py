@@ -20,10 +20,10 @@ from blizzard.journal.fence import (
     withdraw_stray,
 )
 from blizzard.journal.identity import Identity
+from blizzard.journal.ledger import Ledger, Lookup, rebuild
 from blizzard.journal.protocol import agree_on_protocol, require_handoff
 from blizzard.journal.shared_sources import unconfirmed
 from blizzard.journal.start_note import StartNote
-from blizzard.journal.state import History, Lookup, rebuild
 from blizzard.model.files import UnfinishedFile
 from blizzard.model.limits import SnapshotLimits
 from lakebed import layout
@@ -51,7 +51,7 @@ class Journal:
         self,
         store: Store,
         identity: Identity,
-        history: History,
+        history: Ledger,
         clock: Clock,
         pause: Callable[[float], object] | None = None,
         guard: Callable[[], object] = lambda: None,
@@ -120,7 +120,7 @@ class Journal:
         return self._history.unfinished
 
     @property
-    def history(self) -> History:
+    def history(self) -> Ledger:
         """Return what its entries say so far."""
         return self._history
 
@@ -228,7 +228,7 @@ class Journal:
             and self._reader.body(0) == encode(opening)
         ):
             self._store.delete(layout.journal_entry(pipeline, 0))
-            self._history = History()
+            self._history = Ledger()
 
     def append(
         self,

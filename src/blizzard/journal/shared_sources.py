@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from blizzard.journal.lease_record import Life, life_of, read_lease, this_machine
-from blizzard.journal.state import History, read_history
+from blizzard.journal.ledger import Ledger, read_ledger
 from blizzard.model.settings import PipelineSettings
 from lakebed import layout
 from lakebed.documents.entry import Entry
@@ -66,7 +66,7 @@ def rivals(store: Reader, pipeline: str, source_uris: Mapping[str, str]) -> Iter
     for other in layout.pipelines(store.folders(layout.OURS)):
         if other == pipeline:
             continue
-        theirs = read_history(store, other)
+        theirs = read_ledger(store, other)
         # Ours may be its heir by name, and not know yet what it knew.
         heir = theirs.heir
         reader = other if heir is None or heir == pipeline else heir
@@ -84,7 +84,7 @@ def rivals(store: Reader, pipeline: str, source_uris: Mapping[str, str]) -> Iter
                     )
 
 
-def unconfirmed(history: History) -> Entry | None:
+def unconfirmed(history: Ledger) -> Entry | None:
     """Return entry 0 of a journal that has read nothing; None for any other. Pure.
 
     One that an operator has begun inherits or has a receipt: who may read was settled then.
@@ -100,7 +100,7 @@ def _is_written(store: Reader, pipeline: str) -> bool:
     return note is not None and life_of(note, this_machine()) in (Life.ALIVE, Life.UNKNOWN)
 
 
-def uris_of(key: str, settings: PipelineSettings, history: History) -> frozenset[str]:
+def uris_of(key: str, settings: PipelineSettings, history: Ledger) -> frozenset[str]:
     """Return every URI by which rows, or entries of other journals, may name a source file."""
     source, _, path = key.partition(":")
     roots = {uri for uri, name in history.source_names.items() if name == source}

@@ -11,11 +11,11 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from blizzard.journal.books.earlier import EarlierObjects
-from blizzard.journal.books.ledger import KeptLedger
-from blizzard.journal.books.shelf import Kept
-from blizzard.journal.books.undecided import Undecided
+from blizzard.journal.books import KeptBooks
+from blizzard.journal.earlier import EarlierObjects
 from blizzard.journal.ingested import SegmentRef
+from blizzard.journal.shelf import Kept
+from blizzard.journal.undecided import Undecided
 from blizzard.model.files import UnfinishedFile
 from lakebed import layout
 from lakebed.errors import LakeError
@@ -60,7 +60,7 @@ class Snapshot:
     """What retractions make of files, unless penguin passes them over, in their order."""
     earlier: Kept[EarlierObjects] = field(default_factory=Kept)
     """What else is in the table that was read under the names of files."""
-    books: KeptLedger = field(default_factory=KeptLedger)
+    books: KeptBooks = field(default_factory=KeptBooks)
     segments: tuple[SegmentRef, ...] = ()
     check: str = ""
     """The SHA-256 of this document with nothing in this place."""

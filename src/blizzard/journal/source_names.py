@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Protocol, TypeVar
 
 from blizzard.journal.ingested import SegmentBroken, names_with
-from blizzard.journal.state import UNKNOWN, Before, History, rebuild
+from blizzard.journal.ledger import UNKNOWN, Before, Ledger, rebuild
 from blizzard.model.locations import OpenReader, source_location
 from blizzard.model.settings import PipelineSettings
 from lakebed.errors import LakeError, NameUnusable, ObjectMissing, Whose
@@ -42,7 +42,7 @@ class FileAmbiguous(LakeError):
 class KnownSources:
     """What a journal knows of source files; damaged segments are rebuilt from the entries."""
 
-    def __init__(self, store: Reader | None, pipeline: str, history: History) -> None:
+    def __init__(self, store: Reader | None, pipeline: str, history: Ledger) -> None:
         self.history = history
         self._store = store
         self._pipeline = pipeline

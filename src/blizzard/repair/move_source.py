@@ -20,7 +20,7 @@ from blizzard.journal.checks import (
     refuse_rolled_back,
 )
 from blizzard.journal.fence import append_beside
-from blizzard.journal.state import Before, History
+from blizzard.journal.ledger import Before, Ledger
 from blizzard.model.settings import SourceSettings
 from blizzard.model.source.part_way import found_again, is_part_way
 from blizzard.repair.new_journal import CHUNK, in_chunks
@@ -62,7 +62,7 @@ class Compared:
 
 
 def compare(
-    store: Reader, pipeline: str, source: SourceSettings, history: History, place: Reader
+    store: Reader, pipeline: str, source: SourceSettings, history: Ledger, place: Reader
 ) -> Compared | None:
     """Compare what lies at a source's place with the journal; None where it is known to be there.
 
@@ -124,7 +124,7 @@ def move(
     store: Store,
     pipeline: str,
     source: SourceSettings,
-    history: History,
+    history: Ledger,
     place: Reader,
     *,
     clock: Clock,
@@ -159,7 +159,7 @@ def move(
 
 
 def _checked(
-    store: Reader, pipeline: str, source: SourceSettings, history: History
+    store: Reader, pipeline: str, source: SourceSettings, history: Ledger
 ) -> tuple[str, str]:
     """Return where a source was and is; raise if it cannot have been moved."""
     path = store.describe(layout.journal_folder(pipeline))
@@ -196,7 +196,7 @@ def _in_order(place: Reader) -> Iterable[ObjectFacts]:
     return sorted(place.objects(), key=lambda facts: facts.path)
 
 
-def _last(store: Reader, pipeline: str, history: History) -> Entry:
+def _last(store: Reader, pipeline: str, history: Ledger) -> Entry:
     last = JournalReader(store, pipeline).entry(history.sequence)
     if last is None:
         path = store.describe(layout.journal_entry(pipeline, history.sequence))

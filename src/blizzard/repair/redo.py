@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from blizzard.handoff.held_rows import GONE, HELD, CameBack, Fates, notes, passed_over
 from blizzard.journal.checks import refuse_closed, refuse_half_begun
 from blizzard.journal.fence import append_what_is_found
-from blizzard.journal.state import History, read_history
+from blizzard.journal.ledger import Ledger, read_ledger
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry
@@ -94,7 +94,7 @@ def look(
         held = notes(store, pipeline, layout.HELD)
         missing = [meta for meta in held if meta.code == MISSING]
         wanted = Wanted(files=frozenset(layout.file_name(meta.filename) for meta in missing))
-    history = read_history(store, pipeline)
+    history = read_ledger(store, pipeline)
     committed = None if history.receipt is None else history.receipt.sequence
     history.settle(passed_over(fates, lambda _journal: committed))
     if not (wanted.files or wanted.sources) or history.sequence < 0:
@@ -178,7 +178,7 @@ class _Written:
 
 
 def _written(
-    store: Reader, pipeline: str, history: History, wanted: Wanted
+    store: Reader, pipeline: str, history: Ledger, wanted: Wanted
 ) -> tuple[Entry | None, list[_Written]]:
     """Find the units that are meant, and what became of their sources, in one pass."""
     found: list[_Written] = []
@@ -251,7 +251,7 @@ def _of_other_journals(metas: list[HeldMeta]) -> Iterator[Unit]:
 def _why_not(
     store: Reader,
     pipeline: str,
-    history: History,
+    history: Ledger,
     written: _Written,
     marks: Mapping[str, int | None],
     *,

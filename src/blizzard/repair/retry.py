@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from blizzard.journal.books.undecided import PassedOver, nothing_decided
 from blizzard.journal.checks import refuse_closed, refuse_half_begun, refuse_moved
 from blizzard.journal.fence import append_what_is_found
-from blizzard.journal.state import read_history
+from blizzard.journal.ledger import read_ledger
+from blizzard.journal.undecided import PassedOver, nothing_decided
 from blizzard.model.source.part_way import (
     can_be_given_up,
     given_up,
@@ -69,7 +69,7 @@ def look(
 
     A file that is gone from its source is none of them: there is nothing to read.
     """
-    history = read_history(store, pipeline, passed_over=passed_over)
+    history = read_ledger(store, pipeline, passed_over=passed_over)
     tail = JournalReader(store, pipeline).entries(history.sequence - 1)
     last = next(tail, None) if history.sequence >= 0 else None
     if last is None:
@@ -163,7 +163,7 @@ def deleted(
 
     Also those of which a part is in the table. What an operator has given up before is none.
     """
-    history = read_history(store, pipeline, passed_over=passed_over)
+    history = read_ledger(store, pipeline, passed_over=passed_over)
     if history.sequence < 0:
         return Failed(unknown=wanted or frozenset())
     last = JournalReader(store, pipeline).listed(history.sequence).entry

@@ -13,7 +13,7 @@ from blizzard.execute.bisect import look_at_units, run_units
 from blizzard.execute.runner import Runner
 from blizzard.found_columns import BatchColumns, TableColumns, look_share
 from blizzard.journal.entry_columns import EntryColumns
-from blizzard.journal.state import UNKNOWN, History
+from blizzard.journal.ledger import UNKNOWN, Ledger
 from blizzard.model.bounds import Bounds
 from blizzard.model.files import SourceFile
 from blizzard.model.locations import OpenReader, source_location
@@ -112,7 +112,7 @@ def read_content(
     before: Mapping[str, Named | None],
     reading: Reading,
     *,
-    history: History,
+    history: Ledger,
     journal: str,
     mapping: ColumnMapping | None,
 ) -> Content:

@@ -15,7 +15,7 @@ import numpy as np
 
 from blizzard.config.columns import columns_from
 from blizzard.execute.runner import Rewriter
-from blizzard.journal.state import History
+from blizzard.journal.ledger import Ledger
 from blizzard.model.locations import sink_location
 from blizzard.model.predicate import Predicate
 from blizzard.model.rewriting import ActiveFile, Removal, RowsWhere
@@ -75,7 +75,7 @@ class Found:
 
     files: tuple[FileWithRows, ...]
     last: Entry
-    history: History
+    history: Ledger
     table: TableNow
     columns: Schema
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from blizzard.execute.runner import Rewriter
+from blizzard.journal.ledger import read_ledger
 from blizzard.journal.source_names import KnownSources
-from blizzard.journal.state import read_history
 from blizzard.model.files import SourceFile
 from blizzard.model.locations import OpenReader
 from blizzard.model.settings import PipelineSettings
@@ -56,7 +56,7 @@ def exchange_of(
 ) -> Exchange:
     """Return what is exchanged, by keys: earlier rows of the new file go, too."""
     new = find_object(settings, other, open_source, now=now)
-    known = KnownSources(store, settings.name, read_history(store, settings.name))
+    known = KnownSources(store, settings.name, read_ledger(store, settings.name))
     others = [key for key in keys if key != new.key]
     # The file itself may be named only because its new content is meant; it need not be known.
     is_source = len(others) < len(keys)

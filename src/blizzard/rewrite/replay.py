@@ -14,11 +14,11 @@ from blizzard.discover.names import partition_of
 from blizzard.execute.bisect import ROUNDS
 from blizzard.execute.runner import Runner
 from blizzard.found_columns import BatchColumns, MappingOfTable, TableColumns
-from blizzard.journal.books.undecided import PassedOver, nothing_decided
 from blizzard.journal.checks import refuse_closed, refuse_half_begun
 from blizzard.journal.fence import append_what_is_found, refuse_collected
+from blizzard.journal.ledger import Ledger, read_ledger
 from blizzard.journal.quarantine import WaitingFile, may_have, meant_by
-from blizzard.journal.state import History, read_history
+from blizzard.journal.undecided import PassedOver, nothing_decided
 from blizzard.model.bad_lines import Meant, Replay, shared_out
 from blizzard.model.bounds import Bounds
 from blizzard.model.event_time import from_path
@@ -56,7 +56,7 @@ class Found:
 
     meant: Meant
     files: tuple[WaitingFile, ...]
-    history: History
+    history: Ledger
     last: Entry | None
     """None where there is no journal yet."""
     not_in_place: tuple[WaitingFile, ...] = ()
@@ -91,7 +91,7 @@ def look(
     passed_over: PassedOver = nothing_decided,
 ) -> Found:
     """Find the quarantine files that may have lines which are meant; without names all are."""
-    history = read_history(store, pipeline, passed_over=passed_over)
+    history = read_ledger(store, pipeline, passed_over=passed_over)
     last = None
     if history.sequence >= 0:
         last = JournalReader(store, pipeline).listed(history.sequence).entry
@@ -111,7 +111,7 @@ def look(
 
 
 def _in_vain(
-    history: History, files: tuple[WaitingFile, ...], passed_over: PassedOver
+    history: Ledger, files: tuple[WaitingFile, ...], passed_over: PassedOver
 ) -> frozenset[int]:
     """Return the entries that were to put rows in the place of others, and have not."""
     retractions = history.books.retractions

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 
 from blizzard.execute.runner import Rewriter
 from blizzard.handoff.held_rows import GONE, HELD
+from blizzard.journal.ledger import Ledger
 from blizzard.journal.quarantine import WaitingFile, may_have
 from blizzard.journal.shared_sources import uris_of
 from blizzard.journal.source_names import KnownSources
-from blizzard.journal.state import History
 from blizzard.model.bad_lines import Meant as MeantLines
 from blizzard.model.locations import sink_location
 from blizzard.model.rewriting import Removal, Rewritten
@@ -73,7 +73,7 @@ class Found:
     bad_lines: tuple[WaitingFile, ...]
     """The quarantine files with lines of them that wait."""
     last: Entry
-    history: History
+    history: Ledger
     table: TableNow
 
     @property
@@ -263,7 +263,7 @@ def records(found: Found, rows: Mapping[str, int]) -> tuple[SourceRecord, ...]:
 
 
 def _named(
-    store: Reader, settings: PipelineSettings, history: History, keys: Sequence[str]
+    store: Reader, settings: PipelineSettings, history: Ledger, keys: Sequence[str]
 ) -> tuple[Named, ...]:
     """Return the source files as the journal knows them; raise where one cannot be taken back."""
     known = KnownSources(store, settings.name, history)
@@ -284,7 +284,7 @@ def _named(
     return tuple(found.values())
 
 
-def _journals(store: Reader, pipeline: str, meant: Meant, history: History) -> Journals:
+def _journals(store: Reader, pipeline: str, meant: Meant, history: Ledger) -> Journals:
     """Read what all journals say."""
     journals = Journals(meant=meant)
     for entry, in_use in entries_of_table(store, first=pipeline):
@@ -364,7 +364,7 @@ def _refuse_overtaken(store: Reader, before: Found, now: Found, entry: Entry) ->
     refuse_collected_since(store, before.last.sequence, entry)
 
 
-def _refuse_read_since(store: Reader, pipeline: str, content: Content, history: History) -> None:
+def _refuse_read_since(store: Reader, pipeline: str, content: Content, history: Ledger) -> None:
     """Raise where somebody else has read the new content, or has found columns, meanwhile."""
     known = KnownSources(store, pipeline, history)
     now = {key: Named.of(key, known(key)) for key in content.before}

@@ -5,7 +5,7 @@ A file is known by its place; what the journal says last of it decides.
 
 from dataclasses import dataclass
 
-from blizzard.journal.state import Before
+from blizzard.journal.ledger import Before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,8 +17,8 @@ import pyarrow as pa
 from blizzard.discover.filter import is_same
 from blizzard.discover.names import why_not_ours
 from blizzard.handoff.held_rows import GONE, HELD
+from blizzard.journal.ledger import Before, Ledger
 from blizzard.journal.source_names import KnownSources
-from blizzard.journal.state import Before, History
 from blizzard.model.columns import with_found
 from blizzard.model.locations import OpenReader, source_location
 from blizzard.model.predicate import Predicate
@@ -193,7 +193,7 @@ def still_held(
 def _not_searched(
     store: Reader,
     settings: PipelineSettings,
-    history: History,
+    history: Ledger,
     open_source: OpenReader,
     unread: list[str],
 ) -> Iterator[UnsearchedSource]:

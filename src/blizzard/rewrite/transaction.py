@@ -14,10 +14,10 @@ from typing import Any, ParamSpec, TypeVar, cast
 from blizzard.config.columns import columns_from
 from blizzard.execute.runner import Rewriter
 from blizzard.handoff.held_rows import Fates, passed_over
-from blizzard.journal.books.undecided import PassedOver, nothing_decided
 from blizzard.journal.checks import refuse_closed, refuse_half_begun
 from blizzard.journal.fence import append_what_is_found, refuse_collected
-from blizzard.journal.state import History, read_history
+from blizzard.journal.ledger import Ledger, read_ledger
+from blizzard.journal.undecided import PassedOver, nothing_decided
 from blizzard.model.rewriting import ActiveFile, RewriteFailed, Rewriting, Rewritten
 from blizzard.model.settings import PipelineSettings
 from lakebed import layout
@@ -134,7 +134,7 @@ class Standing:
     """Where the journal and the table stand."""
 
     last: Entry
-    history: History
+    history: Ledger
     table: TableNow
 
     @property
@@ -214,7 +214,7 @@ def journal_and_table(store: Reader, pipeline: str, log: TableLog) -> Standing:
     """
     table = log.now()
     passed = nothing_decided if table is None else table.passed_over(pipeline)
-    history = read_history(store, pipeline, passed_over=passed)
+    history = read_ledger(store, pipeline, passed_over=passed)
     tail = JournalReader(store, pipeline).entries(history.sequence - 1)
     last = next(tail, None) if history.sequence >= 0 else None
     if last is None or table is None:
@@ -230,7 +230,7 @@ def waiting_entries(store: Reader, table: TableNow) -> tuple[Entry, ...]:
     """Return the entries of all journals in use that the table does not have yet."""
     found: list[Entry] = []
     for pipeline in layout.pipelines(store.folders(layout.OURS)):
-        journal = read_history(store, pipeline).journal
+        journal = read_ledger(store, pipeline).journal
         if journal is not None:
             found += JournalReader(store, pipeline).entries(table.committed(pipeline, journal))
     return tuple(found)

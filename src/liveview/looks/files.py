@@ -16,7 +16,7 @@ from blizzard.inspect.files.entry_rows import EntryRows
 from blizzard.inspect.files.standing import Progress, has_a_part_read, of_unfinished
 from blizzard.inspect.refusal import refuse_other_source
 from blizzard.journal.ingested import SegmentBroken, names_with
-from blizzard.journal.state import History, Lookup
+from blizzard.journal.ledger import Ledger, Lookup
 from blizzard.model.files import IngestedFile, UnfinishedFile
 from blizzard.model.locations import OpenReader, source_location
 from blizzard.model.settings import PipelineSettings
@@ -57,7 +57,7 @@ class Search:
 
     settings: PipelineSettings
     store: Reader | None
-    history: History
+    history: Ledger
     opening: OpenReader
     committed: Callable[[int], Committed | None]
     """Returns the version that has an entry, as far as it is known."""

@@ -11,7 +11,7 @@ from blizzard.inspect.books import Books
 from blizzard.inspect.refusal import refusal_of
 from blizzard.inspect.source_status import SourceStatus
 from blizzard.inspect.status import PipelineStatus, pipeline_status
-from blizzard.journal.state import History
+from blizzard.journal.ledger import Ledger
 from blizzard.log_questions import asks_fates, asks_the_log, open_reader
 from blizzard.model.locations import OpenReader, sink_location
 from blizzard.model.settings import PipelineSettings
@@ -106,12 +106,12 @@ class PipelineLook:
         with self._listing:
             return self._status(self._slow).sources
 
-    def history(self) -> History:
+    def history(self) -> Ledger:
         """Return what the last look at the journal has learned; it must not be changed."""
         with self._lock:
             return self._books.history
 
-    def learned(self, take: Callable[[History], Learned]) -> Learned:
+    def learned(self, take: Callable[[Ledger], Learned]) -> Learned:
         """Return what is taken of the history while no look changes it."""
         with self._lock:
             return take(self._books.history)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from blizzard.journal.books.totals import Batch as Sums
+from blizzard.journal.totals import Batch as Sums
 from lakebed.documents.entry import Entry
 from lakebed.documents.source_record import SourceRecord
 from liveview.model import Batch, BookLine

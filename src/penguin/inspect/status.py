@@ -10,7 +10,7 @@ from lakebed.storage.store import Reader
 from lakebed.telemetry.events import code_of
 from penguin.catalog.catalog import state_in
 from penguin.catalog.registrar import OpenCatalog
-from penguin.delta.log.versions import Commit, read_history
+from penguin.delta.log.versions import Commit, read_ledger
 from penguin.delta.snapshot import LogReader
 from penguin.foreign.ignored import ignored_files
 from penguin.held import HeldFile
@@ -231,4 +231,4 @@ def _age(created: str, now: datetime) -> float | None:
 
 
 def _last(store: Reader, version: int) -> Commit | None:
-    return next(iter(read_history(store, version, 1)), None)
+    return next(iter(read_ledger(store, version, 1)), None)

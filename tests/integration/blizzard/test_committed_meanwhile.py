@@ -16,7 +16,7 @@ from blizzard.inspect.audit.table import audit_table
 from blizzard.inspect.refusal import refusal_of
 from blizzard.inspect.why.answer import State
 from blizzard.inspect.why.why import why
-from blizzard.journal.state import read_history
+from blizzard.journal.ledger import read_ledger
 from blizzard.log_questions import asked_of, asks_the_log, open_reader
 from blizzard.model.files import Location
 from blizzard.model.predicate import parse
@@ -136,7 +136,7 @@ def test_the_journal_of_a_pipeline_that_has_just_begun_is_not_lost(tmp_path):
     desk = Rescued(tmp_path)
     desk.land("a.ndjson", {"id": 1})
     desk.table.mkdir()
-    history = read_history(desk.store, "default")
+    history = read_ledger(desk.store, "default")
 
     def knows():
         desk.ingest()

@@ -7,7 +7,7 @@ import pytest
 from blizzard.batch_events import resting
 from blizzard.discover.lister import SourceLister
 from blizzard.events import SourceFilesGone
-from blizzard.journal.state import Before, History
+from blizzard.journal.ledger import Before, Ledger
 from blizzard.model.source.glob import Pattern
 from lakebed.documents.entry import Entry, digest, encode
 from lakebed.errors import StoreUnavailable
@@ -123,7 +123,7 @@ def test_a_file_whose_rows_were_given_up_stays_one_that_is_not_done():
 
 def read_history_of(*sources):
     """Learn a journal whose entries have these sources."""
-    history = History()
+    history = Ledger()
     for number, each in enumerate(sources):
         entry = Entry(
             kind="batch",

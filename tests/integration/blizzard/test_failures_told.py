@@ -10,7 +10,7 @@ import pytest
 from blizzard.events import NothingNew, SourcesListed
 from blizzard.journal import snapshot
 from blizzard.journal.compaction import SnapshotWriter
-from blizzard.journal.state import read_history
+from blizzard.journal.ledger import read_ledger
 from blizzard.repair.retry import look, retry
 from lakebed.clock import Clock
 from lakebed.storage.store import Reader, Store
@@ -141,7 +141,7 @@ def test_a_snapshot_of_another_version_is_believed(bench, desk):
     drain(bench)
     store = Store(str(desk.table), no_options())
     SnapshotWriter(store=store, pipeline="default", clock=Clock()).write(
-        read_history(store, "default")
+        read_ledger(store, "default")
     )
     (path,) = (desk.table / "_blizzard/default/journal").glob("*.snapshot.json")
     text = path.read_text().replace(',"gone":false', "").replace(',"retry":false', "")

@@ -10,7 +10,7 @@ import pytest
 from blizzard.inspect.files.reconcile import Group
 from blizzard.inspect.files.report import Question, Reconciler, Reconciliation
 from blizzard.journal.compaction import SnapshotWriter
-from blizzard.journal.state import read_history
+from blizzard.journal.ledger import read_ledger
 from blizzard.log_questions import asks_still_out
 from blizzard.service import open_reader
 from lakebed.clock import Clock
@@ -225,10 +225,10 @@ def test_names_in_segments_are_gone_through_like_those_in_memory(desk):
         if number % 10 == 9:
             desk.blizzard()
             writer = SnapshotWriter(store=desk.store, pipeline="default", clock=desk.clock)
-            writer.write(read_history(desk.store, "default"))
+            writer.write(read_ledger(desk.store, "default"))
     desk.penguin()
     lands(desk, "2x.ndjson")
-    assert read_history(desk.store, "default").segments
+    assert read_ledger(desk.store, "default").segments
     (desk.landing.folder / "15.ndjson").unlink()
 
     found = of_day(desk)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from blizzard.journal.compaction import SnapshotWriter
-from blizzard.journal.state import read_history
+from blizzard.journal.ledger import read_ledger
 from tests.integration.blizzard.test_files import YESTERDAY, asks, dated, lands, of_day, said
 from tests.support.builders import entries
 from tests.support.desk import Desk
@@ -57,7 +57,7 @@ def test_a_file_that_failed_and_was_deleted_keeps_its_day_open(lost):
 
 def test_a_snapshot_keeps_what_was_lost(lost):
     writer = SnapshotWriter(store=lost.store, pipeline="default", clock=lost.clock)
-    writer.write(read_history(lost.store, "default"))
+    writer.write(read_ledger(lost.store, "default"))
 
     assert of_day(lost).lost == 1
 

@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 
 from blizzard.journal.identity import identity_of
 from blizzard.journal.lease_record import this_machine
-from blizzard.journal.state import read_history
+from blizzard.journal.ledger import read_ledger
 from blizzard.repair.new_journal import Renewed, begin_empty, take_over
 from lakebed.clock import Clock
 from lakebed.documents.entry import decode_receipt
@@ -229,7 +229,7 @@ def test_a_bad_version_is_taken_over_as_bad_beside_the_good_one(desk):
     shown = desk.run("journal", "new", "--from", "default", config=config)
     assert "1 source file in the table" in shown.stdout
     assert desk.run("journal", "new", "--from", "default", "--yes", config=config).exit_code == 0
-    known = read_history(Store(str(desk.table), no_options()), "later")
+    known = read_ledger(Store(str(desk.table), no_options()), "later")
     assert known.lookup(Store(str(desk.table), no_options()), "later")("default:0.ndjson").finished
     (failed,) = known.unfinished.values()
     assert failed.record.failure
@@ -449,7 +449,7 @@ def test_a_new_journal_hides_nothing_that_came_after_the_old_one_was_begun(desk)
     """HOLES L12, L21: a lookback counts from when the source was first read, by whichever."""
 
     def first_read(name: str) -> datetime:
-        return read_history(Store(str(desk.table), no_options()), name).first_reads.since["default"]
+        return read_ledger(Store(str(desk.table), no_options()), name).first_reads.since["default"]
 
     a_past(desk)
     begun = first_read("default")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from blizzard.journal.compaction import SnapshotWriter
-from blizzard.journal.state import read_history
+from blizzard.journal.ledger import read_ledger
 from blizzard.model.settings import PipelineSettings
 from lakebed.clock import Clock
 from lakebed.errors import LakeError, ObjectMissing, SourceMoved
@@ -44,7 +44,7 @@ def mistyped(desk: Desk, **places: object) -> None:
 
 
 def history(desk: Desk):
-    return read_history(Reader(str(desk.table), no_options()), "default")
+    return read_ledger(Reader(str(desk.table), no_options()), "default")
 
 
 def test_a_mistyped_path_is_simply_corrected(desk):

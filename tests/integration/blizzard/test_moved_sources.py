@@ -9,7 +9,7 @@ import pytest
 from deltalake import DeltaTable
 
 from blizzard.journal.lease_record import this_machine
-from blizzard.journal.state import Before, read_history
+from blizzard.journal.ledger import Before, read_ledger
 from blizzard.model.files import IngestedFile, UnfinishedFile
 from blizzard.model.locations import sink_location, source_location
 from blizzard.model.settings import PipelineSettings, SourceSettings
@@ -337,7 +337,7 @@ class Mortal(Store):
 
 def file_by_file(store: Store, source: SourceSettings, place: Reader) -> None:
     """Write down where a source is, in an entry for each of its files."""
-    move(store, "default", source, read_history(store, "default"), place, clock=Clock(), chunk=1)
+    move(store, "default", source, read_ledger(store, "default"), place, clock=Clock(), chunk=1)
 
 
 @pytest.mark.parametrize("after", [False, True])
@@ -385,7 +385,7 @@ def test_while_one_source_is_half_moved_no_other_is(desk):
     reader = Reader(sink_location(other).uri, no_options())
     with pytest.raises(JournalLost, match="source set default --same-files --yes again"):
         compare(
-            reader, "default", other.sources[0], read_history(reader, "default"),
+            reader, "default", other.sources[0], read_ledger(reader, "default"),
             Reader(source_location(other.sources[0]).uri, no_options()),
         )  # fmt: skip
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from blizzard.journal.compaction import SnapshotWriter
-from blizzard.journal.state import read_history
+from blizzard.journal.ledger import read_ledger
 from blizzard.repair.retry import give_up
 from lakebed.clock import Clock
 from lakebed.storage.store import Store
@@ -123,7 +123,7 @@ def test_a_snapshot_keeps_what_was_given_up_and_which_rows_are_there(both):
     both.penguin()
     before = of_day(both)
     writer = SnapshotWriter(store=both.store, pipeline="default", clock=both.clock)
-    writer.write(read_history(both.store, "default"))
+    writer.write(read_ledger(both.store, "default"))
 
     assert of_day(both) == before
     assert before.complete is True
@@ -163,7 +163,7 @@ def test_the_same_object_is_read_on_though_its_rest_was_given_up(gone, desk):
     assert (done.files_failed, done.files_still_failed) == (0, 0)
     assert ids(bench) == list(range(ROWS))
     books_balance(bench)
-    assert not read_history(store_of(desk), "default").unfinished
+    assert not read_ledger(store_of(desk), "default").unfinished
 
 
 def test_another_object_is_a_changed_file_though_the_rest_was_given_up(gone, desk):
@@ -224,7 +224,7 @@ def test_a_rest_that_is_given_up_while_a_batch_reads_it_is_in_the_table_once(gon
     assert [entry.kind for entry in bench.entries()[-2:]] == ["discard", "batch"]
     assert ids(bench) == list(range(ROWS))
     books_balance(bench)
-    assert not read_history(store_of(desk), "default").unfinished
+    assert not read_ledger(store_of(desk), "default").unfinished
 
 
 def test_a_batch_that_is_faster_leaves_nothing_to_give_up(gone, desk):

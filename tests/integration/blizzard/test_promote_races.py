@@ -9,7 +9,7 @@ from deltalake.schema import PrimitiveType
 
 from blizzard.handoff.publish import HandedOn
 from blizzard.journal.compaction import SnapshotWriter
-from blizzard.journal.state import read_history
+from blizzard.journal.ledger import read_ledger
 from blizzard.repair.gc import collect, look
 from blizzard.rewrite.transaction import NotRewritten, PromotionWaits
 from lakebed.errors import ColumnsPromoted, JournalConflict
@@ -304,9 +304,9 @@ def test_a_promoted_column_is_known_from_a_snapshot(tmp_path):
     desk.ingest()
     desk.configure(OPEN)
     desk.promote("price", "decimal(10,2)")
-    history = read_history(desk.store, "default")
+    history = read_ledger(desk.store, "default")
     SnapshotWriter(store=desk.store, pipeline="default", clock=desk.clock).write(history)
-    again = read_history(desk.store, "default")
+    again = read_ledger(desk.store, "default")
     assert again.kept == again.sequence
     assert again.columns is not None
     assert again.last is not None

@@ -11,7 +11,7 @@ import pytest
 from blizzard.events import LinesQuarantined, SourcesListed
 from blizzard.execute.runner import Runner, WorkersDied
 from blizzard.journal.compaction import SnapshotWriter
-from blizzard.journal.state import read_history
+from blizzard.journal.ledger import read_ledger
 from blizzard.model.bad_lines import QuarantineLimits
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.settings import Sizing
@@ -108,7 +108,7 @@ def test_how_many_lines_wait_is_a_metric_of_every_run_also_after_a_snapshot(
 
     store = bench.store(str(bench.table), bench.settings.sink.storage_options)
     SnapshotWriter(store=store, pipeline="default", clock=Clock()).write(
-        read_history(store, "default")
+        read_ledger(store, "default")
     )
     again = bench.again()
     again.pipeline().step()

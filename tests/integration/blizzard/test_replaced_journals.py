@@ -10,7 +10,7 @@ import pytest
 
 from blizzard.journal.fence import append_beside
 from blizzard.journal.journal import Journal
-from blizzard.journal.state import read_history
+from blizzard.journal.ledger import read_ledger
 from blizzard.repair.gc import collect
 from lakebed.clock import Clock
 from lakebed.documents.entry import digest, encode
@@ -158,7 +158,7 @@ def test_a_clean_up_that_slept_meanwhile_takes_its_entry_back(desk):
 def test_an_operator_s_entry_that_follows_is_kept_and_one_that_does_not_is_not(tmp_path):
     """HOLES D26: `redo` and `gc` append through one door."""
     store = Store(str(tmp_path), no_options())
-    journal = Journal(store, identity(), read_history(store, "default"), Hands().clock)
+    journal = Journal(store, identity(), read_ledger(store, "default"), Hands().clock)
     journal.open_with(lambda: False)
     last = journal.append((record("a"),), ())
     good = last.successor("redo", previous=digest(encode(last)), run="r", created=last.created)

@@ -12,7 +12,7 @@ import pytest
 from deltalake import DeltaTable
 
 from blizzard.journal.compaction import SnapshotWriter
-from blizzard.journal.state import read_history
+from blizzard.journal.ledger import read_ledger
 from tests.integration.blizzard.test_part_way import NAME
 from tests.support.desk import Desk
 from tests.support.pipelines import pipeline_of
@@ -61,7 +61,7 @@ def put_back(desk: Desk, aside: Path) -> None:
 
 def write_snapshot(desk: Desk) -> None:
     writer = SnapshotWriter(store=desk.store, pipeline="default", clock=desk.clock)
-    writer.write(read_history(desk.store, "default"))
+    writer.write(read_ledger(desk.store, "default"))
 
 
 @pytest.mark.parametrize("snapshot", [False, True])

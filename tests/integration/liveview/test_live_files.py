@@ -7,7 +7,7 @@ import pytest
 from deltalake import DeltaTable
 
 from blizzard.journal.compaction import SnapshotWriter
-from blizzard.journal.state import read_history
+from blizzard.journal.ledger import read_ledger
 from liveview.model import FileRow
 from tests.support.desk import Desk
 from tests.support.live_files import on_the_page
@@ -46,7 +46,7 @@ def only(desk: Desk, search: str = NAME) -> FileRow:
 
 def snapshot(desk: Desk) -> None:
     writer = SnapshotWriter(store=desk.store, pipeline="default", clock=desk.clock)
-    writer.write(read_history(desk.store, "default"))
+    writer.write(read_ledger(desk.store, "default"))
 
 
 @pytest.mark.parametrize("kept", [False, True])

@@ -10,7 +10,7 @@ import pytest
 from blizzard.discover.finding import Finding
 from blizzard.discover.lister import SourceLister
 from blizzard.discover.skip_reason import Reason
-from blizzard.journal.state import History
+from blizzard.journal.ledger import Ledger
 from blizzard.model.files import IngestedFile
 from lakebed.errors import NameUnusable, StoreUnavailable
 from lakebed.storage.store import Reader
@@ -37,7 +37,7 @@ class Site:
 
     def __init__(self, reader: Reader) -> None:
         self.reader = reader
-        self.history = History()
+        self.history = Ledger()
         self.now = datetime.now(UTC) + timedelta(hours=2)
         self.lister = SourceLister(source=source_settings("in"), template=None, partition_fields={})
 
@@ -147,7 +147,7 @@ def taken(found: Finding) -> list[str]:
 
 def look_at(reader: Reader) -> Finding:
     lister = SourceLister(source=source_settings("in"), template=None, partition_fields={})
-    lookup = History().lookup(reader, "default")
+    lookup = Ledger().lookup(reader, "default")
     now = datetime.now(UTC) + timedelta(hours=2)
     return lister.look(reader, lookup, unfinished={}, since=None, tried=frozenset(), now=now)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from blizzard.journal.journal import Journal
-from blizzard.journal.state import read_history
+from blizzard.journal.ledger import read_ledger
 from blizzard.model.settings import UploadSettings
 from blizzard.worker.output.upload import Uploads
 from lakebed.errors import (
@@ -333,7 +333,7 @@ def test_a_body_that_breaks_off_once_is_read_to_its_end(opened, proxy):
 def journal_on(opened, run: str = "run-1") -> Journal:
     hands = Hands()
     journal = Journal(
-        opened, identity(run=run), read_history(opened, "default"), hands.clock, lambda _secs: None
+        opened, identity(run=run), read_ledger(opened, "default"), hands.clock, lambda _secs: None
     )
     journal.open_with(lambda: False)
     return journal
@@ -347,7 +347,7 @@ def test_the_lost_answer_of_an_entry_is_taken_for_our_own_write(opened, proxy, a
     proxy.rule = times(1, LoseAnswer(answer), lambda r: r.method == "PUT")
     entry = journal.append((record("a"),), (finished_file(),))
     assert entry.sequence == 1
-    assert read_history(opened, "default").sequence == 1
+    assert read_ledger(opened, "default").sequence == 1
     assert journal.append((record("b"),), ()).sequence == 2
 
 

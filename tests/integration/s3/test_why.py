@@ -14,7 +14,7 @@ from blizzard.cli.app import app
 from blizzard.config import load as blizzard_config
 from blizzard.journal.identity import identity_of
 from blizzard.journal.journal import Journal
-from blizzard.journal.state import read_history
+from blizzard.journal.ledger import read_ledger
 from blizzard.model.settings import PipelineSettings
 from lakebed.clock import Clock
 from lakebed.layout import entry_sequence
@@ -134,7 +134,7 @@ def test_a_long_history_is_not_read_for_one_file(lake):
     lake.why("a.ndjson")
     few = len(lake.proxy.record)
     store, settings = lake.store("table"), lake.settings
-    history = read_history(store, "default")
+    history = read_ledger(store, "default")
     journal = Journal(store, identity_of(settings, "run-2"), history, Clock())
     journal.open_with(lambda: True)
     for number in range(120):

@@ -14,8 +14,8 @@ from blizzard.cli.run import results
 from blizzard.handoff.dead_letters import dead_letter_queue
 from blizzard.inspect.bad_lines import groups_of, quarantine_of
 from blizzard.inspect.ways_out import quarantine_hint
+from blizzard.journal.ledger import read_ledger
 from blizzard.journal.quarantine import meant_by
-from blizzard.journal.state import read_history
 from blizzard.log_questions import asks_passed_over, asks_refusal
 from blizzard.model.bad_lines import Meant
 from blizzard.model.locations import sink_location, source_location, source_uris_of
@@ -109,7 +109,7 @@ def _refuse_what_a_start_would(settings: PipelineSettings) -> None:
         store = open_reader(sink_location(settings))
     except ObjectMissing:
         return  # The table's folder does not exist yet, so nothing has failed.
-    refusal = asks_refusal(settings)(store, read_history(store, settings.name))
+    refusal = asks_refusal(settings)(store, read_ledger(store, settings.name))
     if refusal is not None:
         raise refusal
 

@@ -8,7 +8,7 @@ from rich.console import Console
 from blizzard.cli.output import place
 from blizzard.handoff.held_rows import Aside, Counts, by_reason
 from blizzard.inspect.entries import Kept
-from blizzard.journal.books.totals import Batch
+from blizzard.journal.totals import Batch
 from blizzard.model.source.unread import bytes_in_words
 from lakebed.documents.entry import Entry
 from lakebed.documents.replacement import Replacement

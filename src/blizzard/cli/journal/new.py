@@ -10,7 +10,7 @@ from blizzard.journal.checks import admit
 from blizzard.journal.identity import Identity, identity_of
 from blizzard.journal.lease import refuse_while_alive_here, refuse_while_written, turn_of
 from blizzard.journal.lease_record import LeaseRecord, this_machine
-from blizzard.journal.state import History, read_history
+from blizzard.journal.ledger import Ledger, read_ledger
 from blizzard.log_questions import asks_fates, asks_last_committed
 from blizzard.model.locations import sink_location
 from blizzard.model.settings import PipelineSettings
@@ -157,7 +157,7 @@ def _refuse_whole(
 ) -> None:
     """Refuse to replace a journal that a start accepts: nothing is wrong with it."""
     try:
-        history = read_history(store, settings.name)
+        history = read_ledger(store, settings.name)
         admit(
             store,
             pipeline=settings.name,
@@ -180,7 +180,7 @@ def _refuse_whole(
     )
 
 
-def _is_wanted_again(history: History, old: str | None) -> bool:
+def _is_wanted_again(history: Ledger, old: str | None) -> bool:
     """Whether a journal is just what is asked for, begun by an earlier try. Pure."""
     begun = history.receipt is None or history.receipt.sequence == 0
     if old is None:

@@ -22,7 +22,7 @@ from blizzard.execute.spark.cds_archive import require_java
 from blizzard.handoff.held_rows import Aside, read_aside
 from blizzard.inspect.source_status import failed_files
 from blizzard.inspect.ways_out import quarantine_hint
-from blizzard.journal.state import read_history
+from blizzard.journal.ledger import read_ledger
 from blizzard.log_questions import TableOf, asks_fates, open_reader
 from blizzard.metrics import METRICS
 from blizzard.model.locations import sink_location
@@ -152,7 +152,7 @@ def _hint(failed: list[PipelineSettings]) -> None:
     """Name quarantine where bad lines have failed whole files of pipelines."""
     for settings in failed:
         try:
-            history = read_history(open_reader(sink_location(settings)), settings.name)
+            history = read_ledger(open_reader(sink_location(settings)), settings.name)
         except LakeError:
             continue  # The run has reported what is wrong with the store.
         files = (one for each in settings.sources for one in failed_files(settings, each, history))

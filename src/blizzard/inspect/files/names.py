@@ -7,7 +7,7 @@ from itertools import takewhile
 
 from blizzard.inspect.files.standing import last_entry
 from blizzard.journal.ingested import merged
-from blizzard.journal.state import History
+from blizzard.journal.ledger import Ledger
 from blizzard.model.files import IngestedFile
 from lakebed.storage.store import Reader
 
@@ -16,7 +16,7 @@ FIRST_OF_ALL, LAST_OF_ALL = -1, 2
 
 
 def known_between(
-    store: Reader | None, pipeline: str, history: History, start: str, end: str
+    store: Reader | None, pipeline: str, history: Ledger, start: str, end: str
 ) -> Iterator[IngestedFile]:
     """Yield the files that are done, between two keys, each as what it is in the table."""
     recent = (history.recent[key] for key in sorted(history.recent) if key >= start)
@@ -36,7 +36,7 @@ def known_between(
         last = one.key
 
 
-def to_be_replaced(history: History, key: str) -> Iterator[IngestedFile]:
+def to_be_replaced(history: Ledger, key: str) -> Iterator[IngestedFile]:
     """Yield what is in the table of a file until new content takes its place, if that waits."""
     one = history.undecided.of(key)
     if one is None or one.passed_over or one.after.retracted:
@@ -50,7 +50,7 @@ def to_be_replaced(history: History, key: str) -> Iterator[IngestedFile]:
         yield IngestedFile(key=key, size=part.size, etag=part.etag, entry=entry)
 
 
-def _undecided(history: History, start: str) -> Iterator[tuple[IngestedFile, int]]:
+def _undecided(history: Ledger, start: str) -> Iterator[tuple[IngestedFile, int]]:
     """Yield files as retractions have them: new content before all else.
 
     Rows that only leave are there until that is decided, so what was known before comes first.

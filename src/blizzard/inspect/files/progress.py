@@ -9,7 +9,7 @@ from blizzard.handoff.held_rows import Fates, passed_over, read_aside
 from blizzard.inspect.files.repairs import StillOut, taken_out
 from blizzard.inspect.files.standing import Progress
 from blizzard.inspect.status import committed_entry
-from blizzard.journal.state import History
+from blizzard.journal.ledger import Ledger
 from blizzard.model.settings import PipelineSettings
 from lakebed.documents.pending_meta import HeldMeta
 from lakebed.errors import LakeError
@@ -20,7 +20,7 @@ from lakebed.storage.store import Reader
 def progress_of(
     settings: PipelineSettings,
     store: Reader | None,
-    history: History,
+    history: Ledger,
     *,
     fates: Fates,
     still_out: StillOut,
@@ -49,7 +49,7 @@ def progress_of(
     return progress, tuple(one for one in errors if one is not None)
 
 
-def _settled(history: History, fates: Fates, committed: int) -> str | None:
+def _settled(history: Ledger, fates: Fates, committed: int) -> str | None:
     """Learn which retractions were passed over; return why that is not known, where it is not."""
     try:
         history.settle(passed_over(fates, lambda _journal: committed))
@@ -71,7 +71,7 @@ def _removed(
 class _Keys:
     """Finds the keys of source files by what notes have: a URI, or the key itself."""
 
-    def __init__(self, settings: PipelineSettings, history: History) -> None:
+    def __init__(self, settings: PipelineSettings, history: Ledger) -> None:
         roots = dict(history.source_names)
         roots |= {uri: name for name, uri in history.source_uris.items()}
         roots |= {source.uri: source.name for source in settings.sources}

@@ -24,7 +24,7 @@ from blizzard.inspect.files.survey import Collected, DayOf, Survey
 from blizzard.inspect.files.waiting_lines import WaitingLines
 from blizzard.inspect.refusal import refuse_other_source
 from blizzard.journal.ingested import SegmentBroken
-from blizzard.journal.state import History
+from blizzard.journal.ledger import Ledger
 from blizzard.model.locations import OpenReader, sink_location
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed.clock import Clock
@@ -39,7 +39,7 @@ READ = (FileState.IN_TABLE, FileState.JOURNALED, FileState.HELD, FileState.DISCA
 """Files whose rows are counted: they were read as the objects they are."""
 OUT = (FileState.RETRACTED, FileState.REMOVED)
 """Files whose rows are no longer in the table, nor on their way there."""
-Refusal = Callable[[Reader, History], LakeError | None]
+Refusal = Callable[[Reader, Ledger], LakeError | None]
 """Answers why a start of the pipeline would be refused; None where it would not."""
 ByEntry = dict[str, dict[int, list[str]]]
 """Keys of files, by day or partition and by entry."""

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 
 from blizzard.discover.filter import Decision, is_same, same_object
-from blizzard.journal.state import Before
+from blizzard.journal.ledger import Before
 from blizzard.model.files import IngestedFile, UnfinishedFile
 from blizzard.model.source.part_way import GonePartWay, is_part_way
 from lakebed.storage.store import ObjectFacts

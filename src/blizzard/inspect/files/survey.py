@@ -26,8 +26,8 @@ from blizzard.inspect.files.standing import (
     state_of,
 )
 from blizzard.inspect.files.waiting_lines import ByFile, WaitingLines
-from blizzard.journal.books.undecided import Undecided
-from blizzard.journal.state import Before, History
+from blizzard.journal.ledger import Before, Ledger
+from blizzard.journal.undecided import Undecided
 from blizzard.model.files import IngestedFile, UnfinishedFile
 from blizzard.model.locations import OpenReader, source_location
 from blizzard.model.settings import PipelineSettings, SourceSettings
@@ -63,7 +63,7 @@ class Survey:
     open_reader: OpenReader
     store: Reader | None
     """The table's directory; None where there is none yet."""
-    history: History
+    history: Ledger
     progress: Progress
     clock: Clock
     written: DayOf

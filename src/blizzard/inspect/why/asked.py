@@ -7,8 +7,8 @@ from blizzard.discover.lister import source_listers
 from blizzard.discover.spot_check import SpotCheck
 from blizzard.inspect.why.standing import Table
 from blizzard.inspect.why.table_log import TableLog
+from blizzard.journal.ledger import Ledger
 from blizzard.journal.source_names import KnownSources
-from blizzard.journal.state import History
 from blizzard.model.locations import OpenReader, source_location
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed.clock import Clock
@@ -35,7 +35,7 @@ class Asked:
     """Names of a source that are listed to count the files that wait; None for all."""
 
     @property
-    def history(self) -> History:
+    def history(self) -> Ledger:
         """Return what the journal says up to now."""
         return self.known.history
 

@@ -9,7 +9,7 @@ from blizzard.inspect.why.asked import Asked
 from blizzard.inspect.why.entries import data_file_of, naming_data_file
 from blizzard.inspect.why.standing import Table
 from blizzard.journal.file_mark import born, mark_of
-from blizzard.journal.state import read_history
+from blizzard.journal.ledger import read_ledger
 from blizzard.model.settings import SinkSettings
 from lakebed import layout
 from lakebed.documents.entry import Entry
@@ -100,7 +100,7 @@ def _journals(asked: Asked, store: Reader, mark: tuple[str, str] | None) -> Iter
     ours = asked.settings.name
     pipelines = layout.pipelines(store.folders(layout.OURS)) if mark is None else [mark[0]]
     for pipeline in sorted(pipelines, key=lambda name: (name != ours, name)):
-        history = asked.history if pipeline == ours else read_history(store, pipeline)
+        history = asked.history if pipeline == ours else read_ledger(store, pipeline)
         if mark is None or history.journal == mark[1]:
             reader = JournalReader(store, pipeline)
             yield _Journal(pipeline, reader, history.sequence)

@@ -25,7 +25,7 @@ from blizzard.inspect.why.table_log import LogEntry
 from blizzard.inspect.why.taken_out import erasures_of, retraction_of
 from blizzard.inspect.why.waiting import backlog_of
 from blizzard.inspect.why.words import worded
-from blizzard.journal.state import Before
+from blizzard.journal.ledger import Before
 from blizzard.model.files import IngestedFile, UnfinishedFile
 from blizzard.model.settings import SourceSettings
 from blizzard.model.source.part_way import ChangedPartWay, lacks_its_object

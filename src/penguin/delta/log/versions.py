@@ -63,7 +63,7 @@ class Commit:
         return f"version {self.version}" + (f" ({who})" if who else "")
 
 
-def read_history(store: Reader, newest: int, count: int) -> list[Commit]:
+def read_ledger(store: Reader, newest: int, count: int) -> list[Commit]:
     """Read the last versions, the newest first, as far back as the log still has them."""
     found = []
     for version in range(newest, max(newest - count, -1), -1):

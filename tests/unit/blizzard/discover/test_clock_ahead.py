@@ -9,7 +9,7 @@ import pytest
 
 from blizzard.discover.skip_reason import Reason
 from blizzard.journal.journal import Journal
-from blizzard.journal.state import History, read_history
+from blizzard.journal.ledger import Ledger, read_ledger
 from lakebed import layout
 from lakebed.listing.lookback import Window
 from lakebed.storage.store import ObjectFacts, Store
@@ -36,19 +36,19 @@ DAY = timedelta(days=1)
 MINUTE = timedelta(minutes=1)
 
 
-def journal_at(store: Bucket, *times: datetime, sources: tuple[str, ...] = ("default",)) -> History:
+def journal_at(store: Bucket, *times: datetime, sources: tuple[str, ...] = ("default",)) -> Ledger:
     """Append an entry at each of some times, and read them all as the next start does."""
     hands = Hands()
     for number, at in enumerate(times):
         hands.at = at.timestamp()
         uris = {name: f"/in/{name}" for name in sources[: number + 1]}
-        history = read_history(store, "default")
+        history = read_ledger(store, "default")
         journal = Journal(store, identity(source_uris=uris), history, hands.clock)
         if number == 0:
             journal.open_with(lambda: False)
         else:
             journal.append((record(f"{number}.ndjson"),), ())
-    return read_history(store, "default")
+    return read_ledger(store, "default")
 
 
 def far_away() -> Bucket:
@@ -59,7 +59,7 @@ def far_away() -> Bucket:
 
 
 def first_read(
-    history: History, store: Store, *, now: datetime, source: str = "default"
+    history: Ledger, store: Store, *, now: datetime, source: str = "default"
 ) -> datetime | None:
     return history.first_reads.of(store, "default", source, now=now)
 

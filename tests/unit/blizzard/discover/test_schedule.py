@@ -13,7 +13,7 @@ import pytest
 from blizzard.discover.schedule import THINK_AGAIN_SECS, Pace
 from blizzard.events import SourceFileOverwritten
 from blizzard.execute.runner import RunFailed
-from blizzard.journal.state import UNKNOWN, Before
+from blizzard.journal.ledger import UNKNOWN, Before
 from blizzard.model.files import Location, UnfinishedFile, UnitOutcome, Work, WorkUnit
 from blizzard.model.limits import LookLimits
 from blizzard.model.settings import RollingPolicy, Sizing

@@ -6,7 +6,7 @@ import pytest
 
 from blizzard.discover.filter import FileFilter
 from blizzard.discover.skip_reason import FEW, IN_WORDS, Reason
-from blizzard.journal.state import Before
+from blizzard.journal.ledger import Before
 from blizzard.model.files import IngestedFile
 from tests.support.builders import NOON, facts, failure, known, record, source_settings
 

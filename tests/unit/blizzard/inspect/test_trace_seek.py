@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from blizzard.inspect.trace import Named, named_by
 from blizzard.journal.compaction import SnapshotWriter
-from blizzard.journal.state import read_history
+from blizzard.journal.ledger import read_ledger
 from lakebed import layout
 from lakebed.clock import Clock, uuid7
 from lakebed.documents.entry import Entry, digest, encode
@@ -86,7 +86,7 @@ def entries_of(found: dict[str, Named]) -> dict[str, int]:
 def test_few_entries_are_read_for_the_rows_of_a_long_journal():
     store = table(marks=OURS)
     SnapshotWriter(store=store, pipeline="default", clock=Clock()).write(
-        read_history(store, "default")
+        read_ledger(store, "default")
     )
     store.read = 0
     names = {path_of(5), path_of(200)}

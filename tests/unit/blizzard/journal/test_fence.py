@@ -4,7 +4,7 @@ import pytest
 
 from blizzard.journal.fence import TRIES, append_what_is_found
 from blizzard.journal.journal import Journal
-from blizzard.journal.state import read_history
+from blizzard.journal.ledger import read_ledger
 from lakebed.documents.entry import digest, encode
 from lakebed.errors import JournalConflict
 from lakebed.storage.store import Store
@@ -16,7 +16,7 @@ class Operator:
 
     def __init__(self, root, batches):
         self.store = Store(str(root), no_options())
-        history = read_history(self.store, "default")
+        history = read_ledger(self.store, "default")
         self.journal = Journal(self.store, identity(), history, Hands().clock)
         self.journal.open_with(lambda: False)
         self.last = self.journal.append((record("a"),), ())

@@ -11,10 +11,10 @@ from blizzard.inspect.bad_lines import quarantine_of
 from blizzard.inspect.books import Books
 from blizzard.inspect.status import PipelineStatus, pipeline_status
 from blizzard.journal import snapshot
-from blizzard.journal.books.ledger import Ledger
+from blizzard.journal.books import Books as JournalBooks
 from blizzard.journal.compaction import SnapshotWriter
 from blizzard.journal.journal import Journal
-from blizzard.journal.state import read_history
+from blizzard.journal.ledger import read_ledger
 from blizzard.model.files import Location
 from blizzard.model.settings import PipelineSettings, SinkSettings
 from blizzard.repair import retry
@@ -123,7 +123,7 @@ def test_files_that_failed_and_are_never_mended_are_not_written_with_every_snaps
     assert max(sizes) < sizes[0] + 2_000, sizes
     # Each file is written once for each rung of the ladder, not once for each snapshot.
     assert written[-1] < 3 * written[0], written
-    again = read_history(store, "default")
+    again = read_ledger(store, "default")
     assert (again.rebuilt, again.unfinished) == (None, journal.unfinished)
 
 
@@ -135,7 +135,7 @@ def test_a_file_that_is_mended_leaves_the_segments():
         journal.append((replace(known.record, failure=None, lines=1, rows=1),), ())
     for _ in range(2):
         journal.write_snapshot()
-    again = read_history(store, "default")
+    again = read_ledger(store, "default")
     assert again.kept == again.sequence
     assert not again.unfinished
     assert sum(ref.names for ref in again.unfinished.segments) == 0
@@ -146,14 +146,14 @@ def test_a_snapshot_of_another_format_is_not_used_and_changes_no_answer():
     store = Bucket(uri=TABLE)
     grow(opened(store), 25)
     expected = status(store)
-    path = layout.snapshot("default", read_history(store, "default").kept or 0)
+    path = layout.snapshot("default", read_ledger(store, "default").kept or 0)
     older = json.loads(store.bodies[path])
     del older["books"]
     store.bodies[path] = json.dumps({**older, "format": 0, "unfinished": []}).encode()
-    assert "another version" in (read_history(store, "default").rebuilt or "")
+    assert "another version" in (read_ledger(store, "default").rebuilt or "")
     assert status(store) == expected
     opened(store, run="run-2").write_snapshot()
-    assert read_history(store, "default").rebuilt is None
+    assert read_ledger(store, "default").rebuilt is None
 
 
 def test_names_that_are_damaged_are_no_trouble_of_a_source():
@@ -185,12 +185,12 @@ def test_a_snapshot_that_is_replaced_while_it_is_read_is_no_reason_to_read_every
     journal = opened(store)
     fail(journal, 3, batches=30)
     store.journal = journal
-    history = read_history(store, "default")
+    history = read_ledger(store, "default")
     assert (history.sequence, history.rebuilt) == (60, None)
 
 
 def test_only_so_many_places_of_values_are_told_apart():
-    books = Ledger(most_places=2)
+    books = JournalBooks(most_places=2)
     story = Story().tell([("batch", choice) for choice in (0, 1, 2, 3, 0)])
     for entry, _body in story.entries:
         books.learn(entry)
@@ -213,7 +213,7 @@ class CountsEntries(Bucket):
 
 def test_what_a_redo_gives_up_is_looked_for_from_the_newest_entry_on():
     story = Story().tell([("batch", 0)] * 20 + [("redo", 18)])
-    store, books = CountsEntries(), Ledger()
+    store, books = CountsEntries(), JournalBooks()
     for entry, body in story.entries:
         store.replace(layout.journal_entry("default", entry.sequence), body)
         books.learn(entry)
@@ -264,12 +264,12 @@ def test_death_at_any_write_of_a_snapshot_leaves_what_the_entries_say():
         else:
             died = False
         store.lives = 1_000_000
-        history = read_history(store, "default")
+        history = read_ledger(store, "default")
         assert history.rebuilt is None
         assert state(history, store) == expected
         writer = SnapshotWriter(store=store, pipeline="default", clock=Clock(), limits=OFTEN)
         writer.write(history)
-        assert state(read_history(store, "default"), store) == expected
+        assert state(read_ledger(store, "default"), store) == expected
         latest = snapshot.read_latest(store, "default")
         assert latest is not None
         known = {layout.known_segment("default", name) for name in store.names} - {None}

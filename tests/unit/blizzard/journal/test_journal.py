@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from blizzard.journal.journal import Journal
+from blizzard.journal.ledger import Before, read_ledger
 from blizzard.journal.protocol import agree_on_protocol, latest_protocol
-from blizzard.journal.state import Before, read_history
 from blizzard.model.files import IngestedFile
 from lakebed import layout
 from lakebed.documents.entry import Entry, Protocol, Receipt, decode_entry, digest, encode
@@ -37,7 +37,7 @@ FILES = (finished_file(),)
 
 
 def opened(store: Store, *, run: str = "run-1", hands: Hands | None = None, **given) -> Journal:
-    history = read_history(store, "default")
+    history = read_ledger(store, "default")
     wait = given.pop("wait", None)
     journal = Journal(store, identity(run=run, **given), history, (hands or Hands()).clock, wait)
     journal.open_with(lambda: False)
@@ -212,7 +212,7 @@ def test_a_run_that_lost_stays_stopped(tmp_path):
 def test_two_runs_that_open_a_new_journal_do_not_both_have_it(tmp_path):
     """D07."""
     store = local(tmp_path)
-    late = Journal(store, identity(run="run-2"), read_history(store, "default"), Hands().clock)
+    late = Journal(store, identity(run="run-2"), read_ledger(store, "default"), Hands().clock)
     opened(local(tmp_path))
     with pytest.raises(JournalConflict, match="run-1"):
         late.open_with(lambda: False)
@@ -232,7 +232,7 @@ def test_a_gap_stops_the_run_and_names_the_entry(tmp_path):
     three_entries(tmp_path)
     path_of(tmp_path, 1).unlink()
     with pytest.raises(DocumentUnreadable, match="00000000000000000002"):
-        read_history(local(tmp_path), "default")
+        read_ledger(local(tmp_path), "default")
 
 
 def test_a_journal_without_its_beginning_stops_the_run(tmp_path):
@@ -240,7 +240,7 @@ def test_a_journal_without_its_beginning_stops_the_run(tmp_path):
     three_entries(tmp_path)
     path_of(tmp_path, 0).unlink()
     with pytest.raises(DocumentUnreadable, match="00000000000000000001"):
-        read_history(local(tmp_path), "default")
+        read_ledger(local(tmp_path), "default")
 
 
 def test_an_entry_patched_by_hand_stops_the_run_at_the_next_one(tmp_path):
@@ -249,7 +249,7 @@ def test_an_entry_patched_by_hand_stops_the_run_at_the_next_one(tmp_path):
     path = path_of(tmp_path, 1)
     path.write_bytes(path.read_bytes().replace(b'"path":"a"', b'"path":"z"'))
     with pytest.raises(DocumentUnreadable, match="00000000000000000002"):
-        read_history(local(tmp_path), "default")
+        read_ledger(local(tmp_path), "default")
 
 
 def test_an_entry_of_another_journal_stops_the_run(tmp_path):
@@ -259,7 +259,7 @@ def test_an_entry_of_another_journal_stops_the_run(tmp_path):
     document = json.loads(body) | {"journal": "another"}
     path_of(tmp_path, 2).write_text(json.dumps(document))
     with pytest.raises(DocumentUnreadable, match="another journal"):
-        read_history(local(tmp_path), "default")
+        read_ledger(local(tmp_path), "default")
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"\0" * 64])
@@ -279,14 +279,14 @@ def test_an_entry_that_is_listed_and_gone_stops_the_run(tmp_path):
     """D05."""
     three_entries(tmp_path)
     with pytest.raises(StoreUnavailable, match="cannot be read"):
-        read_history(Forgets(str(tmp_path), no_options()), "default")
+        read_ledger(Forgets(str(tmp_path), no_options()), "default")
 
 
 def test_what_else_stands_in_the_folder_is_no_entry(tmp_path):
     three_entries(tmp_path)
     for name in ("00000000000000000003.json#1", "00000000000000000001.snapshot.json", "notes.txt"):
         (path_of(tmp_path, 0).parent / name).write_bytes(b"{")
-    assert read_history(local(tmp_path), "default").sequence == 2
+    assert read_ledger(local(tmp_path), "default").sequence == 2
 
 
 # ------------------------------------------------------------------------------ lost journals
@@ -345,7 +345,7 @@ def test_a_receipt_that_cannot_be_read_stops_the_run(tmp_path):
 def test_a_journal_that_the_delta_log_remembers_is_not_begun_anew(tmp_path):
     """L21."""
     store = local(tmp_path)
-    journal = Journal(store, identity(), read_history(store, "default"), Hands().clock)
+    journal = Journal(store, identity(), read_ledger(store, "default"), Hands().clock)
     with pytest.raises(JournalLost, match="Delta log"):
         journal.open_with(lambda: True)
     assert entries(tmp_path) == []
@@ -354,7 +354,7 @@ def test_a_journal_that_the_delta_log_remembers_is_not_begun_anew(tmp_path):
 def test_the_delta_log_is_not_asked_where_the_journal_is_there(tmp_path):
     three_entries(tmp_path)
     store = local(tmp_path)
-    journal = Journal(store, identity(run="r2"), read_history(store, "default"), Hands().clock)
+    journal = Journal(store, identity(run="r2"), read_ledger(store, "default"), Hands().clock)
     journal.open_with(lambda: True)
     assert journal.sequence == 2
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from blizzard.journal.ingested import merged, read_names, write_segment
-from blizzard.journal.state import History, read_history
+from blizzard.journal.ledger import Ledger, read_ledger
 from blizzard.model.files import IngestedFile
 from lakebed import layout
 from lakebed.clock import Clock
@@ -25,7 +25,7 @@ def named(key: str, number: int | None) -> IngestedFile:
 def test_the_names_of_a_long_journal_know_their_entries():
     store = Bucket()
     grow(opened(store), 60)
-    history = read_history(store, "default")
+    history = read_ledger(store, "default")
     assert history.segments
     lookup = history.lookup(store, "default")
     for number in range(1, 61):
@@ -64,9 +64,9 @@ def test_an_earlier_version_reads_names_with_an_entry():
         assert (key, size, etag, mark[0]) == (name.key, name.size, name.etag, name.empty)
 
 
-def learned(*records) -> History:
+def learned(*records) -> Ledger:
     """Return what one record after the other says, an hour between them."""
-    history = History()
+    history = Ledger()
     for number, each in enumerate(records):
         told = Entry(
             kind="batch" if number else "open",
@@ -96,7 +96,7 @@ def test_a_file_has_failed_since_its_first_failure_in_a_row():
 def test_a_snapshot_remembers_since_when_and_in_which_entry_a_file_failed():
     store = Bucket()
     grow(opened(store), 35)
-    history = read_history(store, "default")
+    history = read_ledger(store, "default")
     assert history.kept
     for number in (7, 14, 21, 28):
         known = history.unfinished[f"default:bad-{number:06d}.ndjson"]

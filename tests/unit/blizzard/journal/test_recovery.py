@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from blizzard.journal import ingested, snapshot
-from blizzard.journal.state import read_history
+from blizzard.journal.ledger import read_ledger
 from blizzard.model.files import IngestedFile
 from lakebed import layout
 from lakebed.clock import Clock
@@ -39,7 +39,7 @@ def test_a_start_from_a_snapshot_knows_what_the_entries_say(batches):
     """D01."""
     store = Bucket()
     grow(opened(store), batches)
-    assert state(read_history(store, "default"), store) == from_entries(store)
+    assert state(read_ledger(store, "default"), store) == from_entries(store)
 
 
 def test_where_sources_are_and_were_is_known_from_a_snapshot_too():
@@ -58,7 +58,7 @@ def test_where_sources_are_and_were_is_known_from_a_snapshot_too():
     )
     store.create(layout.journal_entry("default", 4), encode(moved))
     grow(opened(store, run="run-2", source_uris={"default": "/moved"}), 20)
-    history = read_history(store, "default")
+    history = read_ledger(store, "default")
     assert history.kept
     assert history.source_uris == {"default": "/moved", "old": "/old"}
     assert history.source_names == {"/moved": "default", "/old": "old"}
@@ -69,7 +69,7 @@ def test_a_snapshot_that_was_written_before_there_was_a_field_is_believed():
     """Nothing on disk becomes worthless by an upgrade."""
     store = Bucket()
     grow(opened(store, source_uris={"default": "/in", "old": "/old"}), 25)
-    kept = read_history(store, "default").kept
+    kept = read_ledger(store, "default").kept
     assert kept is not None
     path = layout.snapshot("default", kept)
     document = json.loads(store.bodies[path])
@@ -78,7 +78,7 @@ def test_a_snapshot_that_was_written_before_there_was_a_field_is_believed():
     document["check"] = hashlib.sha256(bare.encode()).hexdigest()
     older = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
     store.bodies[path] = older.encode() + b"\n"
-    history = read_history(store, "default")
+    history = read_ledger(store, "default")
     assert (history.rebuilt, history.kept) == (None, document["sequence"])
     assert state(history, store) == from_entries(store)
 
@@ -91,14 +91,14 @@ def test_a_start_reads_a_snapshot_and_a_tail_and_not_the_history():
     requests = []
     for _ in range(2):
         store.requests.clear()
-        read_history(store, "default")
+        read_ledger(store, "default")
         requests.append({kind: store.requests[kind] for kind in ("get", "list")})
         grow(journal, 300)
     assert requests[0]["list"] == requests[1]["list"] == 1
     # Receipt, note, snapshot, up to ten entries, one that is not there, and a few segments.
     assert max(each["get"] for each in requests) <= 14 + 8
     store.read.clear()
-    history = read_history(store, "default")
+    history = read_ledger(store, "default")
     assert min(store.read) >= history.sequence - 10
 
 
@@ -145,7 +145,7 @@ def hundred_thousand(tail: int) -> tuple[Bucket, int]:
 def test_a_start_with_a_hundred_thousand_entries_reads_the_tail_alone():
     store, last = hundred_thousand(tail=5)
     store.requests.clear()
-    history = read_history(store, "default")
+    history = read_ledger(store, "default")
     assert history.sequence == last
     assert history.lookup(store, "default")("default:00099999").finished is not None
     # Receipt, note, snapshot, index, its entry, five more, one that is not there, one block.

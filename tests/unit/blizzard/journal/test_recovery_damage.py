@@ -6,7 +6,7 @@ import pytest
 
 from blizzard.journal import ingested
 from blizzard.journal.journal import Journal
-from blizzard.journal.state import Before, read_history
+from blizzard.journal.ledger import Before, read_ledger
 from lakebed import layout
 from lakebed.errors import DocumentUnreadable
 from tests.support.bucket import Bucket
@@ -59,7 +59,7 @@ def test_a_single_wrong_byte_in_what_is_derived_is_noticed():
 
 def _known_after_all(store: Bucket) -> dict[str, Any]:
     """Return what a run knows: it reads the entries again when names turn out to be damaged."""
-    journal = Journal(store, identity(), read_history(store, "default"), Hands().clock)
+    journal = Journal(store, identity(), read_ledger(store, "default"), Hands().clock)
     try:
         return state(journal._history, store)
     except ingested.SegmentBroken as broken:
@@ -76,7 +76,7 @@ def test_a_damaged_entry_of_the_tail_stops_the_run_by_name(body):
     path = layout.journal_entry("default", 23)
     store.bodies[path] = body
     with pytest.raises(DocumentUnreadable, match=f"{23:020d}"):
-        read_history(store, "default")
+        read_ledger(store, "default")
 
 
 def test_a_damaged_entry_is_named_when_everything_has_to_be_read():
@@ -84,10 +84,10 @@ def test_a_damaged_entry_is_named_when_everything_has_to_be_read():
     store = Bucket()
     grow(opened(store), 25)
     store.bodies[layout.journal_entry("default", 3)] = b"{"
-    assert read_history(store, "default").sequence == 25
+    assert read_ledger(store, "default").sequence == 25
     store.bodies[layout.latest_snapshot("default")] = b"{"
     with pytest.raises(DocumentUnreadable, match=f"{3:020d}"):
-        read_history(store, "default")
+        read_ledger(store, "default")
 
 
 def test_a_missing_entry_of_the_tail_is_a_gap():
@@ -96,7 +96,7 @@ def test_a_missing_entry_of_the_tail_is_a_gap():
     grow(opened(store), 25)
     store.delete(layout.journal_entry("default", 23))
     with pytest.raises(DocumentUnreadable, match="entry 23 is missing"):
-        read_history(store, "default")
+        read_ledger(store, "default")
 
 
 def test_a_journal_rolled_back_behind_its_snapshot_is_read_from_its_entries():
@@ -105,7 +105,7 @@ def test_a_journal_rolled_back_behind_its_snapshot_is_read_from_its_entries():
     grow(opened(store), 25)
     for number in range(18, 26):
         store.delete(layout.journal_entry("default", number))
-    history = read_history(store, "default")
+    history = read_ledger(store, "default")
     assert (history.sequence, history.kept) == (17, None)
     assert history.lookup(store, "default")("default:000019-0.ndjson") == Before()
 
@@ -119,4 +119,4 @@ def test_a_snapshot_of_another_entry_is_not_believed():
     for name in other.names:
         if layout.entry_sequence(name) is not None:
             store.bodies[name] = other.bodies[name]
-    assert state(read_history(store, "default"), store) == from_entries(other)
+    assert state(read_ledger(store, "default"), store) == from_entries(other)

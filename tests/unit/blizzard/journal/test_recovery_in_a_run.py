@@ -11,7 +11,7 @@ import pytest
 
 from blizzard import events
 from blizzard.journal import ingested
-from blizzard.journal.state import read_history
+from blizzard.journal.ledger import read_ledger
 from blizzard.model.files import IngestedFile
 from blizzard.model.limits import SnapshotLimits
 from blizzard.model.settings import Sizing
@@ -85,7 +85,7 @@ def test_files_that_were_empty_are_read_when_they_are_filled(bench, on_change):
     for name, body in EMPTY.items():
         put(folder, name, body)
     ingest(bench, 12)
-    found = read_history(Store(str(bench.table), no_options()), "default")
+    found = read_ledger(Store(str(bench.table), no_options()), "default")
     assert len(found.segments) == 1
     assert not any(f"default:{name}" in found.recent for name in EMPTY)
     body = ndjson(rows(2, 100))

@@ -12,8 +12,8 @@ import pytest
 from blizzard.inspect.explain import explain
 from blizzard.journal.identity import Identity
 from blizzard.journal.journal import Journal
+from blizzard.journal.ledger import read_ledger
 from blizzard.journal.shared_sources import Precedence, Rival, precedence
-from blizzard.journal.state import read_history
 from lakebed.documents.entry import Entry
 from lakebed.errors import JournalLost, SourceContested, StoreUnavailable
 from lakebed.layout import journal_entry
@@ -176,7 +176,7 @@ class Actor(threading.Thread):
         self.lease.take(store)
         self.who = identity(pipeline=name, source_uris=uris)
         self.journal = Journal(
-            store, self.who, read_history(store, name), hands.clock, guard=self.lease.check
+            store, self.who, read_ledger(store, name), hands.clock, guard=self.lease.check
         )
 
     def gate(self) -> None:
@@ -195,7 +195,7 @@ class Actor(threading.Thread):
 
 
 def journal_of(store: Store, who: Identity, hands: Hands | None = None) -> Journal:
-    history = read_history(store, who.pipeline)
+    history = read_ledger(store, who.pipeline)
     journal = Journal(store, who, history, (hands or Hands()).clock)
     journal.open_with(lambda: False)
     return journal
@@ -235,7 +235,7 @@ def test_of_two_that_begin_to_read_a_folder_at_once_one_gives_way(tmp_path, ahea
         assert list(found.values()).count("goes on") <= 1, (mine, found)
         assert set(found.values()) != {"contested"}, (mine, found)
         for name in (name for name, outcome in found.items() if outcome == "refused"):
-            known = read_history(local(root), name)
+            known = read_ledger(local(root), name)
             assert "default" not in known.source_uris, "nothing is left of its wish"
             assert set(known.source_names) <= {"/before"}
             actors[name].lease.give_back(keep=False)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from blizzard.journal.state import Before, History
+from blizzard.journal.ledger import Before, Ledger
 from blizzard.model.source.part_way import gone_part_way
 from lakebed.documents.entry import Entry, Kind, encode
 from lakebed.documents.source_record import SourceRecord
@@ -27,7 +27,7 @@ class Story:
     """A journal that is told entry by entry, and its log."""
 
     def __init__(self) -> None:
-        self.history = History()
+        self.history = Ledger()
         self.passed_over: dict[int, bool] = {}
         self.asked: list[Mapping[int, str]] = []
 

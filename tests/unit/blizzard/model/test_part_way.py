@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from blizzard.journal.state import Before, History
+from blizzard.journal.ledger import Before, Ledger
 from blizzard.model.source.part_way import (
     can_be_given_up,
     changed_part_way,
@@ -50,7 +50,7 @@ def test_the_way_out_is_in_the_message():
 
 
 def learned(*records):
-    history = History()
+    history = Ledger()
     for number, each in enumerate(records):
         entry = Entry(
             kind="discard" if each.discarded else "batch",

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from blizzard.journal.state import Before
+from blizzard.journal.ledger import Before
 from blizzard.model.files import IngestedFile, UnfinishedFile
 from blizzard.rewrite.retracted_sources import Named, why_not
 from tests.support.builders import NOON, failure, record

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from blizzard.events import WorkDone
-from blizzard.journal.books.totals import Totals
+from blizzard.journal.totals import Totals
 from blizzard.model.settings import Sizing
 from blizzard.model.source.form import Form, SkipRule
 from blizzard.plan.units import USUAL

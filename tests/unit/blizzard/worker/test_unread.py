@@ -17,7 +17,7 @@ from blizzard.inspect.explain import explain
 from blizzard.inspect.status import pipeline_status
 from blizzard.journal import snapshot
 from blizzard.journal.compaction import SnapshotWriter
-from blizzard.journal.state import read_history
+from blizzard.journal.ledger import read_ledger
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.repair.old_journal import inherited
 from blizzard.worker.stores import OpenedStores
@@ -269,7 +269,7 @@ def test_a_snapshot_keeps_what_is_unread(tmp_path: Path) -> None:
     assert found.has_holes
 
     store = Store(str(bench.table), no_options())
-    history = read_history(store, "default")
+    history = read_ledger(store, "default")
     SnapshotWriter(store=store, pipeline="default", clock=Hands().clock).write(history)
     kept = snapshot.read_latest(store, "default")
     assert kept is not None

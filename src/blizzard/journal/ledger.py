@@ -12,19 +12,19 @@ from datetime import datetime, timedelta
 from pydantic import TypeAdapter
 
 from blizzard.journal import snapshot
-from blizzard.journal.books.earlier import (
+from blizzard.journal.books import Books, open_books
+from blizzard.journal.earlier import (
     EarlierObjects,
     earlier_objects,
     leave_behind,
     take_back,
     unless_broken,
 )
-from blizzard.journal.books.first_reads import FirstReads
-from blizzard.journal.books.ledger import Ledger, open_ledger
-from blizzard.journal.books.shelf import Shelf
-from blizzard.journal.books.undecided import PassedOver, UndecidedFiles, nothing_decided
+from blizzard.journal.first_reads import FirstReads
 from blizzard.journal.identity import learn_sources
 from blizzard.journal.ingested import Blocks, Cursor, Segment, SegmentBroken, open_segment
+from blizzard.journal.shelf import Shelf
+from blizzard.journal.undecided import PassedOver, UndecidedFiles, nothing_decided
 from blizzard.model.files import IngestedFile, UnfinishedFile
 from lakebed import layout
 from lakebed.columns.schema import Schema
@@ -56,7 +56,7 @@ def _unfinished_files() -> Shelf[UnfinishedFile]:
 
 
 @dataclass(slots=True)
-class History:
+class Ledger:
     """The entries up to now, as far as later batches need to know them."""
 
     receipt: Receipt | None = None
@@ -88,7 +88,7 @@ class History:
     """How the log is asked which retractions had no effect; until it was, they count."""
     undecided: UndecidedFiles = field(default_factory=UndecidedFiles)
     """What retractions make of files, unless penguin passes them over, in their order."""
-    books: Ledger = field(default_factory=Ledger)
+    books: Books = field(default_factory=Books)
     """What the entries add up to."""
     earlier: Shelf[EarlierObjects] = field(default_factory=earlier_objects)
     """What else is in the table that was read under the names of files."""
@@ -244,7 +244,7 @@ class History:
 class Lookup:
     """Answers what the journal knows of a name, from memory or from the segments."""
 
-    def __init__(self, history: History, store: Reader, pipeline: str) -> None:
+    def __init__(self, history: Ledger, store: Reader, pipeline: str) -> None:
         self._history = history
         self._store = store
         self._pipeline = pipeline
@@ -282,21 +282,21 @@ class Lookup:
         ]
 
 
-Spill = Callable[[History], None]
+Spill = Callable[[Ledger], None]
 """Writes the names that are held in memory to a segment, so that they need not be."""
 
 
-def read_history(
+def read_ledger(
     store: Reader,
     pipeline: str,
     *,
     passed_over: PassedOver = nothing_decided,
     spill: Spill | None = None,
-) -> History:
+) -> Ledger:
     """Read a snapshot and the entries after it; a gap or an unreadable entry stops the run."""
     # The receipt first: the journal only grows, so what is in the receipt must be in it.
     receipt = JournalReader(store, pipeline).receipt()
-    before = History(receipt=receipt, passed_over=passed_over)
+    before = Ledger(receipt=receipt, passed_over=passed_over)
     try:
         history = _from_newest(store, pipeline)
     except (snapshot.SnapshotBroken, SegmentBroken) as broken:
@@ -307,15 +307,15 @@ def read_history(
 
 
 def rebuild(
-    store: Reader, pipeline: str, before: History, *, why: str, spill: Spill | None = None
-) -> History:
+    store: Reader, pipeline: str, before: Ledger, *, why: str, spill: Spill | None = None
+) -> Ledger:
     """Read every entry of a journal, because what was derived from them is of no use."""
-    history = History(receipt=before.receipt, passed_over=before.passed_over, rebuilt=why)
+    history = Ledger(receipt=before.receipt, passed_over=before.passed_over, rebuilt=why)
     read_on(store, pipeline, history, spill=spill)
     return history
 
 
-def read_on(store: Reader, pipeline: str, history: History, *, spill: Spill | None = None) -> None:
+def read_on(store: Reader, pipeline: str, history: Ledger, *, spill: Spill | None = None) -> None:
     """Learn the entries that have come since; a gap or an unreadable entry stops the run."""
     history.known_name = unless_broken(history.lookup(store, pipeline).named)
     for stored in JournalReader(store, pipeline).stored_entries(history.sequence):
@@ -325,7 +325,7 @@ def read_on(store: Reader, pipeline: str, history: History, *, spill: Spill | No
     history.settle()
 
 
-def _from_newest(store: Reader, pipeline: str) -> History:
+def _from_newest(store: Reader, pipeline: str) -> Ledger:
     """Start from the newest snapshot; from the next one, where that took its place meanwhile."""
     try:
         return _from_snapshot(store, pipeline)
@@ -333,11 +333,11 @@ def _from_newest(store: Reader, pipeline: str) -> History:
         return _from_snapshot(store, pipeline)
 
 
-def _from_snapshot(store: Reader, pipeline: str) -> History:
+def _from_snapshot(store: Reader, pipeline: str) -> Ledger:
     """Start from the newest snapshot that matches its entry, or from nothing where none is."""
     found = snapshot.read_latest(store, pipeline)
     if found is None:
-        return History()
+        return Ledger()
     journal = JournalReader(store, pipeline)
     stored = journal.stored(found.sequence)
     if stored is None or stored.digest != found.digest:
@@ -351,7 +351,7 @@ def _from_snapshot(store: Reader, pipeline: str) -> History:
     unfinished.load(store, pipeline, found.unfinished)
     earlier = earlier_objects()
     earlier.load(store, pipeline, found.earlier)
-    return History(
+    return Ledger(
         journal=found.journal,
         sequence=found.sequence,
         digest=found.digest,
@@ -375,7 +375,7 @@ def _from_snapshot(store: Reader, pipeline: str) -> History:
         unfinished=unfinished,
         earlier=earlier,
         undecided=UndecidedFiles(dict(found.undecided)),
-        books=open_ledger(store, pipeline, found.books),
+        books=open_books(store, pipeline, found.books),
         segments=[open_segment(store, pipeline, ref) for ref in found.segments],
         kept=found.sequence,
     )

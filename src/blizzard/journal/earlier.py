@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from pydantic import TypeAdapter
 
-from blizzard.journal.books.shelf import Shelf
-from blizzard.journal.books.undecided import Undecided
 from blizzard.journal.ingested import SegmentBroken
+from blizzard.journal.shelf import Shelf
+from blizzard.journal.undecided import Undecided
 from blizzard.model.files import IngestedFile, UnfinishedFile
 from blizzard.model.source.part_way import ChangedPartWay, is_part_way
 from lakebed.documents.source_record import SourceRecord

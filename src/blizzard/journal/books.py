@@ -11,8 +11,9 @@ from typing import Any, assert_never
 
 from pydantic import TypeAdapter
 
-from blizzard.journal.books.shelf import Kept, Shelf
-from blizzard.journal.books.totals import (
+from blizzard.journal.quarantine import WaitingFile, with_entry
+from blizzard.journal.shelf import Kept, Shelf
+from blizzard.journal.totals import (
     Batch,
     Compactions,
     Quarantine,
@@ -20,7 +21,6 @@ from blizzard.journal.books.totals import (
     Watermark,
     with_compaction,
 )
-from blizzard.journal.quarantine import WaitingFile, with_entry
 from lakebed.documents.entry import Entry
 from lakebed.documents.source_record import SourceRecord
 from lakebed.journal import JournalReader
@@ -66,7 +66,7 @@ class Retraction:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptLedger:
+class KeptBooks:
     """The books as a snapshot has them."""
 
     sums: Sums = field(default_factory=Sums)
@@ -105,7 +105,7 @@ def _retractions() -> Shelf[Retraction]:
 
 
 @dataclass(slots=True)
-class Ledger:
+class Books:
     """The books up to an entry."""
 
     sums: Sums = field(default_factory=Sums)
@@ -295,9 +295,9 @@ class Ledger:
         return self.places, self.marks, self.waiting, self.retractions, self.replayed
 
     @property
-    def kept(self) -> KeptLedger:
+    def kept(self) -> KeptBooks:
         """Return how a snapshot is to have the books; they must be settled."""
-        return KeptLedger(
+        return KeptBooks(
             sums=self.sums,
             places=self.places.kept,
             marks=self.marks.kept,
@@ -307,9 +307,9 @@ class Ledger:
         )
 
 
-def open_ledger(store: Reader, pipeline: str, kept: KeptLedger) -> Ledger:
+def open_books(store: Reader, pipeline: str, kept: KeptBooks) -> Books:
     """Return the books that a snapshot has."""
-    books = Ledger(sums=kept.sums)
+    books = Books(sums=kept.sums)
     for shelf, values in zip(books.shelves, kept.values, strict=True):
         shelf.load(store, pipeline, values)
     books.sizes.update(":".join(key.split(":", 2)[:2]) for key in books.places)

@@ -1,1 +1,0 @@
-"""What a journal adds up to, kept up entry by entry, and how that is written down."""
