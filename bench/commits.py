@@ -31,10 +31,10 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from bench.section import Section
 from lakebed.clock import Clock
+from lakebed.deltalog.cache import LogCache
 from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT, TablePath
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
-from penguin.delta.log.cache import LogCache
 from penguin.delta.table import Log
 from penguin.model.commit import Add
 from tests.support.tables import Penguin, TableDirectory, opened, rows_of

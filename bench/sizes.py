@@ -30,12 +30,12 @@ from blizzard.journal.compaction import SnapshotWriter
 from blizzard.journal.ledger import Ledger
 from blizzard.model.files import IngestedFile
 from lakebed.clock import Clock
+from lakebed.deltalog.table_facts import TableFacts
 from lakebed.documents.data_file import Bound, ColumnStatistics, FinishedFile
 from lakebed.documents.entry import Entry, decode_entry, encode
 from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT, data_file
 from penguin.delta.table import Log
 from penguin.model.commit import Add
-from penguin.model.table import TableFacts
 from penguin.plan.draft import file_statistics
 from tests.support.bucket import Bucket
 from tests.support.tables import Journal, Penguin, Row, TableDirectory, opened

@@ -36,8 +36,8 @@ from penguin import inline
 from penguin.model.settings import TableSettings
 
 if TYPE_CHECKING:
-    from penguin.delta.log.search import FileInLog
-    from penguin.delta.log.versions import Commit as LogCommit
+    from lakebed.deltalog.search import FileInLog
+    from lakebed.deltalog.versions import Commit as LogCommit
 
 TableOf = Callable[[str], TableSettings | None]
 """Returns the settings of a pipeline's inline commits; None if it has none of its own."""

@@ -267,6 +267,27 @@ def machine_trouble(error: BaseException) -> LakeError | None:
     return MachineTrouble(f"the operating system refused: {error.strerror or error}")
 
 
+class TableUnreadable(LakeError):
+    """There is a Delta log, and it cannot be read. It is never taken for missing."""
+
+    code = "table_unreadable"
+    whose = Whose.EXTERNAL
+
+
+class TableUnsupported(ProtocolConflict):
+    """The table needs something of its writers that penguin does not do."""
+
+    code = "table_unsupported"
+
+
+class CommitFailed(LakeError):
+    """A commit gave an error; only the log can say whether it was made all the same."""
+
+    code = "commit_failed"
+    whose = Whose.EXTERNAL
+    retryable = True
+
+
 def codes_in(names: Mapping[str, object]) -> tuple[str, ...]:
     """Return the code of every error among the names of a module, sorted."""
     errors = (name for name in names.values() if isinstance(name, type))

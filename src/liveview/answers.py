@@ -16,6 +16,7 @@ from blizzard.journal.ledger import Ledger
 from blizzard.journal.source_names import FileUnknown
 from blizzard.log_questions import asked_of, asks_fates, asks_still_out
 from blizzard.model.settings import PipelineSettings
+from lakebed.deltalog.versions import Commit
 from lakebed.errors import LakeError
 from lakebed.journal import JournalReader
 from liveview.looks.bad_lines import BadLines
@@ -48,7 +49,6 @@ from liveview.views.versions import (
     since_versions,
     version_of,
 )
-from penguin.delta.log.versions import Commit
 
 RECENT = 10
 MOST_FAILED = 200

@@ -10,21 +10,21 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from lakebed.clock import Clock
+from lakebed.deltalog.file import lines_of
+from lakebed.deltalog.files import touched_since
 from lakebed.documents.entry import encode
 from lakebed.documents.pending_meta import EntryName
 from lakebed.documents.reading import parse_json
-from lakebed.errors import LakeError
+from lakebed.errors import CommitFailed, LakeError
 from lakebed.layout import DELTA_LOG, file_name, log_version, receipt
 from lakebed.retry import Backoff
 from lakebed.storage.store import Reader, Store
-from penguin.delta.log.file import lines_of
-from penguin.delta.log.files import touched_since
 from penguin.delta.on_disk import OnDisk
 from penguin.delta.table import Log, Table
 from penguin.held import set_aside
 from penguin.model.backlog import Position, Waiting
 from penguin.model.commit import Add, CommitPlan
-from penguin.model.errors import CommitFailed, TableExists
+from penguin.model.errors import TableExists
 
 CONCURRENT_HEADS = 16
 MAX_ATTEMPTS = 8

@@ -15,10 +15,10 @@ from penguin.model.settings import TableSettings
 if TYPE_CHECKING:
     from lakebed.columns.column_mapping import ColumnMapping
     from lakebed.columns.row_tracking import RowColumns
+    from lakebed.deltalog.search import LogSearch
+    from lakebed.deltalog.snapshot import FileFacts, Snapshot
     from lakebed.documents.log_version import LogHistory
     from penguin.catalog.registrar import OpenCatalog
-    from penguin.delta.log.search import LogSearch
-    from penguin.delta.snapshot import FileFacts, Snapshot
     from penguin.pipeline import TableRun
 
 
@@ -91,22 +91,22 @@ def refused_properties(properties: Mapping[str, str]) -> Mapping[str, str]:
 
 def pipeline_known(uri: str, options: StorageOptions, pipeline: str) -> bool:
     """Whether a table's log carries a transaction of a pipeline."""
-    from penguin.delta import snapshot  # noqa: PLC0415
+    from lakebed.deltalog import snapshot  # noqa: PLC0415
 
     return snapshot.pipeline_known(uri, options, pipeline)
 
 
 def last_committed(uri: str, options: StorageOptions, pipeline: str, journal: str) -> int | None:
     """Return the last entry of a journal that a table's log has, None where it has none."""
-    from penguin.delta import snapshot  # noqa: PLC0415
+    from lakebed.deltalog import snapshot  # noqa: PLC0415
 
     return snapshot.last_committed(uri, options, pipeline, journal)
 
 
 def retention(uri: str, options: StorageOptions) -> timedelta:
     """Return how long a table keeps files that its log does not name, whether it exists or not."""
-    from penguin.delta.snapshot import look_at  # noqa: PLC0415
-    from penguin.model import retention as patience  # noqa: PLC0415
+    from lakebed.deltalog import retention as patience  # noqa: PLC0415
+    from lakebed.deltalog.snapshot import look_at  # noqa: PLC0415
 
     table = look_at(uri, options)
     return patience.retention({} if table is None else table.facts.configuration)
@@ -114,7 +114,7 @@ def retention(uri: str, options: StorageOptions) -> timedelta:
 
 def table_columns(uri: str, options: StorageOptions) -> dict[str, Any] | None:
     """Return the schema of a table as Delta writes it; None where there is no table."""
-    from penguin.delta.snapshot import look_at  # noqa: PLC0415
+    from lakebed.deltalog.snapshot import look_at  # noqa: PLC0415
 
     found = look_at(uri, options)
     return None if found is None else dict(found.facts.schema)
@@ -131,8 +131,8 @@ def column_mapping(uri: str, options: StorageOptions) -> "Callable[[], ColumnMap
 
     def ask() -> "ColumnMapping | None":
         from lakebed.columns.column_mapping import mapping_of  # noqa: PLC0415
+        from lakebed.deltalog.latest import read_latest  # noqa: PLC0415
         from lakebed.storage.store import Reader, is_there  # noqa: PLC0415
-        from penguin.delta.log.latest import read_latest  # noqa: PLC0415
 
         nonlocal unmapped
         if unmapped or not is_there(uri):
@@ -154,7 +154,7 @@ def column_mapping(uri: str, options: StorageOptions) -> "Callable[[], ColumnMap
 
 def check_writable(uri: str, options: StorageOptions) -> None:
     """Raise if penguin would refuse to write a table, by its own rules and in its own words."""
-    from penguin.delta.snapshot import require_writable  # noqa: PLC0415
+    from lakebed.deltalog.snapshot import require_writable  # noqa: PLC0415
 
     require_writable(uri, options)
 
@@ -192,7 +192,7 @@ def reasons_to_hold(
     from dataclasses import replace  # noqa: PLC0415
 
     from lakebed.columns.column_mapping import mapping_of, marked  # noqa: PLC0415
-    from penguin.delta.snapshot import look_at  # noqa: PLC0415
+    from lakebed.deltalog.snapshot import look_at  # noqa: PLC0415
     from penguin.model.table import Refused  # noqa: PLC0415
     from penguin.plan.draft import decide_on  # noqa: PLC0415
 
@@ -210,7 +210,7 @@ def reasons_to_hold(
 
 def fates(uri: str, options: StorageOptions, names: Iterable[str]) -> dict[str, int | None]:
     """Return what the log has decided of held files: 0 held, 1 released, 2 gone; None: nothing."""
-    from penguin.delta.snapshot import look_at  # noqa: PLC0415
+    from lakebed.deltalog.snapshot import look_at  # noqa: PLC0415
 
     table = look_at(uri, options)
     return fates_in((lambda _app_id: None) if table is None else table.transaction, names)
@@ -227,9 +227,9 @@ def fates_in(
 
 def came_back(uri: str, options: StorageOptions, names: Iterable[str]) -> dict[str, str]:
     """Return how files that were given up came into the table again, by their names."""
+    from lakebed.deltalog.snapshot import look_at  # noqa: PLC0415
     from lakebed.storage.store import Reader  # noqa: PLC0415
     from penguin.backlog import redo_conflicts  # noqa: PLC0415
-    from penguin.delta.snapshot import look_at  # noqa: PLC0415
 
     wanted, table = frozenset(names), look_at(uri, options)
     if table is None or not wanted:
@@ -242,10 +242,10 @@ def named_files(uri: str, options: StorageOptions) -> frozenset[str]:
 
     A log that cannot be read whole is an error: what it names would not be known.
     """
+    from lakebed.deltalog.files import read_log  # noqa: PLC0415
+    from lakebed.deltalog.snapshot import look_at  # noqa: PLC0415
+    from lakebed.errors import TableUnreadable  # noqa: PLC0415
     from lakebed.storage.store import Reader  # noqa: PLC0415
-    from penguin.delta.log.files import read_log  # noqa: PLC0415
-    from penguin.delta.snapshot import look_at  # noqa: PLC0415
-    from penguin.model.errors import TableUnreadable  # noqa: PLC0415
 
     table = look_at(uri, options)
     if table is None:
@@ -261,8 +261,8 @@ def named_files(uri: str, options: StorageOptions) -> frozenset[str]:
 
 def change_files(uri: str, options: StorageOptions, paths: Collection[str]) -> dict[str, datetime]:
     """Return which of some files are of the change data feed, and when they were committed."""
+    from lakebed.deltalog.changes import change_files as find  # noqa: PLC0415
     from lakebed.storage.store import Reader  # noqa: PLC0415
-    from penguin.delta.log.changes import change_files as find  # noqa: PLC0415
 
     return find(Reader(uri, options), frozenset(paths)) if paths else {}
 
@@ -272,8 +272,8 @@ def whole_log(uri: str, options: StorageOptions) -> "LogHistory | None":
 
     The library is not asked: it shows what is in a table, and not how it came there.
     """
+    from lakebed.deltalog.history import read_whole_log  # noqa: PLC0415
     from lakebed.storage.store import Reader, local_path  # noqa: PLC0415
-    from penguin.delta.log.history import read_whole_log  # noqa: PLC0415
 
     folder = local_path(uri)
     there = folder is None or folder.exists()
@@ -282,13 +282,13 @@ def whole_log(uri: str, options: StorageOptions) -> "LogHistory | None":
 
 def log_search(uri: str, options: StorageOptions) -> "LogSearch":
     """Return what answers questions about single entries and files from a table's log."""
+    from lakebed.deltalog.search import LogSearch  # noqa: PLC0415
     from lakebed.storage.store import Reader  # noqa: PLC0415
-    from penguin.delta.log.search import LogSearch  # noqa: PLC0415
 
     store = Reader(uri, options)
 
     def open_table(version: int) -> "Snapshot":
-        from penguin.delta.snapshot import LogReader  # noqa: PLC0415
+        from lakebed.deltalog.snapshot import LogReader  # noqa: PLC0415
 
         return LogReader(store).at(version)
 
@@ -300,8 +300,8 @@ def table_files(uri: str, options: StorageOptions) -> "TableFiles | None":
 
     Raise where penguin would not commit the replacement of any file.
     """
-    from penguin.delta.snapshot import look_at  # noqa: PLC0415
-    from penguin.model.errors import TableUnsupported  # noqa: PLC0415
+    from lakebed.deltalog.snapshot import look_at  # noqa: PLC0415
+    from lakebed.errors import TableUnsupported  # noqa: PLC0415
 
     table = look_at(uri, options)
     if table is None:
@@ -324,7 +324,7 @@ def table_files(uri: str, options: StorageOptions) -> "TableFiles | None":
 def _files_of(table: "Snapshot") -> "TableFiles":
     from lakebed.columns.column_mapping import mapping_of  # noqa: PLC0415
     from lakebed.columns.row_tracking import row_columns  # noqa: PLC0415
-    from penguin.model.table_features import ROW_TRACKING  # noqa: PLC0415
+    from lakebed.deltalog.table_features import ROW_TRACKING  # noqa: PLC0415
 
     facts = table.facts
     return TableFiles(
@@ -338,8 +338,8 @@ def _files_of(table: "Snapshot") -> "TableFiles":
 
 def files_to_read(uri: str, options: StorageOptions) -> "TableFiles | None":
     """Return the files that are in a table, to read rows by their places; None without a table."""
+    from lakebed.deltalog.snapshot import LogReader  # noqa: PLC0415
     from lakebed.storage.store import Reader, local_path  # noqa: PLC0415
-    from penguin.delta.snapshot import LogReader  # noqa: PLC0415
 
     folder = local_path(uri)
     if folder is not None and not folder.exists():
@@ -350,9 +350,9 @@ def files_to_read(uri: str, options: StorageOptions) -> "TableFiles | None":
 
 def versions_of(uri: str, options: StorageOptions, names: Collection[str]) -> dict[str, int]:
     """Return the versions that have added files; of one that is too long ago, nothing is known."""
+    from lakebed.deltalog.snapshot import LogReader  # noqa: PLC0415
+    from lakebed.deltalog.versions import added_in  # noqa: PLC0415
     from lakebed.storage.store import Reader  # noqa: PLC0415
-    from penguin.delta.log.versions import added_in  # noqa: PLC0415
-    from penguin.delta.snapshot import LogReader  # noqa: PLC0415
 
     store = Reader(uri, options)
     table = LogReader(store).look()

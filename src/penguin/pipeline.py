@@ -7,7 +7,11 @@ from datetime import datetime
 from typing import assert_never
 
 from lakebed.clock import Clock
+from lakebed.deltalog.cache import LogCache
+from lakebed.deltalog.snapshot import Snapshot
+from lakebed.deltalog.table_facts import TableFacts
 from lakebed.documents.entry import encode
+from lakebed.errors import CommitFailed
 from lakebed.layout import CREATE_ONLY_PROOF, log_version, protocol, receipt
 from lakebed.storage.create_only import probe, prove
 from lakebed.storage.store import Reader, Store, is_there
@@ -17,10 +21,8 @@ from penguin.backlog.look import LookCache, TableView, look
 from penguin.backlog.pending_metas import delete_metas
 from penguin.catalog.registrar import OpenCatalog, Registrar
 from penguin.committer import AlreadyCommitted, Committed, Committer, Superseded
-from penguin.delta.log.cache import LogCache
 from penguin.delta.maintenance import Begin, Maintenance, at_once
 from penguin.delta.on_disk import OnDisk
-from penguin.delta.snapshot import Snapshot
 from penguin.delta.table import Log
 from penguin.events.backlog import TableWaiting
 from penguin.events.commits import CommittedByOther, EntriesCommitted, PlanSuperseded, Settled
@@ -31,10 +33,8 @@ from penguin.foreign.search import Search
 from penguin.held import HeldFile
 from penguin.model.backlog import Stopped, Waiting
 from penguin.model.commit import CommitPlan
-from penguin.model.errors import CommitFailed
 from penguin.model.repeated_conflicts import RepeatedConflicts
 from penguin.model.settings import TableSettings
-from penguin.model.table import TableFacts
 from penguin.proposal import propose
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from lakebed.clock import Clock
+from lakebed.errors import TableUnsupported
 from lakebed.polling import Stop, run_step, run_together
 from lakebed.retry import may_mend
 from lakebed.telemetry.events import Emit
@@ -12,7 +13,6 @@ from lakebed.telemetry.health import PartKind
 from penguin.catalog.opening import open_catalog
 from penguin.delta.maintenance import beside
 from penguin.events.backlog import TableWatched
-from penguin.model.errors import TableUnsupported
 from penguin.model.settings import PenguinSettings, TableSettings
 from penguin.pipeline import TableRun, Totals, open_store
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from lakebed.clock import Clock
+from lakebed.deltalog.table_facts import TableFacts
 from lakebed.telemetry.events import Event
 from lakebed.types import CatalogType
 from penguin.catalog.catalog import register, state_in
@@ -21,7 +22,6 @@ from penguin.model.catalog import (
     CatalogState,
     CatalogUnavailable,
 )
-from penguin.model.table import TableFacts
 from penguin.pipeline import TableRun
 from tests.support.delta_spark import CONF
 from tests.support.metastore import metastore

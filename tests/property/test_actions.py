@@ -16,11 +16,11 @@ from deltalake.transaction import AddAction, RemoveAction, create_table_with_add
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lakebed.deltalog.files import LogContents, read_back, read_log
+from lakebed.deltalog.removals import LONG_AGO
+from lakebed.deltalog.snapshot import LogReader
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Reader
-from penguin.delta.log.files import LogContents, read_back, read_log
-from penguin.delta.log.removals import LONG_AGO
-from penguin.delta.snapshot import LogReader
 
 NAMES = st.sampled_from([f"p=a%2Fb c é/{number}.parquet" for number in range(12)])
 STEPS: st.SearchStrategy[Any] = st.lists(

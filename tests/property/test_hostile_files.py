@@ -19,28 +19,27 @@ from hypothesis import strategies as st
 from blizzard.journal import snapshot
 from blizzard.model.limits import SnapshotLimits
 from blizzard.model.settings import Sizing
+from lakebed.deltalog.checkpoint import read_checkpoint
+from lakebed.deltalog.file import read_version
+from lakebed.deltalog.history import parse_version
+from lakebed.deltalog.latest import read_latest
+from lakebed.deltalog.search import LogSearch
+from lakebed.deltalog.segment import Checkpoint, noted_checkpoint
+from lakebed.deltalog.snapshot import Snapshot
+from lakebed.deltalog.versions import named_files, read_commit
 from lakebed.documents.entry import decode_entry, decode_protocol, decode_receipt, decode_started
 from lakebed.documents.pending_meta import decode_held, decode_meta
 from lakebed.documents.reading import parse_json
-from lakebed.errors import LakeError
+from lakebed.errors import LakeError, TableUnreadable
 from lakebed.layout import LAST_CHECKPOINT, journal_folder, latest_snapshot, log_version
 from lakebed.storage.parquet_tail import footer_of
 from lakebed.storage.store import Store
 from lakebed.telemetry.events import FaultFound
 from lakebed.telemetry.levels import LogFormat, LogLevel
 from lakebed.telemetry.logs import LONGEST_TEXT, log_events
-from penguin.delta.log.checkpoint import read_checkpoint
-from penguin.delta.log.file import read_version
-from penguin.delta.log.history import parse_version
-from penguin.delta.log.latest import read_latest
-from penguin.delta.log.search import LogSearch
-from penguin.delta.log.segment import Checkpoint, noted_checkpoint
-from penguin.delta.log.versions import named_files, read_commit
 from penguin.delta.restore import find_restore
-from penguin.delta.snapshot import Snapshot
 from penguin.foreign.footer import read_footer
 from penguin.foreign.trial import TRIAL, Trial
-from penguin.model.errors import TableUnreadable
 from tests.support.bombs import PARQUET
 from tests.support.builders import BEGUN, Bench, ndjson, no_options, pipeline_settings, put, rows
 from tests.support.foreign import Directory

@@ -14,17 +14,16 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import penguin.cli.app
+from lakebed.deltalog.checkpoint import sidecar_of
 from lakebed.documents.entry import digest
 from lakebed.documents.pending_meta import Meta
-from lakebed.errors import LakeError, NameUnusable
+from lakebed.errors import LakeError, NameUnusable, TableUnreadable
 from lakebed.layout import TablePath, journal_folder, log_version
 from lakebed.listing.names import is_usable, leads_elsewhere
 from lakebed.partition import folder
 from lakebed.storage.store import Store
 from lakebed.terminal.arguments import USAGE
-from penguin.delta.log.checkpoint import sidecar_of
 from penguin.foreign.rules import why_not_a_data_file
-from penguin.model.errors import TableUnreadable
 from tests.support.builders import facts, ndjson, no_options, put, rows
 from tests.support.commands import Desk
 from tests.support.foreign import Directory

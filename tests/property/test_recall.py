@@ -9,12 +9,12 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lakebed.deltalog.cache import LogCache
+from lakebed.deltalog.table_facts import TableFacts
 from lakebed.layout import DELTA_LOG, log_version
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
-from penguin.delta.log.cache import LogCache
 from penguin.delta.table import Log
-from penguin.model.table import TableFacts
 from tests.support.tables import opened
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -10,9 +10,9 @@ from deltalake import DeltaTable
 from blizzard.log_questions import asks_fates
 from blizzard.repair.redo import Wanted, redo
 from lakebed.clock import Clock
+from lakebed.deltalog.file_actions import active_files
 from lakebed.layout import file_name
 from lakebed.storage.remote import for_delta
-from penguin.delta.log.file_actions import active_files
 from penguin.upkeep.fsck import Trouble, check
 from penguin.upkeep.log_needs import whole_tail
 from penguin.upkeep.order import VacuumOrder

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from penguin.model.table_features import FEATURES, TableFeature
+from lakebed.deltalog.table_features import FEATURES, TableFeature
 
 PAGE = Path(__file__).parents[2] / "docs" / "table-features.md"
 HEAD = """\

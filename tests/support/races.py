@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event, Lock
 
+from lakebed.errors import CommitFailed
 from lakebed.layout import DELTA_LOG
-from penguin.model.errors import CommitFailed
 from tests.support.tables import EVENTS, Numbered, Penguin, TableDirectory
 
 MOST_BATCHES, TRIES = 2, 16

@@ -17,6 +17,7 @@ from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry, Protocol, Receipt, decode_receipt, digest, encode
 from lakebed.documents.parquet_footer import statistics
 from lakebed.documents.source_record import SourceRecord
+from lakebed.errors import CommitFailed
 from lakebed.layout import data_file, journal_entry, log_version, protocol, receipt
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
@@ -26,7 +27,6 @@ from penguin.delta.maintenance import Begin, at_once
 from penguin.delta.table import Log, Table
 from penguin.inspect.explain import explain
 from penguin.model.commit import CommitPlan
-from penguin.model.errors import CommitFailed
 from penguin.model.settings import TableSettings
 from penguin.pipeline import TableRun, commit_all
 

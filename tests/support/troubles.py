@@ -11,13 +11,12 @@ from blizzard.execute.runner import WorkersDied
 from blizzard.handoff.publish import HandedOn, LeaveToPenguin
 from blizzard.model.bad_lines import QuarantineLimits
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
+from lakebed.deltalog.retention import RETENTION_PROPERTY
 from lakebed.documents.entry import Entry
-from lakebed.errors import StoreFull, StoreUnavailable
+from lakebed.errors import CommitFailed, StoreFull, StoreUnavailable
 from lakebed.layout import journal_entry
 from lakebed.storage.store import Store
 from penguin.delta.table import Table
-from penguin.model.errors import CommitFailed
-from penguin.model.retention import RETENTION_PROPERTY
 from tests.support.builders import ndjson, rows
 from tests.support.foreign import DAY, Directory
 from tests.support.runner import InProcessRunner

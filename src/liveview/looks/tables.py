@@ -6,21 +6,21 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from lakebed.clock import Clock
+from lakebed.deltalog.cache import CachedVersion, LogCache
+from lakebed.deltalog.latest import read_latest
+from lakebed.deltalog.segment import find_segment, noted_checkpoint
+from lakebed.deltalog.snapshot import LogReader, Snapshot
+from lakebed.deltalog.table_facts import TableFacts
+from lakebed.deltalog.totals import checkpoint_totals
+from lakebed.deltalog.versions import Commit, read_commit
 from lakebed.errors import LakeError
 from lakebed.layout import log_version
 from lakebed.storage.store import Reader, is_there
 from liveview.looks.kept import ANEW, Fresh, Kept
 from liveview.looks.window import Window
 from liveview.views.versions import VersionFacts
-from penguin.delta.log.cache import CachedVersion, LogCache
-from penguin.delta.log.latest import read_latest
-from penguin.delta.log.segment import find_segment, noted_checkpoint
-from penguin.delta.log.totals import checkpoint_totals
-from penguin.delta.log.versions import Commit, read_commit
-from penguin.delta.snapshot import LogReader, Snapshot
 from penguin.inspect.status import TableStatus, table_status
 from penguin.model.settings import TableSettings
-from penguin.model.table import TableFacts
 
 MOST_FILES = 200_000
 """Files of a table whose newest version is added up: the log of a larger one takes too much memory,

@@ -7,6 +7,7 @@ from blizzard.inspect.source_status import SourceStatus
 from blizzard.inspect.status import PipelineStatus
 from blizzard.journal.lease_record import Life
 from blizzard.model.settings import PipelineSettings
+from lakebed.deltalog.versions import Commit
 from lakebed.errors import LakeError
 from liveview.model import Freshness, PipelineSummary, Problem, State, TableSummary
 from liveview.over_time import DayVerdict
@@ -15,7 +16,6 @@ from liveview.times import of_ms, rfc3339
 from liveview.views import problems as found_problems
 from liveview.views.entries import Committed, EntryFacts
 from liveview.views.series import DAY_SECS, SPARK_BUCKETS, freshness_of, series_of
-from penguin.delta.log.versions import Commit
 from penguin.inspect.status import TableStatus
 from penguin.model.settings import TableSettings
 

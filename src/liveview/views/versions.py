@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from lakebed.deltalog.delta_types import type_name
+from lakebed.deltalog.table_facts import TableFacts
+from lakebed.deltalog.versions import Commit
 from liveview.model import Column, SchemaChange, Version
 from liveview.times import of_ms
 from liveview.views.entries import Committed
-from penguin.delta.log.versions import Commit
-from penguin.model.delta_types import type_name
-from penguin.model.table import TableFacts
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from lakebed.clock import Clock
+from lakebed.deltalog.snapshot import has_log
 from lakebed.errors import LakeError, ObjectMissing
 from lakebed.layout import (
     CREATE_ONLY_PROOF,
@@ -45,7 +46,6 @@ from penguin.adopt.reading import read_record
 from penguin.adopt.survey import Survey, note
 from penguin.adopt.working_state import FILES_PER_SEGMENT, KnownFiles, SegmentWriter, delete_state
 from penguin.delta.first_checkpoint import write_first_checkpoint
-from penguin.delta.snapshot import has_log
 from penguin.delta.table import Log
 from penguin.delta.version import conversion, encoded
 from penguin.foreign.rules import DENIED

@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass, field
 
+from lakebed.deltalog.delta_types import by_name
 from lakebed.layout import why_unreadable
 from penguin.adopt.survey import values_of
 from penguin.foreign.join import add_of
 from penguin.foreign.rules import REFUSED, UNFIT, partition_values, typed_values
 from penguin.model.adoption import FileRecord, NewTable, Totals, Trouble
 from penguin.model.commit import Add
-from penguin.model.delta_types import by_name
 from penguin.plan.draft import statistics_for
 
 WRONG_FOLDER = "move the file, or name the partition columns and their types with --partition-by"

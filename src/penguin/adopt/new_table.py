@@ -8,12 +8,7 @@ are named where files contradict each other.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from lakebed.partition import ESCAPED, PARTITION_TYPES
-from lakebed.types import Evolution
-from penguin.adopt.survey import Survey
-from penguin.foreign.columns import FORBIDDEN, as_the_table_sees_it
-from penguin.model.adoption import NewTable, SchemaUse, Wanted
-from penguin.model.delta_types import (
+from lakebed.deltalog.delta_types import (
     FIELD_TYPES,
     DeltaType,
     by_name,
@@ -24,9 +19,15 @@ from penguin.model.delta_types import (
     type_name,
     why_no_table,
 )
+from lakebed.deltalog.table_facts import DeltaField, DeltaSchema, TableFacts
+from lakebed.partition import ESCAPED, PARTITION_TYPES
+from lakebed.types import Evolution
+from penguin.adopt.survey import Survey
+from penguin.foreign.columns import FORBIDDEN, as_the_table_sees_it
+from penguin.model.adoption import NewTable, SchemaUse, Wanted
 from penguin.model.errors import FolderUnfit
 from penguin.model.settings import TableSettings
-from penguin.model.table import DeltaField, DeltaSchema, Evolves, Refused, TableFacts
+from penguin.model.table import Evolves, Refused
 from penguin.plan import evolution, stats
 from penguin.plan.draft import created_as
 from penguin.plan.widening import reads

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from lakebed.deltalog.table_facts import DeltaSchema
 from lakebed.documents.data_file import ColumnStatistics
 from lakebed.errors import DocumentUnreadable, ObjectMissing
 from lakebed.layout import ADOPTION, TablePath, adoption_segment
@@ -22,7 +23,6 @@ from lakebed.storage.ahead import ahead
 from lakebed.storage.store import Reader, Store
 from penguin.model.adoption import FileRecord, Trouble
 from penguin.model.foreign_file import Candidate, ForeignFile
-from penguin.model.table import DeltaSchema
 
 FORMAT = 1
 FILES_PER_SEGMENT = 1000

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from lakebed.deltalog.snapshot import LogReader, Snapshot
+from lakebed.deltalog.table_facts import TableFacts
 from lakebed.documents.pending_meta import HeldMeta
 from lakebed.storage.document_cache import Documents
 from lakebed.storage.store import Reader
@@ -17,15 +19,12 @@ from penguin.backlog.pending_metas import (
     settled,
     strays,
 )
-from penguin.delta.snapshot import LogReader, Snapshot
 from penguin.foreign.rules import wait_since
 from penguin.foreign.search import ForeignFiles, Search
 from penguin.held import HeldFile, HeldFiles, read_held, sort_out
-from penguin.model.backlog import Backlog, Stopped, Transactions, Waiting
+from penguin.model.backlog import Backlog, Danger, Stopped, Transactions, Waiting, danger, instant
 from penguin.model.foreign_file import LeftOut
-from penguin.model.retention import Danger, danger, instant
 from penguin.model.settings import TableSettings
-from penguin.model.table import TableFacts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import takewhile
 
+from lakebed.deltalog.snapshot import LogReader, Snapshot
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
 from lakebed.documents.pending_meta import EntryName, entry_named_by
@@ -27,7 +28,6 @@ from lakebed.layout import (
     taken_out_transaction,
 )
 from lakebed.storage.store import Reader
-from penguin.delta.snapshot import LogReader, Snapshot
 from penguin.held import HeldFile, read_held
 from penguin.model.backlog import Transactions
 from penguin.model.commit import HeldState
@@ -147,7 +147,7 @@ def came_back(store: Reader, names: frozenset[str], transactions: Transactions) 
     A file that was rewritten since is not in the table any more, but its rows may be. Where
     somebody has said since that they were deleted, they are not looked for.
     """
-    from penguin.delta.log.search import LogSearch, Standing  # noqa: PLC0415 - it loads Arrow
+    from lakebed.deltalog.search import LogSearch, Standing  # noqa: PLC0415 - it loads Arrow
 
     found: dict[str, str] = {}
     search = LogSearch(store, LogReader(store).at)

@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from lakebed.deltalog.table_facts import TableFacts
 from penguin.model.catalog import CatalogConflict, CatalogSettings, CatalogState, Column, TableEntry
-from penguin.model.table import TableFacts
 
 PARAMETERS = {
     "EXTERNAL": "TRUE",

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from random import random
 
 from lakebed.clock import Clock
+from lakebed.deltalog.table_facts import TableFacts
 from lakebed.errors import LakeError
 from lakebed.retry import Backoff
 from lakebed.telemetry.events import Emit
 from penguin.catalog.catalog import Catalog, register
 from penguin.events.catalog import TableNotRegistered, TableRegistered
 from penguin.model.catalog import CatalogSettings
-from penguin.model.table import TableFacts
 
 BACKOFF = Backoff(first_secs=10, limit_secs=600)
 CHECK_SECS = 3600.0

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from lakebed.deltalog.delta_types import by_name, type_name
 from lakebed.terminal.arguments import Output
 from lakebed.terminal.console import console, is_are, plural, print_line, say, say_first
 from lakebed.units import in_words
-from penguin.model.delta_types import by_name, type_name
 
 if TYPE_CHECKING:
+    from lakebed.deltalog.table_facts import TableFacts
     from penguin.model.adoption import Adoption, Trouble
-    from penguin.model.table import TableFacts
 
 MOST_NAMED = 20
 

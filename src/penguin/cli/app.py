@@ -184,10 +184,10 @@ def history(
 ) -> None:
     """Show the last commits of each table, the newest first."""
     tables = options.tables(files, folders)
+    from lakebed.deltalog.snapshot import LogReader  # noqa: PLC0415
+    from lakebed.deltalog.versions import read_commits  # noqa: PLC0415
     from penguin.cli import report  # noqa: PLC0415
     from penguin.cli.rows import CommitRow  # noqa: PLC0415
-    from penguin.delta.log.versions import read_ledger  # noqa: PLC0415
-    from penguin.delta.snapshot import LogReader  # noqa: PLC0415
     from penguin.pipeline import open_reader  # noqa: PLC0415
 
     outcome = Outcome()
@@ -198,7 +198,7 @@ def history(
             commits = (
                 []
                 if reader is None or snapshot is None
-                else read_ledger(reader, snapshot.version, count)
+                else read_commits(reader, snapshot.version, count)
             )
             report.history(table.name, [CommitRow.of(each) for each in commits], output)
     raise typer.Exit(outcome.code)

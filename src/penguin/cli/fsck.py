@@ -121,7 +121,7 @@ def fsck(
         say_error(f"error: {options_of} belong to --repair")
         raise typer.Exit(USAGE)
     tables = options.tables(files, folders)
-    from penguin.delta.log.segment import is_empty_log  # noqa: PLC0415
+    from lakebed.deltalog.segment import is_empty_log  # noqa: PLC0415
     from penguin.upkeep.fsck import check  # noqa: PLC0415
     from penguin.upkeep.log_needs import read_table  # noqa: PLC0415
     from penguin.upkeep.repair import Repaired, RepairOrder, RepairRefused  # noqa: PLC0415

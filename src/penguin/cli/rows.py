@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from lakebed.terminal.console import INLINED
 
 if TYPE_CHECKING:
-    from penguin.delta.log.versions import Commit, Settled
+    from lakebed.deltalog.versions import Commit, Settled
     from penguin.held import HeldFile
     from penguin.inspect.status import (
         CatalogStatus,
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
         StoppedStatus,
         TableStatus,
     )
-    from penguin.model.retention import Danger
+    from penguin.model.backlog import Danger
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,15 +9,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from lakebed.storage.store import ObjectFacts
-from penguin.delta.log.segment import (
+from lakebed.deltalog.retention import parse_interval
+from lakebed.deltalog.segment import (
     Checkpoint,
     checkpoints,
     newest,
     removable_version,
     versions_in,
 )
-from penguin.model.interval import parse_interval
+from lakebed.storage.store import ObjectFacts
 
 CLEANS_UP = "delta.enableExpiredLogCleanup"
 KEEPS_VERSIONS = "delta.logRetentionDuration"

@@ -13,9 +13,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lakebed.deltalog.file import lines_of
 from lakebed.documents.reading import parse_json
 from lakebed.layout import DELTA_LOG
-from penguin.delta.log.file import lines_of
 
 AT_A_TIME = 8192
 TEXTS = pa.map_(pa.string(), pa.string())

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from lakebed.clock import Clock
-from lakebed.errors import LakeError
+from lakebed.deltalog.segment import noted_checkpoint
+from lakebed.errors import LakeError, TableUnreadable
 from lakebed.layout import DELTA_LOG
 from lakebed.storage.store import Store
 from lakebed.telemetry.events import Emit
@@ -24,7 +25,6 @@ from penguin.delta.expiry import (
     log_retention,
     removes_expired,
 )
-from penguin.delta.log.segment import noted_checkpoint
 from penguin.delta.on_disk import OnDisk
 from penguin.delta.table import Log, Table
 from penguin.events.maintenance import (
@@ -34,7 +34,6 @@ from penguin.events.maintenance import (
     LogCleanUpFailed,
     LogKept,
 )
-from penguin.model.errors import TableUnreadable
 
 ACTIONS_PER_VERSION = 10_000
 """Actions of a checkpoint for which one more version is waited for."""
@@ -153,7 +152,7 @@ class Maintenance:
         """Remove files of the log once all that replaces them can be read and is on disk."""
         if expired.base is None or not expired.files:
             return
-        from penguin.delta.log.checkpoint import is_whole  # noqa: PLC0415 - it loads Arrow
+        from lakebed.deltalog.checkpoint import is_whole  # noqa: PLC0415 - it loads Arrow
 
         for part in expired.base.parts:
             if not is_whole(store, part):

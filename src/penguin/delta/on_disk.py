@@ -7,9 +7,9 @@ checkpoint, the note of it, and every version since.
 
 from dataclasses import dataclass
 
+from lakebed.deltalog.segment import checkpoints, newest, versions_in
 from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT, log_version
 from lakebed.storage.store import ObjectFacts, Store
-from penguin.delta.log.segment import checkpoints, newest, versions_in
 
 
 @dataclass(slots=True)

@@ -18,9 +18,9 @@ class Preview:
 
 def look(uri: str, *, rows: int, options: StorageOptions | None = None) -> Preview:
     """Look at the latest version of a table."""
+    from lakebed.deltalog.snapshot import LogReader  # noqa: PLC0415
     from lakebed.errors import ObjectMissing  # noqa: PLC0415
     from lakebed.storage.store import Reader  # noqa: PLC0415
-    from penguin.delta.snapshot import LogReader  # noqa: PLC0415
 
     snapshot = LogReader(Reader(uri, options or StorageOptions())).look()
     if snapshot is None:

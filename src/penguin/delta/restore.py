@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
+from lakebed.deltalog.file import lines_of
+from lakebed.deltalog.file_names import naming
 from lakebed.documents.reading import parse_json
 from lakebed.errors import LakeError, Whose
 from lakebed.journal import JournalReader
 from lakebed.layout import TablePath, log_version
 from lakebed.storage.store import Reader
-from penguin.delta.file_names import naming
-from penguin.delta.log.file import lines_of
 from penguin.model.commit import Add
 
 COMMIT = "commit"

@@ -14,25 +14,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, ClassVar
 
-from lakebed.documents.data_file import FinishedFile
-from lakebed.errors import StoreUnavailable
-from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT, log_version
-from lakebed.storage.options import StorageOptions
-from lakebed.storage.store import AlreadyThere, Created, Store
-from penguin.delta import version
-from penguin.delta.library import translated
-from penguin.delta.log.cache import MOST_VERSIONS, CachedVersion, LogCache
-from penguin.delta.log.latest import read_latest
-from penguin.delta.log.segment import find_segment
-from penguin.delta.log.table_actions import TableActions
-from penguin.delta.snapshot import LogReader, Snapshot, has_log
-from penguin.delta.version import Action, Pairs
-from penguin.delta.writer_features import APPEND_ONLY, unsafe_properties
-from penguin.model.commit import Add
-from penguin.model.delta_types import NEEDS_FEATURE, names_in_log
-from penguin.model.errors import CommitFailed, TableExists, TableUnreadable, TableUnsupported
-from penguin.model.table import TableFacts
-from penguin.model.table_features import (
+from lakebed.deltalog.cache import MOST_VERSIONS, CachedVersion, LogCache
+from lakebed.deltalog.delta_types import NEEDS_FEATURE, names_in_log
+from lakebed.deltalog.latest import read_latest
+from lakebed.deltalog.library import translated
+from lakebed.deltalog.segment import find_segment
+from lakebed.deltalog.snapshot import LogReader, Snapshot, has_log
+from lakebed.deltalog.table_actions import TableActions
+from lakebed.deltalog.table_facts import TableFacts
+from lakebed.deltalog.table_features import (
     CHECKPOINT_PROTECTION,
     COLUMN_MAPPING_MODE,
     INVARIANTS,
@@ -40,6 +30,16 @@ from penguin.model.table_features import (
     is_on,
     maps_columns,
 )
+from lakebed.deltalog.writer_features import APPEND_ONLY, unsafe_properties
+from lakebed.documents.data_file import FinishedFile
+from lakebed.errors import CommitFailed, StoreUnavailable, TableUnreadable, TableUnsupported
+from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT, log_version
+from lakebed.storage.options import StorageOptions
+from lakebed.storage.store import AlreadyThere, Created, Store
+from penguin.delta import version
+from penguin.delta.version import Action, Pairs
+from penguin.model.commit import Add
+from penguin.model.errors import TableExists
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable

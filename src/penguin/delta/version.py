@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from lakebed.columns.row_tracking import FIRST_ROW_ID, ROW_VERSION, FirstRow
+from lakebed.deltalog.cache import CachedVersion
+from lakebed.deltalog.table_facts import TableFacts
+from lakebed.deltalog.table_features import IN_COMMIT_TIMESTAMP, ROW_TRACKING, is_on
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.reading import parse_json
-from penguin.delta.log.cache import CachedVersion
+from lakebed.errors import TableUnreadable
 from penguin.model.commit import Add
-from penguin.model.errors import TableUnreadable
-from penguin.model.table import TableFacts
-from penguin.model.table_features import IN_COMMIT_TIMESTAMP, ROW_TRACKING, is_on
 
 if TYPE_CHECKING:
-    from penguin.delta.log.file_actions import FileAction
+    from lakebed.deltalog.file_actions import FileAction
 
 ROWS_DOMAIN = "delta.rowTracking"
 LAST_ROW_ID = "rowIdHighWaterMark"

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from lakebed.columns.field_path import format_path
+from lakebed.deltalog.table_facts import DeltaField, DeltaSchema
 from lakebed.documents.data_file import ColumnStatistics
-from penguin.model.table import DeltaField, DeltaSchema
 
 FORBIDDEN = frozenset(" ,;{}()=\x7f") | frozenset(map(chr, range(32)))
 """Characters that no column of a Delta table may have in its name, without column mapping.

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lakebed.deltalog.table_facts import DeltaField, DeltaSchema
 from lakebed.documents.data_file import ColumnStatistics
 from lakebed.documents.parquet_footer import (
     FRAME,
@@ -30,7 +31,6 @@ from lakebed.listing.sort import readable
 from penguin.foreign.columns import FORBIDDEN
 from penguin.foreign.trial import TRIAL
 from penguin.model.errors import FileUnfit
-from penguin.model.table import DeltaField, DeltaSchema
 
 PLAIN: Mapping[pa.DataType, str] = {
     pa.int8(): "byte",

@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 
+from lakebed.deltalog.files import NOTHING, LogContents, read_log
+from lakebed.deltalog.snapshot import LogReader, Snapshot
 from lakebed.errors import LakeError
 from lakebed.layout import file_id, is_parquet
 from lakebed.listing.sort import Oddity
 from lakebed.storage.store import ObjectFacts, Reader
 from lakebed.storage.tolerant import objects
 from lakebed.types import Handoff
-from penguin.delta.log.files import NOTHING, LogContents, read_log
-from penguin.delta.snapshot import LogReader, Snapshot
 from penguin.foreign.rules import is_reserved, may_be_entered, may_hold_data
 from penguin.model.errors import FileUnfit
 from penguin.model.foreign_file import PassedOver

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import assert_never
 
+from lakebed.deltalog.delta_types import names_in_log
+from lakebed.deltalog.table_facts import DeltaSchema, TableFacts
 from lakebed.documents.data_file import FinishedFile
 from lakebed.layout import TablePath, why_unreadable
 from lakebed.listing.incremental import folder_and_name
@@ -22,9 +24,8 @@ from penguin.foreign.rules import (
     typed_values,
 )
 from penguin.model.commit import Add, CommitPlan, ForeignAdds
-from penguin.model.delta_types import names_in_log
 from penguin.model.foreign_file import ForeignFile, LeftOut
-from penguin.model.table import Changes, Decision, DeltaSchema, Evolves, Fits, Refused, TableFacts
+from penguin.model.table import Changes, Decision, Evolves, Fits, Refused
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,18 +11,18 @@ from datetime import datetime
 from urllib.parse import unquote
 
 from lakebed.columns.schema import Field
+from lakebed.deltalog.delta_types import FIELD_TYPES, struct_of, why_no_table
+from lakebed.deltalog.files import LogContents
+from lakebed.deltalog.removals import LONG_AGO, NEVER
+from lakebed.deltalog.table_facts import DeltaField, DeltaSchema, TableFacts
 from lakebed.documents.pending_meta import Meta
 from lakebed.layout import META_SUFFIX, file_name, is_hidden, is_parquet, stranger_transaction
 from lakebed.listing.lookback import Window
 from lakebed.listing.names import leads_elsewhere
 from lakebed.listing.sort import CONTROL, Oddity
 from lakebed.partition import ESCAPED, Template, typed_value, unescape
-from penguin.delta.log.files import LogContents
-from penguin.delta.log.removals import LONG_AGO, NEVER
 from penguin.foreign.columns import FORBIDDEN
-from penguin.model.delta_types import FIELD_TYPES, struct_of, why_no_table
 from penguin.model.foreign_file import Candidate, LeftOut
-from penguin.model.table import DeltaField, DeltaSchema, TableFacts
 
 MISSING = "file_missing"
 UNFIT = "file_unfit"

@@ -11,6 +11,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from lakebed.clock import Clock
+from lakebed.deltalog.file_names import known_by_links, linked_folders, without_links
+from lakebed.deltalog.files import NOTHING, LogContents, read_back, read_log
+from lakebed.deltalog.snapshot import LogReader, Snapshot
+from lakebed.deltalog.table_facts import TableFacts
 from lakebed.documents.pending_meta import Meta
 from lakebed.layout import TablePath, file_id, timed_id
 from lakebed.listing.glob import matcher
@@ -18,9 +22,6 @@ from lakebed.listing.incremental import folder_and_name, sweep_is_due
 from lakebed.listing.watermark import Windows, advance, is_late
 from lakebed.storage.lister import IncrementalLister
 from lakebed.storage.store import Reader
-from penguin.delta.file_names import known_by_links, linked_folders, without_links
-from penguin.delta.log.files import NOTHING, LogContents, read_back, read_log
-from penguin.delta.snapshot import LogReader, Snapshot
 from penguin.foreign.inspect import BlizzardFile, Verdict, candidate, leave_out, look_at, verdict_on
 from penguin.foreign.listing import everything, list_files, what_may_be_new
 from penguin.foreign.rules import (
@@ -36,7 +37,6 @@ from penguin.foreign.rules import (
 )
 from penguin.model.foreign_file import Candidate, ForeignFile, LeftOut, PassedOver
 from penguin.model.settings import TableSettings
-from penguin.model.table import TableFacts
 
 CONCURRENT = 16
 NOT_TAKEN = (

@@ -4,16 +4,16 @@ import sys
 from dataclasses import dataclass, replace
 
 from lakebed.clock import Clock
+from lakebed.deltalog.snapshot import LogReader
 from lakebed.storage.store import Reader
 from penguin.backlog.look import TableView, look
 from penguin.backlog.redo_conflicts import discarded
-from penguin.delta.snapshot import LogReader
 from penguin.foreign.ignored import why_ignored
 from penguin.foreign.rules import meta_left_alone
 from penguin.foreign.search import Search
 from penguin.held import HeldFile
+from penguin.model.backlog import Danger
 from penguin.model.foreign_file import LeftOut
-from penguin.model.retention import Danger
 from penguin.model.settings import TableSettings
 from penguin.proposal import Proposal, propose
 

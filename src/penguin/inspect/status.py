@@ -5,23 +5,22 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from lakebed.clock import Clock
+from lakebed.deltalog.snapshot import LogReader
+from lakebed.deltalog.table_facts import TableFacts
+from lakebed.deltalog.versions import Commit, read_commits
 from lakebed.errors import LakeError
 from lakebed.storage.store import Reader
 from lakebed.telemetry.events import code_of
 from penguin.catalog.catalog import state_in
 from penguin.catalog.registrar import OpenCatalog
-from penguin.delta.log.versions import Commit, read_ledger
-from penguin.delta.snapshot import LogReader
 from penguin.foreign.ignored import ignored_files
 from penguin.held import HeldFile
 from penguin.inspect.explain import Explanation, explain
-from penguin.model.backlog import Backlog, Stopped
+from penguin.model.backlog import Backlog, Danger, Stopped, instant
 from penguin.model.catalog import CatalogConflict, CatalogState
 from penguin.model.errors import SchemaRefused
 from penguin.model.foreign_file import LeftOut, PassedOver
-from penguin.model.retention import Danger, instant
 from penguin.model.settings import TableSettings
-from penguin.model.table import TableFacts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,4 +230,4 @@ def _age(created: str, now: datetime) -> float | None:
 
 
 def _last(store: Reader, version: int) -> Commit | None:
-    return next(iter(read_ledger(store, version, 1)), None)
+    return next(iter(read_commits(store, version, 1)), None)

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from lakebed.deltalog.table_facts import DeltaSchema, TableFacts
 from penguin.model.foreign_file import Candidate, ForeignFile
-from penguin.model.table import DeltaSchema, TableFacts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

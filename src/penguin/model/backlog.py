@@ -1,8 +1,10 @@
 """What waits to be committed: where a journal stands, and the entries that come next."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
+from lakebed.deltalog.retention import retention
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry, Receipt, digest_number
 from lakebed.errors import LakeError
@@ -123,3 +125,41 @@ class Stopped:
     error: LakeError
     sequence: int | None = None
     """The entry that cannot be committed, where it is one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Danger:
+    """Files have been waiting so long that a VACUUM may soon delete them."""
+
+    waiting_since: datetime
+    retention: timedelta
+
+    def sentence(self) -> str:
+        """Return since when, what may happen when, and what to do."""
+        days = self.retention.total_seconds() / 86_400
+        return (
+            f"files have been waiting for their commit since {self.waiting_since.isoformat()}; "
+            f"the table keeps files that its log does not reference for {days:g} days, then a "
+            "VACUUM may delete them: see `penguin held` and `penguin status`, or raise "
+            "delta.deletedFileRetentionDuration (written as `interval 30 days`, which every "
+            "engine reads)"
+        )
+
+
+def danger(
+    waiting_since: datetime | None, configuration: Mapping[str, str], now: datetime
+) -> Danger | None:
+    """Whether the file that waits longest has waited for half of the retention."""
+    keeps = retention(configuration)
+    if waiting_since is None or now - waiting_since < keeps / 2:
+        return None
+    return Danger(waiting_since=waiting_since, retention=keeps)
+
+
+def instant(text: str) -> datetime | None:
+    """Read a time; None for one that cannot be read, such as that of an edited meta."""
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return at if at.tzinfo is not None else at.replace(tzinfo=UTC)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 
+from lakebed.deltalog.table_facts import TableFacts
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Kind
 from lakebed.documents.pending_meta import EntryName
@@ -15,7 +16,7 @@ from lakebed.layout import (
     stranger_transaction,
 )
 from penguin.model.backlog import Position, ReadyEntry, Stopped, Waiting
-from penguin.model.table import Changes, TableFacts
+from penguin.model.table import Changes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

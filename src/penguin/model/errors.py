@@ -1,33 +1,12 @@
 """What can go wrong between a journal and the Delta log."""
 
-from lakebed.errors import LakeError, ProtocolConflict, Whose
-
-
-class TableUnreadable(LakeError):
-    """There is a Delta log, and it cannot be read. It is never taken for missing."""
-
-    code = "table_unreadable"
-    whose = Whose.EXTERNAL
-
-
-class TableUnsupported(ProtocolConflict):
-    """The table needs something of its writers that penguin does not do."""
-
-    code = "table_unsupported"
+from lakebed.errors import LakeError, Whose
 
 
 class TableExists(LakeError):
     """Somebody else created the table first."""
 
     code = "table_exists"
-    whose = Whose.EXTERNAL
-    retryable = True
-
-
-class CommitFailed(LakeError):
-    """A commit gave an error; only the log can say whether it was made all the same."""
-
-    code = "commit_failed"
     whose = Whose.EXTERNAL
     retryable = True
 

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from lakebed.deltalog.table_facts import DeltaSchema
 from lakebed.documents.data_file import ColumnStatistics, FinishedFile
 from lakebed.documents.pending_meta import Meta
 from lakebed.layout import TablePath, stranger_transaction
-from penguin.model.table import DeltaSchema
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,30 +1,8 @@
-"""What a table is, and what it becomes so that files fit."""
+"""What a table becomes so that files fit."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-DeltaSchema = dict[str, Any]
-"""A schema as the Delta protocol writes it."""
-
-DeltaField = dict[str, Any]
-"""One field of it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableFacts:
-    """What one snapshot of a table says of itself; `version` is None before it is created."""
-
-    version: int | None
-    schema: DeltaSchema
-    partition_columns: tuple[str, ...]
-    configuration: Mapping[str, str]
-    features: frozenset[str] = frozenset()
-    """The table features that readers and writers must support, by name."""
-
-    def shape(self) -> tuple[object, ...]:
-        """Return what a plan depends on, so that a plan for another shape is noticed."""
-        return self.schema, self.partition_columns, dict(self.configuration)
+from lakebed.deltalog.table_facts import TableFacts
 
 
 @dataclass(frozen=True, slots=True)

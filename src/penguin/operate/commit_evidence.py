@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
+from lakebed.deltalog.files import LogContents, Snapshot, read_back, read_log
+from lakebed.deltalog.removals import LONG_AGO, moment
 from lakebed.documents.data_file import FinishedFile
 from lakebed.layout import file_name, held_transaction
 from lakebed.listing.watermark import named_at
 from lakebed.storage.store import Reader
-from penguin.delta.log.files import LogContents, Snapshot, read_back, read_log
-from penguin.delta.log.removals import LONG_AGO, moment
 from penguin.model.backlog import ReadyEntry
 
 

@@ -7,7 +7,7 @@ it again changes nothing.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from lakebed.errors import LakeError, Whose
+from lakebed.errors import CommitFailed, LakeError, Whose
 from lakebed.layout import held_meta, taken_out_transaction
 from penguin.backlog.journals import read_pipelines
 from penguin.backlog.pending_metas import delete_metas
@@ -23,7 +23,6 @@ from penguin.delta.table import Table
 from penguin.delta.unused import is_unused
 from penguin.held import HeldFile, HeldFiles, keep_in_mind, read_held, releasable, sort_out
 from penguin.model.commit import CommitPlan, HeldState, TransactionUpdate
-from penguin.model.errors import CommitFailed
 from penguin.model.table import Changes
 from penguin.operate.table_operation import TableOperation
 from penguin.plan.draft import draft_commit

@@ -8,15 +8,15 @@ be left out for good; which of them is wanted nobody but the operator can say.
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from lakebed.deltalog.files import read_log
 from lakebed.documents.entry import Receipt, digest_number, encode
 from lakebed.documents.pending_meta import EntryName, entry_named_by
-from lakebed.errors import JournalLost, LakeError, Whose
+from lakebed.errors import CommitFailed, JournalLost, LakeError, Whose
 from lakebed.layout import HELD_TRANSACTIONS, file_name, held_meta, held_transaction
 from lakebed.layout import receipt as receipt_path
 from lakebed.types import Evolution
 from penguin.backlog.journals import read_pipelines
 from penguin.committer import Superseded, missing_files
-from penguin.delta.log.files import read_log
 from penguin.delta.restore import NoRestore, NothingToReplay, Restore, find_restore
 from penguin.delta.table import Table
 from penguin.held import read_entry, read_held, set_aside
@@ -31,7 +31,7 @@ from penguin.model.commit import (
     TransactionUpdate,
     held_update,
 )
-from penguin.model.errors import CommitFailed, JournalBroken, SchemaRefused
+from penguin.model.errors import JournalBroken, SchemaRefused
 from penguin.model.table import Changes, Evolves, Fits, Refused
 from penguin.operate.commit_evidence import CommitEvidence, find_evidence
 from penguin.operate.table_operation import TableOperation

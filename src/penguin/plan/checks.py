@@ -3,15 +3,15 @@
 from collections.abc import Mapping
 
 from lakebed.columns.schema import Field
+from lakebed.deltalog.delta_types import FIELD_TYPES
+from lakebed.deltalog.table_facts import TableFacts
 from lakebed.documents.data_file import FinishedFile
 from lakebed.layout import DELTA_LOG, OURS, STAGING, why_unreadable
 from lakebed.listing.names import is_usable
 from lakebed.partition import check_value
 from penguin.model.backlog import ReadyEntry
 from penguin.model.commit import Add
-from penguin.model.delta_types import FIELD_TYPES
 from penguin.model.errors import EntryInvalid, SchemaRefused
-from penguin.model.table import TableFacts
 
 RESERVED_FOLDERS = (DELTA_LOG, OURS, STAGING)
 

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
+from lakebed.deltalog.delta_types import names_in_log, why_no_table
+from lakebed.deltalog.table_facts import TableFacts
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
 from lakebed.documents.pending_meta import EntryName
@@ -27,9 +29,8 @@ from penguin.model.commit import (
     Planned,
     Releasable,
 )
-from penguin.model.delta_types import names_in_log, why_no_table
 from penguin.model.errors import FileReleased, SchemaRefused
-from penguin.model.table import Changes, Decision, Evolves, Fits, Refused, TableFacts
+from penguin.model.table import Changes, Decision, Evolves, Fits, Refused
 from penguin.plan.checks import (
     check_books,
     check_configured_partitions,

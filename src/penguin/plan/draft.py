@@ -6,6 +6,8 @@ What the plan names is looked at once more, and planned again without what is no
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from lakebed.deltalog.delta_types import features_needed
+from lakebed.deltalog.table_facts import DeltaSchema, TableFacts
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
 from lakebed.layout import held_transaction
@@ -17,9 +19,8 @@ from penguin.foreign.join import Joined, JoinRules, join
 from penguin.foreign.search import ForeignFiles, still_there
 from penguin.model.backlog import Backlog, Transactions, Waiting
 from penguin.model.commit import CommitPlan, Planned, Releasable
-from penguin.model.delta_types import features_needed
 from penguin.model.settings import TableSettings
-from penguin.model.table import Decision, DeltaSchema, Evolves, Fits, Refused, TableFacts
+from penguin.model.table import Decision, Evolves, Fits, Refused
 from penguin.plan import evolution, stats
 from penguin.plan.commit import Rules, plan_commit, without
 

@@ -11,9 +11,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from lakebed.documents.reading import parse_json
-from lakebed.types import RESCUED, Evolution
-from penguin.model.delta_types import (
+from lakebed.deltalog.delta_types import (
     DeltaType,
     by_name,
     clean,
@@ -25,9 +23,12 @@ from penguin.model.delta_types import (
     type_name,
     why_no_table,
 )
-from penguin.model.table import Changes, Decision, DeltaField, DeltaSchema, Evolves, Fits, Refused
-from penguin.model.table import TableFacts as Table
-from penguin.model.table_features import maps_columns
+from lakebed.deltalog.table_facts import DeltaField, DeltaSchema
+from lakebed.deltalog.table_facts import TableFacts as Table
+from lakebed.deltalog.table_features import maps_columns
+from lakebed.documents.reading import parse_json
+from lakebed.types import RESCUED, Evolution
+from penguin.model.table import Changes, Decision, Evolves, Fits, Refused
 from penguin.plan.mapping import ASK_FOR_MORE, reasons_against_change, reasons_against_names
 from penguin.plan.widening import may_widen, reads, recorded, widens
 

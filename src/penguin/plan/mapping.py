@@ -9,10 +9,9 @@ from collections.abc import Iterator
 from lakebed.columns.column_mapping import COLUMN_ID, mapping_of, mode_of
 from lakebed.columns.field_path import format_path
 from lakebed.columns.row_tracking import row_columns
-from lakebed.documents.entry import Entry
-from penguin.model.delta_types import DeltaType, by_name, kind_of, name_in_files
-from penguin.model.table import Changes, DeltaField, DeltaSchema, TableFacts
-from penguin.model.table_features import (
+from lakebed.deltalog.delta_types import DeltaType, by_name, kind_of, name_in_files
+from lakebed.deltalog.table_facts import DeltaField, DeltaSchema, TableFacts
+from lakebed.deltalog.table_features import (
     CLUSTERING,
     COLUMN_MAPPING_MODE,
     ROW_TRACKING,
@@ -21,6 +20,8 @@ from penguin.model.table_features import (
     is_on,
     maps_columns,
 )
+from lakebed.documents.entry import Entry
+from penguin.model.table import Changes
 from penguin.plan.widening import ENABLED, may_widen
 
 CHANGE_DATA_FEED = "delta.enableChangeDataFeed"

@@ -8,9 +8,9 @@ type is recorded in the column's metadata, for readers of the files of before.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from penguin.model.delta_types import DECIMAL, NEEDS_FEATURE, DeltaType, clean, kind_of
-from penguin.model.table import DeltaField
-from penguin.model.table_features import TYPE_WIDENING, is_on
+from lakebed.deltalog.delta_types import DECIMAL, NEEDS_FEATURE, DeltaType, clean, kind_of
+from lakebed.deltalog.table_facts import DeltaField
+from lakebed.deltalog.table_features import TYPE_WIDENING, is_on
 
 ENABLED = "delta.enableTypeWidening"
 TYPE_CHANGES = "delta.typeChanges"

@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from lakebed import layout
+from lakebed.deltalog.file_actions import FileAction, Key, active_files, read_versions
+from lakebed.deltalog.segment import LogSegment
 from lakebed.documents.entry import Entry, Kind
 from lakebed.documents.repaired import TakenOut
 from lakebed.journal import JournalReader, journals_aside
 from lakebed.storage.ahead import ahead
 from lakebed.storage.store import Reader
-from penguin.delta.log.file_actions import FileAction, Key, active_files, read_versions
-from penguin.delta.log.segment import LogSegment
 from penguin.upkeep.listed import Listed, list_all
 from penguin.upkeep.log_needs import whole_tail
 from penguin.upkeep.rewritten import rewritten_into

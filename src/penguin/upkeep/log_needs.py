@@ -11,22 +11,22 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from lakebed.layout import DELTA_LOG, HELD_TRANSACTIONS
-from lakebed.storage.store import Reader
-from penguin.delta.file_names import linked_name
-from penguin.delta.log.cache import CachedVersion
-from penguin.delta.log.file_actions import (
+from lakebed.deltalog.cache import CachedVersion
+from lakebed.deltalog.file_actions import (
     FileAction,
     Key,
     VersionActions,
     read_checkpoint,
     read_versions,
 )
-from penguin.delta.log.latest import read_latest
-from penguin.delta.log.segment import LogSegment, find_segment, unbroken, versions_in
-from penguin.delta.snapshot import LogReader
-from penguin.model.errors import TableUnreadable, TableUnsupported
-from penguin.model.table_features import BY_NAME
+from lakebed.deltalog.file_names import linked_name
+from lakebed.deltalog.latest import read_latest
+from lakebed.deltalog.segment import LogSegment, find_segment, unbroken, versions_in
+from lakebed.deltalog.snapshot import LogReader
+from lakebed.deltalog.table_features import BY_NAME
+from lakebed.errors import TableUnreadable, TableUnsupported
+from lakebed.layout import DELTA_LOG, HELD_TRANSACTIONS
+from lakebed.storage.store import Reader
 from penguin.upkeep.names import Names
 
 BLIZZARDS = "blizzard/"

@@ -5,12 +5,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from lakebed.clock import Clock
-from lakebed.errors import LakeError, Whose
+from lakebed.deltalog.retention import DELTA_DEFAULT, RETENTION_PROPERTY, parse_interval
+from lakebed.errors import CommitFailed, LakeError, TableUnsupported, Whose
 from lakebed.storage.store import Reader, Store
 from penguin.delta.table import Log
-from penguin.model.errors import CommitFailed, TableUnsupported
-from penguin.model.interval import parse_interval
-from penguin.model.retention import DELTA_DEFAULT, RETENTION_PROPERTY
 from penguin.model.settings import TableSettings
 from penguin.upkeep.log_needs import read_table, refuse_unknown
 from penguin.upkeep.vacuum import Deleted, Found, Kept, Vacuum, store_time

@@ -11,16 +11,15 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from lakebed.clock import Clock
+from lakebed.deltalog.file_actions import FileAction, active_files
 from lakebed.documents.accepted import Accepted, encode_accepted
 from lakebed.documents.repaired import Repair, TakenOut, encode_repair
-from lakebed.errors import LakeError, Whose
+from lakebed.errors import CommitFailed, LakeError, TableUnreadable, Whose
 from lakebed.layout import accepted, file_name, held_transaction, repaired
 from lakebed.storage.store import Store
-from penguin.delta.log.file_actions import FileAction, active_files
 from penguin.delta.table import Log
 from penguin.delta.version import REPAIR, WRITER, Action, milliseconds, repeated
 from penguin.model.commit import HeldState
-from penguin.model.errors import CommitFailed, TableUnreadable
 from penguin.upkeep.fsck import Checked, Damaged, Origin, check
 from penguin.upkeep.log_needs import whole_tail
 

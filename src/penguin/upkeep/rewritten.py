@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from lakebed import layout
+from lakebed.deltalog.file_actions import FileAction, VersionActions, parse
+from lakebed.deltalog.file_names import naming
 from lakebed.storage.store import Reader
-from penguin.delta.file_names import naming
-from penguin.delta.log.file_actions import FileAction, VersionActions, parse
 
 
 def rewritten_into(store: Reader, path: str, added: int | None, most: int) -> dict[str, bool]:

@@ -17,6 +17,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from itertools import chain, islice
 
+from lakebed.deltalog.file_actions import parse
+from lakebed.deltalog.file_names import naming
 from lakebed.documents.deletion_vector import is_vector_file
 from lakebed.errors import LakeError, ObjectChanged, ObjectMissing
 from lakebed.layout import TablePath, file_id, file_name, is_hidden, is_parquet, log_version
@@ -26,8 +28,6 @@ from lakebed.storage.store import ObjectFacts, Reader, Store
 from lakebed.storage.tolerant import level, objects
 from penguin.backlog.journals import read_pipelines
 from penguin.backlog.look import is_scanned
-from penguin.delta.file_names import naming
-from penguin.delta.log.file_actions import parse
 from penguin.foreign.footer import read_footer
 from penguin.model.errors import FileUnfit
 from penguin.model.settings import TableSettings

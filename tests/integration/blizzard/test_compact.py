@@ -7,7 +7,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from blizzard.events import FilesCompacted
 from blizzard.rewrite.compact import NoSuchPartition
-from penguin.model.errors import TableUnsupported
+from lakebed.errors import TableUnsupported
 from tests.support.builders import entries
 from tests.support.compactions import crowded
 from tests.support.erasures import FIELDS

@@ -7,13 +7,12 @@ from deltalake.schema import PrimitiveType
 
 from blizzard.config import load as blizzard_config
 from blizzard.service import Service
-from lakebed.errors import ProtocolConflict, SchemaConflict
+from lakebed.deltalog.snapshot import LogReader
+from lakebed.errors import ProtocolConflict, SchemaConflict, TableUnsupported
 from lakebed.polling import Stop
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Reader
 from penguin.config import load as penguin_config
-from penguin.delta.snapshot import LogReader
-from penguin.model.errors import TableUnsupported
 from tests.support.builders import tree
 from tests.support.commands import told
 from tests.support.desk import Desk

@@ -19,12 +19,11 @@ from blizzard.model.settings import SinkSettings
 from blizzard.repair.gc import Found, Kind, _entry, collect, look
 from lakebed.clock import Clock
 from lakebed.documents.entry import digest, encode
-from lakebed.errors import FilesCollected, JournalConflict, LakeError
+from lakebed.errors import FilesCollected, JournalConflict, LakeError, TableUnreadable
 from lakebed.layout import batch_started, journal_entry
 from lakebed.storage.store import Store
 from lakebed.types import Handoff
 from penguin import inline
-from penguin.model.errors import TableUnreadable
 from tests.support.builders import Bench, Hands, ndjson, no_options, put, rows, tree
 from tests.support.commands import Desk, told
 from tests.support.runner import InProcessRunner

@@ -12,14 +12,13 @@ from blizzard.journal.compaction import SnapshotWriter
 from blizzard.journal.ledger import read_ledger
 from blizzard.repair.gc import collect, look
 from blizzard.rewrite.transaction import NotRewritten, PromotionWaits
-from lakebed.errors import ColumnsPromoted, JournalConflict
+from lakebed.errors import ColumnsPromoted, JournalConflict, TableUnsupported
 from lakebed.telemetry.events import Event
 from penguin import inline
 from penguin.config import load as penguin_config
 from penguin.delta.table import Log, Table
 from penguin.events.commits import PromotionPassedOver
 from penguin.foreign.listing import unnamed
-from penguin.model.errors import TableUnsupported
 from penguin.pipeline import TableRun, commit_all
 from tests.support.builders import entries
 from tests.support.dying import Died

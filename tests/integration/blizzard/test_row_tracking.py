@@ -7,8 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from lakebed.errors import LakeError
-from penguin.model.errors import TableUnsupported
+from lakebed.errors import LakeError, TableUnsupported
 from penguin.upkeep.repair import RepairOrder
 from tests.support.mapped import added
 from tests.support.row_tracking import (

@@ -10,14 +10,14 @@ import pytest
 from deltalake import Field
 from deltalake.schema import PrimitiveType
 
+from lakebed.deltalog.latest import read_latest
+from lakebed.deltalog.snapshot import LogReader
+from lakebed.errors import CommitFailed, TableUnreadable
 from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT, TablePath, log_version
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
-from penguin.delta.log.latest import read_latest
-from penguin.delta.snapshot import LogReader
 from penguin.delta.table import Log
 from penguin.model.commit import Add
-from penguin.model.errors import CommitFailed, TableUnreadable
 from tests.support.tables import Penguin, TableDirectory, before_commit, opened, rows_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -8,13 +8,13 @@ import pytest
 from typer.testing import CliRunner
 
 from lakebed.columns.schema import Field, Schema
+from lakebed.deltalog.versions import read_commit
 from lakebed.documents.entry import encode
 from lakebed.layout import journal_entry
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Reader
 from lakebed.types import Evolution, FieldType
 from penguin.cli.app import app
-from penguin.delta.log.versions import read_commit
 from penguin.inspect.status import table_status
 from tests.support.tables import EVENTS, Penguin, rows_of
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from lakebed.clock import Clock
+from lakebed.deltalog.snapshot import pipeline_known
 from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import LakeError
 from lakebed.layout import data_file, journal_entry
@@ -15,7 +16,6 @@ from lakebed.telemetry.events import Level
 from penguin import inline
 from penguin.committer import AlreadyCommitted, Committer
 from penguin.delta import preview
-from penguin.delta.snapshot import pipeline_known
 from penguin.delta.table import Log
 from penguin.events.backlog import BacklogSeen, FilesLookedAt, TableWatched
 from penguin.inspect.explain import explain

@@ -8,7 +8,7 @@ import pytest
 from lakebed.clock import Clock
 from lakebed.columns.schema import Field, Schema
 from lakebed.documents.entry import encode
-from lakebed.errors import NoExclusiveCreate
+from lakebed.errors import CommitFailed, NoExclusiveCreate
 from lakebed.layout import journal_entry, log_version, protocol, receipt
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Created, Store
@@ -16,7 +16,6 @@ from lakebed.types import FieldType
 from penguin.committer import Committer
 from penguin.delta.table import Log, Table
 from penguin.events.commits import CommittedByOther, EntriesCommitted
-from penguin.model.errors import CommitFailed
 from tests.support.tables import EVENTS, Penguin, next_commit, opened, rows_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

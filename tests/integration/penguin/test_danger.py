@@ -10,6 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from lakebed.clock import Clock
+from lakebed.deltalog.retention import RETENTION_PROPERTY
+from lakebed.errors import CommitFailed
 from lakebed.telemetry.health import Part, PartKind
 from lakebed.telemetry.observed import observed
 from lakebed.types import DiscoverBy, Handoff
@@ -18,8 +20,6 @@ from penguin.delta.table import Table
 from penguin.events.foreign_files import FilesLeftOut
 from penguin.events.health import FilesWaitNoLonger, FilesWaitTooLong
 from penguin.metrics import METRICS
-from penguin.model.errors import CommitFailed
-from penguin.model.retention import RETENTION_PROPERTY
 from tests.support.foreign import DAY, Directory, Visitor, name_at
 from tests.support.handoffs import ring
 from tests.support.scrape import Pages

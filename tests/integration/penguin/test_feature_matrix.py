@@ -7,12 +7,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lakebed.errors import LakeError
+from lakebed.deltalog.snapshot import LogReader, Snapshot
+from lakebed.deltalog.table_features import FEATURES, TableFeature
+from lakebed.errors import LakeError, TableUnsupported
 from lakebed.layout import log_version
-from penguin.delta.snapshot import LogReader, Snapshot
 from penguin.delta.table import Log
-from penguin.model.errors import TableUnsupported
-from penguin.model.table_features import FEATURES, TableFeature
 from tests.support.row_tracking import NAMED
 from tests.support.tables import TableDirectory
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from lakebed.deltalog.table_features import FEATURES
 from lakebed.layout import DELTA_LOG, log_version
-from penguin.model.table_features import FEATURES
 from tests.support.races import AGAINST_SPARK, Race
 
 FIELDS = [

@@ -13,11 +13,11 @@ from deltalake import DeltaTable, write_deltalake
 from typer.testing import CliRunner
 
 from lakebed.documents.source_record import SourceRecord
+from lakebed.errors import TableUnreadable, TableUnsupported
 from lakebed.layout import accepted, log_version, receipt
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import ObjectFacts, Store
 from penguin.cli.app import app
-from penguin.model.errors import TableUnreadable, TableUnsupported
 from penguin.upkeep.fsck import Trouble, check
 from penguin.upkeep.repair import RepairOrder, RepairRefused
 from tests.support.audits import audited

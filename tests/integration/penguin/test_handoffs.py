@@ -5,6 +5,7 @@ import json
 import pytest
 
 from lakebed.clock import Clock
+from lakebed.deltalog.files import LogContents
 from lakebed.documents.entry import Protocol, Receipt, digest, encode
 from lakebed.errors import ProtocolConflict
 from lakebed.layout import (
@@ -20,7 +21,6 @@ from lakebed.listing.lookback import Window
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Reader, Store
 from lakebed.types import DiscoverBy, Handoff
-from penguin.delta.log.files import LogContents
 from penguin.events.backlog import EntryNotHandedOff, FilesUnnamed, MetasLeftAlone
 from penguin.events.foreign_files import FilterBoundsOthersOnly
 from penguin.inspect.explain import explain

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from lakebed.clock import Clock
 from lakebed.columns.schema import Field, Schema
+from lakebed.errors import CommitFailed
 from lakebed.layout import TablePath, held_meta, held_transaction, outbox
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
@@ -19,7 +20,6 @@ from penguin.cli.app import app
 from penguin.committer import NOT_MOVED
 from penguin.delta.table import Log
 from penguin.events.health import FilesWaitTooLong
-from penguin.model.errors import CommitFailed
 from penguin.operate.release import HeldFileOperations, NotHeld
 from penguin.pipeline import TableRun
 from tests.support.dying import Died, dying, lives

@@ -10,11 +10,11 @@ import pytest
 from deltalake import DeltaTable
 
 from blizzard.inspect.audit.log_books import LogBooks
+from lakebed.deltalog.history import read_whole_log
 from lakebed.documents.log_version import LogHistory
+from lakebed.errors import TableUnreadable
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Reader
-from penguin.delta.log.history import read_whole_log
-from penguin.model.errors import TableUnreadable
 from tests.support.tables import Penguin, TableDirectory, rows_of
 
 SIDECAR = "016ae953-37a9-438e-8683-9a9a4a79a395"

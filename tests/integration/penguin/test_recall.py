@@ -13,13 +13,12 @@ import pytest
 from deltalake import DeltaTable, Field
 from deltalake.schema import PrimitiveType
 
-from lakebed.errors import StoreUnavailable
+from lakebed.deltalog import snapshot
+from lakebed.errors import StoreUnavailable, TableUnreadable, TableUnsupported
 from lakebed.layout import DELTA_LOG, log_version
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
-from penguin.delta import snapshot
 from penguin.delta.table import Log
-from penguin.model.errors import TableUnreadable, TableUnsupported
 from tests.support.foreign import Directory
 from tests.support.recall import running
 from tests.support.tables import Penguin, before_commit, opened, rows_of

@@ -7,12 +7,12 @@ from typing import ClassVar
 
 import pytest
 
+from lakebed.deltalog.cache import LogCache
+from lakebed.errors import CommitFailed, TableUnreadable
 from lakebed.layout import log_version
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
-from penguin.delta.log.cache import LogCache
 from penguin.delta.table import Log, Table
-from penguin.model.errors import CommitFailed, TableUnreadable
 from tests.support.recall import another_log, log_of, put, running
 from tests.support.tables import Penguin, opened, rows_of
 

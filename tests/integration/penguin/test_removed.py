@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
+from lakebed.deltalog.files import AT_A_TIME
 from lakebed.layout import DELTA_LOG, log_version
 from lakebed.storage.store import Store
-from penguin.delta.log.files import AT_A_TIME
 from tests.support.foreign import DAY, Directory, Visitor
 from tests.support.removals import (
     A_DAY,

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from lakebed.errors import CommitFailed
 from lakebed.layout import DELTA_LOG
 from penguin.delta.table import Log, Table
 from penguin.events.commits import PlanSuperseded
 from penguin.inspect.explain import explain
-from penguin.model.errors import CommitFailed
 from tests.support.foreign import Directory, Visitor
 from tests.support.removals import HOUR, add, aged, begin, checkpoint, remove
 from tests.support.tables import before_commit, log_of

@@ -11,8 +11,8 @@ import pytest
 from deltalake import DeltaTable, WriterProperties, write_deltalake
 from deltalake.transaction import AddAction, RemoveAction
 
-from penguin.delta.log.files import read_log
-from penguin.delta.snapshot import LogReader
+from lakebed.deltalog.files import read_log
+from lakebed.deltalog.snapshot import LogReader
 from penguin.events.foreign_files import FilesLeftOut
 from tests.support.builders import NOON
 from tests.support.change_files import write_changes

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from lakebed.documents.entry import Protocol, encode
-from lakebed.errors import NoExclusiveCreate, StoreUnavailable
+from lakebed.errors import CommitFailed, NoExclusiveCreate, StoreUnavailable
 from lakebed.layout import CREATE_ONLY_PROOF, protocol
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
@@ -16,7 +16,6 @@ from penguin.delta.table import Log
 from penguin.events.backlog import FilesUnnamed
 from penguin.events.commits import CommittedByOther, PlanSuperseded
 from penguin.events.foreign_files import FilesLeftOut
-from penguin.model.errors import CommitFailed
 from tests.support.foreign import DAY, Directory, Visitor, date_folder
 from tests.support.readers import added
 from tests.support.stores import Overwrites

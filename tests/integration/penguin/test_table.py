@@ -10,15 +10,16 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake.exceptions import TableNotFoundError
 
+from lakebed.deltalog.delta_types import features_needed
+from lakebed.deltalog.snapshot import LogReader
+from lakebed.deltalog.table_facts import TableFacts
+from lakebed.errors import CommitFailed, TableUnreadable, TableUnsupported
 from lakebed.layout import TablePath
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Reader
-from penguin.delta.snapshot import LogReader
 from penguin.delta.table import Log
 from penguin.model.commit import Add
-from penguin.model.delta_types import features_needed
-from penguin.model.errors import CommitFailed, TableExists, TableUnreadable, TableUnsupported
-from penguin.model.table import TableFacts
+from penguin.model.errors import TableExists
 from tests.support.open_table import OpenTable
 from tests.support.tables import Penguin, TableDirectory, opened, rows_of
 

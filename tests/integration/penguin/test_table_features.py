@@ -12,7 +12,8 @@ import pytest
 from lakebed.clock import Clock
 from lakebed.columns.schema import Field as LakeField
 from lakebed.columns.schema import Schema
-from lakebed.errors import ObjectChanged, ObjectMissing
+from lakebed.deltalog.table_features import BY_NAME, FEATURES
+from lakebed.errors import ObjectChanged, ObjectMissing, TableUnreadable, TableUnsupported
 from lakebed.layout import DELTA_LOG, TablePath, log_version
 from lakebed.polling import Stop
 from lakebed.storage.options import StorageOptions
@@ -22,9 +23,7 @@ from lakebed.types import Evolution, FieldType
 from penguin.delta.table import Log
 from penguin.events.commits import EntriesCommitted
 from penguin.model.commit import Add
-from penguin.model.errors import TableUnreadable, TableUnsupported
 from penguin.model.settings import PenguinSettings
-from penguin.model.table_features import BY_NAME, FEATURES
 from penguin.service import commit_tables
 from tests.support.tables import EVENTS, Numbered, Penguin, opened, rows_of
 

@@ -10,6 +10,8 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from lakebed.clock import Clock
+from lakebed.deltalog.retention import parse_interval
+from lakebed.errors import CommitFailed
 from lakebed.layout import log_version
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
@@ -24,8 +26,6 @@ from penguin.events.maintenance import (
     LogCleanUpFailed,
     LogKept,
 )
-from penguin.model.errors import CommitFailed
-from penguin.model.interval import parse_interval
 from tests.support.foreign import Directory
 from tests.support.intervals import READ_BY_DELTALAKE
 from tests.support.tables import Penguin, TableDirectory, log_of, rows_of

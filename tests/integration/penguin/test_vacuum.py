@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from lakebed.errors import DocumentUnreadable, StoreDenied
+from lakebed.errors import DocumentUnreadable, StoreDenied, TableUnsupported
 from lakebed.layout import log_version, outbox, pending_meta
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 from lakebed.types import Handoff
-from penguin.model.errors import TableUnsupported
 from penguin.upkeep.order import VacuumOrder, VacuumRefused
 from penguin.upkeep.vacuum import Kept
 from tests.support.change_files import BOTH, write_changes

@@ -12,6 +12,7 @@ from botocore.session import Session
 
 from lakebed.clock import Clock
 from lakebed.columns.schema import Field, Schema
+from lakebed.deltalog.table_facts import TableFacts
 from lakebed.storage.options import StorageOptions
 from lakebed.telemetry.events import Event
 from lakebed.types import CatalogType, FieldType
@@ -29,7 +30,6 @@ from penguin.model.catalog import (
     CatalogState,
     CatalogUnavailable,
 )
-from penguin.model.table import TableFacts
 from penguin.pipeline import TableRun
 from tests.support.s3 import KEY, SECRET
 from tests.support.tables import EVENTS, TableDirectory, rows_of

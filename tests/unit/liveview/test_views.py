@@ -9,6 +9,7 @@ import pytest
 from blizzard.inspect.files.reconcile import Group
 from blizzard.inspect.files.report import Reconciliation
 from blizzard.inspect.why.answer import Answer, FailedAt, State
+from lakebed.deltalog.versions import Commit, Settled, read_commit
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
 from lakebed.documents.source_record import Failure, SourceRecord, Stage
@@ -21,7 +22,6 @@ from liveview.views.journey import journey_of
 from liveview.views.problems import health_of, of_error, sorted_problems
 from liveview.views.series import freshness_of, series_of
 from liveview.views.versions import changes_of, committed_entries, since_versions, version_of
-from penguin.delta.log.versions import Commit, Settled, read_commit
 
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 READ = SourceRecord(

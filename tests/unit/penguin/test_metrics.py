@@ -16,6 +16,7 @@ from lakebed.clock import Clock
 from lakebed.columns.schema import Field, Schema
 from lakebed.documents.entry import encode
 from lakebed.documents.source_record import SourceRecord
+from lakebed.errors import CommitFailed
 from lakebed.layout import journal_entry
 from lakebed.polling import Stop, run_step
 from lakebed.retry import Backoff
@@ -29,7 +30,6 @@ from penguin.cli.app import app
 from penguin.delta.table import Log, Table
 from penguin.events.commits import CommittedByOther, PlanSuperseded
 from penguin.metrics import METRICS
-from penguin.model.errors import CommitFailed
 from penguin.pipeline import TableRun
 from tests.support.foreign import Directory
 from tests.support.scrape import Pages

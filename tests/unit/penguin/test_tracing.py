@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from lakebed.clock import Clock
+from lakebed.errors import CommitFailed
 from lakebed.telemetry.export.spans import Batch, Span
 from penguin.delta.table import Log, Table
-from penguin.model.errors import CommitFailed
 from penguin.pipeline import TableRun, commit_all
 from penguin.tracing import MOST_ENTRIES, CommitTracer
 from tests.support.tables import Journal, TableDirectory, log_of, rows_of

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from lakebed.deltalog.snapshot import look_at
 from lakebed.errors import (
     LakeError,
     MachineTrouble,
@@ -16,7 +17,6 @@ from lakebed.storage.answers import Asker, answer_in, meaning, means_exists
 from lakebed.storage.options import Origin, StorageOptions
 from lakebed.storage.store import AlreadyThere, Store
 from lakebed.terminal.arguments import exit_code_of
-from penguin.delta.snapshot import look_at
 from tests.support.answering import Given, answering, error
 from tests.support.ports import reserved_port
 from tests.support.s3 import QUICK

@@ -10,11 +10,11 @@ import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
+from lakebed.deltalog.library import location, options_for
 from lakebed.errors import ConfigInvalid, LakeError, StoreMisconfigured
 from lakebed.storage import arrow_s3, remote
 from lakebed.storage.options import Origin, StorageOptions
 from lakebed.storage.store import Store
-from penguin.delta.library import location, options_for
 from tests.support.answering import Answering, Asked, answering, error
 from tests.support.s3 import QUICK
 

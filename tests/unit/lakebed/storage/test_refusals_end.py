@@ -12,11 +12,11 @@ from deltalake import DeltaTable
 from typer.testing import CliRunner
 
 from blizzard.cli.app import app as blizzard
+from lakebed.deltalog.library import location, options_for, translated
 from lakebed.errors import LakeError
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Reader
 from penguin.cli.app import app as penguin
-from penguin.delta.library import location, options_for, translated
 from tests.support.answering import Answering, answering, error
 from tests.support.processes import finish, start
 from tests.support.s3 import QUICK

@@ -14,10 +14,10 @@ import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
+from lakebed.deltalog.library import location, options_for
 from lakebed.errors import StoreMisconfigured
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
-from penguin.delta.library import location, options_for
 from tests.support.answering import Answering, Asked, Given, answering, error
 from tests.support.s3 import QUICK
 

@@ -8,12 +8,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from deltalake import DeltaTable
 
+from lakebed.deltalog.library import location, options_for, translated
 from lakebed.errors import ConfigInvalid, LakeError
 from lakebed.storage.options import Origin, StorageOptions
 from lakebed.storage.remote import split
 from lakebed.storage.settings import meant
 from lakebed.storage.store import Reader
-from penguin.delta.library import location, options_for, translated
 
 KEYS = {
     "AWS_ACCESS_KEY_ID": "key",

@@ -2,8 +2,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from penguin.model.interval import FOR_EVER
-from penguin.model.retention import DELTA_DEFAULT, RETENTION_PROPERTY, danger, retention
+from lakebed.deltalog.retention import DELTA_DEFAULT, FOR_EVER, RETENTION_PROPERTY, retention
+from penguin.model.backlog import danger
 
 NOW = datetime(2026, 1, 15, tzinfo=UTC)
 

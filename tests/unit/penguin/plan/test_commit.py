@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from lakebed.columns.schema import Field, Schema
+from lakebed.deltalog.table_facts import TableFacts
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry, digest_number
 from lakebed.documents.source_record import Failure, SourceRecord, Stage
@@ -12,7 +13,7 @@ from lakebed.types import FieldType, Handoff
 from penguin.model.backlog import Backlog, Position, ReadyEntry
 from penguin.model.commit import Releasable
 from penguin.model.settings import TableSettings
-from penguin.model.table import Refused, TableFacts
+from penguin.model.table import Refused
 from penguin.plan.commit import Rules, plan_commit
 from penguin.plan.draft import CREATED_WITH, decide, file_statistics, new_table
 

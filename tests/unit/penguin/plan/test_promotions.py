@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from lakebed.columns.schema import Field, Schema
+from lakebed.deltalog.table_facts import TableFacts
 from lakebed.documents.replacement import Replacement
 from lakebed.layout import file_name, held_transaction
 from lakebed.types import FieldType, Handoff
 from penguin.model.commit import HeldState
-from penguin.model.table import TableFacts
 from penguin.plan.commit import plan_commit
 from tests.unit.penguin.plan.test_commit import PARTS, RULES, SCHEMA, backlog, file, ready, table
 

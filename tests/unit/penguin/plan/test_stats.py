@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lakebed.deltalog.table_facts import TableFacts
 from lakebed.documents.data_file import ColumnStatistics, FinishedFile
 from lakebed.layout import TablePath
 from lakebed.types import SkippingColumns
-from penguin.model.table import TableFacts
 from penguin.plan.stats import (
     SKIPPING_PROPERTY,
     ListedColumns,

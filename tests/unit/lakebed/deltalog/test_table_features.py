@@ -2,7 +2,7 @@
 
 import pytest
 
-from penguin.model.table_features import FEATURES, refused
+from lakebed.deltalog.table_features import FEATURES, refused
 from tests.support.features_page import PAGE, features_page
 
 

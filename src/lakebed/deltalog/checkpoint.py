@@ -8,13 +8,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from lakebed.deltalog.file import Actions, lines_of
+from lakebed.deltalog.file_names import naming
+from lakebed.deltalog.segment import Checkpoint
 from lakebed.documents.reading import parse_json
+from lakebed.errors import TableUnreadable
 from lakebed.layout import DELTA_LOG, OUR_TRANSACTIONS
 from lakebed.storage.store import ObjectFacts, Reader
-from penguin.delta.file_names import naming
-from penguin.delta.log.file import Actions, lines_of
-from penguin.delta.log.segment import Checkpoint
-from penguin.model.errors import TableUnreadable
 
 SIDECARS = f"{DELTA_LOG}/_sidecars"
 SIDECAR = "sidecar.path"

@@ -7,11 +7,11 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import unquote
 
+from lakebed.deltalog.file_names import Naming
+from lakebed.deltalog.removals import RemovalNote, moment
 from lakebed.documents.reading import parse_json
+from lakebed.errors import TableUnreadable
 from lakebed.layout import OUR_TRANSACTIONS
-from penguin.delta.file_names import Naming
-from penguin.delta.log.removals import RemovalNote, moment
-from penguin.model.errors import TableUnreadable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

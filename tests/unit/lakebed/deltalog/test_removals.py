@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from penguin.delta.log.removals import NEVER, RemovalEvidence, RemovalNote
+from lakebed.deltalog.removals import NEVER, RemovalEvidence, RemovalNote
 from tests.support.builders import NOON
 
 HOUR = timedelta(hours=1)

@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakebed.deltalog.checkpoint import checkpoint_batches
+from lakebed.deltalog.segment import Checkpoint
 from lakebed.storage.store import Reader
-from penguin.delta.log.checkpoint import checkpoint_batches
-from penguin.delta.log.segment import Checkpoint
 
 COLUMNS = ("add.size", "add.stats")
 ROWS = r'"numRecords"\s*:\s*(?P<rows>[0-9]+)'

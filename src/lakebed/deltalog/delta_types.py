@@ -7,8 +7,8 @@ from typing import Any
 
 from lakebed.columns.column_mapping import PHYSICAL_NAME, mode_of
 from lakebed.columns.schema import DELTA
+from lakebed.deltalog.table_facts import DeltaField, DeltaSchema, TableFacts
 from lakebed.types import FieldType
-from penguin.model.table import DeltaField, DeltaSchema, TableFacts
 
 DeltaType = Any
 """A Delta type: a name, or an object for a struct, an array or a map."""

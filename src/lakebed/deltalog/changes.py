@@ -7,12 +7,12 @@ random prefix in tables with column mapping.
 from datetime import datetime
 from urllib.parse import unquote
 
+from lakebed.deltalog.file import lines_of
+from lakebed.deltalog.file_names import naming
 from lakebed.documents.reading import parse_json
 from lakebed.layout import DELTA_LOG, log_version, log_version_number
 from lakebed.storage.ahead import ahead
 from lakebed.storage.store import Reader
-from penguin.delta.file_names import naming
-from penguin.delta.log.file import lines_of
 
 WORD = b'"cdc"'
 

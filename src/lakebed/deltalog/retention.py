@@ -1,10 +1,11 @@
-"""The intervals of a table's properties, read as Spark's Delta reads them. Pure.
+"""Intervals of a table's properties as Spark's Delta reads them, and how long files are kept. Pure.
 
 Every engine reads them in its own way, and some take what they cannot read for the default. So
 what is decided by an interval is decided by this reading, and by nobody's default.
 """
 
 import re
+from collections.abc import Mapping
 from datetime import timedelta
 from decimal import Decimal
 
@@ -29,6 +30,22 @@ PART = re.compile(
 )
 FOR_EVER = timedelta(days=365_000)
 """What a longer interval counts as: a time so long ago can still be written down."""
+RETENTION_PROPERTY = "delta.deletedFileRetentionDuration"
+DELTA_DEFAULT = timedelta(days=7)
+READ_BY_ALL = re.compile(rf"interval \d+ ({'|'.join(MICROSECONDS)})s?")
+"""The form that every engine reads. Some take any other for the default, and delete by it."""
+
+
+def retention(configuration: Mapping[str, str]) -> timedelta:
+    """Return how long a table keeps files that its log does not name, whoever runs VACUUM.
+
+    An engine that cannot read the value takes the default, and so does this where nobody can.
+    """
+    text = configuration.get(RETENTION_PROPERTY, "")
+    keeps = parse_interval(text)
+    if keeps is None:
+        return DELTA_DEFAULT
+    return keeps if READ_BY_ALL.fullmatch(text) else min(keeps, DELTA_DEFAULT)
 
 
 def parse_interval(text: str) -> timedelta | None:

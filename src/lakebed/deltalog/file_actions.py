@@ -13,17 +13,16 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from lakebed.columns.row_tracking import FIRST_ROW_ID, ROW_VERSION, FirstRow
+from lakebed.deltalog.checkpoint import checkpoint_batches, pairs_of, rows_of
+from lakebed.deltalog.file import lines_of
+from lakebed.deltalog.file_names import Naming, naming
+from lakebed.deltalog.segment import LogSegment, find_segment
 from lakebed.documents.deletion_vector import DeletionVector
 from lakebed.documents.reading import parse_json
-from lakebed.errors import StoreUnavailable
+from lakebed.errors import CommitFailed, StoreUnavailable, TableUnreadable
 from lakebed.layout import log_version
 from lakebed.storage.ahead import ahead
 from lakebed.storage.store import Reader
-from penguin.delta.file_names import Naming, naming
-from penguin.delta.log.checkpoint import checkpoint_batches, pairs_of, rows_of
-from penguin.delta.log.file import lines_of
-from penguin.delta.log.segment import LogSegment, find_segment
-from penguin.model.errors import CommitFailed, TableUnreadable
 
 COLUMNS = (
     *(f"add.{name}" for name in ("path", "deletionVector", "size", "partitionValues")),

@@ -12,6 +12,10 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from lakebed.columns.column_mapping import mapping_of
+from lakebed.deltalog.checkpoint import checkpoint_batches, pairs_of, rows_of
+from lakebed.deltalog.file import lines_of
+from lakebed.deltalog.file_names import Naming, naming
+from lakebed.deltalog.segment import Checkpoint, checkpoints, unbroken, versions_in
 from lakebed.documents.log_version import (
     LoggedFile,
     LogHistory,
@@ -26,10 +30,6 @@ from lakebed.errors import StoreUnavailable
 from lakebed.layout import ADOPTION_STEP, DELTA_LOG, log_version
 from lakebed.storage.ahead import ahead
 from lakebed.storage.store import Reader
-from penguin.delta.file_names import Naming, naming
-from penguin.delta.log.checkpoint import checkpoint_batches, pairs_of, rows_of
-from penguin.delta.log.file import lines_of
-from penguin.delta.log.segment import Checkpoint, checkpoints, unbroken, versions_in
 
 DROPPED_PROPERTY = "penguin.droppedColumns"
 """The table property that holds what files have and the schema does not show, as a schema."""

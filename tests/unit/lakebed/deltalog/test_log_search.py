@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from lakebed.deltalog.search import FileInLog, LogSearch, Standing
+from lakebed.deltalog.snapshot import LogReader
 from lakebed.layout import log_version
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Reader, Store
-from penguin.delta.log.search import FileInLog, LogSearch, Standing
-from penguin.delta.snapshot import LogReader
 from penguin.delta.table import Log
 from tests.support.tables import Penguin, TableDirectory, opened, rows_of
 

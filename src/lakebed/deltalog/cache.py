@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from lakebed.deltalog.table_actions import Protocol, TableActions
+from lakebed.deltalog.table_facts import TableFacts
 from lakebed.layout import is_stranger_transaction, log_version
 from lakebed.storage.store import ObjectFacts, Reader
-from penguin.delta.log.table_actions import Protocol, TableActions
-from penguin.model.table import TableFacts
 
 MOST_VERSIONS = 10
 """Versions that are read one by one; to read the log anew costs less than more of them."""

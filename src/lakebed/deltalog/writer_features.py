@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 
 from lakebed.columns.column_mapping import COLUMN_ID, MODE, PHYSICAL_NAME, mode_of
-from penguin.model.delta_types import inner_structs
-from penguin.model.table import DeltaField
-from penguin.model.table_features import is_on, refused
+from lakebed.deltalog.delta_types import inner_structs
+from lakebed.deltalog.table_facts import DeltaField
+from lakebed.deltalog.table_features import is_on, refused
 
 FORGETS_TRANSACTIONS = "delta.setTransactionRetentionDuration"
 ROW_TRACKING_SUSPENDED = "delta.rowTrackingSuspended"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from penguin.model.retention import DELTA_DEFAULT, READ_BY_ALL, RETENTION_PROPERTY, retention
+from lakebed.deltalog.retention import DELTA_DEFAULT, READ_BY_ALL, RETENTION_PROPERTY, retention
 
 CLOCKS_DIFFER = timedelta(hours=1)
 """How far clocks may be apart: those of writers, of engines that remove files, the store's."""

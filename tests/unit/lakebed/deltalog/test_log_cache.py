@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 
 import pytest
 
+from lakebed.deltalog import cache as log_cache
+from lakebed.deltalog.cache import CachedVersion, LogCache
+from lakebed.deltalog.table_facts import TableFacts
 from lakebed.layout import log_version
 from lakebed.storage.store import ObjectFacts
-from penguin.delta.log import cache as log_cache
-from penguin.delta.log.cache import CachedVersion, LogCache
-from penguin.model.table import TableFacts
 from tests.support.bucket import Bucket
 
 FACTS = TableFacts(version=7, schema={"fields": []}, partition_columns=(), configuration={})

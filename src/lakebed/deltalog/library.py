@@ -8,11 +8,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
-from lakebed.errors import LakeError, StoreDenied, StoreFull
+from lakebed.errors import (
+    CommitFailed,
+    LakeError,
+    StoreDenied,
+    StoreFull,
+    TableUnreadable,
+    TableUnsupported,
+)
 from lakebed.locations import openable
 from lakebed.storage import remote, trouble
 from lakebed.storage.store import Reader, local_path
-from penguin.model.errors import CommitFailed, TableUnreadable, TableUnsupported
 
 REFUSALS = ("Permission denied", "lacked the necessary privileges", "403 Forbidden")
 """What the library's text holds when a disk or a store refuses us."""

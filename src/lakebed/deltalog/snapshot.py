@@ -12,34 +12,33 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from lakebed.columns.row_tracking import ROW_IDS, ROW_VERSIONS, FirstRow, row_columns
-from lakebed.documents.data_file import FinishedFile
-from lakebed.documents.deletion_vector import DeletionVector
-from lakebed.errors import StoreDenied
-from lakebed.layout import DELTA_LOG, journal_transaction, pipeline_transaction
-from lakebed.storage.options import StorageOptions
-from lakebed.storage.store import Reader, is_there
-from lakebed.units import plural
-from penguin.delta.file_names import naming
-from penguin.delta.library import NoTable, location, options_for, translated
-from penguin.delta.log.cache import CachedVersion
-from penguin.delta.log.latest import read_latest
-from penguin.delta.log.segment import is_empty_log, is_log_object
-from penguin.delta.log.table_actions import Protocol
-from penguin.delta.writer_features import (
+from lakebed.deltalog.cache import CachedVersion
+from lakebed.deltalog.file_names import naming
+from lakebed.deltalog.latest import read_latest
+from lakebed.deltalog.library import NoTable, location, options_for, translated
+from lakebed.deltalog.segment import is_empty_log, is_log_object
+from lakebed.deltalog.table_actions import Protocol
+from lakebed.deltalog.table_facts import DeltaSchema, TableFacts
+from lakebed.deltalog.table_features import DELETION_VECTORS, ROW_TRACKING, is_on
+from lakebed.deltalog.writer_features import (
     APPEND_ONLY,
     unsafe_features,
     unsafe_fields,
     unsafe_properties,
     unsafe_protocol,
 )
-from penguin.model.errors import CommitFailed, TableUnreadable, TableUnsupported
-from penguin.model.table import DeltaSchema, TableFacts
-from penguin.model.table_features import DELETION_VECTORS, ROW_TRACKING, is_on
+from lakebed.documents.data_file import FinishedFile
+from lakebed.documents.deletion_vector import DeletionVector
+from lakebed.errors import CommitFailed, StoreDenied, TableUnreadable, TableUnsupported
+from lakebed.layout import DELTA_LOG, journal_transaction, pipeline_transaction
+from lakebed.storage.options import StorageOptions
+from lakebed.storage.store import Reader, is_there
+from lakebed.units import plural
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-    from penguin.delta.log.file_actions import FileAction
+    from lakebed.deltalog.file_actions import FileAction
 
 ELSEWHERE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
 """How the name of a file begins that is not relative to the table."""
@@ -161,7 +160,7 @@ class Snapshot:
         if self._actions is None:
             self._actions = {}
             if not self.facts.features.isdisjoint((ROW_TRACKING, DELETION_VECTORS)):
-                from penguin.delta.log.file_actions import files_at  # noqa: PLC0415 - it loads Arrow
+                from lakebed.deltalog.file_actions import files_at  # noqa: PLC0415 - it loads Arrow
 
                 self._actions = files_at(self._store, self.version)
         return self._actions

@@ -18,6 +18,11 @@ from urllib.parse import quote, unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakebed.deltalog.checkpoint import checkpoint_batches
+from lakebed.deltalog.file import lines_of
+from lakebed.deltalog.file_names import naming
+from lakebed.deltalog.segment import Checkpoint, LogSegment, find_segment
+from lakebed.deltalog.versions import Commit, named_files, read_commit, reasons_against
 from lakebed.documents.reading import parse_json
 from lakebed.layout import (
     DELTA_LOG,
@@ -28,14 +33,9 @@ from lakebed.layout import (
 )
 from lakebed.seek import AT_ONCE, seek
 from lakebed.storage.store import Reader
-from penguin.delta.file_names import naming
-from penguin.delta.log.checkpoint import checkpoint_batches
-from penguin.delta.log.file import lines_of
-from penguin.delta.log.segment import Checkpoint, LogSegment, find_segment
-from penguin.delta.log.versions import Commit, named_files, read_commit, reasons_against
 
 if TYPE_CHECKING:
-    from penguin.delta.snapshot import Snapshot
+    from lakebed.deltalog.snapshot import Snapshot
 
 COLUMNS = ("add.path", "remove.path", "remove.deletionTimestamp", "remove.dataChange")
 GONE = -1

@@ -8,7 +8,7 @@ the versions alone are read, together with the files that the library names.
 Which removed files a checkpoint still names is no evidence by itself: that depends on how its
 writer read the table's retention, on what the retention was at that time, and on whether each
 removal has a time. So what is sure is what the versions say that are there, and `since` says how
-far back that is. `penguin.delta.log.removals` says where a checkpoint proves more.
+far back that is. `lakebed.deltalog.removals` says where a checkpoint proves more.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,6 +18,19 @@ from datetime import datetime, timedelta
 from typing import Protocol
 from urllib.parse import unquote
 
+from lakebed.deltalog.file import Actions, read_version
+from lakebed.deltalog.file_names import naming
+from lakebed.deltalog.removals import (
+    CLOCKS_DIFFER,
+    LONG_AGO,
+    NEVER,
+    RemovalEvidence,
+    RemovalNote,
+    kept_by_all,
+    moment,
+)
+from lakebed.deltalog.segment import checkpoints, newest, unbroken, versions_in
+from lakebed.deltalog.table_facts import TableFacts
 from lakebed.errors import StoreUnavailable
 from lakebed.layout import (
     DELTA_LOG,
@@ -29,19 +42,6 @@ from lakebed.layout import (
 )
 from lakebed.listing.watermark import named_at
 from lakebed.storage.store import ObjectFacts, Reader
-from penguin.delta.file_names import naming
-from penguin.delta.log.file import Actions, read_version
-from penguin.delta.log.removals import (
-    CLOCKS_DIFFER,
-    LONG_AGO,
-    NEVER,
-    RemovalEvidence,
-    RemovalNote,
-    kept_by_all,
-    moment,
-)
-from penguin.delta.log.segment import checkpoints, newest, unbroken, versions_in
-from penguin.model.table import TableFacts
 
 CONCURRENT = 16
 AT_A_TIME = 100
@@ -265,7 +265,7 @@ def _read_anew(store: Reader, table: Snapshot) -> LogContents:
         first=table.version + 1,
     )
     if base is not None:
-        from penguin.delta.log.checkpoint import read_checkpoint  # noqa: PLC0415 - it loads Arrow
+        from lakebed.deltalog.checkpoint import read_checkpoint  # noqa: PLC0415 - it loads Arrow
 
         known.take(read_checkpoint(store, base))
         known.removals.checkpointed = max(part.modified for part in base.parts)

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
+from lakebed.deltalog.delta_types import type_name
+from lakebed.deltalog.file_names import naming
 from lakebed.documents.reading import parse_json
 from lakebed.layout import log_version
 from lakebed.storage.store import Reader
-from penguin.delta.file_names import naming
-from penguin.model.delta_types import type_name
 
 END_OF_TIME = 253_402_300_800_000
 """The milliseconds of the year 10000."""
@@ -63,7 +63,7 @@ class Commit:
         return f"version {self.version}" + (f" ({who})" if who else "")
 
 
-def read_ledger(store: Reader, newest: int, count: int) -> list[Commit]:
+def read_commits(store: Reader, newest: int, count: int) -> list[Commit]:
     """Read the last versions, the newest first, as far back as the log still has them."""
     found = []
     for version in range(newest, max(newest - count, -1), -1):

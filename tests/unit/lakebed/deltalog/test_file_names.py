@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from penguin.delta.file_names import linked_folders, naming, without_links
+from lakebed.deltalog.file_names import linked_folders, naming, without_links
 
 
 @dataclass

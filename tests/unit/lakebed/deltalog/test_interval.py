@@ -2,7 +2,7 @@
 
 import pytest
 
-from penguin.model.interval import FOR_EVER, parse_interval
+from lakebed.deltalog.retention import FOR_EVER, parse_interval
 from tests.support.intervals import INTERVALS, length, strange
 
 

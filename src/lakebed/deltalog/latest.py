@@ -12,15 +12,14 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from lakebed.deltalog.cache import MOST_ANSWERS, CachedVersion, joined
+from lakebed.deltalog.segment import Checkpoint, find_segment
+from lakebed.deltalog.table_actions import KINDS, TableActions
+from lakebed.deltalog.table_facts import TableFacts
 from lakebed.documents.reading import parse_json
-from lakebed.errors import ObjectChanged, ObjectMissing
+from lakebed.errors import ObjectChanged, ObjectMissing, TableUnreadable
 from lakebed.layout import log_version
 from lakebed.storage.store import ObjectFacts, Reader
-from penguin.delta.log.cache import MOST_ANSWERS, CachedVersion, joined
-from penguin.delta.log.segment import Checkpoint, find_segment
-from penguin.delta.log.table_actions import KINDS, TableActions
-from penguin.model.errors import TableUnreadable
-from penguin.model.table import TableFacts
 
 CONCURRENT = 16
 
@@ -84,7 +83,7 @@ def _as_known(actions: TableActions, version: int, last: ObjectFacts) -> CachedV
 
 def _take_checkpoint(store: Reader, checkpoint: Checkpoint, actions: TableActions) -> None:
     # Only here is Arrow needed: a log without checkpoints is read without it.
-    from penguin.delta.log.checkpoint import checkpoint_batches, rows_of  # noqa: PLC0415
+    from lakebed.deltalog.checkpoint import checkpoint_batches, rows_of  # noqa: PLC0415
 
     for batch in checkpoint_batches(store, checkpoint, KINDS, sidecars=False):
         for kind in KINDS:
