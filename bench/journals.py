@@ -5,11 +5,11 @@ from dataclasses import replace
 
 from bench.figures import Figures
 from bench.measuring import measured, peak_of
+from blizzard.answers.bad_lines import quarantine_of
+from blizzard.answers.books import Books
+from blizzard.answers.status import pipeline_status
 from blizzard.handoff.dead_letters import dead_letter_queue, letters
 from blizzard.handoff.dead_letters import encode as encode_letters
-from blizzard.inspect.bad_lines import quarantine_of
-from blizzard.inspect.books import Books
-from blizzard.inspect.status import pipeline_status
 from blizzard.journal.compaction import SnapshotWriter
 from blizzard.journal.ledger import Ledger, read_ledger
 from blizzard.model.files import Location

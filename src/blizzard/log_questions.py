@@ -9,16 +9,15 @@ from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
+from blizzard.answers.asked import Asked
+from blizzard.answers.progress import StillOut
+from blizzard.answers.refusal import refusal_of
+from blizzard.answers.report import Reconciler
+from blizzard.answers.table_log import REPAIR, LogEntry, LogFile, LogVersion, TableLog
 from blizzard.config.columns import columns_from
 from blizzard.handoff.held_rows import CameBack, Fates, passed_over
 from blizzard.handoff.publish import IsCommitted
 from blizzard.handoff.switch import LastCommitted
-from blizzard.inspect.audit.log_books import REPAIR
-from blizzard.inspect.files.repairs import StillOut
-from blizzard.inspect.files.report import Reconciler
-from blizzard.inspect.refusal import refusal_of
-from blizzard.inspect.why.asked import Asked
-from blizzard.inspect.why.table_log import LogEntry, LogFile, LogVersion, TableLog
 from blizzard.journal.identity import identity_of
 from blizzard.journal.ledger import Ledger, read_ledger
 from blizzard.journal.source_names import KnownSources

@@ -5,13 +5,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 
+from blizzard.answers.progress import progress_of
+from blizzard.answers.report import Question
+from blizzard.answers.source_status import FailedFile as SourceFailure
+from blizzard.answers.source_status import failed_files
+from blizzard.answers.ways_out import way_out
+from blizzard.answers.why import why
 from blizzard.handoff.held_rows import Aside, read_aside
-from blizzard.inspect.files.progress import progress_of
-from blizzard.inspect.files.report import Question
-from blizzard.inspect.source_status import FailedFile as SourceFailure
-from blizzard.inspect.source_status import failed_files
-from blizzard.inspect.ways_out import way_out
-from blizzard.inspect.why.why import why
 from blizzard.journal.ledger import Ledger
 from blizzard.journal.source_names import FileUnknown
 from blizzard.log_questions import asked_of, asks_fates, asks_still_out

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import replace
 from datetime import datetime
 
-from blizzard.inspect.files.report import Question, Reconciliation
+from blizzard.answers.report import Question, Reconciliation
 from blizzard.log_questions import open_reader, reconciler_of
 from blizzard.model.locations import OpenReader
 from lakebed.clock import Clock

@@ -6,10 +6,10 @@ from typing import Any, get_args
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from blizzard.answers.bad_lines import quarantine_of
+from blizzard.answers.books import Books
+from blizzard.answers.status import pipeline_status
 from blizzard.handoff.dead_letters import dead_letter_queue
-from blizzard.inspect.bad_lines import quarantine_of
-from blizzard.inspect.books import Books
-from blizzard.inspect.status import pipeline_status
 from blizzard.journal.compaction import SnapshotWriter
 from blizzard.journal.ledger import Ledger, read_ledger
 from blizzard.model.files import Location

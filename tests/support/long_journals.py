@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from blizzard.inspect.files.report import Reconciler
+from blizzard.answers.report import Reconciler
 from blizzard.journal.compaction import SnapshotWriter
 from blizzard.journal.ledger import read_ledger
 from blizzard.model.settings import PipelineSettings, SinkSettings

@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from blizzard.answers.explain import Explanation
 from blizzard.cli.run.dry_run import explanation
 from blizzard.discover.finding import Finding
 from blizzard.handoff.publish import CommitInline
-from blizzard.inspect.explain import Explanation
 from blizzard.journal.journal import Journal
 from blizzard.journal.ledger import read_ledger
 from blizzard.model.files import SourceFile

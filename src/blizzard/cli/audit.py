@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from blizzard.answers.reconcile import SourceCounts
 from blizzard.cli.output import One, chosen, load, looked_with, open_reader
 from blizzard.cli.surroundings import Surroundings
 from blizzard.handoff.dead_letters import beside, is_in_queue, queue_at
@@ -21,7 +22,6 @@ from blizzard.inspect.audit.findings import (
     Place,
 )
 from blizzard.inspect.audit.table import audit_table
-from blizzard.inspect.files.reconcile import SourceCounts
 from blizzard.log_questions import reconciler_of
 from blizzard.model.files import Location
 from blizzard.model.locations import OpenReader, sink_location

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 
-from blizzard.inspect.why.asked import Asked
+from blizzard.answers.asked import Asked
 from blizzard.journal.source_names import FileUnknown, files_in_full, files_meant
 from blizzard.log_questions import asked_of
 from blizzard.model.bad_lines import GROUP_DIGITS

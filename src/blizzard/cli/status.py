@@ -7,12 +7,12 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from blizzard.answers.books import Books
+from blizzard.answers.source_status import FEW, FailedFile, SourceStatus
+from blizzard.answers.status import PipelineStatus, pipeline_status
+from blizzard.answers.ways_out import quarantine_hint, way_out
 from blizzard.cli.output import One, chosen, load, looked_with, place
 from blizzard.discover.skip_reason import IN_WORDS as WHY
-from blizzard.inspect.books import Books
-from blizzard.inspect.source_status import FEW, FailedFile, SourceStatus
-from blizzard.inspect.status import PipelineStatus, pipeline_status
-from blizzard.inspect.ways_out import quarantine_hint, way_out
 from blizzard.journal.lease_record import Life, moment
 from blizzard.log_questions import asks_fates
 from blizzard.model.locations import OpenReader

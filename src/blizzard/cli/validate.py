@@ -11,13 +11,13 @@ from typing import Annotated
 
 import typer
 
+from blizzard.answers.source_status import queues_of
 from blizzard.cli.output import open_reader, tables_of
 from blizzard.cli.run.dry_run import explained
 from blizzard.config import load as config
 from blizzard.execute.spark.cds_archive import require_java
 from blizzard.handoff.dead_letters import dlq_location_of
 from blizzard.handoff.letterbox import Letterbox
-from blizzard.inspect.queue_status import queues_of
 from blizzard.log_questions import TableOf
 from blizzard.model.files import Location
 from blizzard.model.locations import sink_location

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from blizzard.answers.answer import Answer, DataFile, Read, Resolution, Retraction
+from blizzard.answers.asked import Asked
+from blizzard.answers.why import why as answers_to
 from blizzard.cli.output import One, chosen, load, tables_of
 from blizzard.cli.surroundings import Surroundings
-from blizzard.inspect.why.answer import Answer, DataFile, Read, Resolution, Retraction
-from blizzard.inspect.why.asked import Asked
-from blizzard.inspect.why.why import why as answers_to
 from blizzard.log_questions import TableOf, asked_of
 from blizzard.model.settings import PipelineSettings
 from lakebed.clock import Clock

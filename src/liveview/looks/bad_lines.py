@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from blizzard.inspect.bad_lines import Group, Quarantine, groups_of, quarantine_in
-from blizzard.inspect.line_fixes import advice, fix_for
+from blizzard.answers.bad_lines import Group, Quarantine, groups_of, quarantine_in
+from blizzard.answers.line_fixes import advice, fix_for
 from blizzard.journal.quarantine import WaitingFile
 from blizzard.model.bad_lines import Meant
 from blizzard.model.settings import PipelineSettings

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
 
-from blizzard.inspect.files import standing
-from blizzard.inspect.files.entry_rows import EntryRows
-from blizzard.inspect.files.standing import Progress, has_a_part_read, of_unfinished
-from blizzard.inspect.refusal import refuse_other_source
+from blizzard.answers import lifecycle as standing
+from blizzard.answers.entry_rows import EntryRows
+from blizzard.answers.lifecycle import Progress, has_a_part_read, of_unfinished
+from blizzard.answers.refusal import refuse_other_source
 from blizzard.journal.ingested import SegmentBroken, names_with
 from blizzard.journal.ledger import Ledger, Lookup
 from blizzard.model.files import IngestedFile, UnfinishedFile

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from blizzard.answers.books import Books
+from blizzard.answers.refusal import refusal_of
+from blizzard.answers.source_status import SourceStatus
+from blizzard.answers.status import PipelineStatus, pipeline_status
 from blizzard.handoff.held_rows import read_aside
-from blizzard.inspect.books import Books
-from blizzard.inspect.refusal import refusal_of
-from blizzard.inspect.source_status import SourceStatus
-from blizzard.inspect.status import PipelineStatus, pipeline_status
 from blizzard.journal.ledger import Ledger
 from blizzard.log_questions import asks_fates, asks_the_log, open_reader
 from blizzard.model.locations import OpenReader, sink_location

@@ -2,8 +2,8 @@
 
 from datetime import datetime, timedelta
 
-from blizzard.inspect.files.reconcile import Group
-from blizzard.inspect.files.report import Reconciliation
+from blizzard.answers.reconcile import Group
+from blizzard.answers.report import Reconciliation
 from lakebed.units import is_are, plural
 from liveview.over_time import Day, Days, DayVerdict
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import datetime
 
-from blizzard.inspect.why.answer import Answer, State
+from blizzard.answers.answer import Answer, State
 from lakebed.units import in_words, plural, span
 from liveview.model import Journey, Step
 from liveview.times import rfc3339

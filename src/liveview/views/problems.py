@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from blizzard.inspect.source_status import SourceStatus
-from blizzard.inspect.status import PipelineStatus
+from blizzard.answers.source_status import SourceStatus
+from blizzard.answers.status import PipelineStatus
 from blizzard.journal.lease_record import Life
 from lakebed.errors import LakeError
 from lakebed.telemetry.events import code_of

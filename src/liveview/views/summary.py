@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from blizzard.inspect.source_status import SourceStatus
-from blizzard.inspect.status import PipelineStatus
+from blizzard.answers.source_status import SourceStatus
+from blizzard.answers.status import PipelineStatus
 from blizzard.journal.lease_record import Life
 from blizzard.model.settings import PipelineSettings
 from lakebed.deltalog.versions import Commit

@@ -12,9 +12,9 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from typer.testing import CliRunner
 
+from blizzard.answers.lifecycle import FileState
 from blizzard.cli.audit import not_covered
 from blizzard.inspect.audit.findings import Place
-from blizzard.inspect.files.standing import FileState
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.columns.schema import Field, Schema

@@ -10,12 +10,12 @@ from functools import partial
 
 import pytest
 
+from blizzard.answers.answer import State
+from blizzard.answers.refusal import refusal_of
+from blizzard.answers.why import why
 from blizzard.cli.rows.rewriting import table_log
 from blizzard.handoff.held_rows import read_aside
 from blizzard.inspect.audit.table import audit_table
-from blizzard.inspect.refusal import refusal_of
-from blizzard.inspect.why.answer import State
-from blizzard.inspect.why.why import why
 from blizzard.journal.ledger import read_ledger
 from blizzard.log_questions import asked_of, asks_the_log, open_reader
 from blizzard.model.files import Location

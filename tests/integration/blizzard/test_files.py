@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from blizzard.inspect.files.reconcile import Group
-from blizzard.inspect.files.report import Question, Reconciler, Reconciliation
+from blizzard.answers.reconcile import Group
+from blizzard.answers.report import Question, Reconciler, Reconciliation
 from blizzard.journal.compaction import SnapshotWriter
 from blizzard.journal.ledger import read_ledger
 from blizzard.log_questions import asks_still_out

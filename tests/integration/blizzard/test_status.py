@@ -9,9 +9,9 @@ from datetime import timedelta
 
 import pytest
 
+from blizzard.answers.books import Books
+from blizzard.answers.status import pipeline_status
 from blizzard.discover.retry import is_due, next_try
-from blizzard.inspect.books import Books
-from blizzard.inspect.status import pipeline_status
 from blizzard.journal.lease_record import this_machine
 from lakebed.documents.entry import Receipt, digest, encode
 from lakebed.layout import entry_sequence, journal_entry, receipt

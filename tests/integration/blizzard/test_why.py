@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from blizzard.inspect.why.why import why
+from blizzard.answers.why import why
 from blizzard.log_questions import asked_of
 from tests.support.builders import ndjson, put, tree
 from tests.support.commands import Desk as PlainDesk

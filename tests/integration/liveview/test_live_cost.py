@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from blizzard.answers.entry_rows import MOST_KEPT, EntryRows
 from blizzard.events import BatchStarted, UnitReported
-from blizzard.inspect.files.entry_rows import MOST_KEPT, EntryRows
 from lakebed.clock import Clock
 from lakebed.storage.store import Reader
 from lakebed.telemetry.health import PartKind

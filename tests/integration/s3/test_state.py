@@ -5,9 +5,9 @@ from datetime import timedelta
 
 import pytest
 
+from blizzard.answers.books import Books
+from blizzard.answers.status import pipeline_status
 from blizzard.handoff.publish import LeaveToPenguin
-from blizzard.inspect.books import Books
-from blizzard.inspect.status import pipeline_status
 from blizzard.journal.identity import identity_of
 from blizzard.model.settings import PipelineSettings, SinkSettings
 from blizzard.repair.gc import collect

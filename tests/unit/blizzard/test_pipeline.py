@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from blizzard import events
+from blizzard.answers.explain import explain
 from blizzard.handoff.publish import CommitInline
-from blizzard.inspect.explain import explain
 from blizzard.model.settings import SinkSettings
 from blizzard.run_summary import TooManyFailures
 from lakebed.clock import Clock

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from blizzard.inspect.files.reconcile import Group
-from blizzard.inspect.files.report import Reconciliation
-from blizzard.inspect.why.answer import Answer, FailedAt, State
+from blizzard.answers.answer import Answer, FailedAt, State
+from blizzard.answers.reconcile import Group
+from blizzard.answers.report import Reconciliation
 from lakebed.deltalog.versions import Commit, Settled, read_commit
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry

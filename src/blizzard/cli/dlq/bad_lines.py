@@ -4,8 +4,8 @@ import base64
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from blizzard.inspect.bad_lines import Group
-from blizzard.inspect.line_fixes import Fix, Rules, advice, fix_for
+from blizzard.answers.bad_lines import Group
+from blizzard.answers.line_fixes import Fix, Rules, advice, fix_for
 from blizzard.journal.quarantine import WaitingFile
 from blizzard.model.bad_lines import Fault
 from blizzard.model.settings import PipelineSettings

@@ -6,14 +6,14 @@ from typing import Annotated
 
 import typer
 
+from blizzard.answers.bad_lines import groups_of, quarantine_of
+from blizzard.answers.ways_out import quarantine_hint
 from blizzard.cli.dlq import bad_lines
 from blizzard.cli.dlq.resolve_lines import dlq_discard, dlq_replay
 from blizzard.cli.names import resolved, scopes_of
 from blizzard.cli.output import One, chosen, load, open_reader
 from blizzard.cli.run import results
 from blizzard.handoff.dead_letters import dead_letter_queue
-from blizzard.inspect.bad_lines import groups_of, quarantine_of
-from blizzard.inspect.ways_out import quarantine_hint
 from blizzard.journal.ledger import read_ledger
 from blizzard.journal.quarantine import meant_by
 from blizzard.log_questions import asks_passed_over, asks_refusal

@@ -10,11 +10,11 @@ from typing import Annotated
 
 import typer
 
+from blizzard.answers.lifecycle import FileStanding, FileState
+from blizzard.answers.report import DAYS, Question, Reconciliation
 from blizzard.cli.files.shown import FileRow, show_days, show_files
 from blizzard.cli.output import One, chosen, load, looked_with, open_reader
 from blizzard.cli.surroundings import Surroundings
-from blizzard.inspect.files.report import DAYS, Question, Reconciliation
-from blizzard.inspect.files.standing import FileStanding, FileState
 from blizzard.log_questions import reconciler_of
 from blizzard.model.locations import source_location
 from blizzard.model.settings import PipelineSettings

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from blizzard.answers.lifecycle import FileStanding
+from blizzard.answers.reconcile import Group
+from blizzard.answers.report import Reconciliation
 from blizzard.discover.skip_reason import IN_WORDS
-from blizzard.inspect.files.reconcile import Group
-from blizzard.inspect.files.report import Reconciliation
-from blizzard.inspect.files.standing import FileStanding
 from lakebed.terminal.console import (
     INLINED,
     add,

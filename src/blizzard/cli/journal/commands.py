@@ -4,11 +4,11 @@ from typing import Annotated, Any
 
 import typer
 
+from blizzard.answers.entries import Kept, entry_of, last_entries
 from blizzard.cli.journal import entries
 from blizzard.cli.journal.new import begin_anew
 from blizzard.cli.output import One, chosen, load, open_reader, the_one, written_before
 from blizzard.cli.surroundings import Surroundings
-from blizzard.inspect.entries import Kept, entry_of, last_entries
 from blizzard.log_questions import asks_fates
 from blizzard.model.locations import sink_location
 from blizzard.model.settings import PipelineSettings

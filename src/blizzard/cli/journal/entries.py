@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 from rich.console import Console
 
+from blizzard.answers.entries import Kept
 from blizzard.cli.output import place
 from blizzard.handoff.held_rows import Aside, Counts, by_reason
-from blizzard.inspect.entries import Kept
 from blizzard.journal.totals import Batch
 from blizzard.model.source.unread import bytes_in_words
 from lakebed.documents.entry import Entry

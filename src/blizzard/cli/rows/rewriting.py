@@ -3,11 +3,11 @@
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 
+from blizzard.answers.progress import repaired
+from blizzard.answers.trace import named_by, uri_of
 from blizzard.cli.surroundings import Surroundings
 from blizzard.events import SparkStarting
 from blizzard.execute.runner import Rewriter, Runner
-from blizzard.inspect.files.repairs import repaired
-from blizzard.inspect.trace import named_by, uri_of
 from blizzard.log_questions import asks_columns, asks_still_out, open_reader, table_rules
 from blizzard.model.files import SourceFile
 from blizzard.model.locations import sink_location

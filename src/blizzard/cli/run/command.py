@@ -10,6 +10,8 @@ from pathlib import Path
 import typer
 from rich.console import Console
 
+from blizzard.answers.source_status import failed_files
+from blizzard.answers.ways_out import quarantine_hint
 from blizzard.cli.output import chosen, load, tables_of
 from blizzard.cli.rows.compact import compacts
 from blizzard.cli.rows.rewriting import renews
@@ -20,8 +22,6 @@ from blizzard.cli.run.progress_bar import Display
 from blizzard.cli.surroundings import Surroundings
 from blizzard.execute.spark.cds_archive import require_java
 from blizzard.handoff.held_rows import Aside, read_aside
-from blizzard.inspect.source_status import failed_files
-from blizzard.inspect.ways_out import quarantine_hint
 from blizzard.journal.ledger import read_ledger
 from blizzard.log_questions import TableOf, asks_fates, open_reader
 from blizzard.metrics import METRICS

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 from rich.console import Console
 
+from blizzard.answers.explain import Explanation, explain
+from blizzard.answers.source_status import QueueStatus, queues_of
 from blizzard.cli.output import looked_with, open_reader
 from blizzard.discover.skip_reason import IN_WORDS, SkippedFile, SkipSummary
-from blizzard.inspect.explain import Explanation, explain
-from blizzard.inspect.queue_status import QueueStatus, queues_of
 from blizzard.log_questions import (
     TableOf,
     asks_passed_over,

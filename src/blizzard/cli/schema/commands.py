@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from blizzard.answers.explain import explain
 from blizzard.cli.init import Looked, look, warn
 from blizzard.cli.output import One, chosen, load, open_reader, tables_of, the_one
 from blizzard.cli.schema import shown
@@ -11,7 +12,6 @@ from blizzard.cli.schema.promote import promote
 from blizzard.cli.schema.shown import DiffRow
 from blizzard.inspect import sample
 from blizzard.inspect.columns import PresentColumns, differences, present_columns
-from blizzard.inspect.explain import explain
 from blizzard.inspect.guess.fields import GuessedColumn, columns_in
 from blizzard.inspect.guess.forms import Record, records_in
 from blizzard.log_questions import TableOf, table_rules

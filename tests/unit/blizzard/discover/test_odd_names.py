@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from blizzard import events
+from blizzard.answers.books import Books
+from blizzard.answers.explain import explain
+from blizzard.answers.status import pipeline_status
 from blizzard.cli import status as status_command
-from blizzard.inspect.books import Books
-from blizzard.inspect.explain import explain
-from blizzard.inspect.status import pipeline_status
 from blizzard.model.source.glob import Pattern
 from lakebed.clock import Clock
 from lakebed.errors import StoreDenied

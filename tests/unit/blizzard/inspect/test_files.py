@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from blizzard.inspect.files.reconcile import DayBooks, RowCount
-from blizzard.inspect.files.report import Question
-from blizzard.inspect.files.standing import FileStanding, FileState
+from blizzard.answers.lifecycle import FileStanding, FileState
+from blizzard.answers.reconcile import DayBooks, RowCount
+from blizzard.answers.report import Question
 from tests.support.builders import NOON
 from tests.support.long_journals import TAIL, LongJournal
 

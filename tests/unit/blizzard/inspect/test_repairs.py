@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from blizzard.inspect.files.repairs import taken_out
+from blizzard.answers.progress import taken_out
 from lakebed.documents.repaired import Repair, TakenOut, encode_repair
 from lakebed.documents.source_record import SourceRecord
 from lakebed.layout import repaired

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from blizzard.inspect.trace import Named, named_by
+from blizzard.answers.trace import Named, named_by
 from blizzard.journal.compaction import SnapshotWriter
 from blizzard.journal.ledger import read_ledger
 from lakebed import layout

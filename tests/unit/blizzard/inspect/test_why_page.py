@@ -4,9 +4,9 @@ import re
 from dataclasses import fields
 from pathlib import Path
 
+from blizzard.answers.answer import Answer, State
+from blizzard.answers.words import SAYS, WAYS
 from blizzard.discover.skip_reason import Reason
-from blizzard.inspect.why.answer import Answer, State
-from blizzard.inspect.why.words import SAYS, WAYS
 
 PAGE = (Path(__file__).parents[4] / "docs/answers.md").read_text()
 OF_A_DATA_FILE = {State.GIVEN_UP, State.REWRITTEN, State.ORPHAN, State.DELETED, State.FOREIGN}

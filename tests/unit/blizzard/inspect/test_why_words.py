@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from blizzard.inspect.why.answer import Answer, Backlog, DataFile, FailedAt, Read, State
-from blizzard.inspect.why.words import worded
+from blizzard.answers.answer import Answer, Backlog, DataFile, FailedAt, Read, State
+from blizzard.answers.words import worded
 from lakebed.types import Commit
 from tests.support.builders import NOON, pipeline_settings
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from blizzard.answers.bad_lines import quarantine_of
+from blizzard.answers.books import Books
+from blizzard.answers.status import PipelineStatus, pipeline_status
 from blizzard.handoff.dead_letters import dead_letter_queue
-from blizzard.inspect.bad_lines import quarantine_of
-from blizzard.inspect.books import Books
-from blizzard.inspect.status import PipelineStatus, pipeline_status
 from blizzard.journal import snapshot
 from blizzard.journal.books import Books as JournalBooks
 from blizzard.journal.compaction import SnapshotWriter

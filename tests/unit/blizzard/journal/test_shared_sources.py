@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from blizzard.inspect.explain import explain
+from blizzard.answers.explain import explain
 from blizzard.journal.identity import Identity
 from blizzard.journal.journal import Journal
 from blizzard.journal.ledger import read_ledger

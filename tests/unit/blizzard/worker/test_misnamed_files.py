@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from blizzard.inspect.explain import explain
+from blizzard.answers.explain import explain
 from blizzard.model.files import Location
 from blizzard.model.settings import Sizing
 from lakebed.clock import Clock

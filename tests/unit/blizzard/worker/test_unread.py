@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from blizzard.answers.books import Books
+from blizzard.answers.explain import explain
+from blizzard.answers.status import pipeline_status
 from blizzard.cli.journal.entries import _outcome
 from blizzard.cli.run.dry_run import plan_row
-from blizzard.inspect.books import Books
-from blizzard.inspect.explain import explain
-from blizzard.inspect.status import pipeline_status
 from blizzard.journal import snapshot
 from blizzard.journal.compaction import SnapshotWriter
 from blizzard.journal.ledger import read_ledger

@@ -5,7 +5,7 @@ from dataclasses import replace
 from heapq import merge
 from itertools import takewhile
 
-from blizzard.inspect.files.standing import last_entry
+from blizzard.answers.lifecycle import last_entry
 from blizzard.journal.ingested import merged
 from blizzard.journal.ledger import Ledger
 from blizzard.model.files import IngestedFile

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from blizzard.handoff.held_rows import Fates
-from blizzard.inspect.audit.log_books import REPAIR
+
+REPAIR = "FSCK"
+"""The operation by which `penguin fsck --repair` takes missing files out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import MappingProxyType
 
+from blizzard.answers.refusal import refusal_of
 from blizzard.discover.finding import Finding
 from blizzard.discover.lister import source_listers
 from blizzard.discover.scan import JournalLookup
 from blizzard.handoff.commit_lag import check_commits
-from blizzard.inspect.refusal import refusal_of
 from blizzard.journal.checks import refuse_beside
 from blizzard.journal.ledger import UNKNOWN, Ledger, read_ledger, rebuild
 from blizzard.journal.start_note import started_before

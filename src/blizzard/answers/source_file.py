@@ -1,41 +1,84 @@
 """Why a source file is where it is: not seen, waiting, failed, read in part, or in the table."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from blizzard.discover.filter import is_same, same_object
-from blizzard.discover.finding import Finding
-from blizzard.discover.skip_reason import Reason, SkippedFile
-from blizzard.inspect.files.standing import NOT_APPLIED, last_entry
-from blizzard.inspect.why.answer import (
+from blizzard.answers.answer import (
     Answer,
     DataFile,
+    FailedAt,
     Inherited,
     Read,
     Resolution,
     State,
     StoredObject,
 )
-from blizzard.inspect.why.asked import Asked
-from blizzard.inspect.why.entries import earlier_parts, reading
-from blizzard.inspect.why.failing import failure_of
-from blizzard.inspect.why.later import REPLAY, resolutions, waiting_lines
-from blizzard.inspect.why.standing import Table
-from blizzard.inspect.why.table_log import LogEntry
-from blizzard.inspect.why.taken_out import erasures_of, retraction_of
-from blizzard.inspect.why.waiting import backlog_of
-from blizzard.inspect.why.words import worded
+from blizzard.answers.asked import Asked
+from blizzard.answers.backlog import backlog_of
+from blizzard.answers.entry_search import earlier_parts, reading
+from blizzard.answers.evidence import Table
+from blizzard.answers.later import REPLAY, erasures_of, resolutions, retraction_of, waiting_lines
+from blizzard.answers.lifecycle import NOT_APPLIED, last_entry
+from blizzard.answers.table_log import LogEntry
+from blizzard.answers.words import worded
+from blizzard.discover.filter import is_same, same_object
+from blizzard.discover.finding import Finding
+from blizzard.discover.lister import source_listers
+from blizzard.discover.retry import next_try
+from blizzard.discover.skip_reason import Reason, SkippedFile
 from blizzard.journal.ledger import Before
 from blizzard.model.files import IngestedFile, UnfinishedFile
 from blizzard.model.settings import SourceSettings
 from blizzard.model.source.part_way import ChangedPartWay, lacks_its_object
 from lakebed.documents.entry import Entry
-from lakebed.documents.source_record import SourceRecord
+from lakebed.documents.source_record import SourceRecord, Stage
 from lakebed.errors import StoreDenied
 from lakebed.listing.sort import readable
 from lakebed.storage.store import ObjectFacts, Reader
 from lakebed.telemetry.events import code_of
 from lakebed.types import OnChange
+
+
+def failure_of(asked: Asked, known: UnfinishedFile) -> FailedAt | None:
+    """Return where and since when a file fails; None where it has not failed."""
+    failure = known.record.failure
+    if failure is None:
+        return None
+    last, entry = _failed_last(asked, known)
+    return FailedAt(
+        stage=failure.stage.value,
+        code=failure.code,
+        message=failure.message,
+        line=failure.line,
+        field=failure.field,
+        attempts=failure.attempts,
+        since=known.since,
+        last=last,
+        entry=entry,
+        next_try=next_try(known, _bases(asked, known.record.source)),
+    )
+
+
+def _failed_last(asked: Asked, known: UnfinishedFile) -> tuple[datetime, int | None]:
+    """Return when a file failed last, and the entry that says so.
+
+    A later one may say that it is gone, was given up, or is to be read again.
+    """
+    number = known.entry if known.failed_in is None else known.failed_in
+    is_later = number != known.entry or known.record.gone
+    table = asked.table if is_later else None
+    failed = None if table is None or number is None else table.journal.entry(number)
+    if failed is None:
+        return known.at, known.entry
+    return datetime.fromisoformat(failed.created), number
+
+
+def _bases(asked: Asked, source: str) -> Mapping[Stage, str]:
+    return next(
+        (each.bases for each in source_listers(asked.settings) if each.source.name == source), {}
+    )
+
 
 TO_BE_READ = (State.WAITING, State.PARTIAL, State.TO_REDO)
 

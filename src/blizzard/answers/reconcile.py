@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from blizzard.answers.lifecycle import DONE, NOT_APPLIED, FileStanding, FileState
 from blizzard.discover.skip_reason import SkipSummary
-from blizzard.inspect.files.standing import DONE, NOT_APPLIED, FileStanding, FileState
 from lakebed.units import in_words, is_are, plural
 
 By = Literal["day", "partition"]

@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from blizzard.answers import phrases
+from blizzard.answers.answer import Answer, State
+from blizzard.answers.backlog import waits, ways_of_waiting
+from blizzard.answers.later import bad_lines_in_words, erased_in_words, waiting_lines
+from blizzard.answers.ways_out import way_out
 from blizzard.discover.skip_reason import IN_WORDS, Reason
-from blizzard.inspect.ways_out import way_out
-from blizzard.inspect.why import phrases
-from blizzard.inspect.why.answer import Answer, State
-from blizzard.inspect.why.backlog_words import waits, ways_of_waiting
-from blizzard.inspect.why.later import bad_lines_in_words, erased_in_words, waiting_lines
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed.types import Commit, OnChange
 from lakebed.units import is_are, plural

@@ -11,18 +11,16 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Generic
 
+from blizzard.answers.books import Books
+from blizzard.answers.entry_rows import EntryRows
+from blizzard.answers.lifecycle import NOT_APPLIED, FileStanding, FileState, WaitingLines
+from blizzard.answers.progress import StillOut, progress_of
+from blizzard.answers.reconcile import By, DayBooks, Group, RowCount, SourceCounts
+from blizzard.answers.refusal import refuse_other_source
+from blizzard.answers.survey import Collected, DayOf, Survey
 from blizzard.discover.lister import SourceLister, source_listers
 from blizzard.discover.skip_reason import SkipSummary
 from blizzard.handoff.held_rows import Fates
-from blizzard.inspect.books import Books
-from blizzard.inspect.files.entry_rows import EntryRows
-from blizzard.inspect.files.progress import progress_of
-from blizzard.inspect.files.reconcile import By, DayBooks, Group, RowCount, SourceCounts
-from blizzard.inspect.files.repairs import StillOut
-from blizzard.inspect.files.standing import NOT_APPLIED, FileStanding, FileState
-from blizzard.inspect.files.survey import Collected, DayOf, Survey
-from blizzard.inspect.files.waiting_lines import WaitingLines
-from blizzard.inspect.refusal import refuse_other_source
 from blizzard.journal.ingested import SegmentBroken
 from blizzard.journal.ledger import Ledger
 from blizzard.model.locations import OpenReader, sink_location

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from blizzard.inspect.line_fixes import MOST_LINES, Rules
+from blizzard.answers.line_fixes import MOST_LINES, Rules
 from blizzard.journal.ledger import Ledger, read_ledger
 from blizzard.journal.quarantine import WaitingFile, may_have
 from blizzard.model.bad_lines import Fault, Meant

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from blizzard.answers.evidence import Table
+from blizzard.answers.table_log import TableLog
 from blizzard.discover.lister import source_listers
 from blizzard.discover.spot_check import SpotCheck
-from blizzard.inspect.why.standing import Table
-from blizzard.inspect.why.table_log import TableLog
 from blizzard.journal.ledger import Ledger
 from blizzard.journal.source_names import KnownSources
 from blizzard.model.locations import OpenReader, source_location

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from blizzard.inspect.why.answer import Answer, DataFile, State, StoredObject
-from blizzard.inspect.why.asked import Asked
-from blizzard.inspect.why.entries import data_file_of, naming_data_file
-from blizzard.inspect.why.standing import Table
+from blizzard.answers.answer import Answer, DataFile, State, StoredObject
+from blizzard.answers.asked import Asked
+from blizzard.answers.entry_search import data_file_of, naming_data_file
+from blizzard.answers.evidence import Table
 from blizzard.journal.file_mark import born, mark_of
 from blizzard.journal.ledger import read_ledger
 from blizzard.model.settings import SinkSettings

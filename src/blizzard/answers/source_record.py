@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from blizzard.inspect.trace import Origin
+from blizzard.answers.trace import Origin
 from blizzard.model.locations import OpenReader, source_location
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from blizzard.model.source.byte_range import without_first_lines

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from blizzard.inspect.files.reconcile import RowCount
+from blizzard.answers.reconcile import RowCount
 from lakebed.documents.reading import validated
 from lakebed.journal import JournalReader
 from lakebed.seek import seek

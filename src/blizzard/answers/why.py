@@ -1,10 +1,13 @@
-"""Which files a question is about: source objects, or data files by path or UUID."""
+"""Why a file is not in the table, or how it came there: one answer for each file that is meant."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from blizzard.inspect.why.asked import Asked
-from blizzard.journal.source_names import files_in_full, is_place, named_files
+from blizzard.answers.answer import Answer, State
+from blizzard.answers.asked import Asked
+from blizzard.answers.data_file import why_data_file
+from blizzard.answers.source_file import why_source_file
+from blizzard.journal.source_names import FileUnknown, files_in_full, is_place, named_files
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed import layout
 from lakebed.locations import below, place_of
@@ -68,3 +71,37 @@ def _data_files(name: str, pipelines: Sequence[PipelineSettings], ask: Ask) -> I
     tables = {place_of(each.sink.table_uri): each for each in reversed(pipelines)}
     for settings in tables.values():
         yield Subject(ask(settings), None, name)
+
+
+NOT_TAKEN = (State.SKIPPED, State.MISSING)
+
+
+def why(name: str, pipelines: Sequence[PipelineSettings], ask: Ask) -> list[Answer]:
+    """Return the answers about the files that a name means, nearly always one.
+
+    Several pipelines may read the same folder, each with a pattern of its own: one that takes the
+    file answers for it, and only where none does, each says why not.
+    """
+    found = subjects(name, pipelines, ask)
+    if not found:
+        return [
+            Answer(
+                kind="source",
+                state=State.ELSEWHERE,
+                uri=name,
+                answer="It lies in no source and no table of this configuration, so no pipeline "
+                "reads it.",
+                next=("blizzard status shows where each pipeline reads from",),
+            )
+        ]
+    answers = [answer for answer in map(_answer, found) if answer is not None]
+    if not answers:
+        raise FileUnknown(f"no entry of a journal names the data file {name!r}")
+    return [each for each in answers if each.state not in NOT_TAKEN] or answers
+
+
+def _answer(subject: Subject) -> Answer | None:
+    asked, source = subject.asked, subject.source
+    if source is not None:
+        return why_source_file(asked, source, subject.path)
+    return None if asked.store is None else why_data_file(asked, asked.store, subject.path)

@@ -9,23 +9,24 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Protocol, TypeVar
 
-from blizzard.discover.filter import Decision, is_same, same_object
-from blizzard.discover.lister import SourceLister
-from blizzard.discover.names import PartitionUnknown, partition_of, why_not_ours
-from blizzard.discover.scan import Scan
-from blizzard.discover.skip_reason import SkipSummary
-from blizzard.inspect.files.names import known_between, to_be_replaced
-from blizzard.inspect.files.standing import (
+from blizzard.answers.known_names import known_between, to_be_replaced
+from blizzard.answers.lifecycle import (
     NOT_APPLIED,
+    ByFile,
     FileStanding,
     FileState,
     Progress,
+    WaitingLines,
     has_a_part_read,
     last_entry,
     of_deleted,
     state_of,
 )
-from blizzard.inspect.files.waiting_lines import ByFile, WaitingLines
+from blizzard.discover.filter import Decision, is_same, same_object
+from blizzard.discover.lister import SourceLister
+from blizzard.discover.names import PartitionUnknown, partition_of, why_not_ours
+from blizzard.discover.scan import Scan
+from blizzard.discover.skip_reason import SkipSummary
 from blizzard.journal.ledger import Before, Ledger
 from blizzard.journal.undecided import Undecided
 from blizzard.model.files import IngestedFile, UnfinishedFile

@@ -7,7 +7,7 @@ stands in its file leads to its source by the runs of the journal, or its own co
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from blizzard.inspect.why.entries import likely_naming
+from blizzard.answers.entry_search import likely_naming
 from blizzard.journal.file_mark import mark_of
 from blizzard.journal.ledger import read_ledger
 from blizzard.worker.find_rows import Match

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from blizzard.answers.answer import DataFile, State
+from blizzard.answers.entry_search import came_for, mentioning
+from blizzard.answers.progress import repaired
+from blizzard.answers.table_log import LogEntry, LogFile, LogVersion, TableLog
 from blizzard.handoff.held_rows import GONE, HELD
-from blizzard.inspect.files.repairs import repaired
-from blizzard.inspect.why.answer import DataFile, State
-from blizzard.inspect.why.entries import came_for, mentioning
-from blizzard.inspect.why.table_log import LogEntry, LogFile, LogVersion, TableLog
 from lakebed import layout
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry

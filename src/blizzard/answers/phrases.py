@@ -2,11 +2,10 @@
 
 from datetime import UTC, datetime
 
-from blizzard.inspect.why.answer import Answer, DataFile, Read, Resolution, Retraction, State
+from blizzard.answers.answer import Answer, DataFile, Read, Resolution, Retraction, State
+from blizzard.answers.table_log import REPAIR
 from lakebed.units import is_are, plural
 
-REPAIR = "FSCK"
-"""The operation by which `penguin fsck --repair` takes missing files out."""
 FEW = 3
 """How many files a sentence names."""
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
+from blizzard.answers.books import Books
+from blizzard.answers.source_status import SourceStatus, source_status
 from blizzard.handoff import held_rows
 from blizzard.handoff.held_rows import GONE, Aside, Fates, Files, by_reason, read_aside
-from blizzard.inspect.books import Books
-from blizzard.inspect.source_status import SourceStatus, source_status
 from blizzard.journal.books import Retraction
 from blizzard.journal.checks import has
 from blizzard.journal.ingested import SegmentBroken

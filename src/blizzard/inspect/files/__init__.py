@@ -1,1 +1,0 @@
-"""How every file of the sources stands, counted by day or partition. It looks only."""

@@ -1,1 +1,0 @@
-"""Why a file is where it is: the answers of `blizzard why`. Read-only."""
