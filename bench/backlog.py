@@ -10,7 +10,7 @@ import argparse
 import resource
 import time
 
-from blizzard.journal.compaction import SnapshotWriter
+from blizzard.journal.checkpoint import SnapshotWriter
 from blizzard.model.limits import SnapshotLimits
 from lakebed.clock import Clock
 from tests.support.site import SECOND, Backlog, Site, flat

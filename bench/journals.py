@@ -10,8 +10,8 @@ from blizzard.answers.books import Books
 from blizzard.answers.status import pipeline_status
 from blizzard.handoff.dead_letters import dead_letter_queue, letters
 from blizzard.handoff.dead_letters import encode as encode_letters
-from blizzard.journal.compaction import SnapshotWriter
-from blizzard.journal.ledger import Ledger, read_ledger
+from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
+from blizzard.journal.ledger import Ledger
 from blizzard.model.files import Location
 from blizzard.model.settings import PipelineSettings, SinkSettings
 from lakebed.clock import Clock

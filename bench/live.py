@@ -24,8 +24,7 @@ from typing import Any
 from bench.section import Section
 from blizzard.config import load as blizzard_config
 from blizzard.events import BatchProgress, BatchStarted, UnitReported
-from blizzard.journal.compaction import SnapshotWriter
-from blizzard.journal.ledger import read_ledger
+from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry, Receipt, digest, encode
 from lakebed.documents.source_record import SourceRecord

@@ -26,7 +26,7 @@ from typing import Any
 from bench.asked import requests
 from bench.twenty import WIDE, a_row, source_record
 from blizzard.journal import ingested
-from blizzard.journal.compaction import SnapshotWriter
+from blizzard.journal.checkpoint import SnapshotWriter
 from blizzard.journal.ledger import Ledger
 from blizzard.model.files import IngestedFile
 from lakebed.clock import Clock

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from blizzard.events import ColumnsFound
-from blizzard.journal.entry_columns import EntryColumns
+from blizzard.journal.identity import EntryColumns
 from blizzard.model.columns import adopted, grown, kept_exact, with_found
 from blizzard.model.files import Work, WorkUnit
 from blizzard.model.json_path import member_path

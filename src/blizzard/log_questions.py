@@ -18,10 +18,11 @@ from blizzard.config.columns import columns_from
 from blizzard.handoff.held_rows import CameBack, Fates, passed_over
 from blizzard.handoff.publish import IsCommitted
 from blizzard.handoff.switch import LastCommitted
+from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.identity import identity_of
-from blizzard.journal.ledger import Ledger, read_ledger
+from blizzard.journal.ledger import Ledger
 from blizzard.journal.source_names import KnownSources
-from blizzard.journal.undecided import PassedOver
+from blizzard.journal.standings import PassedOver
 from blizzard.model.files import Location
 from blizzard.model.locations import OpenReader, sink_location
 from blizzard.model.settings import PipelineSettings, SinkSettings

@@ -17,13 +17,12 @@ from blizzard.found_columns import BatchColumns, look_share
 from blizzard.handoff.commit_lag import check_commits
 from blizzard.handoff.letterbox import Letterbox
 from blizzard.handoff.publish import Publisher
-from blizzard.journal.compaction import SnapshotWriter
+from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
+from blizzard.journal.checks import require_handoff
 from blizzard.journal.identity import identity_of
 from blizzard.journal.ingested import SegmentBroken
 from blizzard.journal.journal import Journal
 from blizzard.journal.lease import Lease
-from blizzard.journal.ledger import read_ledger
-from blizzard.journal.protocol import require_handoff
 from blizzard.model.failure_basis import bases_of, with_basis
 from blizzard.model.files import SourceFile
 from blizzard.model.locations import OpenReader, OpenStore, sink_location

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from blizzard.found_columns import MappingOfTable, TableColumns
-from blizzard.journal.undecided import PassedOver, nothing_decided
+from blizzard.journal.standings import PassedOver, nothing_decided
 from blizzard.model.files import SourceFile
 from lakebed.documents.source_record import SourceRecord
 from lakebed.storage.store import Store

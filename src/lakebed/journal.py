@@ -1,4 +1,4 @@
-"""Reading a journal, in use or kept aside: its entries and the receipt. Read-only.
+"""Reading a journal, in use or kept aside: its entries, the receipt, the protocol. Read-only.
 
 An entry that is missing is None; one that cannot be read is an error, whoever asks for it.
 """
@@ -8,7 +8,15 @@ from dataclasses import dataclass
 from itertools import count
 
 from lakebed import layout
-from lakebed.documents.entry import Entry, Receipt, decode_entry, decode_receipt, digest
+from lakebed.documents.entry import (
+    Entry,
+    Protocol,
+    Receipt,
+    decode_entry,
+    decode_protocol,
+    decode_receipt,
+    digest,
+)
 from lakebed.errors import DocumentUnreadable, StoreUnavailable
 from lakebed.storage.store import Reader
 
@@ -167,3 +175,19 @@ def entries_in(
             )
         before = stored.digest
         yield stored
+
+
+def latest_protocol(store: Reader) -> Protocol | None:
+    """Read the protocol in force: the document with the highest number."""
+    number = latest_protocol_number(store)
+    if number is None:
+        return None
+    path = layout.protocol(number)
+    body = store.get(path)
+    return None if body is None else decode_protocol(body, path)
+
+
+def latest_protocol_number(store: Reader) -> int | None:
+    """Return the highest number of a protocol document; None where there is none yet."""
+    listed = (layout.protocol_number(facts.path) for facts in store.objects(layout.PROTOCOL))
+    return max((number for number in listed if number is not None), default=None)

@@ -10,8 +10,8 @@ from blizzard.answers.bad_lines import quarantine_of
 from blizzard.answers.books import Books
 from blizzard.answers.status import pipeline_status
 from blizzard.handoff.dead_letters import dead_letter_queue
-from blizzard.journal.compaction import SnapshotWriter
-from blizzard.journal.ledger import Ledger, read_ledger
+from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
+from blizzard.journal.ledger import Ledger
 from blizzard.model.files import Location
 from blizzard.model.limits import SnapshotLimits
 from blizzard.model.settings import PipelineSettings, SinkSettings

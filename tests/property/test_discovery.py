@@ -12,10 +12,10 @@ from blizzard.discover import cursor
 from blizzard.discover.finding import Finding
 from blizzard.discover.hinted import HintedLook
 from blizzard.discover.lister import SourceLister
-from blizzard.journal.compaction import SnapshotWriter
+from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
 from blizzard.journal.ingested import Blocks
 from blizzard.journal.journal import Journal
-from blizzard.journal.ledger import Ledger, read_ledger
+from blizzard.journal.ledger import Ledger
 from blizzard.model.files import IngestedFile, SourceFile
 from blizzard.model.limits import LookLimits, SnapshotLimits
 from blizzard.model.notices import Hint, NoticeKind

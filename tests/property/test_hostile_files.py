@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from blizzard.journal import snapshot
+from blizzard.journal import checkpoint
 from blizzard.model.limits import SnapshotLimits
 from blizzard.model.settings import Sizing
 from lakebed.deltalog.checkpoint import read_checkpoint
@@ -214,10 +214,10 @@ def test_a_damaged_snapshot_is_an_error_and_no_crash(
     store = Store(str(tmp_path), no_options())
     body = data.draw(changed(documents.small))
     put(tmp_path, latest_snapshot("default"), body)
-    is_told(lambda: snapshot.read_latest(store, "default"))
+    is_told(lambda: checkpoint.read_latest(store, "default"))
     put(tmp_path, latest_snapshot("default"), b'{"sequence":1}')
     put(tmp_path, f"{journal_folder('default')}/{1:020d}.snapshot.json", body)
-    is_told(lambda: snapshot.read_latest(store, "default"))
+    is_told(lambda: checkpoint.read_latest(store, "default"))
 
 
 def unopened(_version: int) -> Snapshot:

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from blizzard.answers.report import Reconciler
-from blizzard.journal.compaction import SnapshotWriter
-from blizzard.journal.ledger import read_ledger
+from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
 from blizzard.model.settings import PipelineSettings, SinkSettings
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry, Receipt, digest, encode

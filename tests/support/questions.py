@@ -5,8 +5,7 @@ from typing import Any
 
 import yaml
 
-from blizzard.journal.compaction import SnapshotWriter
-from blizzard.journal.ledger import read_ledger
+from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
 from tests.support.desk import Desk
 from tests.support.landing import config
 

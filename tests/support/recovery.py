@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from blizzard.journal.compaction import SnapshotWriter
+from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
 from blizzard.journal.journal import Journal
-from blizzard.journal.ledger import Ledger, read_ledger
+from blizzard.journal.ledger import Ledger
 from blizzard.model.limits import SnapshotLimits
 from lakebed import layout
 from lakebed.clock import Clock

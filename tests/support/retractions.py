@@ -10,8 +10,7 @@ from blizzard.cli.audit import audit_of
 from blizzard.cli.rows.rewriting import renews, table_log
 from blizzard.config.load import load
 from blizzard.inspect.audit.findings import Audit
-from blizzard.journal.compaction import SnapshotWriter
-from blizzard.journal.ledger import read_ledger
+from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
 from blizzard.journal.source_names import the_key
 from blizzard.log_questions import asked_of, open_reader
 from blizzard.model.files import Location

@@ -20,8 +20,8 @@ from blizzard.answers.explain import Explanation
 from blizzard.cli.run.dry_run import explanation
 from blizzard.discover.finding import Finding
 from blizzard.handoff.publish import CommitInline
+from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.journal import Journal
-from blizzard.journal.ledger import read_ledger
 from blizzard.model.files import SourceFile
 from blizzard.model.settings import RollingPolicy
 from blizzard.pipeline import Pipeline

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from blizzard.answers.line_fixes import MOST_LINES, Rules
-from blizzard.journal.ledger import Ledger, read_ledger
-from blizzard.journal.quarantine import WaitingFile, may_have
-from blizzard.model.bad_lines import Fault, Meant
+from blizzard.journal.checkpoint import read_ledger
+from blizzard.journal.ledger import Ledger
+from blizzard.model.bad_lines import Fault, Meant, WaitingFile, may_have
 from blizzard.model.columns import with_found
 from blizzard.model.event_time import row_partitions_of
 from blizzard.model.locations import OpenReader, sink_location

@@ -8,13 +8,13 @@ from blizzard.answers.answer import Answer, DataFile, State, StoredObject
 from blizzard.answers.asked import Asked
 from blizzard.answers.entry_search import data_file_of, naming_data_file
 from blizzard.answers.evidence import Table
-from blizzard.journal.file_mark import born, mark_of
-from blizzard.journal.ledger import read_ledger
+from blizzard.journal.checkpoint import read_ledger
 from blizzard.model.settings import SinkSettings
 from lakebed import layout
 from lakebed.documents.entry import Entry
 from lakebed.journal import JournalReader
 from lakebed.layout import file_name
+from lakebed.storage.parquet_tail import born, mark_of
 from lakebed.storage.store import ObjectFacts, Reader
 from lakebed.types import Commit
 from lakebed.units import is_are, plural

@@ -13,10 +13,11 @@ from blizzard.discover.finding import Finding
 from blizzard.discover.lister import source_listers
 from blizzard.discover.scan import JournalLookup
 from blizzard.handoff.commit_lag import check_commits
+from blizzard.journal.checkpoint import read_ledger, rebuild
 from blizzard.journal.checks import refuse_beside
-from blizzard.journal.ledger import UNKNOWN, Ledger, read_ledger, rebuild
+from blizzard.journal.ledger import UNKNOWN, Ledger
+from blizzard.journal.standings import PassedOver, nothing_decided
 from blizzard.journal.start_note import started_before
-from blizzard.journal.undecided import PassedOver, nothing_decided
 from blizzard.model.files import UnfinishedFile, WorkUnit
 from blizzard.model.locations import OpenReader, sink_location, source_location, source_uris_of
 from blizzard.model.settings import PipelineSettings, SourceSettings

@@ -15,7 +15,7 @@ from blizzard.answers.entry_search import (
 )
 from blizzard.answers.evidence import Table
 from blizzard.handoff.held_rows import GONE
-from blizzard.journal.shared_sources import uris_of
+from blizzard.journal.checks import uris_of
 from blizzard.model.files import IngestedFile
 from lakebed.documents.entry import Entry
 from lakebed.documents.quarantine_file import QuarantineFile

@@ -2,9 +2,14 @@
 
 from collections.abc import Callable
 
-from blizzard.journal.checks import admit, redirected, refuse_moved, refuse_other_names
+from blizzard.journal.checks import (
+    admit,
+    redirected,
+    refuse_moved,
+    refuse_other_names,
+    require_handoff,
+)
 from blizzard.journal.ledger import Ledger
-from blizzard.journal.protocol import require_handoff
 from blizzard.model.locations import source_uris_of
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed.errors import JournalLost, LakeError, ProtocolConflict, SourceContested

@@ -19,15 +19,15 @@ from blizzard.journal.checks import has
 from blizzard.journal.ingested import SegmentBroken
 from blizzard.journal.lease_record import Machine, WriterStatus, this_machine, writer_status
 from blizzard.journal.ledger import Ledger
-from blizzard.journal.protocol import latest_protocol
+from blizzard.journal.standings import PassedOver
 from blizzard.journal.totals import Batch, Compactions, Quarantine, Totals
-from blizzard.journal.undecided import PassedOver
 from blizzard.model.locations import OpenReader, sink_location
 from blizzard.model.settings import PipelineSettings
 from blizzard.notices.subscription import OpenQueue
 from lakebed.clock import Clock
 from lakebed.columns.schema import walk
 from lakebed.errors import LakeError, ObjectMissing
+from lakebed.journal import latest_protocol
 from lakebed.storage.store import Reader
 from lakebed.types import Handoff
 

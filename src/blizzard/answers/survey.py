@@ -28,7 +28,7 @@ from blizzard.discover.names import PartitionUnknown, partition_of, why_not_ours
 from blizzard.discover.scan import Scan
 from blizzard.discover.skip_reason import SkipSummary
 from blizzard.journal.ledger import Before, Ledger
-from blizzard.journal.undecided import Undecided
+from blizzard.journal.standings import Undecided
 from blizzard.model.files import IngestedFile, UnfinishedFile
 from blizzard.model.locations import OpenReader, source_location
 from blizzard.model.settings import PipelineSettings, SourceSettings

@@ -8,13 +8,13 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from blizzard.answers.entry_search import likely_naming
-from blizzard.journal.file_mark import mark_of
-from blizzard.journal.ledger import read_ledger
+from blizzard.journal.checkpoint import read_ledger
 from blizzard.worker.find_rows import Match
 from lakebed import layout
 from lakebed.documents.data_file import FinishedFile, Run
 from lakebed.documents.entry import Entry
 from lakebed.journal import JournalReader, journals_aside
+from lakebed.storage.parquet_tail import mark_of
 from lakebed.storage.store import Reader
 from lakebed.types import Provenance
 

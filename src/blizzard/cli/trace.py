@@ -16,7 +16,7 @@ from blizzard.answers.trace import Named, Origin, named_by, origin_of
 from blizzard.cli.output import One, load, looked_with, open_reader, the_one, written_before
 from blizzard.cli.rows.rewriting import active_files
 from blizzard.config.columns import columns_from
-from blizzard.journal.ledger import read_ledger
+from blizzard.journal.checkpoint import read_ledger
 from blizzard.model.columns import with_found
 from blizzard.model.locations import OpenReader, sink_location
 from blizzard.model.predicate import Predicate, parse

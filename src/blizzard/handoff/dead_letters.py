@@ -16,8 +16,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from blizzard.handoff.lost_files import LostFile, as_told, lost_among
 from blizzard.journal.books import dead_letters_of
-from blizzard.journal.ledger import Ledger, read_ledger
-from blizzard.journal.undecided import PassedOver, nothing_decided
+from blizzard.journal.checkpoint import read_ledger
+from blizzard.journal.ledger import Ledger
+from blizzard.journal.standings import PassedOver, nothing_decided
 from blizzard.model.files import Location, UnfinishedFile
 from blizzard.model.locations import OpenReader, sink_location, source_uris_of
 from blizzard.model.settings import PipelineSettings

@@ -7,7 +7,7 @@ writes.
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from blizzard.journal.undecided import PassedOver
+from blizzard.journal.standings import PassedOver
 from lakebed import layout
 from lakebed.documents.pending_meta import HeldMeta, decode_held
 from lakebed.errors import DocumentUnreadable, LakeError

@@ -8,11 +8,10 @@ change still says how it was handed off, and penguin follows the entry.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from blizzard.journal.protocol import latest_protocol, latest_protocol_number
 from lakebed import layout
 from lakebed.documents.entry import Protocol, encode
 from lakebed.errors import ProtocolConflict
-from lakebed.journal import JournalReader
+from lakebed.journal import JournalReader, latest_protocol, latest_protocol_number
 from lakebed.storage.store import AlreadyThere, Reader, Store
 from lakebed.types import Handoff
 

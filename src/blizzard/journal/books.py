@@ -11,7 +11,6 @@ from typing import Any, assert_never
 
 from pydantic import TypeAdapter
 
-from blizzard.journal.quarantine import WaitingFile, with_entry
 from blizzard.journal.shelf import Kept, Shelf
 from blizzard.journal.totals import (
     Batch,
@@ -21,6 +20,7 @@ from blizzard.journal.totals import (
     Watermark,
     with_compaction,
 )
+from blizzard.model.bad_lines import WaitingFile, with_entry
 from lakebed.documents.entry import Entry
 from lakebed.documents.source_record import SourceRecord
 from lakebed.journal import JournalReader

@@ -1,19 +1,32 @@
 """What must hold before a pipeline continues its journal, or starts one. Read-only.
 
 A start and a dry run ask the same questions here, so that no dry run promises a batch that a start
-would refuse.
+would refuse. A file in the sources of two pipelines would be in the table twice: folders are
+compared, not patterns, because a journal does not record which pattern found a file.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
 
+from blizzard.journal.checkpoint import read_ledger
+from blizzard.journal.lease_record import Life, life_of, read_lease, this_machine
 from blizzard.journal.ledger import Ledger
-from blizzard.journal.shared_sources import Precedence, precedence, rivals, unconfirmed
+from blizzard.model.settings import PipelineSettings
 from lakebed import layout
-from lakebed.documents.entry import Entry, Receipt, digest
-from lakebed.errors import JournalLost, SourceContested, SourceMoved
-from lakebed.journal import JournalReader
-from lakebed.locations import place_of
-from lakebed.storage.store import Reader
+from lakebed.documents.entry import Entry, Protocol, Receipt, digest, encode
+from lakebed.errors import (
+    JournalLost,
+    ProtocolConflict,
+    SourceContested,
+    SourceMoved,
+    StoreUnavailable,
+)
+from lakebed.journal import JournalReader, latest_protocol
+from lakebed.locations import place_of, written_out
+from lakebed.storage.create_only import probe
+from lakebed.storage.store import Reader, Store
+from lakebed.types import Handoff
 
 NEW_JOURNAL = "or start a new journal with blizzard journal new"
 
@@ -260,3 +273,125 @@ def _how_to_read_other_folders(before: str) -> str:
     return (
         f"keep {before} as it is, and add each other folder under sources: with a name of its own"
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rival:
+    """A journal of another pipeline that knows files of a source of ours."""
+
+    pipeline: str
+    source: str
+    """The source of ours."""
+    uri: str
+    """Where the other pipeline reads, or has read."""
+    same: bool
+    """Whether both read the same folder; otherwise one contains the other."""
+    opening: Entry | None
+    """Its entry 0, if nothing follows it: then it has read nothing yet."""
+    is_written: bool
+    """Whether a run that may be alive writes it."""
+
+
+class Precedence(Enum):
+    """Which of two pipelines reads a folder that both claim."""
+
+    OURS = auto()
+    """We do: the other has read nothing, does not run, and will find us when it starts."""
+    THEIRS = auto()
+    UNKNOWN = auto()
+    """We come first, and the other runs and may not have seen us: it gives way, or it reads."""
+
+
+def precedence(ours: Entry | None, rival: Rival) -> Precedence:
+    """Decide which one continues, given our entry 0 if nothing follows it. Pure.
+
+    Both look after both entries are there, or one of them had no rival when it looked. So whoever
+    has read something comes first. If neither has, the one that was begun first does, whatever the
+    clocks said: all that counts is that both decide alike.
+    """
+    if ours is None or rival.opening is None:
+        return Precedence.THEIRS
+    if (rival.opening.created, rival.opening.journal) < (ours.created, ours.journal):
+        return Precedence.THEIRS
+    return Precedence.UNKNOWN if rival.is_written else Precedence.OURS
+
+
+def rivals(store: Reader, pipeline: str, source_uris: Mapping[str, str]) -> Iterator[Rival]:
+    """Find the other pipelines of a table whose journals know of folders that meet ours."""
+    if not source_uris:
+        return
+    ours = {name: place_of(uri) for name, uri in source_uris.items()}
+    for other in layout.pipelines(store.folders(layout.OURS)):
+        if other == pipeline:
+            continue
+        theirs = read_ledger(store, other)
+        # Ours may be its heir by name, and not know yet what it knew.
+        heir = theirs.heir
+        reader = other if heir is None or heir == pipeline else heir
+        for uri in theirs.source_names:
+            place = place_of(uri)
+            for name, mine in ours.items():
+                if mine.meets(place):
+                    yield Rival(
+                        pipeline=reader,
+                        source=name,
+                        uri=uri,
+                        same=mine.same(place),
+                        opening=unconfirmed(theirs),
+                        is_written=_is_written(store, other),
+                    )
+
+
+def unconfirmed(history: Ledger) -> Entry | None:
+    """Return entry 0 of a journal that has read nothing; None for any other. Pure.
+
+    One that an operator has begun inherits or has a receipt: who may read was settled then.
+    """
+    opening = history.opening
+    if opening is None or history.sequence > 0 or history.receipt is not None:
+        return None
+    return opening if opening.inherits is None else None
+
+
+def _is_written(store: Reader, pipeline: str) -> bool:
+    note = read_lease(store, pipeline)
+    return note is not None and life_of(note, this_machine()) in (Life.ALIVE, Life.UNKNOWN)
+
+
+def uris_of(key: str, settings: PipelineSettings, history: Ledger) -> frozenset[str]:
+    """Return every URI by which rows, or entries of other journals, may name a source file."""
+    source, _, path = key.partition(":")
+    roots = {uri for uri, name in history.source_names.items() if name == source}
+    roots |= {one.uri for one in settings.sources if one.name == source}
+    roots |= {uri for name, uri in history.source_uris.items() if name == source}
+    # A line of a source that is not configured any more was replayed under this one.
+    roots |= {written_out(uri) for uri in roots} | {f"{source}:"}
+    return frozenset(f"{root.rstrip('/')}/{path}" for root in roots)
+
+
+def agree_on_protocol(store: Store, handoff: Handoff) -> None:
+    """Write down how files are handed off before any data file, or obey what is written."""
+    if latest_protocol(store) is None:
+        store.create(layout.protocol(1), encode(Protocol(handoff=handoff)))
+    latest = latest_protocol(store)
+    if latest is None:
+        raise StoreUnavailable("the protocol that was written cannot be read", path=store.uri)
+    probe(store, layout.protocol(1))
+    _refuse_other_handoff(latest, handoff, store)
+
+
+def require_handoff(store: Reader, handoff: Handoff) -> None:
+    """Refuse a hand-off other than the table's; where nothing is written yet, any may come."""
+    latest = latest_protocol(store)
+    if latest is not None:
+        _refuse_other_handoff(latest, handoff, store)
+
+
+def _refuse_other_handoff(latest: Protocol, handoff: Handoff, store: Reader) -> None:
+    if latest.handoff is not handoff:
+        raise ProtocolConflict(
+            f"this table's hand-off is {latest.handoff.value!r}, but the configuration says "
+            f"{handoff.value!r}; set sink.handoff: {latest.handoff.value}, or change the table's "
+            "hand-off with blizzard handoff set",
+            path=store.uri,
+        )

@@ -6,6 +6,7 @@ from typing import Any
 
 from blizzard.model.locations import source_uris_of
 from blizzard.model.settings import PipelineSettings
+from lakebed.columns.schema import Schema
 from lakebed.documents.entry import Entry
 from lakebed.types import Handoff
 
@@ -46,3 +47,23 @@ def learn_sources(entry: Entry, names: dict[str, str], uris: dict[str, str]) -> 
     for name, uri in entry.source_uris.items():
         names[uri] = name
         uris[name] = uri
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryColumns:
+    """The columns of a batch's files."""
+
+    table_schema: dict[str, Any]
+    """As Delta writes them."""
+    found: Schema | None = None
+    """As the next batch is to know them; None where the configuration says them all."""
+
+
+def columns_after(last: Entry | None, declared: dict[str, Any]) -> EntryColumns:
+    """Return the columns for an entry without data files: those that were found stay known.
+
+    `last` is the last entry with data files, `declared` the table's schema as it is configured.
+    """
+    if last is not None and last.columns is not None:
+        return EntryColumns(table_schema=last.table_schema, found=last.columns)
+    return EntryColumns(table_schema=declared)

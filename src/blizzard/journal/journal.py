@@ -10,19 +10,25 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Literal
 
-from blizzard.journal.checks import SourceTaken, admit, redirected, refuse_rivals, unread
-from blizzard.journal.compaction import SnapshotWriter
-from blizzard.journal.entry_columns import EntryColumns, columns_after
+from blizzard.journal.checkpoint import SnapshotWriter, rebuild
+from blizzard.journal.checks import (
+    SourceTaken,
+    admit,
+    agree_on_protocol,
+    redirected,
+    refuse_rivals,
+    require_handoff,
+    unconfirmed,
+    unread,
+)
 from blizzard.journal.fence import (
     refuse_collected,
     refuse_promoted,
     refuse_replaced,
     withdraw_stray,
 )
-from blizzard.journal.identity import Identity
-from blizzard.journal.ledger import Ledger, Lookup, rebuild
-from blizzard.journal.protocol import agree_on_protocol, require_handoff
-from blizzard.journal.shared_sources import unconfirmed
+from blizzard.journal.identity import EntryColumns, Identity, columns_after
+from blizzard.journal.ledger import Ledger, Lookup
 from blizzard.journal.start_note import StartNote
 from blizzard.model.files import UnfinishedFile
 from blizzard.model.limits import SnapshotLimits
@@ -40,8 +46,6 @@ from lakebed.storage.store import AlreadyThere, Store
 
 TRIES = 6
 USUAL = SnapshotLimits()
-MAINTENANCE = ("gc", "redo", "retry", "promote", "replay", "discard", "retract", "erase", "compact")
-"""Entries of an operator's commands; a batch comes after them."""
 
 
 class Journal:
@@ -173,7 +177,7 @@ class Journal:
         return (
             bool(since)
             and since[0].previous == self._history.digest
-            and all(entry.kind in MAINTENANCE for entry in since)
+            and all(entry.by_operator for entry in since)
         )
 
     def open_with(self, log_knows_pipeline: Callable[[], bool]) -> None:
@@ -385,7 +389,7 @@ class Journal:
     def _of_maintenance(self, stored: StoredEntry, sequence: int) -> tuple[Entry, bytes]:
         """Return an entry that an operator's command has appended; another run's is an error."""
         other = stored.entry
-        if other.kind in MAINTENANCE:
+        if other.by_operator:
             return other, stored.body
         raise JournalConflict(
             f"another blizzard (run {other.run}, {other.created}) has appended entry "

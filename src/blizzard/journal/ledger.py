@@ -11,28 +11,80 @@ from datetime import datetime, timedelta
 
 from pydantic import TypeAdapter
 
-from blizzard.journal import snapshot
-from blizzard.journal.books import Books, open_books
-from blizzard.journal.earlier import (
+from blizzard.journal.books import Books
+from blizzard.journal.identity import learn_sources
+from blizzard.journal.ingested import Blocks, Cursor, Segment
+from blizzard.journal.shelf import Shelf
+from blizzard.journal.standings import (
     EarlierObjects,
+    PassedOver,
+    UndecidedFiles,
     earlier_objects,
     leave_behind,
+    nothing_decided,
     take_back,
-    unless_broken,
 )
-from blizzard.journal.first_reads import FirstReads
-from blizzard.journal.identity import learn_sources
-from blizzard.journal.ingested import Blocks, Cursor, Segment, SegmentBroken, open_segment
-from blizzard.journal.shelf import Shelf
-from blizzard.journal.undecided import PassedOver, UndecidedFiles, nothing_decided
 from blizzard.model.files import IngestedFile, UnfinishedFile
 from lakebed import layout
 from lakebed.columns.schema import Schema
 from lakebed.documents.entry import Entry, Receipt, digest
 from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import DocumentUnreadable
-from lakebed.journal import JournalReader
 from lakebed.storage.store import Reader
+
+
+@dataclass(slots=True)
+class FirstReads:
+    """What the entries tell of it, and of the clock that wrote them."""
+
+    since: dict[str, datetime] = field(default_factory=dict)
+    """When each source was first read, by its name."""
+    opened: datetime | None = None
+    """When the store says that entry 0 was written, once it was asked."""
+    peak: datetime | None = None
+    """The latest time that an entry tells."""
+    stepped_back: timedelta = timedelta(0)
+    """By how much a later entry has an earlier time: the clock was ahead by at least that."""
+
+    def learn(self, entry: Entry, at: datetime) -> None:
+        """Take notice of the sources of an entry, and of its time."""
+        self._heed_clock(at)
+        for name, first in (entry.inherits.since if entry.inherits else {}).items():
+            self.since.setdefault(name, datetime.fromisoformat(first))
+        for name in entry.source_uris:
+            self.since.setdefault(name, at)
+
+    def _heed_clock(self, at: datetime) -> None:
+        """Correct what a clock that was ahead recorded for the sources that are known so far."""
+        more = _step(self.peak, at) - self.stepped_back
+        if more > timedelta(0):
+            self.stepped_back += more
+            self.since = {name: first - more for name, first in self.since.items()}
+        self.peak = at if self.peak is None else max(self.peak, at)
+
+    def of(self, store: Reader, pipeline: str, source: str, *, now: datetime) -> datetime | None:
+        """Return when a source was first read; None where it never was.
+
+        Our own clock may have been ahead then, and a window that is counted from there would hide
+        what should be in it. So the earliest time counts that the entries, our clock now, or the
+        store tell: of the sources of entry 0, when that was written.
+        """
+        at = self.since.get(source)
+        if at is None:
+            return None
+        is_first = at <= min(self.since.values())
+        at -= max(timedelta(0), _step(self.peak, now) - self.stepped_back)
+        if is_first:
+            if self.opened is None:
+                found = store.head(layout.journal_entry(pipeline, 0))
+                self.opened = at if found is None else found.modified
+            at = min(at, self.opened)
+        return at
+
+
+def _step(peak: datetime | None, at: datetime) -> timedelta:
+    """Return by how much a time is earlier than the latest one recorded."""
+    return timedelta(0) if peak is None else max(timedelta(0), peak - at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +103,8 @@ UNKNOWN = Before()
 _UNFINISHED = TypeAdapter(tuple[str, UnfinishedFile | None])
 
 
-def _unfinished_files() -> Shelf[UnfinishedFile]:
+def unfinished_files() -> Shelf[UnfinishedFile]:
+    """Return an empty shelf of files that failed, or of which a part is unread."""
     return Shelf(_UNFINISHED)
 
 
@@ -82,7 +135,7 @@ class Ledger:
     """The source that was moved last, as far as entries since the snapshot tell."""
     heir: str | None = None
     """The pipeline that has taken this journal over."""
-    unfinished: Shelf[UnfinishedFile] = field(default_factory=_unfinished_files)
+    unfinished: Shelf[UnfinishedFile] = field(default_factory=unfinished_files)
     """Files that failed, or of which a part is unread."""
     passed_over: PassedOver = nothing_decided
     """How the log is asked which retractions had no effect; until it was, they count."""
@@ -280,111 +333,3 @@ class Lookup:
             Cursor(self._store, self._pipeline, segment, self._history.blocks)
             for segment in reversed(segments)
         ]
-
-
-Spill = Callable[[Ledger], None]
-"""Writes the names that are held in memory to a segment, so that they need not be."""
-
-
-def read_ledger(
-    store: Reader,
-    pipeline: str,
-    *,
-    passed_over: PassedOver = nothing_decided,
-    spill: Spill | None = None,
-) -> Ledger:
-    """Read a snapshot and the entries after it; a gap or an unreadable entry stops the run."""
-    # The receipt first: the journal only grows, so what is in the receipt must be in it.
-    receipt = JournalReader(store, pipeline).receipt()
-    before = Ledger(receipt=receipt, passed_over=passed_over)
-    try:
-        history = _from_newest(store, pipeline)
-    except (snapshot.SnapshotBroken, SegmentBroken) as broken:
-        return rebuild(store, pipeline, before, why=str(broken), spill=spill)
-    history.receipt, history.passed_over = receipt, passed_over
-    read_on(store, pipeline, history, spill=spill)
-    return history
-
-
-def rebuild(
-    store: Reader, pipeline: str, before: Ledger, *, why: str, spill: Spill | None = None
-) -> Ledger:
-    """Read every entry of a journal, because what was derived from them is of no use."""
-    history = Ledger(receipt=before.receipt, passed_over=before.passed_over, rebuilt=why)
-    read_on(store, pipeline, history, spill=spill)
-    return history
-
-
-def read_on(store: Reader, pipeline: str, history: Ledger, *, spill: Spill | None = None) -> None:
-    """Learn the entries that have come since; a gap or an unreadable entry stops the run."""
-    history.known_name = unless_broken(history.lookup(store, pipeline).named)
-    for stored in JournalReader(store, pipeline).stored_entries(history.sequence):
-        history.learn(stored.entry, stored.body)
-        if spill is not None:
-            spill(history)
-    history.settle()
-
-
-def _from_newest(store: Reader, pipeline: str) -> Ledger:
-    """Start from the newest snapshot; from the next one, where that took its place meanwhile."""
-    try:
-        return _from_snapshot(store, pipeline)
-    except (snapshot.SnapshotBroken, SegmentBroken):
-        return _from_snapshot(store, pipeline)
-
-
-def _from_snapshot(store: Reader, pipeline: str) -> Ledger:
-    """Start from the newest snapshot that matches its entry, or from nothing where none is."""
-    found = snapshot.read_latest(store, pipeline)
-    if found is None:
-        return Ledger()
-    journal = JournalReader(store, pipeline)
-    stored = journal.stored(found.sequence)
-    if stored is None or stored.digest != found.digest:
-        raise snapshot.SnapshotBroken(
-            "a snapshot does not match its entry", path=journal.where(found.sequence)
-        )
-    entry = stored.entry
-    last = entry if found.last == found.sequence else _present(journal, found.last)
-    shaping = last if found.shaping in (None, found.last) else _present(journal, found.shaping)
-    unfinished = _unfinished_files()
-    unfinished.load(store, pipeline, found.unfinished)
-    earlier = earlier_objects()
-    earlier.load(store, pipeline, found.earlier)
-    return Ledger(
-        journal=found.journal,
-        sequence=found.sequence,
-        digest=found.digest,
-        source_names=dict(found.source_names),
-        # The entry says where its sources were read; of others the name was last read where the
-        # snapshot says so last.
-        source_uris={
-            **{name: uri for uri, name in found.source_names.items()},
-            **found.source_uris,
-            **entry.source_uris,
-        },
-        first_reads=FirstReads(
-            since={name: datetime.fromisoformat(at) for name, at in found.since.items()},
-            peak=datetime.fromisoformat(found.peak or entry.created),
-            stepped_back=timedelta(seconds=found.stepped_back),
-        ),
-        last=last,
-        shaping=shaping,
-        awaits=found.awaits,
-        heir=found.heir,
-        unfinished=unfinished,
-        earlier=earlier,
-        undecided=UndecidedFiles(dict(found.undecided)),
-        books=open_books(store, pipeline, found.books),
-        segments=[open_segment(store, pipeline, ref) for ref in found.segments],
-        kept=found.sequence,
-    )
-
-
-def _present(journal: JournalReader, sequence: int) -> Entry:
-    entry = journal.entry(sequence)
-    if entry is None:
-        raise DocumentUnreadable(
-            "this entry is missing; restore it from a backup", path=journal.where(sequence)
-        )
-    return entry

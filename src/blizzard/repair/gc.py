@@ -18,10 +18,9 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from blizzard.handoff.held_rows import GONE, Fates
+from blizzard.journal.checkpoint import Snapshot, SnapshotBroken, read_latest
 from blizzard.journal.checks import refuse_half_begun
 from blizzard.journal.fence import append_what_is_found
-from blizzard.journal.file_mark import born, mark_of
-from blizzard.journal.snapshot import Snapshot, SnapshotBroken, read_latest
 from blizzard.repair.references import (
     References,
     last_part,
@@ -32,6 +31,7 @@ from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry
 from lakebed.listing import sort
+from lakebed.storage.parquet_tail import born, mark_of
 from lakebed.storage.store import ObjectFacts, Reader, Store, Unseen
 
 CONCURRENT = 16

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 
 from blizzard.handoff.held_rows import Fates
 from blizzard.handoff.switch import LastCommitted
-from blizzard.journal.entry_columns import columns_after
-from blizzard.journal.identity import Identity
-from blizzard.journal.protocol import agree_on_protocol
+from blizzard.journal.checks import agree_on_protocol
+from blizzard.journal.identity import Identity, columns_after
 from blizzard.repair.old_journal import (
     Past,
     begun,

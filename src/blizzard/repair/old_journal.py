@@ -8,7 +8,7 @@ from blizzard.handoff.held_rows import GONE, Fates
 from blizzard.handoff.switch import LastCommitted
 from blizzard.journal.checks import refuse_moved, refuse_other_names
 from blizzard.journal.identity import Identity, learn_sources
-from blizzard.journal.quarantine import WaitingFile, with_entry
+from blizzard.model.bad_lines import WaitingFile, with_entry
 from blizzard.model.source.part_way import settled
 from lakebed import layout
 from lakebed.documents.entry import Entry

@@ -11,9 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from blizzard.handoff.held_rows import GONE, HELD, CameBack, Fates, notes, passed_over
+from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.checks import refuse_closed, refuse_half_begun
 from blizzard.journal.fence import append_what_is_found
-from blizzard.journal.ledger import Ledger, read_ledger
+from blizzard.journal.ledger import Ledger
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry

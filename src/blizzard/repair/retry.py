@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.checks import refuse_closed, refuse_half_begun, refuse_moved
 from blizzard.journal.fence import append_what_is_found
-from blizzard.journal.ledger import read_ledger
-from blizzard.journal.undecided import PassedOver, nothing_decided
+from blizzard.journal.standings import PassedOver, nothing_decided
 from blizzard.model.source.part_way import (
     can_be_given_up,
     given_up,

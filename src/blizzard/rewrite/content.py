@@ -12,7 +12,7 @@ from blizzard.discover.lister import source_listers
 from blizzard.execute.bisect import look_at_units, run_units
 from blizzard.execute.runner import Runner
 from blizzard.found_columns import BatchColumns, TableColumns, look_share
-from blizzard.journal.entry_columns import EntryColumns
+from blizzard.journal.identity import EntryColumns
 from blizzard.journal.ledger import UNKNOWN, Ledger
 from blizzard.model.bounds import Bounds
 from blizzard.model.files import SourceFile

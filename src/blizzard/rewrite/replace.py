@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from blizzard.execute.runner import Rewriter
-from blizzard.journal.ledger import read_ledger
+from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.source_names import KnownSources
 from blizzard.model.files import SourceFile
 from blizzard.model.locations import OpenReader

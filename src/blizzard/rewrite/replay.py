@@ -14,12 +14,12 @@ from blizzard.discover.names import partition_of
 from blizzard.execute.bisect import ROUNDS
 from blizzard.execute.runner import Runner
 from blizzard.found_columns import BatchColumns, MappingOfTable, TableColumns
+from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.checks import refuse_closed, refuse_half_begun
 from blizzard.journal.fence import append_what_is_found, refuse_collected
-from blizzard.journal.ledger import Ledger, read_ledger
-from blizzard.journal.quarantine import WaitingFile, may_have, meant_by
-from blizzard.journal.undecided import PassedOver, nothing_decided
-from blizzard.model.bad_lines import Meant, Replay, shared_out
+from blizzard.journal.ledger import Ledger
+from blizzard.journal.standings import PassedOver, nothing_decided
+from blizzard.model.bad_lines import Meant, Replay, WaitingFile, may_have, meant_by, shared_out
 from blizzard.model.bounds import Bounds
 from blizzard.model.event_time import from_path
 from blizzard.model.files import UnitOutcome, Work, WorkUnit

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 
 from blizzard.execute.runner import Rewriter
 from blizzard.handoff.held_rows import GONE, HELD
+from blizzard.journal.checks import uris_of
 from blizzard.journal.ledger import Ledger
-from blizzard.journal.quarantine import WaitingFile, may_have
-from blizzard.journal.shared_sources import uris_of
 from blizzard.journal.source_names import KnownSources
 from blizzard.model.bad_lines import Meant as MeantLines
+from blizzard.model.bad_lines import WaitingFile, may_have
 from blizzard.model.locations import sink_location
 from blizzard.model.rewriting import Removal, Rewritten
 from blizzard.model.settings import PipelineSettings

@@ -14,10 +14,11 @@ from typing import Any, ParamSpec, TypeVar, cast
 from blizzard.config.columns import columns_from
 from blizzard.execute.runner import Rewriter
 from blizzard.handoff.held_rows import Fates, passed_over
+from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.checks import refuse_closed, refuse_half_begun
 from blizzard.journal.fence import append_what_is_found, refuse_collected
-from blizzard.journal.ledger import Ledger, read_ledger
-from blizzard.journal.undecided import PassedOver, nothing_decided
+from blizzard.journal.ledger import Ledger
+from blizzard.journal.standings import PassedOver, nothing_decided
 from blizzard.model.rewriting import ActiveFile, RewriteFailed, Rewriting, Rewritten
 from blizzard.model.settings import PipelineSettings
 from lakebed import layout

@@ -102,6 +102,11 @@ class Entry:
     """How long the batch took up to this entry; None for other kinds."""
 
     @property
+    def by_operator(self) -> bool:
+        """Whether a command has appended it beside the batches of a run."""
+        return self.kind not in ("open", "batch", "inherited", "closed", "moved")
+
+    @property
     def data_files(self) -> tuple[FinishedFile, ...]:
         """Return every data file that was written for it, whatever is to become of it."""
         replaced = (one.new for one in self.replaced if one.new is not None)

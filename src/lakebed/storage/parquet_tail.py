@@ -1,4 +1,7 @@
-"""The footer of a Parquet file in a store: the end of the object is read, never all of it."""
+"""The footer of a Parquet file in a store, and what it and the file's name say of its origin."""
+
+from datetime import UTC, datetime
+from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,3 +28,21 @@ def _tail(store: Reader, facts: ObjectFacts, count: int) -> bytes:
     start = max(0, facts.size - count)
     pieces = store.stream(facts.path, size=facts.size, etag=facts.etag, start=start)
     return b"".join(pieces)
+
+
+def mark_of(store: Reader, facts: ObjectFacts) -> tuple[str, str] | None:
+    """Read which pipeline and journal a data file's footer names; None where it names none."""
+    footer = footer_of(store, facts)
+    marks = {} if footer is None else footer.metadata or {}
+    pipeline, journal = marks.get(b"blizzard.pipeline"), marks.get(b"blizzard.journal")
+    return None if pipeline is None or journal is None else (pipeline.decode(), journal.decode())
+
+
+def born(facts: ObjectFacts) -> datetime:
+    """Return when an object was made: by its name or by the store, whichever is later. Pure."""
+    stem = facts.path.rpartition("/")[2].partition(".")[0]
+    try:
+        named = datetime.fromtimestamp((UUID(stem[-36:]).int >> 80) / 1000, UTC)
+    except (ValueError, OverflowError, OSError):
+        return facts.modified
+    return max(named, facts.modified)

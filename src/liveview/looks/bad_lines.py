@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 
 from blizzard.answers.bad_lines import Group, Quarantine, groups_of, quarantine_in
 from blizzard.answers.line_fixes import advice, fix_for
-from blizzard.journal.quarantine import WaitingFile
-from blizzard.model.bad_lines import Meant
+from blizzard.model.bad_lines import Meant, WaitingFile
 from blizzard.model.settings import PipelineSettings
 from lakebed.errors import LakeError
 from lakebed.journal import JournalReader

@@ -16,7 +16,7 @@ from blizzard.answers.why import why
 from blizzard.cli.rows.rewriting import table_log
 from blizzard.handoff.held_rows import read_aside
 from blizzard.inspect.audit.table import audit_table
-from blizzard.journal.ledger import read_ledger
+from blizzard.journal.checkpoint import read_ledger
 from blizzard.log_questions import asked_of, asks_the_log, open_reader
 from blizzard.model.files import Location
 from blizzard.model.predicate import parse

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from blizzard.journal import snapshot
+from blizzard.journal import checkpoint
 from tests.support.compactions import crowded
 
 
@@ -58,10 +58,10 @@ def test_after_a_snapshot_of_an_earlier_program_it_is_counted_from_there(desk):
     """It did not count them, and what it did not count is not taken for nothing."""
     desk.tidy()
     desk.writes_a_snapshot()
-    found = snapshot.read_latest(desk.store, desk.pipeline)
+    found = checkpoint.read_latest(desk.store, desk.pipeline)
     assert found is not None
     old = replace(found.books, sums=replace(found.books.sums, compactions=None))
-    snapshot.write(desk.store, desk.pipeline, replace(found, books=old))
+    checkpoint.write_snapshot(desk.store, desk.pipeline, replace(found, books=old))
     assert desk.said("status")["compactions"] is None
     for number in range(5, 10):
         desk.land(f"{number}.ndjson", {"id": number, "user": "x"})

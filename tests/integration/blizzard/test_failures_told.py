@@ -8,9 +8,8 @@ from dataclasses import replace
 import pytest
 
 from blizzard.events import NothingNew, SourcesListed
-from blizzard.journal import snapshot
-from blizzard.journal.compaction import SnapshotWriter
-from blizzard.journal.ledger import read_ledger
+from blizzard.journal import checkpoint
+from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
 from blizzard.repair.retry import look, retry
 from lakebed.clock import Clock
 from lakebed.storage.store import Reader, Store
@@ -149,14 +148,14 @@ def test_a_snapshot_of_another_version_is_believed(bench, desk):
     bare = text.replace(f'"check":"{whole["check"]}"', '"check":""').rstrip("\n")
     check = hashlib.sha256(bare.encode()).hexdigest()
     path.write_text(bare.replace('"check":""', f'"check":"{check}"') + "\n")
-    found = snapshot.read_latest(store, "default")
+    found = checkpoint.read_latest(store, "default")
     assert found is not None
     (known,) = found.unfinished.changes.values()
     assert known is not None
     assert known.record.gone is False
     path.write_text(path.read_text().replace("wrong_type", "wrong_typo"))
-    with pytest.raises(snapshot.SnapshotBroken):
-        snapshot.read_latest(store, "default")
+    with pytest.raises(checkpoint.SnapshotBroken):
+        checkpoint.read_latest(store, "default")
 
 
 def test_what_is_looked_for_is_what_has_failed(bench, desk):

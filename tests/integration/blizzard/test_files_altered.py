@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from blizzard.journal.compaction import SnapshotWriter
-from blizzard.journal.ledger import read_ledger
+from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
 from tests.integration.blizzard.test_files import YESTERDAY, asks, dated, lands, of_day, said
 from tests.support.builders import entries
 from tests.support.desk import Desk

@@ -13,7 +13,6 @@ from deltalake import DeltaTable
 
 from blizzard.handoff.publish import MoveFromOutbox, StageMetas
 from blizzard.journal.fence import append_beside
-from blizzard.journal.file_mark import mark_of
 from blizzard.model.files import UnitOutcome
 from blizzard.model.settings import SinkSettings
 from blizzard.repair.gc import Found, Kind, _entry, collect, look
@@ -21,6 +20,7 @@ from lakebed.clock import Clock
 from lakebed.documents.entry import digest, encode
 from lakebed.errors import FilesCollected, JournalConflict, LakeError, TableUnreadable
 from lakebed.layout import batch_started, journal_entry
+from lakebed.storage.parquet_tail import mark_of
 from lakebed.storage.store import Store
 from lakebed.types import Handoff
 from penguin import inline

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from blizzard.journal.snapshot import read_latest
+from blizzard.journal.checkpoint import read_latest
 from blizzard.model.limits import SnapshotLimits
 from blizzard.model.settings import Sizing
 from blizzard.repair.gc import Kind, collect, look

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
+from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.identity import identity_of
 from blizzard.journal.lease_record import this_machine
-from blizzard.journal.ledger import read_ledger
 from blizzard.repair.new_journal import Renewed, begin_empty, take_over
 from lakebed.clock import Clock
 from lakebed.documents.entry import decode_receipt

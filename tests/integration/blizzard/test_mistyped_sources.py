@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from blizzard.journal.compaction import SnapshotWriter
-from blizzard.journal.ledger import read_ledger
+from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
 from blizzard.model.settings import PipelineSettings
 from lakebed.clock import Clock
 from lakebed.errors import LakeError, ObjectMissing, SourceMoved

@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from blizzard.journal.compaction import SnapshotWriter
-from blizzard.journal.ledger import read_ledger
+from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
 from blizzard.repair.retry import give_up
 from lakebed.clock import Clock
 from lakebed.storage.store import Store

@@ -8,8 +8,7 @@ from deltalake import DeltaTable, Field
 from deltalake.schema import PrimitiveType
 
 from blizzard.handoff.publish import HandedOn
-from blizzard.journal.compaction import SnapshotWriter
-from blizzard.journal.ledger import read_ledger
+from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
 from blizzard.repair.gc import collect, look
 from blizzard.rewrite.transaction import NotRewritten, PromotionWaits
 from lakebed.errors import ColumnsPromoted, JournalConflict, TableUnsupported

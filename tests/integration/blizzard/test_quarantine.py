@@ -10,8 +10,7 @@ import pytest
 
 from blizzard.events import LinesQuarantined, SourcesListed
 from blizzard.execute.runner import Runner, WorkersDied
-from blizzard.journal.compaction import SnapshotWriter
-from blizzard.journal.ledger import read_ledger
+from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
 from blizzard.model.bad_lines import QuarantineLimits
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.settings import Sizing

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.fence import append_beside
 from blizzard.journal.journal import Journal
-from blizzard.journal.ledger import read_ledger
 from blizzard.repair.gc import collect
 from lakebed.clock import Clock
 from lakebed.documents.entry import digest, encode

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from blizzard.journal.compaction import SnapshotWriter
-from blizzard.journal.ledger import read_ledger
+from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
 from tests.integration.blizzard.test_part_way import NAME
 from tests.support.desk import Desk
 from tests.support.pipelines import pipeline_of

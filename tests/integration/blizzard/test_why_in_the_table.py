@@ -9,7 +9,7 @@ import pytest
 import yaml
 from deltalake import DeltaTable
 
-from blizzard.journal import ingested, snapshot
+from blizzard.journal import checkpoint, ingested
 from lakebed.layout import known_names
 from penguin.delta.table import Log
 from tests.support.builders import entries, ndjson, put
@@ -227,7 +227,7 @@ def test_a_file_of_a_source_that_was_moved_leads_to_its_batch(desk):
 
 def without_entries(desk):
     """Write the segment again as an earlier version did, without the number of the entry."""
-    found = snapshot.read_latest(desk.store, "default")
+    found = checkpoint.read_latest(desk.store, "default")
     assert found is not None
     (ref,) = found.segments
     segment = ingested.open_segment(desk.store, "default", ref)
@@ -241,7 +241,7 @@ def without_entries(desk):
     )
     assert b",1]" not in desk.store.get(known_names("default", bare.id))
     other = ingested.SegmentRef(id=bare.id, names=bare.names, digest=bare.digest)
-    snapshot.write(desk.store, "default", replace(found, segments=(other,)))
+    checkpoint.write_snapshot(desk.store, "default", replace(found, segments=(other,)))
 
 
 def test_a_data_file_that_no_entry_names_is_an_orphan_until_gc_deletes_it(desk):

@@ -6,8 +6,7 @@ from dataclasses import replace
 import pytest
 from deltalake import DeltaTable
 
-from blizzard.journal.compaction import SnapshotWriter
-from blizzard.journal.ledger import read_ledger
+from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
 from liveview.model import FileRow
 from tests.support.desk import Desk
 from tests.support.live_files import on_the_page

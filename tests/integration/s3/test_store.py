@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.journal import Journal
-from blizzard.journal.ledger import read_ledger
 from blizzard.model.settings import UploadSettings
 from blizzard.worker.output.upload import Uploads
 from lakebed.errors import (

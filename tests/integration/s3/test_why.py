@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 
 from blizzard.cli.app import app
 from blizzard.config import load as blizzard_config
+from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.identity import identity_of
 from blizzard.journal.journal import Journal
-from blizzard.journal.ledger import read_ledger
 from blizzard.model.settings import PipelineSettings
 from lakebed.clock import Clock
 from lakebed.layout import entry_sequence

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from blizzard.answers.bad_lines import Group
 from blizzard.answers.line_fixes import Fix, Rules, advice, fix_for
-from blizzard.journal.quarantine import WaitingFile
-from blizzard.model.bad_lines import Fault
+from blizzard.model.bad_lines import Fault, WaitingFile
 from blizzard.model.settings import PipelineSettings
 from blizzard.worker.quarantine.reader import QuarantinedLine
 from lakebed.terminal.console import console, plural, say, say_as_it_is

@@ -14,10 +14,9 @@ from blizzard.cli.names import resolved, scopes_of
 from blizzard.cli.output import One, chosen, load, open_reader
 from blizzard.cli.run import results
 from blizzard.handoff.dead_letters import dead_letter_queue
-from blizzard.journal.ledger import read_ledger
-from blizzard.journal.quarantine import meant_by
+from blizzard.journal.checkpoint import read_ledger
 from blizzard.log_questions import asks_passed_over, asks_refusal
-from blizzard.model.bad_lines import Meant
+from blizzard.model.bad_lines import Meant, meant_by
 from blizzard.model.locations import sink_location, source_location, source_uris_of
 from blizzard.model.settings import PipelineSettings
 from blizzard.repair.retry import Failed, Present

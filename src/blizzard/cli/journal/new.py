@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 from blizzard.cli.output import open_reader, written_before
 from blizzard.handoff.held_rows import Fates
 from blizzard.handoff.switch import LastCommitted
+from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.checks import admit
 from blizzard.journal.identity import Identity, identity_of
 from blizzard.journal.lease import refuse_while_alive_here, refuse_while_written, turn_of
 from blizzard.journal.lease_record import LeaseRecord, this_machine
-from blizzard.journal.ledger import Ledger, read_ledger
+from blizzard.journal.ledger import Ledger
 from blizzard.log_questions import asks_fates, asks_last_committed
 from blizzard.model.locations import sink_location
 from blizzard.model.settings import PipelineSettings

@@ -22,7 +22,7 @@ from blizzard.cli.run.progress_bar import Display
 from blizzard.cli.surroundings import Surroundings
 from blizzard.execute.spark.cds_archive import require_java
 from blizzard.handoff.held_rows import Aside, read_aside
-from blizzard.journal.ledger import read_ledger
+from blizzard.journal.checkpoint import read_ledger
 from blizzard.log_questions import TableOf, asks_fates, open_reader
 from blizzard.metrics import METRICS
 from blizzard.model.locations import sink_location

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from blizzard.discover.skip_reason import Reason
+from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.journal import Journal
-from blizzard.journal.ledger import Ledger, read_ledger
+from blizzard.journal.ledger import Ledger
 from lakebed import layout
 from lakebed.listing.lookback import Window
 from lakebed.storage.store import ObjectFacts, Store

@@ -3,9 +3,9 @@
 import pytest
 
 from blizzard.handoff.switch import Changed, TooEarly, Unchanged, Uncommitted, set_handoff
-from blizzard.journal.protocol import latest_protocol
 from lakebed.documents.entry import Protocol, encode
 from lakebed.errors import DocumentUnreadable, ProtocolConflict
+from lakebed.journal import latest_protocol
 from lakebed.layout import journal_entry, protocol
 from lakebed.storage.store import AlreadyThere, Store
 from lakebed.types import Handoff

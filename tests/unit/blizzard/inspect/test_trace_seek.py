@@ -9,8 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from blizzard.answers.trace import Named, named_by
-from blizzard.journal.compaction import SnapshotWriter
-from blizzard.journal.ledger import read_ledger
+from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
 from lakebed import layout
 from lakebed.clock import Clock, uuid7
 from lakebed.documents.entry import Entry, digest, encode

@@ -2,9 +2,9 @@
 
 import pytest
 
+from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.fence import TRIES, append_what_is_found
 from blizzard.journal.journal import Journal
-from blizzard.journal.ledger import read_ledger
 from lakebed.documents.entry import digest, encode
 from lakebed.errors import JournalConflict
 from lakebed.storage.store import Store

@@ -10,11 +10,10 @@ from blizzard.answers.bad_lines import quarantine_of
 from blizzard.answers.books import Books
 from blizzard.answers.status import PipelineStatus, pipeline_status
 from blizzard.handoff.dead_letters import dead_letter_queue
-from blizzard.journal import snapshot
+from blizzard.journal import checkpoint
 from blizzard.journal.books import Books as JournalBooks
-from blizzard.journal.compaction import SnapshotWriter
+from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
 from blizzard.journal.journal import Journal
-from blizzard.journal.ledger import read_ledger
 from blizzard.model.files import Location
 from blizzard.model.settings import PipelineSettings, SinkSettings
 from blizzard.repair import retry
@@ -270,7 +269,7 @@ def test_death_at_any_write_of_a_snapshot_leaves_what_the_entries_say():
         writer = SnapshotWriter(store=store, pipeline="default", clock=Clock(), limits=OFTEN)
         writer.write(history)
         assert state(read_ledger(store, "default"), store) == expected
-        latest = snapshot.read_latest(store, "default")
+        latest = checkpoint.read_latest(store, "default")
         assert latest is not None
         known = {layout.known_segment("default", name) for name in store.names} - {None}
         assert known == latest.segment_ids

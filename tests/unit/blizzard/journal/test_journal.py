@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from blizzard.journal.checkpoint import read_ledger
+from blizzard.journal.checks import agree_on_protocol
 from blizzard.journal.journal import Journal
-from blizzard.journal.ledger import Before, read_ledger
-from blizzard.journal.protocol import agree_on_protocol, latest_protocol
+from blizzard.journal.ledger import Before
 from blizzard.model.files import IngestedFile
 from lakebed import layout
 from lakebed.documents.entry import Entry, Protocol, Receipt, decode_entry, digest, encode
@@ -20,6 +21,7 @@ from lakebed.errors import (
     StoreDenied,
     StoreUnavailable,
 )
+from lakebed.journal import latest_protocol
 from lakebed.storage.store import AlreadyThere, Created, Store
 from lakebed.types import Handoff
 from tests.support.builders import (

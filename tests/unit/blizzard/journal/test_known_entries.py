@@ -4,8 +4,9 @@ import json
 from dataclasses import replace
 from datetime import timedelta
 
+from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.ingested import merged, read_names, write_segment
-from blizzard.journal.ledger import Ledger, read_ledger
+from blizzard.journal.ledger import Ledger
 from blizzard.model.files import IngestedFile
 from lakebed import layout
 from lakebed.clock import Clock

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from blizzard.journal import ingested, snapshot
-from blizzard.journal.ledger import read_ledger
+from blizzard.journal import checkpoint, ingested
+from blizzard.journal.checkpoint import read_ledger
 from blizzard.model.files import IngestedFile
 from lakebed import layout
 from lakebed.clock import Clock
@@ -124,11 +124,11 @@ def hundred_thousand(tail: int) -> tuple[Bucket, int]:
     segment = ingested.write_segment(store, "default", names, Clock().fresh_id())
     body = encode(usual)
     store.replace(layout.journal_entry("default", number), body)
-    snapshot.write(
+    checkpoint.write_snapshot(
         store,
         "default",
-        snapshot.Snapshot(
-            format=snapshot.FORMAT,
+        checkpoint.Snapshot(
+            format=checkpoint.FORMAT,
             journal="j",
             sequence=number,
             digest=digest(body),

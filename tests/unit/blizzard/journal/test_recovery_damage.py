@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from blizzard.journal import ingested
+from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.journal import Journal
-from blizzard.journal.ledger import Before, read_ledger
+from blizzard.journal.ledger import Before
 from lakebed import layout
 from lakebed.errors import DocumentUnreadable
 from tests.support.bucket import Bucket

@@ -11,7 +11,7 @@ import pytest
 
 from blizzard import events
 from blizzard.journal import ingested
-from blizzard.journal.ledger import read_ledger
+from blizzard.journal.checkpoint import read_ledger
 from blizzard.model.files import IngestedFile
 from blizzard.model.limits import SnapshotLimits
 from blizzard.model.settings import Sizing

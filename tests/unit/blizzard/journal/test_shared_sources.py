@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from blizzard.answers.explain import explain
+from blizzard.journal.checkpoint import read_ledger
+from blizzard.journal.checks import Precedence, Rival, precedence
 from blizzard.journal.identity import Identity
 from blizzard.journal.journal import Journal
-from blizzard.journal.ledger import read_ledger
-from blizzard.journal.shared_sources import Precedence, Rival, precedence
 from lakebed.documents.entry import Entry
 from lakebed.errors import JournalLost, SourceContested, StoreUnavailable
 from lakebed.layout import journal_entry

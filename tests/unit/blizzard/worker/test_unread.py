@@ -15,9 +15,8 @@ from blizzard.answers.explain import explain
 from blizzard.answers.status import pipeline_status
 from blizzard.cli.journal.entries import _outcome
 from blizzard.cli.run.dry_run import plan_row
-from blizzard.journal import snapshot
-from blizzard.journal.compaction import SnapshotWriter
-from blizzard.journal.ledger import read_ledger
+from blizzard.journal import checkpoint
+from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.repair.old_journal import inherited
 from blizzard.worker.stores import OpenedStores
@@ -271,7 +270,7 @@ def test_a_snapshot_keeps_what_is_unread(tmp_path: Path) -> None:
     store = Store(str(bench.table), no_options())
     history = read_ledger(store, "default")
     SnapshotWriter(store=store, pipeline="default", clock=Hands().clock).write(history)
-    kept = snapshot.read_latest(store, "default")
+    kept = checkpoint.read_latest(store, "default")
     assert kept is not None
     (known,) = kept.unfinished.changes.values()
     assert known is not None
