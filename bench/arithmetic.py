@@ -12,7 +12,7 @@ from bench.figures import Asked, Assumptions, Costs, Prices
 from blizzard.journal.lease import BEAT_SECS
 from blizzard.model.limits import LookLimits, SnapshotLimits
 from blizzard.model.settings import RollingPolicy, Sizing, SourceSettings, UploadSettings
-from blizzard.plan.units import units_per_core
+from blizzard.plan.recognise import units_per_core
 from penguin.delta.maintenance import spacing
 from penguin.model.settings import TableSettings
 

@@ -32,7 +32,7 @@ from blizzard.journal import ingested
 from blizzard.journal.ledger import Ledger
 from blizzard.model.files import IngestedFile, SourceFile
 from blizzard.model.settings import RollingPolicy
-from blizzard.plan.units import plan
+from blizzard.plan.recognise import plan
 from lakebed.clock import Clock
 from lakebed.documents.source_record import SourceRecord
 from lakebed.layout import data_file

@@ -6,19 +6,25 @@ thread, a journal and a lease of its own, so the trouble of one is none of anoth
 
 import os
 import random
+import threading
 from collections.abc import Callable, Mapping
 from contextlib import closing, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any, Protocol, assert_never
 
 from blizzard.discover.schedule import Pace
 from blizzard.events import (
+    BatchProgress,
+    BatchStarted,
     DriverNotReached,
+    InferenceEnded,
     SparkComplained,
     SparkMurmured,
     SparkSaid,
     SparkStarting,
+    UnitReported,
+    UnitsEnded,
 )
 from blizzard.execute.attempts import Attempts
 from blizzard.execute.runner import Rewriter, Runner
@@ -27,7 +33,6 @@ from blizzard.execute.spark.runner import SparkRunner
 from blizzard.handoff.publish import CommitInline, FollowEntry, Publisher
 from blizzard.journal.lease import Lease, renewed
 from blizzard.journal.lease_record import this_machine
-from blizzard.live import Running
 from blizzard.log_questions import (
     TableOf,
     asks_columns,
@@ -43,7 +48,7 @@ from blizzard.log_questions import (
     table_rules,
 )
 from blizzard.model.notices import NoHints
-from blizzard.model.progress import Report
+from blizzard.model.progress import Progress, Report
 from blizzard.model.settings import (
     BlizzardSettings,
     PipelineSettings,
@@ -59,9 +64,73 @@ from blizzard.run_summary import Statistics
 from lakebed.clock import Clock
 from lakebed.polling import Stop, run_step, run_together
 from lakebed.storage.store import Store
-from lakebed.telemetry.events import Emit, shared
+from lakebed.telemetry.events import Emit, Event, shared
 from lakebed.types import Commit
 from penguin import inline
+
+
+@dataclass(slots=True)
+class _Batch:
+    units: dict[str, Progress] = field(default_factory=dict)
+    total: Progress = field(default_factory=Progress)
+
+
+class Running:
+    """Collects the reports of every unit of a batch; a batch that has ended is forgotten."""
+
+    def __init__(self, emit: Emit) -> None:
+        self._emit = emit
+        self._lock = threading.Lock()
+        self._batches: dict[str, _Batch] = {}
+
+    def heard(self, report: Report) -> None:
+        """Take in what a unit has done; it replaces what it said before.
+
+        So a unit that Spark runs again starts anew, and one that speaks late is not heard.
+        """
+        unit, progress = report.unit, report.progress
+        with self._lock:
+            batch = self._batches.get(report.pipeline)
+            if batch is None:
+                return
+            batch.total = batch.total + progress - batch.units.get(unit, Progress())
+            batch.units[unit] = progress
+            # Told under the lock, so that the zeros of a batch's end come last.
+            self._tell(report.pipeline, batch.total)
+            self._emit(
+                UnitReported(
+                    pipeline=report.pipeline,
+                    unit=unit.partition("/")[2],
+                    files_read=progress.files_read,
+                    files_failed=progress.files_failed,
+                    bytes_read=progress.bytes_read,
+                    records=progress.records,
+                    bad_lines=report.done.quarantined,
+                    worker=report.worker or None,
+                )
+            )
+
+    def emit(self, event: Event) -> None:
+        """Learn that a batch begins or ends."""
+        match event:
+            case BatchStarted():
+                with self._lock:
+                    self._batches[event.pipeline] = _Batch()
+            case InferenceEnded():
+                with self._lock:
+                    if event.pipeline in self._batches:
+                        self._batches[event.pipeline] = _Batch()
+                        self._tell(event.pipeline, Progress())
+            case UnitsEnded():
+                with self._lock:
+                    self._batches.pop(event.pipeline, None)
+                    self._tell(event.pipeline, Progress())
+            case _:
+                pass
+
+    def _tell(self, pipeline: str, total: Progress) -> None:
+        self._emit(BatchProgress(pipeline=pipeline, **asdict(total)))
+
 
 __all__ = [
     "SPARK_SAID",

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from blizzard.model.settings import Sizing
 from blizzard.model.source.forecast import Forecast
-from blizzard.plan.units import plan, units_per_core, work
+from blizzard.plan.recognise import plan, units_per_core, work
 from lakebed.types import Codec
 from tests.support.builders import source_file
 

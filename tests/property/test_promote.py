@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from blizzard.model.columns import kept_exact
 from blizzard.model.rewriting import Target
-from blizzard.worker.fill import Filling
 from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.lines import Block
+from blizzard.worker.rewrite import Filling
 from lakebed.columns.schema import Field, Reading, Schema
 from lakebed.types import RESCUED, FieldType, OnMismatch, UnknownFields
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from blizzard.model.files import SourceFile
 from blizzard.model.source.byte_range import ByteRange
 from blizzard.model.source.unread import bytes_in_words, left_of, lines_before, parts_of, untouched
-from blizzard.plan.units import _parts
+from blizzard.plan.recognise import _parts
 from lakebed.documents.source_record import SourceRecord, Unread
 from tests.support.builders import record, source_file
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blizzard.model.settings import RollingPolicy
-from blizzard.worker.output.rolling import OpenFile, file_is_full, row_group_is_full
+from blizzard.worker.output.parquet import OpenFile, file_is_full, row_group_is_full
 
 POLICIES = st.builds(
     RollingPolicy, file_size=st.integers(1, 2**40), row_group_size=st.integers(1, 2**40)

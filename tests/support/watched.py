@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from blizzard.execute.attempts import Attempts
-from blizzard.live import Running
 from blizzard.metrics import METRICS
 from blizzard.model.progress import Report
 from blizzard.pipeline import Pipeline
+from blizzard.service import Running
 from lakebed.telemetry.events import Emit, shared
 from lakebed.telemetry.health import Part, PartKind
 from lakebed.telemetry.observed import observed

@@ -7,7 +7,7 @@ import pytest
 from typer.main import get_group
 from typer.testing import CliRunner
 
-from lakebed.terminal.help_pages import plain_record, plain_usage
+from lakebed.terminal.arguments import plain_record, plain_usage
 from tests.support.commands import PROGRAMS
 
 

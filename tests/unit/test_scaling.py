@@ -33,8 +33,8 @@ from bench.arithmetic import (
 )
 from bench.figures import Assumptions, Costs, Prices
 from blizzard.model.settings import RollingPolicy
+from blizzard.plan.recognise import plan
 from blizzard.plan.trigger import Waiting, should_start
-from blizzard.plan.units import plan
 from lakebed.types import Codec
 from lakebed.units import mebibytes
 from tests.support.builders import NOON, source_file

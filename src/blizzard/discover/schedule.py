@@ -19,8 +19,7 @@ from typing import Protocol
 
 from blizzard.discover.finding import Finding
 from blizzard.discover.hinted import HintedLook
-from blizzard.discover.lister import source_listers
-from blizzard.discover.look_ahead import LookAhead, Looked
+from blizzard.discover.lister import SourceLister, source_listers
 from blizzard.discover.scan import JournalLookup
 from blizzard.journal.ledger import Before
 from blizzard.model.files import IngestedFile, SourceFile, UnfinishedFile
@@ -29,6 +28,66 @@ from blizzard.model.notices import Hints, NoHints
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed.clock import Clock
 from lakebed.documents.source_record import SourceRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looked:
+    """One look at a source: what it found, and the lister that goes on from there."""
+
+    finding: Finding
+    lister: SourceLister
+
+
+class LookAhead:
+    """One look at the sources in a thread of its own; it reads, and writes nothing."""
+
+    def __init__(
+        self,
+        look: Callable[[], dict[str, Looked]],
+        *,
+        delay: float,
+        begun: float,
+        taken: frozenset[str],
+    ) -> None:
+        self.begun = begun
+        self.taken = taken
+        """The files of the running batch, which the look takes for done."""
+        self.found: dict[str, Looked] | None = None
+        self.ended = threading.Event()
+        self.journaled: set[str] = set()
+        self._look = look
+        self._delay = delay
+        self._dropped = threading.Event()
+        self._lock = threading.Lock()
+        self._looks = False
+        threading.Thread(target=self._run, name="look-ahead", daemon=True).start()
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the look began before it was asked for; if not, it never will."""
+        with self._lock:
+            if not self._looks:
+                self._dropped.set()
+            return self._looks
+
+    def drop(self) -> None:
+        """Do not begin, if it has not begun."""
+        self._dropped.set()
+
+    def _run(self) -> None:
+        try:
+            if self._dropped.wait(self._delay):
+                return
+            with self._lock:
+                if self._dropped.is_set():
+                    return
+                self._looks = True
+            self.found = self._look()
+        except Exception:  # noqa: BLE001, S110 - the next step looks for itself, and tells what is wrong
+            pass
+        finally:
+            self.ended.set()
+
 
 THINK_AGAIN_SECS = 10.0
 """Files that wait for their batch are thought of this often, however rare the looks are."""

@@ -1,17 +1,180 @@
 """A plan that knows of each large file whether it is uncompressed: only those can be cut."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import compress, groupby
 from typing import Any
 
 from blizzard.model.files import SourceFile, WorkUnit
 from blizzard.model.locations import OpenReader, source_location
-from blizzard.model.settings import PipelineSettings
+from blizzard.model.settings import PipelineSettings, Sizing
+from blizzard.model.source.byte_range import ByteRange, cut
 from blizzard.model.source.codec import FIRST_BYTES, codec_in
-from blizzard.model.source.forecast import Forecast
-from blizzard.plan.units import UNKNOWN, plan, to_recognise
+from blizzard.model.source.forecast import Forecast, weight
 from lakebed.errors import LakeError
-from lakebed.types import Provenance
+from lakebed.types import Codec, Provenance
+
+FILE_WORK = 16 * 1024
+"""Finding, opening and recording a file is about as much work as reading this many plain bytes."""
+MOST_UNITS_PER_CORE = 3
+"""Several units a core, so that the last ones to finish do not leave the others idle."""
+USUAL = Sizing()
+UNKNOWN = Forecast()
+
+
+def plan(
+    files: Iterable[SourceFile],
+    *,
+    parallelism: int,
+    file_size: int,
+    sizing: Sizing = USUAL,
+    cuts: bool = True,
+    forecast: Forecast = UNKNOWN,
+    hurry: bool = True,
+) -> tuple[WorkUnit, ...]:
+    """Put every byte of every file into exactly one unit, in the order of partitions and paths.
+
+    Where it `cuts` no file, what is left of one is still a unit of its own. In a `hurry`, every
+    core gets work, even if its data files come out small.
+    """
+    ordered = sorted(files, key=lambda file: (_partition(file), file.source, file.path))
+    room = _room(ordered, parallelism, file_size, sizing, forecast, hurry=hurry)
+    packs = (
+        pack
+        for _partition_key, group in groupby(ordered, key=_partition)
+        for pack in _packs(list(group), room, cuts=cuts)
+    )
+    return tuple(
+        WorkUnit(
+            name=str(index),
+            partition_values=pack[0].partition_values,
+            files=tuple(pack),
+            file_size=forecast.closes_at(pack, file_size),
+        )
+        for index, pack in enumerate(packs)
+    )
+
+
+def to_recognise(
+    files: Sequence[SourceFile],
+    *,
+    parallelism: int,
+    file_size: int,
+    sizing: Sizing = USUAL,
+    forecast: Forecast = UNKNOWN,
+    hurry: bool = True,
+) -> tuple[SourceFile, ...]:
+    """Return the files that would be cut if it were certain that they are plain: a few, large."""
+    # No unit has less room than that.
+    large = [file for file in files if file.by_content and file.size > sizing.smallest_unit]
+    if not large:
+        return ()
+    room = _room(files, parallelism, file_size, sizing, forecast, hurry=hurry)
+    return tuple(
+        file for file in large if file.size > room and can_be_cut(replace(file, by_content=False))
+    )
+
+
+def _room(
+    files: Sequence[SourceFile],
+    parallelism: int,
+    file_size: int,
+    sizing: Sizing,
+    forecast: Forecast,
+    *,
+    hurry: bool,
+) -> int:
+    """Return how much work a unit has."""
+    cores = max(1, parallelism)
+    load = sum(map(work, files))
+    filled = forecast.filled(files, file_size)
+    if sizing.units_per_core is not None:
+        units = cores * sizing.units_per_core
+    elif hurry:
+        units = cores * units_per_core(filled / cores)
+    else:
+        units = units_at_leisure(filled, load, cores=cores, sizing=sizing)
+    return max(sizing.smallest_unit, math.ceil(load / units))
+
+
+def units_per_core(filled: float) -> int:
+    """Return into how many units a core's share is cut that fills so many files: each fills one.
+
+    Each unit writes files of its own. So where a load is small, large files come before several
+    units for each core; where it is large, there are both.
+    """
+    return min(max(1, int(filled)), MOST_UNITS_PER_CORE)
+
+
+def units_at_leisure(filled: float, load: int, *, cores: int, sizing: Sizing = USUAL) -> int:
+    """Return into how many units a batch is cut that fills so many files, and that nobody waits on.
+
+    As many as it fills files, so that some cores may have nothing to do; but no core is to work for
+    minutes while others rest.
+    """
+    fair = min(cores, math.ceil(load / sizing.largest_unit))
+    return min(max(1, fair, round(filled)), cores * MOST_UNITS_PER_CORE)
+
+
+def can_be_cut(file: SourceFile) -> bool:
+    """Whether tasks can share a file: it is plain lines, and known where there is work left."""
+    is_plain = file.codec is Codec.NONE and not file.by_content
+    return is_plain and not file.form.is_documents and (not file.skip or bool(file.unread))
+
+
+def work(file: SourceFile) -> int:
+    """Estimate the work in a file, measured in bytes of plain NDJSON."""
+    return weight(file) + FILE_WORK
+
+
+def _partition(file: SourceFile) -> tuple[tuple[str, str], ...]:
+    values = file.partition_values
+    return tuple((key, value or "") for key, value in values.items()) if values else ()
+
+
+def _packs(files: list[SourceFile], room: int, *, cuts: bool) -> Iterator[list[SourceFile]]:
+    """Yield what the units of one partition hold."""
+    in_parts = [
+        bool(file.unread) or (cuts and can_be_cut(file) and file.size > room) for file in files
+    ]
+    whole = [file for file, cuts in zip(files, in_parts, strict=True) if not cuts]
+    yield from _packed(whole, room)
+    for file in compress(files, in_parts):
+        for part in _parts(file, room if cuts else file.size):
+            yield [replace(file, part=part)]
+
+
+def _parts(file: SourceFile, room: int) -> Iterator[ByteRange]:
+    """Cut what is to be read of a file into ranges, in their order."""
+    left = [ByteRange(one.start, one.end) for one in file.unread] or [ByteRange(0, file.size)]
+    for one in left:
+        size = one.end - one.start
+        yield from cut(size, math.ceil(size / room), start=one.start)
+
+
+def _packed(files: list[SourceFile], room: int) -> Iterator[list[SourceFile]]:
+    """Cut a row of files into packs that are about alike, each nearly as much as there is room for.
+
+    A file is in the pack in which its middle lies. So no pack is a small rest, which would be one
+    task more than there are cores, and take as long as all the others together.
+    """
+    weights = list(map(work, files))
+    total = sum(weights)
+    count = max(1, round(total / room))
+    before = 0
+    pack: list[SourceFile] = []
+    place = 0
+    for file, own in zip(files, weights, strict=True):
+        here = min(int((before + own / 2) * count / total), count - 1)
+        before += own
+        if here != place and pack:
+            yield pack
+            pack = []
+        place = here
+        pack.append(file)
+    if pack:
+        yield pack
 
 
 def planned(

@@ -4,6 +4,7 @@ Files are read, merged section by section, interpolated, then validated. What is
 and the rest is checked on, so that one run of the program reports everything there is to fix.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,10 +16,39 @@ from lakebed.config.checks import check_sections, check_written
 from lakebed.config.ddl import Declared, SchemaUnreadable, schema_from
 from lakebed.config.faults import Fault, in_words, kind_of, value_at
 from lakebed.config.files import Given, Merged, merge, read_all
-from lakebed.config.interpolate import interpolate
 from lakebed.config.models import Document, KeyPath
 from lakebed.config.profiles import with_profiles
 from lakebed.errors import ConfigInvalid
+
+OPENING = re.compile(
+    r"(?P<escape>\$\$\{)|\$\{(?:(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\})?"
+)
+
+
+def interpolate(text: str, environment: Mapping[str, str]) -> str:
+    """Fill in the variables of a text; a ValueError says which one is wrong, never its value.
+
+    As in a shell, `:-` gives its default to a variable that is unset or empty. `$${` stands for
+    `${` itself.
+    """
+
+    def fill(found: re.Match[str]) -> str:
+        if found["escape"]:
+            return "${"
+        name, default = found["name"], found["default"]
+        if name is None:
+            raise ValueError(
+                "`${` does not start a variable; write ${NAME}, ${NAME:-default} or $${"
+            )
+        value = environment.get(name)
+        if default is not None:
+            return value or default
+        if value is None:
+            raise ValueError(f"the environment variable {name} is not set, and has no default")
+        return value
+
+    return OPENING.sub(fill, text)
+
 
 Check = Callable[[Document], Iterable[Fault]]
 

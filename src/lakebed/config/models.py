@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
@@ -21,9 +22,9 @@ from pydantic import (
 from lakebed.config.places import local, location, prefix, source_location
 from lakebed.config.schema import DeclaredSchema
 from lakebed.config.section import Flag, Section, Text
-from lakebed.config.telemetry import Telemetry
 from lakebed.locations import Place, place_of
 from lakebed.storage.options import bare
+from lakebed.telemetry.export.targets import NAMESPACE, ExportSettings
 from lakebed.telemetry.guard import Guard, token
 from lakebed.types import (
     CatalogType,
@@ -39,6 +40,43 @@ from lakebed.types import (
     SourceFormat,
 )
 from lakebed.units import mebibytes
+
+
+def _url(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("must be a URL that begins with http:// or https://")
+    if parts.username is not None or parts.password is not None:
+        raise ValueError("must not have a password in it; put credentials into the headers")
+    return text
+
+
+Url = Annotated[Text, AfterValidator(_url)]
+
+
+class Telemetry(Section):
+    """Where traces and lineage are sent."""
+
+    otlp_endpoint: Url | None = None
+    otlp_headers: dict[str, SecretStr] = {}
+    openlineage_url: Url | None = None
+    openlineage_headers: dict[str, SecretStr] = {}
+    openlineage_namespace: Text = NAMESPACE
+
+    def settings(self) -> ExportSettings:
+        """Return where they go, as plain values."""
+        return ExportSettings(
+            otlp_endpoint=self.otlp_endpoint,
+            otlp_headers=_plain(self.otlp_headers),
+            openlineage_url=self.openlineage_url,
+            openlineage_headers=_plain(self.openlineage_headers),
+            openlineage_namespace=self.openlineage_namespace,
+        )
+
+
+def _plain(secrets: Mapping[str, SecretStr]) -> dict[str, str]:
+    return {name: value.get_secret_value() for name, value in secrets.items()}
+
 
 KeyPath = tuple[str | int, ...]
 DEFAULT_NAME = "default"

@@ -3,6 +3,7 @@
 import atexit
 import gc
 import os
+import re
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -21,7 +22,25 @@ from lakebed.errors import ConfigInvalid, LakeError, ProtocolConflict, StoreMisc
 from lakebed.shown import printable
 from lakebed.telemetry.levels import LogFormat, LogLevel
 from lakebed.terminal.console import say_error
-from lakebed.terminal.help_pages import plain_record, plain_usage
+
+CHOICES = re.compile(r" <(?:list\[)?([^<>\[\]]*\|[^<>\[\]]*)\]?>")
+"""How the library shows a value that is one of several."""
+TYPE = re.compile(r" <[\w\[\], ]+>")
+"""How it shows any other value."""
+LEAST = re.compile(r"x>=([\d.]+)")
+
+
+def plain_record(record: tuple[str, str]) -> tuple[str, str]:
+    """Return an option or argument as a person would write it: `--output [text|json]`. Pure."""
+    name, text = record
+    name = TYPE.sub("", CHOICES.sub(r" [\1]", name))
+    return name, LEAST.sub(r"at least \1", text)
+
+
+def plain_usage(pieces: Iterable[str]) -> list[str]:
+    """Return the words of a usage line: those in brackets may be left out. Pure."""
+    return [re.sub(r"^\{(.*)\}(\.\.\.)?$", r"\1\2", piece) for piece in pieces]
+
 
 DONE, FAILED, USAGE = 0, 1, 2
 FILES_FAILED = 3

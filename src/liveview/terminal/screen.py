@@ -20,7 +20,7 @@ from liveview.model import (
     Unit,
 )
 from liveview.terminal import words
-from liveview.terminal.lines import GAP, Column, a_line, fitted, folded, row, titles
+from liveview.terminal.words import GAP, Column, a_line, fitted, folded, row, titles
 
 LEAST_WIDTH = 70
 NAMES = 28

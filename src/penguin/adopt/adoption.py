@@ -16,6 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from lakebed.clock import Clock
+from lakebed.deltalog.delta_types import by_name
 from lakebed.deltalog.snapshot import has_log
 from lakebed.errors import LakeError, ObjectMissing
 from lakebed.layout import (
@@ -24,35 +25,127 @@ from lakebed.layout import (
     SCAN_TRANSACTION,
     log_checkpoint,
     log_version,
+    why_unreadable,
 )
 from lakebed.storage.ahead import ahead
 from lakebed.storage.create_only import prove
 from lakebed.storage.objects import LARGEST_VERSION
 from lakebed.storage.options import StorageOptions
-from lakebed.storage.store import AlreadyThere, Created, Store
+from lakebed.storage.store import AlreadyThere, Created, Reader, Store
 from lakebed.units import plural
-from penguin.adopt.assemble import Assembly
-from penguin.adopt.first_version import (
+from penguin.adopt.folder import Folder
+from penguin.adopt.new_table import (
     PART,
     FirstVersion,
     Workplace,
     add_line,
+    new_table,
     read_first_version,
     told_of,
 )
-from penguin.adopt.folder import Folder
-from penguin.adopt.new_table import new_table
-from penguin.adopt.reading import read_record
-from penguin.adopt.survey import Survey, note
-from penguin.adopt.working_state import FILES_PER_SEGMENT, KnownFiles, SegmentWriter, delete_state
+from penguin.adopt.survey import Survey, note, values_of
+from penguin.adopt.working_state import (
+    FILES_PER_SEGMENT,
+    KnownFiles,
+    SegmentWriter,
+    delete_state,
+    schema_key,
+)
 from penguin.delta.first_checkpoint import write_first_checkpoint
 from penguin.delta.table import Log
 from penguin.delta.version import conversion, encoded
-from penguin.foreign.rules import DENIED
-from penguin.model.adoption import Adoption, FileRecord, NewTable, Trouble, Wanted
+from penguin.foreign.columns import as_the_table_sees_it
+from penguin.foreign.inspect import BlizzardFile, verdict_on
+from penguin.foreign.join import add_of
+from penguin.foreign.rules import (
+    DENIED,
+    OF_BLIZZARD,
+    REFUSED,
+    UNFIT,
+    partition_values,
+    typed_values,
+)
+from penguin.model.adoption import Adoption, FileRecord, NewTable, Totals, Trouble, Wanted
+from penguin.model.commit import Add
 from penguin.model.errors import FolderUnfit
-from penguin.model.foreign_file import Candidate
+from penguin.model.foreign_file import Candidate, ForeignFile, LeftOut
 from penguin.model.settings import TableSettings
+from penguin.plan.draft import statistics_for
+
+WRONG_FOLDER = "move the file, or name the partition columns and their types with --partition-by"
+
+
+@dataclass(slots=True)
+class Assembly:
+    """Files of one table, one after the other."""
+
+    table: NewTable
+    files: int = 0
+    rows: int = 0
+    bytes: int = 0
+    empty: list[str] = field(default_factory=list)
+
+    def add(self, record: FileRecord) -> Add | Trouble:
+        """Return a file as the log will have it, or why it cannot."""
+        found, file = record.found, record.file
+        if record.trouble is not None or file is None:
+            return record.trouble or Trouble(file=found.path, code=UNFIT, reason="it has no rows")
+        unreadable = why_unreadable(found.path)
+        if unreadable is not None:
+            return Trouble(file=found.path, code=UNFIT, reason=f"{unreadable}; rename it")
+        reason = self.table.refused.get(record.schema_key)
+        if reason is not None:
+            return Trouble(file=found.path, code=REFUSED, reason=reason)
+        facts = self.table.facts
+        try:
+            values_of(found.path.rpartition("/")[0])
+            inside = frozenset(by_name(file.schema))
+            values = partition_values(found, facts.partition_columns, inside)
+            finished = file.finished(typed_values(values, facts))
+        except ValueError as wrong:
+            return Trouble(file=found.path, code=UNFIT, reason=f"{wrong}; {WRONG_FOLDER}")
+        self.files += 1
+        self.rows += file.rows
+        self.bytes += found.size
+        if not file.rows:
+            self.empty.append(found.path)
+        seen = self.table.seen[record.schema_key]
+        return add_of(finished, statistics_for(finished, seen, facts), {})
+
+    def totals(self) -> Totals:
+        """Return what all files are together."""
+        return Totals(
+            files=self.files, rows=self.rows, bytes=self.bytes, empty_files=tuple(self.empty)
+        )
+
+
+WHY_OF_BLIZZARD = (
+    "blizzard wrote it, and only the journal of its table says whether its rows count; adopt a "
+    "folder without such files"
+)
+
+
+def read_record(store: Reader, one: Candidate) -> FileRecord | None:
+    """Return what a file is; None where it changes or goes while it is looked at."""
+    verdict = verdict_on(store, one)
+    match verdict:
+        case None:
+            return None
+        case BlizzardFile():
+            trouble = Trouble(file=one.path, code=OF_BLIZZARD, reason=WHY_OF_BLIZZARD)
+            return FileRecord(found=one, trouble=trouble)
+        case LeftOut(code=code, reason=reason):
+            # No table can hold some of its columns, or it is no whole Parquet file.
+            trouble = Trouble(file=one.path, code=code, reason=reason, skippable=code == UNFIT)
+            return FileRecord(found=one, trouble=trouble)
+        case ForeignFile():
+            # A table of files that are there already requires nothing of them.
+            schema = as_the_table_sees_it(verdict.schema, {}, None, ())
+            file = ForeignFile(
+                found=one, rows=verdict.rows, schema=schema, statistics=verdict.statistics
+            )
+            return FileRecord(found=one, file=file, schema_key=schema_key(schema))
+
 
 CONCURRENT = 32
 MOST_ROUNDS = 5

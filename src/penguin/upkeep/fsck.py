@@ -4,21 +4,121 @@ The folders are listed once, and held against the log as it is read. What seems 
 looked at again, and so is the log: a file that came or went meanwhile is none that is missing.
 """
 
+from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+import numpy as np
+
 from lakebed import layout
-from lakebed.deltalog.file_actions import FileAction, Key, active_files, read_versions
+from lakebed.deltalog.file_actions import (
+    FileAction,
+    Key,
+    VersionActions,
+    active_files,
+    parse,
+    read_versions,
+)
+from lakebed.deltalog.file_names import naming
 from lakebed.deltalog.segment import LogSegment
 from lakebed.documents.entry import Entry, Kind
 from lakebed.documents.repaired import TakenOut
 from lakebed.journal import JournalReader, journals_aside
+from lakebed.listing.sort import Oddity
 from lakebed.storage.ahead import ahead
-from lakebed.storage.store import Reader
-from penguin.upkeep.listed import Listed, list_all
+from lakebed.storage.store import ObjectFacts, Reader
+from lakebed.storage.tolerant import level, objects
+from penguin.foreign.rules import may_be_entered
 from penguin.upkeep.log_needs import whole_tail
-from penguin.upkeep.rewritten import rewritten_into
+
+
+class Listed:
+    """The objects of a table directory by their names, which are held as hashes."""
+
+    def __init__(self, found: Iterable[ObjectFacts]) -> None:
+        names, sizes = array("q"), array("q")
+        for facts in found:
+            names.append(hash(facts.path))
+            sizes.append(facts.size)
+        order = np.argsort(np.array(names, dtype=np.int64))
+        self._names = np.array(names, dtype=np.int64)[order]
+        self._sizes = np.array(sizes, dtype=np.int64)[order]
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self._names)
+
+    def size(self, path: str) -> int | None:
+        """Return how large an object is; None for one that was not listed."""
+        place = int(np.searchsorted(self._names, hash(path)))
+        if place == len(self._names) or self._names[place] != hash(path):
+            return None
+        return int(self._sizes[place])
+
+
+def list_all(store: Reader) -> Listed:
+    """List every object that may be a data file; hidden folders are not gone into."""
+    folders, files = level(store, "", odd=_ignore)
+    found = list(files)
+    names = [folder.rstrip("/") for folder in folders if may_be_entered(folder.rstrip("/"))]
+    below = (
+        facts for name in names for facts in objects(store, name, odd=_ignore, into_links=False)
+    )
+    return Listed(_both(found, below))
+
+
+def _both(first: list[ObjectFacts], then: Iterable[ObjectFacts]) -> Iterable[ObjectFacts]:
+    yield from first
+    yield from then
+
+
+def _ignore(_name: str, _oddity: Oddity) -> None:
+    """Pass over a name that cannot be used: no log names it."""
+
+
+def rewritten_into(store: Reader, path: str, added: int | None, most: int) -> dict[str, bool]:
+    """Return the files of blizzard's with rows in a file, and whether all of theirs must be in it.
+
+    A version that adds files and removes others of the same partition has put the rows of these
+    into those; which into which it does not say. What was rewritten several times is followed back
+    over so many versions, as far as the log still has them.
+    """
+    if added is None or layout.file_id(path) is not None:
+        return {}
+    found: dict[str, bool] = {}
+    sought = {path: True}
+    for told in _back(store, added, most):
+        new = [one for one in told.files if one.added]
+        for one in new:
+            if one.path not in sought:
+                continue
+            whole = sought.pop(one.path) and not any(
+                other is not one and _may_share(one, other) for other in new
+            )
+            for gone in told.files:
+                if not gone.added and gone.path != one.path and _may_share(one, gone):
+                    into = sought if layout.file_id(gone.path) is None else found
+                    into[gone.path] = whole
+        if not sought:
+            break
+    return found
+
+
+def _back(store: Reader, last: int, most: int) -> Iterator[VersionActions]:
+    for number in range(last, max(last - most, -1), -1):
+        body = store.get(layout.log_version(number))
+        if body is None:
+            return  # Older ones were cleaned up after a checkpoint.
+        where = layout.log_version(number)
+        yield parse(number, body, store.describe(where), naming(store))
+
+
+def _may_share(one: FileAction, other: FileAction) -> bool:
+    """Whether rows may have gone from one file into the other; a removal may name no partition."""
+    values = one.partition_values, other.partition_values
+    return not all(values) or sorted(values[0]) == sorted(values[1])
+
 
 MOST_HEADS = 1000
 """Files that are looked at one by one; of more, the folders are listed once more."""

@@ -10,38 +10,166 @@ folders. What versions since then name is taken out again right before it would 
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from itertools import chain, islice
 
+from lakebed import layout
 from lakebed.deltalog.file_actions import parse
 from lakebed.deltalog.file_names import naming
 from lakebed.documents.deletion_vector import is_vector_file
-from lakebed.errors import LakeError, ObjectChanged, ObjectMissing
-from lakebed.layout import TablePath, file_id, file_name, is_hidden, is_parquet, log_version
+from lakebed.documents.pending_meta import decode_meta
+from lakebed.errors import DocumentUnreadable, LakeError, ObjectChanged, ObjectMissing
+from lakebed.journal import JournalReader, journals_aside
+from lakebed.layout import (
+    DELTA_LOG,
+    TablePath,
+    file_id,
+    file_name,
+    is_hidden,
+    is_parquet,
+    log_version,
+)
 from lakebed.listing.glob import matcher
 from lakebed.listing.sort import CONTROL, Oddity
+from lakebed.storage.ahead import ahead
 from lakebed.storage.store import ObjectFacts, Reader, Store
 from lakebed.storage.tolerant import level, objects
 from penguin.backlog.journals import read_pipelines
 from penguin.backlog.look import is_scanned
 from penguin.foreign.footer import read_footer
+from penguin.model.commit import HeldState
 from penguin.model.errors import FileUnfit
 from penguin.model.settings import TableSettings
 from penguin.upkeep.log_needs import LogNeeds, read_needs
 from penguin.upkeep.names import Names
-from penguin.upkeep.nested import NestedTables
-from penguin.upkeep.waiting import (
-    Journal,
-    held_names,
-    named_by_metas,
-    read_journals,
-    settled_files,
-    waiting_files,
-)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Journal:
+    """One journal of a table directory, in use or kept aside."""
+
+    reader: JournalReader
+    numbers: tuple[int, ...]
+    committed: int
+    """The last entry that the log has; -1 where it has none."""
+
+
+def named_by_metas(store: Reader) -> frozenset[str]:
+    """Name the files that metas name, waiting or held. They are read before the log is."""
+    names = set()
+    for folder in (layout.PENDING, layout.HELD):
+        for facts in objects(store, folder, odd=_ignore):
+            body = store.get(facts.path) if layout.is_meta(facts.path, folder) else None
+            # One that is gone was committed meanwhile; its file is in the log, which is read later.
+            if body is not None:
+                names.add(decode_meta(body, store.describe(facts.path)).filename)
+    return frozenset(names)
+
+
+def read_journals(store: Reader, transactions: Mapping[str, int]) -> tuple[Journal, ...]:
+    """Find every journal of a table, and how far the log has it."""
+    found = []
+    for pipeline in layout.pipelines(store.folders(layout.OURS)):
+        for folder in (*journals_aside(store, pipeline), layout.journal_folder(pipeline)):
+            reader = JournalReader(store, pipeline, folder=folder, full_paths=True)
+            numbers = tuple(reader.numbers())
+            if not numbers:
+                continue
+            if numbers != tuple(range(len(numbers))):
+                gap = next(place for place, number in enumerate(numbers) if place != number)
+                raise DocumentUnreadable(
+                    f"entry {gap} of a journal is missing, so it is not known which files it "
+                    "references",
+                    path=reader.where(gap),
+                )
+            app_id = layout.journal_transaction(pipeline, reader.listed(0).entry.journal)
+            found.append(
+                Journal(reader=reader, numbers=numbers, committed=transactions.get(app_id, -1))
+            )
+    return tuple(found)
+
+
+def waiting_files(journals: tuple[Journal, ...]) -> frozenset[str]:
+    """Name the files of all entries that the log does not have."""
+    return frozenset(
+        name
+        for journal in journals
+        for name in _files(journal, (n for n in journal.numbers if n > journal.committed))
+    )
+
+
+def settled_files(journals: tuple[Journal, ...]) -> Names:
+    """Return the files of all entries that the log has: in the table once, held or given up."""
+    names = Names()
+    for journal in journals:
+        names.add(_files(journal, (n for n in journal.numbers if n <= journal.committed)))
+    return names
+
+
+def held_names(transactions: Mapping[str, int]) -> frozenset[str]:
+    """Return the names, without folders, of the files that the log says are held."""
+    return frozenset(
+        app_id.removeprefix(layout.HELD_TRANSACTIONS)
+        for app_id, state in transactions.items()
+        if app_id.startswith(layout.HELD_TRANSACTIONS) and state == HeldState.HELD
+    )
+
+
+def _files(journal: Journal, numbers: Iterator[int]) -> Iterator[str]:
+    for _number, stored in ahead(journal.reader.listed, numbers):
+        yield from (file.filename for file in stored.entry.data_files)
+
+
+def _ignore(_name: str, _oddity: Oddity) -> None:
+    """Pass over a name that cannot be used: no program has given it to a meta."""
+
+
+MOST_KNOWN = 10_000
+"""Folders that are remembered; of a table with more, some are looked at again."""
+
+
+@dataclass(slots=True, kw_only=True)
+class NestedTables:
+    """Answers which files lie below a folder with a log of its own.
+
+    Only folders above the files that are asked for are looked at, each once, so that it costs
+    little where there is little to delete.
+    """
+
+    store: Reader
+    _known: dict[str, bool] = field(default_factory=dict)
+
+    def below(self, paths: Iterable[str]) -> frozenset[str]:
+        """Return those of some files that are below such a folder."""
+        above = {path: tuple(_folders(path)) for path in paths}
+        wanted = {folder for folders in above.values() for folder in folders}
+        if len(self._known) + len(wanted) > MOST_KNOWN:
+            self._known.clear()
+        unknown = sorted(wanted - self._known.keys())
+        self._known |= dict(ahead(self._has_log, unknown))
+        return frozenset(
+            path for path, folders in above.items() if any(self._known[one] for one in folders)
+        )
+
+    def _has_log(self, folder: str) -> bool:
+        log = f"{folder}/{DELTA_LOG}"
+        odd: list[str] = []
+        # A name in there that cannot be used tells that there is something as well.
+        found = objects(self.store, log, odd=lambda name, _oddity: odd.append(name))
+        return next(iter(found), None) is not None or bool(odd)
+
+
+def _folders(path: str) -> Iterator[str]:
+    """Yield the folders that a file is in, but not the root."""
+    folder = path.rpartition("/")[0]
+    while folder:
+        yield folder
+        folder = folder.rpartition("/")[0]
+
 
 AT_A_TIME = 1000
 CONCURRENT = 16

@@ -43,13 +43,13 @@ def test_a_small_job_ends_before_the_tasks_of_a_large_one_have_all_begun(tmp_pat
     """Without fair scheduling the large job's tasks would all go first."""
     begun: set[str] = set()
     two_begun, small_is_done = threading.Event(), threading.Event()
-    running: list[str] = []
+    running: set[str] = set()
 
     def heard(report: Report) -> None:
         if report.pipeline != "large":
             return
         if not running:
-            running.extend(descriptions(session))
+            running.update(descriptions(session))
         begun.add(report.unit)
         if len(begun) >= CORES:
             two_begun.set()
@@ -77,7 +77,7 @@ def test_a_small_job_ends_before_the_tasks_of_a_large_one_have_all_begun(tmp_pat
     assert [record.rows for record in outcome.sources] == [200]
     assert begun_by_then < LARGE - CORES, "the small job went ahead of large tasks that waited"
     assert len(begun) == LARGE
-    assert running == [f"large: {LARGE} files, {in_words(LARGE * len(ndjson(rows(200))))}"]
+    assert running == {f"large: {LARGE} files, {in_words(LARGE * len(ndjson(rows(200))))}"}
 
 
 def test_the_pool_belongs_to_the_thread_that_submits(tmp_path: Path) -> None:

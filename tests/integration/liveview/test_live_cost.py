@@ -22,7 +22,7 @@ from liveview.looks.desk import Desk
 from liveview.looks.window import Window
 from liveview.observer import ANSWER_SECS, Observer
 from penguin.backlog import journals
-from penguin.backlog.entry_cache import EntryCache
+from penguin.backlog.journals import EntryCache
 from penguin.events.commits import EntriesCommitted
 from tests.support.live_lake import PATIENT, LiveLake, asked
 

@@ -1,6 +1,6 @@
 """In a bucket, files of a table in a folder below another are told from its own."""
 
-from penguin.upkeep.nested import NestedTables
+from penguin.upkeep.vacuum import NestedTables
 from tests.support.s3 import store
 
 

@@ -8,10 +8,10 @@ import pytest
 
 from blizzard.events import BatchProgress, BatchStarted
 from blizzard.execute.runner import RunFailed, WorkersDied
-from blizzard.live import Running
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.progress import Done, Progress, Report
 from blizzard.model.settings import RollingPolicy, Sizing
+from blizzard.service import Running
 from blizzard.worker.progress import NoProgressChannel
 from blizzard.worker.stores import Stores
 from blizzard.worker.unit import run_unit

@@ -26,9 +26,19 @@ from blizzard.execute.runner import (
     WorkersDied,
 )
 from blizzard.execute.spark.executor_check import unfit
-from blizzard.execute.spark.job import TROUBLE, JobLabel, batch_description, rewrite_description
+from blizzard.execute.spark.job import (
+    TROUBLE,
+    Answer,
+    Changes,
+    Ended,
+    Item,
+    JobLabel,
+    batch_description,
+    counting,
+    each,
+    rewrite_description,
+)
 from blizzard.execute.spark.jvm_output import Said, on_standard_error
-from blizzard.execute.spark.rewriting import Answer, Changes, Ended, Item, counting, each
 from blizzard.execute.spark.session import (
     BIND,
     HOST,

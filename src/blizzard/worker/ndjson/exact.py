@@ -12,8 +12,14 @@ from blizzard.model.json_path import any_element, element_path, member_path
 from blizzard.model.limits import MAX_DEPTH
 from blizzard.worker.ndjson import grammar
 from blizzard.worker.ndjson.grammar import BadMember, Member, NotJson
-from blizzard.worker.ndjson.known import Known
-from blizzard.worker.ndjson.level import NOWHERE, Level, Place, level_of
+from blizzard.worker.ndjson.level import (
+    NOWHERE,
+    Level,
+    Place,
+    level_of,
+    level_within,
+    places_inside,
+)
 from blizzard.worker.ndjson.lines import (
     BLANK,
     BadLine,
@@ -24,9 +30,51 @@ from blizzard.worker.ndjson.lines import (
     set_aside,
     shown,
 )
+from blizzard.worker.ndjson.taking import Take, taker
 from blizzard.worker.ndjson.values import Cell, JsonValue, Nested, Refused, kind_of
 from lakebed.columns.schema import Field, Schema
-from lakebed.types import KEEPING, FieldType, OnBadRecord, OnMismatch, UnknownFields
+from lakebed.types import KEEPING, NESTED_TYPES, FieldType, OnBadRecord, OnMismatch, UnknownFields
+
+Way = tuple[Field, tuple[str, ...], str, Mapping[str, Place]]
+"""A field, the members that lead to it, the last of them as paths write it, and what other fields
+take of its value."""
+
+
+class Known:
+    """The levels of a schema, and what takes the values of its fields."""
+
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema
+        self._takers: dict[int, Take | None] = {}
+        self._levels: dict[tuple[int, int], Level] = {}
+        self._ways: dict[int, tuple[Level, list[Way]]] = {}
+
+    def taker(self, one: Field) -> Take | None:
+        """Return what takes the values of a field; None where that is more than a value."""
+        try:
+            return self._takers[id(one)]
+        except KeyError:
+            is_value = one.type not in NESTED_TYPES and one.type is not FieldType.JSON
+            return self._takers.setdefault(id(one), taker(one) if is_value else None)
+
+    def level(self, one: Field, elsewhere: Mapping[str, Place]) -> Level:
+        """Return the level of a struct's fields; other fields take members of it `elsewhere`."""
+        key = id(one), id(elsewhere)
+        try:
+            return self._levels[key]
+        except KeyError:
+            return self._levels.setdefault(key, level_within(one.fields, elsewhere))
+
+    def ways(self, level: Level) -> list[Way]:
+        """Return how to come to each of a level's fields."""
+        try:
+            return self._ways[id(level)][1]
+        except KeyError:
+            ways = [
+                (one, way, member_path("", way[-1]), places_inside(level.places, way))
+                for one, way in ((one, one.path) for one in level.fields)
+            ]
+            return self._ways.setdefault(id(level), (level, ways))[1]
 
 
 class ExactPath:

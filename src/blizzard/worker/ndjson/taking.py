@@ -1,16 +1,127 @@
 """How the values of a field are taken: by its type, and by the way its source writes them. Pure."""
 
 import re
-from collections.abc import Callable, Sequence
-from decimal import Decimal
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date
+from decimal import Context, Decimal
 from functools import lru_cache, partial
 
-from blizzard.model.time_format import EPOCHS, ISO, pattern_of
-from blizzard.worker.ndjson import times, values
+from blizzard.model.time_format import EPOCHS, ISO, MONTHS, WEEKDAYS, Pattern, pattern_of
+from blizzard.worker.ndjson import values
 from blizzard.worker.ndjson.grammar import NUMBER
-from blizzard.worker.ndjson.values import TAKE, TAKE_EXACT, Cell, JsonValue, Number, Refused
+from blizzard.worker.ndjson.values import (
+    DAY_MICROS,
+    EPOCH_DAY,
+    FIRST_MICROS,
+    TAKE,
+    TAKE_EXACT,
+    Cell,
+    JsonValue,
+    Number,
+    Refused,
+    fraction_micros,
+    in_range,
+)
 from lakebed.columns.schema import Field
 from lakebed.types import FieldType
+
+LONGEST_EPOCH = 40
+"""Characters; no moment within the range needs more of them, whatever its fraction."""
+_EXACT = Context(prec=2 * LONGEST_EPOCH)
+
+
+def epoch_micros(value: JsonValue, unit: str, *, truncate: bool) -> int:
+    """Take a number of seconds, or of smaller units, since 1970 as microseconds."""
+    expected = f"a number ({unit})"
+    if not isinstance(value, Number):
+        raise Refused("wrong_type", expected)
+    if len(value) > LONGEST_EPOCH:
+        raise Refused("out_of_range", f"a number of at most {LONGEST_EPOCH} characters ({unit})")
+    try:
+        micros = _EXACT.multiply(Decimal(value), EPOCHS[unit])
+    except ArithmeticError:  # an exponent of many digits
+        raise Refused("out_of_range", expected) from None
+    if (
+        micros and micros.adjusted() > LONGEST_EPOCH
+    ):  # a large exponent, of which no integer is made
+        return in_range(FIRST_MICROS - 1)
+    whole = int(micros)
+    if micros != whole:
+        if not truncate:
+            expected = "a moment in whole microseconds; truncate: true cuts off the rest"
+            raise Refused("out_of_range", expected)
+        # Towards the past, before 1970 too, as a fraction that is written out is cut.
+        whole -= micros < whole
+    return in_range(whole)
+
+
+def pattern_micros(value: JsonValue, pattern: Pattern, *, truncate: bool) -> int:
+    """Take a text that a pattern matches as microseconds since 1970; no zone means UTC."""
+    expected = f"a time written {pattern.text}"
+    if type(value) is not str:
+        raise Refused("wrong_type", expected)
+    match = pattern.regex.fullmatch(value)
+    if match is None:
+        raise Refused("wrong_type", expected)
+    part = {name: text for name, text in match.groupdict().items() if text is not None}
+    hour, minute = _hour(part, expected), int(part.get("minute", "0"))
+    second = int(part.get("second", "0"))
+    offset = int(part.get("zone_hour", "0")) * 60 + int(part.get("zone_minute", "0"))
+    if hour > 23 or minute > 59 or second > 59:
+        raise Refused("out_of_range", "a time from 00:00:00 to 23:59:59")
+    if int(part.get("zone_hour", "0")) > 23 or int(part.get("zone_minute", "0")) > 59:
+        raise Refused("out_of_range", "an offset from -23:59 to +23:59")
+    minutes = hour * 60 + minute + (offset if part.get("sign") == "-" else -offset)
+    return in_range(
+        _day(part) * DAY_MICROS
+        + (minutes * 60 + second) * 1_000_000
+        + fraction_micros(part.get("fraction", "0"), truncate=truncate)
+    )
+
+
+def _hour(part: Mapping[str, str], expected: str) -> int:
+    if "half" not in part:
+        return int(part.get("hour", "0"))
+    hour = int(part["hour_of_half"])
+    if not 1 <= hour <= 12:
+        raise Refused("out_of_range", expected)
+    return hour % 12 + 12 * (part["half"].lower() == "pm")
+
+
+def _day(part: Mapping[str, str]) -> int:
+    """Return the days since 1970. A year of two digits is one of 1969 to 2068, as in POSIX."""
+    year = int(part.get("year", "0"))
+    if "short_year" in part:
+        short = int(part["short_year"])
+        year = short + (1900 if short >= 69 else 2000)
+    try:
+        if "day_of_year" in part:
+            found = date(year, 1, 1).toordinal() + int(part["day_of_year"]) - 1
+            if int(part["day_of_year"]) < 1 or date.fromordinal(found).year != year:
+                raise ValueError
+        else:
+            name = part.get("month_name", "").lower()[:3]
+            month = MONTHS.index(name) + 1 if name else int(part["month"])
+            found = date(year, month, int(part["day"])).toordinal()
+    except ValueError:
+        raise Refused("out_of_range", "a day of the calendar, 0001-01-01 to 9999-12-31") from None
+    for name in ("weekday", "long_weekday"):
+        if name in part and WEEKDAYS.index(part[name].lower()[:3]) != (found - 1) % 7:
+            raise Refused("out_of_range", "the weekday of its date")
+    return found - EPOCH_DAY
+
+
+Micros = Callable[[JsonValue], int]
+
+
+def whole_days(micros: int, *, truncate: bool) -> int:
+    """Return the day of a moment in UTC; a time of day is cut off or refused."""
+    days, rest = divmod(micros, DAY_MICROS)
+    if rest and not truncate:
+        expected = "a day without a time of day; truncate: true cuts the time off"
+        raise Refused("out_of_range", expected)
+    return days
+
 
 INTEGERS = frozenset({FieldType.INT8, FieldType.INT16, FieldType.INT32, FieldType.INT64})
 _NUMBERS = INTEGERS | {FieldType.FLOAT32, FieldType.FLOAT64, FieldType.DECIMAL}
@@ -53,7 +164,7 @@ def _typed(field: Field) -> Take:
 def _time(field: Field, name: str) -> Take:
     """Return what takes a time that is written in one format."""
     truncate, is_date = field.reading.truncate, field.type is FieldType.DATE
-    micros: times.Micros
+    micros: Micros
     if name == ISO:
         if is_date:
             return _day_of_time if truncate else values.day
@@ -62,13 +173,13 @@ def _time(field: Field, name: str) -> Take:
         return partial(values.iso_micros, expected=expected, zone=zone, truncate=truncate)
     if name in EPOCHS:
         number = _number if field.reading.coerce else _same
-        micros = lambda value: times.epoch_micros(number(value), name, truncate=truncate)  # noqa: E731
+        micros = lambda value: epoch_micros(number(value), name, truncate=truncate)  # noqa: E731
     else:
         pattern = pattern_of(name)
-        micros = partial(times.pattern_micros, pattern=pattern, truncate=truncate)
+        micros = partial(pattern_micros, pattern=pattern, truncate=truncate)
     if not is_date:
         return micros
-    return lambda value: times.whole_days(micros(value), truncate=truncate)
+    return lambda value: whole_days(micros(value), truncate=truncate)
 
 
 def _day_of_time(value: JsonValue) -> int:
@@ -78,7 +189,7 @@ def _day_of_time(value: JsonValue) -> int:
     except Refused as refused:
         if refused.code != "wrong_type":
             raise
-    return times.whole_days(values.iso_micros(value, values.ISO, truncate=True), truncate=True)
+    return whole_days(values.iso_micros(value, values.ISO, truncate=True), truncate=True)
 
 
 def _first(value: JsonValue, ways: Sequence[Take]) -> Cell:

@@ -5,7 +5,7 @@ Memory is one row group: what is encoded already is on disk, where the uploader 
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from uuid import UUID
@@ -16,19 +16,51 @@ import pyarrow.parquet as pq
 
 from blizzard.model.files import ClosedFile
 from blizzard.model.settings import RollingPolicy
+from blizzard.model.source.forecast import FULL_ENOUGH
 from blizzard.worker.output.encoding import SAMPLE_ROWS, LookAt, encoding_of
 from blizzard.worker.output.leaves import Values as Column
 from blizzard.worker.output.leaves import fields_in, with_columns
 from blizzard.worker.output.mapped import as_in_files, logical_paths
 from blizzard.worker.output.origins import Origins, Stretch
 from blizzard.worker.output.provenance import Stamps
-from blizzard.worker.output.rolling import OpenFile, file_is_full, row_group_is_full
 from lakebed.clock import Clock
 from lakebed.columns.column_mapping import ColumnMapping
 from lakebed.columns.field_ids import with_field_ids
 from lakebed.documents.parquet_footer import statistics
 from lakebed.partition import PartitionValues
 from lakebed.types import RESCUED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenFile:
+    """What is known of a file that is being written."""
+
+    encoded: int
+    """Bytes of the row groups that are closed."""
+    buffered: int
+    """Arrow bytes that wait for the next row group."""
+    ratio: float
+    """Encoded bytes per Arrow byte, as seen so far; 1 before the first row group."""
+    age: float = 0.0
+    """Seconds since it was opened."""
+
+
+def row_group_is_full(file: OpenFile, policy: RollingPolicy) -> bool:
+    """Close the row group when enough is buffered, or when the file is to be closed with it."""
+    return file.buffered > 0 and (
+        file.buffered >= policy.row_group_size
+        or file.encoded + file.buffered * file.ratio >= policy.file_size
+        or file.age >= policy.rollover
+    )
+
+
+def file_is_full(file: OpenFile, policy: RollingPolicy) -> bool:
+    """Roll when what is encoded has reached the target, or when the file has been open too long.
+
+    A file that lacks a twentieth of the target is full, too.
+    """
+    return file.encoded >= policy.file_size * FULL_ENOUGH or file.age >= policy.rollover
+
 
 COLUMN_COST = 512
 """Approximate bytes of memory for each column of a batch besides its values."""

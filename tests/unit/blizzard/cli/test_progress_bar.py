@@ -18,8 +18,8 @@ from blizzard.events import (
     SparkStarting,
     UnitsEnded,
 )
-from blizzard.live import Running
 from blizzard.model.progress import Progress, Report
+from blizzard.service import Running
 from lakebed.telemetry.events import StopRequested, shared
 from lakebed.telemetry.levels import LogFormat, LogLevel
 from lakebed.telemetry.logs import log_events

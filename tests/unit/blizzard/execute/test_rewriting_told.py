@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from blizzard.execute.spark.rewriting import counting, each
+from blizzard.execute.spark.job import counting, each
 from blizzard.model.files import Location
 from blizzard.model.progress import Address, Progress, Report
 from blizzard.model.rewriting import Rewriting

@@ -15,8 +15,8 @@ from blizzard.inspect.written import ddl_of, field_lines
 from blizzard.worker.ndjson.decoder import Decoder
 from blizzard.worker.ndjson.look.values import parse
 from lakebed.columns.schema import Schema
+from lakebed.config.checks import check_fields
 from lakebed.config.ddl import fields_from_ddl
-from lakebed.config.field_checks import check_fields
 from lakebed.config.schema import DeclaredSchema
 from lakebed.types import OnMismatch, UnknownFields
 from tests.support.growth import AT_MOST, growth

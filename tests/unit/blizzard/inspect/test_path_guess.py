@@ -2,7 +2,7 @@
 
 import pytest
 
-from blizzard.inspect.guess.paths import pattern_for, taken
+from blizzard.inspect.sample import pattern_for, taken
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 from blizzard.model.files import SourceFile
 from blizzard.model.settings import RollingPolicy, Sizing
 from blizzard.model.source.forecast import COMPRESSED_WEIGHT, PARQUET_PER_NDJSON, Forecast, weight
-from blizzard.plan.units import MOST_UNITS_PER_CORE, plan, units_at_leisure, units_per_core
+from blizzard.plan.recognise import MOST_UNITS_PER_CORE, plan, units_at_leisure, units_per_core
 from lakebed.types import Codec
 from tests.support.builders import source_file
 

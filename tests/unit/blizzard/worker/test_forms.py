@@ -12,7 +12,7 @@ from blizzard.events import WorkDone
 from blizzard.journal.totals import Totals
 from blizzard.model.settings import Sizing
 from blizzard.model.source.form import Form, SkipRule
-from blizzard.plan.units import USUAL
+from blizzard.plan.recognise import USUAL
 from lakebed.documents.source_record import SourceRecord
 from lakebed.telemetry.measures import Count
 from lakebed.types import SourceFormat

@@ -11,8 +11,8 @@ from blizzard.execute.merge import settle
 from blizzard.model.files import SourceFile, UnitOutcome
 from blizzard.model.settings import RollingPolicy
 from blizzard.model.source.byte_range import ByteRange, cut
+from blizzard.worker.ndjson.decoder import blank_lines
 from blizzard.worker.ndjson.lines import Decoded
-from blizzard.worker.ndjson.rowless import blank_lines
 from blizzard.worker.output.origins import (
     MOST_STRETCHES,
     Cutter,

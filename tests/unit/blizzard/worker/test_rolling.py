@@ -1,7 +1,7 @@
 """When a row group is full, and when a file is."""
 
 from blizzard.model.settings import RollingPolicy
-from blizzard.worker.output.rolling import OpenFile, file_is_full, row_group_is_full
+from blizzard.worker.output.parquet import OpenFile, file_is_full, row_group_is_full
 
 POLICY = RollingPolicy(file_size=1000, row_group_size=400)
 

@@ -11,7 +11,7 @@ from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.limits import DecodeLimits
 from blizzard.model.settings import Sizing
 from blizzard.model.source.byte_range import cut
-from blizzard.plan.units import plan
+from blizzard.plan.recognise import plan
 from blizzard.worker.stores import OpenedStores
 from blizzard.worker.unit import run_unit
 from tests.support.builders import (

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakebed.config.interpolate import interpolate
+from lakebed.config.loader import interpolate
 
 PIECES = st.sampled_from(["$", "$$", "{", "}", "${", "$${", "A", ":-", "${A}", "${B:-x}", " "])
 

@@ -6,7 +6,7 @@ import pytest
 
 from lakebed.documents.entry import Entry, decode_entry, digest
 from lakebed.errors import DocumentUnreadable
-from penguin.backlog.entry_cache import EntryCache
+from penguin.backlog.journals import EntryCache
 from tests.support.builders import entry_body as body
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from penguin.cli.partition_columns import PartitionColumns, parse_partition_columns
+from penguin.cli.adopt import PartitionColumns, parse_partition_columns
 
 
 def test_columns_have_an_order_and_types_that_may_be_left_out():
