@@ -28,7 +28,7 @@ from bench.figures import Figures
 from bench.measuring import measured, peak_of
 from bench.section import DOCS, Section
 from blizzard.discover.lister import SourceLister
-from blizzard.journal import ingested
+from blizzard.journal import segments
 from blizzard.journal.ledger import Ledger
 from blizzard.model.files import IngestedFile, SourceFile
 from blizzard.model.settings import RollingPolicy
@@ -75,7 +75,9 @@ class Source:
                 )
                 for number, name in enumerate(self.bucket.names)
             )
-            segment = ingested.write_segment(self.table, "default", listed, Clock().fresh_id())
+            segment = segments.write_segment(
+                self.table, "default", (name.row for name in listed), Clock().fresh_id()
+            )
             self.history = Ledger(segments=[segment])
 
     def look(self, *, seconds: float = 0.0) -> int:

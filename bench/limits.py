@@ -20,7 +20,7 @@ from bench.arithmetic import (
     upload_of,
 )
 from bench.figures import Assumptions, Costs
-from blizzard.journal.ingested import Segment, to_merge
+from blizzard.journal.segments import SegmentRef, to_merge
 from blizzard.model.limits import LookLimits
 
 WANTED = ROLLING.file_size
@@ -147,15 +147,15 @@ def driver_seconds(costs: Costs) -> float:
 
 def rewrites(keeps: int) -> float:
     """Return how often a name is written on average while so many equal lots of names are kept."""
-    segments: list[Segment] = []
+    segments: list[SegmentRef] = []
     written = 0
     for number in range(keeps):
-        segments.append(Segment(id=str(number), names=1, blocks=()))
+        segments.append(SegmentRef(id=str(number), names=1, digest=""))
         written += 1
         count = to_merge(segments)
         if count > 1:
             names = sum(segment.names for segment in segments[-count:])
-            segments[-count:] = [Segment(id=f"{number}m", names=names, blocks=())]
+            segments[-count:] = [SegmentRef(id=f"{number}m", names=names, digest="")]
             written += names
     return written / keeps
 

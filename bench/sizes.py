@@ -25,7 +25,7 @@ from typing import Any
 
 from bench.asked import requests
 from bench.twenty import WIDE, a_row, source_record
-from blizzard.journal import ingested
+from blizzard.journal import segments
 from blizzard.journal.checkpoint import SnapshotWriter
 from blizzard.journal.ledger import Ledger
 from blizzard.model.files import IngestedFile
@@ -88,17 +88,17 @@ def _entry(journal: Journal, file: FinishedFile) -> Figures:
 def _known() -> Figures:
     """Weigh the names of ingested files, their index and a snapshot, and time a merge."""
     names = [
-        IngestedFile(key=record.key, size=record.size, etag=record.etag)
+        IngestedFile(key=record.key, size=record.size, etag=record.etag).row
         for record in map(source_record, range(100 * SOME))
     ]
     store = Bucket(uri="s3://bucket/table")
     clock = Clock()
-    old = ingested.write_segment(store, "default", names[::2], clock.fresh_id())
-    new = ingested.write_segment(store, "default", names[1::2], clock.fresh_id())
+    old = segments.write_segment(store, "default", names[::2], clock.fresh_id())
+    new = segments.write_segment(store, "default", names[1::2], clock.fresh_id())
 
     def merge() -> None:
-        both = ingested.merged(store, "default", (old, new))
-        ingested.write_segment(store, "default", both, clock.fresh_id())
+        both = segments.merged(store, "default", (old, new))
+        segments.write_segment(store, "default", both, clock.fresh_id())
 
     weights = {path.rpartition("/")[2]: len(body) for path, body in store.bodies.items()}
     index, whole = (

@@ -20,9 +20,9 @@ from blizzard.handoff.publish import Publisher
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
 from blizzard.journal.checks import require_handoff
 from blizzard.journal.identity import identity_of
-from blizzard.journal.ingested import SegmentBroken
 from blizzard.journal.journal import Journal
 from blizzard.journal.lease import Lease
+from blizzard.journal.segments import SegmentBroken
 from blizzard.model.failure_basis import bases_of, with_basis
 from blizzard.model.files import SourceFile
 from blizzard.model.locations import OpenReader, OpenStore, sink_location

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from blizzard.discover.finding import Finding
 from blizzard.execute.bisect import Portion, given_up, portion
 from blizzard.handoff.commit_lag import CommitsBehind
-from blizzard.journal.ingested import SegmentBroken
+from blizzard.journal.segments import SegmentBroken
 from blizzard.model.bounds import Bounds
 from blizzard.model.files import Effort, SourceFile, WorkUnit
 from blizzard.model.locations import OpenReader

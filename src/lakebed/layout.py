@@ -218,11 +218,6 @@ def known_index(pipeline: str, segment: str) -> TablePath:
     return TablePath(f"{known_folder(pipeline)}/{segment}.index.json")
 
 
-def known_values(pipeline: str, segment: str) -> TablePath:
-    """Name a segment of what a journal's books know by key."""
-    return TablePath(f"{known_folder(pipeline)}/{segment}.values.ndjson")
-
-
 def entry_sequence(path: str) -> int | None:
     """Return the N of an entry's name, or None for anything else in a journal's folder."""
     found = ENTRY_NAME.fullmatch(path.rpartition("/")[2])

@@ -13,9 +13,9 @@ from blizzard.discover.finding import Finding
 from blizzard.discover.hinted import HintedLook
 from blizzard.discover.lister import SourceLister
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
-from blizzard.journal.ingested import Blocks
 from blizzard.journal.journal import Journal
 from blizzard.journal.ledger import Ledger
+from blizzard.journal.segments import Blocks
 from blizzard.model.files import IngestedFile, SourceFile
 from blizzard.model.limits import LookLimits, SnapshotLimits
 from blizzard.model.notices import Hint, NoticeKind

@@ -10,7 +10,7 @@ from typing import Any, cast
 from blizzard.discover.finding import Finding
 from blizzard.discover.lister import SourceLister
 from blizzard.discover.schedule import Pace, Schedule
-from blizzard.journal import ingested
+from blizzard.journal import segments
 from blizzard.journal.ledger import UNKNOWN, Before, Ledger
 from blizzard.model.files import IngestedFile, SourceFile, UnfinishedFile
 from blizzard.model.limits import LookLimits
@@ -54,10 +54,10 @@ class Site:
     def finish_all(self) -> None:
         """Write all names to a segment, as a long history has them."""
         names = (
-            IngestedFile(key=f"default:{path}", size=10, etag=f"e-{path}")
+            IngestedFile(key=f"default:{path}", size=10, etag=f"e-{path}").row
             for path in self.bucket.names
         )
-        segment = ingested.write_segment(self.table, "default", names, Clock().fresh_id())
+        segment = segments.write_segment(self.table, "default", names, Clock().fresh_id())
         self.history = Ledger(segments=[segment])
 
     def fail(self, found: SourceRecord) -> None:

@@ -1,8 +1,8 @@
 """The books of a journal as they are looked at, again and again."""
 
 from blizzard.journal.checkpoint import read_ledger, read_on, rebuild
-from blizzard.journal.ingested import SegmentBroken
 from blizzard.journal.ledger import Ledger
+from blizzard.journal.segments import SegmentBroken
 from lakebed.journal import JournalReader
 from lakebed.storage.store import Reader
 

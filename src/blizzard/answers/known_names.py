@@ -6,8 +6,8 @@ from heapq import merge
 from itertools import takewhile
 
 from blizzard.answers.lifecycle import last_entry
-from blizzard.journal.ingested import merged
 from blizzard.journal.ledger import Ledger
+from blizzard.journal.segments import merged
 from blizzard.model.files import IngestedFile
 from lakebed.storage.store import Reader
 
@@ -22,7 +22,7 @@ def known_between(
     recent = (history.recent[key] for key in sorted(history.recent) if key >= start)
     kept: Iterator[IngestedFile] = iter(())
     if store is not None:
-        kept = merged(store, pipeline, history.segments, start)
+        kept = map(IngestedFile.of, merged(store, pipeline, history.segments, start))
     every = merge(
         ((one, 0) for one in recent),
         ((one, 1) for one in kept),

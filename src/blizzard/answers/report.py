@@ -21,8 +21,8 @@ from blizzard.answers.survey import Collected, DayOf, Survey
 from blizzard.discover.lister import SourceLister, source_listers
 from blizzard.discover.skip_reason import SkipSummary
 from blizzard.handoff.held_rows import Fates
-from blizzard.journal.ingested import SegmentBroken
 from blizzard.journal.ledger import Ledger
+from blizzard.journal.segments import SegmentBroken
 from blizzard.model.locations import OpenReader, sink_location
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed.clock import Clock

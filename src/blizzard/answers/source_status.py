@@ -10,8 +10,8 @@ from blizzard.answers.refusal import refuse_other_source
 from blizzard.discover.finding import Finding
 from blizzard.discover.retry import next_try
 from blizzard.discover.skip_reason import Reason, SkipSummary
-from blizzard.journal.ingested import SegmentBroken
 from blizzard.journal.ledger import Ledger
+from blizzard.journal.segments import SegmentBroken
 from blizzard.journal.totals import Totals, ValuesAt, Watermark, most_frequent
 from blizzard.model.failure_basis import bases_of
 from blizzard.model.files import UnfinishedFile

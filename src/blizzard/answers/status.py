@@ -16,9 +16,9 @@ from blizzard.handoff import held_rows
 from blizzard.handoff.held_rows import GONE, Aside, Fates, Files, by_reason, read_aside
 from blizzard.journal.books import Retraction
 from blizzard.journal.checks import has
-from blizzard.journal.ingested import SegmentBroken
 from blizzard.journal.lease_record import Machine, WriterStatus, this_machine, writer_status
 from blizzard.journal.ledger import Ledger
+from blizzard.journal.segments import SegmentBroken
 from blizzard.journal.standings import PassedOver
 from blizzard.journal.totals import Batch, Compactions, Quarantine, Totals
 from blizzard.model.locations import OpenReader, sink_location
@@ -36,8 +36,6 @@ from lakebed.types import Handoff
 class CompactionStatus:
     """The compactions of a journal, and what has become of the last one."""
 
-    since: int
-    """The first entry that was counted."""
     entries: int
     files: int
     into: int
@@ -181,11 +179,11 @@ def pipeline_status(
 
 
 def _compactions(
-    counted: Compactions | None, committed: int | None, fates: Fates
+    counted: Compactions, committed: int | None, fates: Fates
 ) -> CompactionStatus | None:
-    """Return the compactions of a journal; None where it has none that was counted."""
-    last = None if counted is None else counted.last
-    if counted is None or last is None:
+    """Return the compactions of a journal; None where it has none."""
+    last = counted.last
+    if last is None:
         return None
     state: Literal["committed", "waiting", "passed_over", "unknown"] = "waiting"
     if last.entry <= (committed or 0):
@@ -194,7 +192,6 @@ def _compactions(
         except LakeError:
             state = "unknown"
     return CompactionStatus(
-        since=counted.since,
         entries=counted.entries,
         files=counted.files,
         into=counted.into,

@@ -10,10 +10,10 @@ import typer
 from blizzard.cli.journal.new import tell_event, tell_watching
 from blizzard.cli.output import One, load, open_reader, the_one, written_before
 from blizzard.journal.checkpoint import read_ledger, rebuild
-from blizzard.journal.ingested import SegmentBroken
 from blizzard.journal.lease import refuse_while_alive_here, refuse_while_written, turn_of
 from blizzard.journal.lease_record import this_machine
 from blizzard.journal.ledger import Ledger
+from blizzard.journal.segments import SegmentBroken
 from blizzard.log_questions import asks_passed_over
 from blizzard.model.locations import sink_location, source_location
 from blizzard.model.settings import PipelineSettings, SourceSettings

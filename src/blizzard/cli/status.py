@@ -239,13 +239,12 @@ def _compacted(found: PipelineStatus, clock: Clock) -> list[str]:
     if one is None:
         return []
     ago = span(max(0.0, (clock.now() - one.last_at).total_seconds()))
-    since = f" since entry {one.since}" if one.since else ""
     last = (
         f"the last {ago} ago (entry {one.last_entry}): {one.last_files:,} into "
         f"{one.last_into:,}, {COMPACTED[one.last_state]}"
     )
     all_in = f"{plural(one.files, 'file')} put into {one.into:,}"
-    return [f"{plural(one.entries, 'compaction')}{since}: {all_in}; {last}"]
+    return [f"{plural(one.entries, 'compaction')}: {all_in}; {last}"]
 
 
 def _found(found: PipelineStatus) -> list[str]:

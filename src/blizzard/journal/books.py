@@ -9,23 +9,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, assert_never
 
-from pydantic import TypeAdapter
-
-from blizzard.journal.shelf import Kept, Shelf
+from blizzard.journal.shelf import Shelf
 from blizzard.journal.totals import (
     Batch,
     Compactions,
     Quarantine,
     Totals,
     Watermark,
-    with_compaction,
 )
 from blizzard.model.bad_lines import WaitingFile, with_entry
 from lakebed.documents.entry import Entry
 from lakebed.documents.source_record import SourceRecord
 from lakebed.journal import JournalReader
 from lakebed.layout import file_name
-from lakebed.storage.store import Reader
 
 MOST_PLACES = 10_000
 """Of how many places of each source values without a column are counted one by one."""
@@ -46,8 +42,7 @@ class Sums:
     """The sources with files that are done."""
     last_batch: Batch | None = None
     last_written: Batch | None = None
-    compactions: Compactions | None = None
-    """None in books of a program that did not count them."""
+    compactions: Compactions = field(default_factory=Compactions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,64 +60,25 @@ class Retraction:
     """The data files that hold those."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeptBooks:
-    """The books as a snapshot has them."""
-
-    sums: Sums = field(default_factory=Sums)
-    places: Kept[int] = field(default_factory=Kept)
-    marks: Kept[str] = field(default_factory=Kept)
-    waiting: Kept[WaitingFile] = field(default_factory=Kept)
-    retractions: Kept[Retraction] = field(default_factory=Kept)
-    replayed: Kept[int] = field(default_factory=Kept)
-
-    @property
-    def values(self) -> tuple[Kept[Any], ...]:
-        """Return what may have segments."""
-        return self.places, self.marks, self.waiting, self.retractions, self.replayed
-
-
-_COUNT = TypeAdapter(tuple[str, int | None])
-_NAME = TypeAdapter(tuple[str, str | None])
-_FILE = TypeAdapter(tuple[str, WaitingFile | None])
-_RETRACTION = TypeAdapter(tuple[str, Retraction | None])
-
-
-def _counts() -> Shelf[int]:
-    return Shelf(_COUNT)
-
-
-def _names() -> Shelf[str]:
-    return Shelf(_NAME)
-
-
-def _files() -> Shelf[WaitingFile]:
-    return Shelf(_FILE)
-
-
-def _retractions() -> Shelf[Retraction]:
-    return Shelf(_RETRACTION)
-
-
 @dataclass(slots=True)
 class Books:
     """The books up to an entry."""
 
     sums: Sums = field(default_factory=Sums)
-    places: Shelf[int] = field(default_factory=_counts)
+    places: Shelf[int] = field(default_factory=lambda: Shelf(int))
     """How many values without a column stood in each place, by `source:rescued|dropped:path`."""
-    marks: Shelf[str] = field(default_factory=_names)
+    marks: Shelf[str] = field(default_factory=lambda: Shelf(str))
     """The highest name that was read in each folder, by `source:folder`."""
-    waiting: Shelf[WaitingFile] = field(default_factory=_files)
+    waiting: Shelf[WaitingFile] = field(default_factory=lambda: Shelf(WaitingFile))
     """Quarantine files with lines that wait, by their paths."""
-    retractions: Shelf[Retraction] = field(default_factory=_retractions)
+    retractions: Shelf[Retraction] = field(default_factory=lambda: Shelf(Retraction))
     """By the numbers of their entries."""
-    replayed: Shelf[int] = field(default_factory=_counts)
+    replayed: Shelf[int] = field(default_factory=lambda: Shelf(int))
     """Rows that bad lines became later, by `entry:source:path` of the entry that read the file."""
     most_places: int = MOST_PLACES
     _given_up: list[Entry] = field(default_factory=list)
     """Entries whose given up files are still in the sums."""
-    sizes: Counter[str] = field(default_factory=Counter)
+    _sizes: Counter[str] | None = None
     """How many places are counted, by `source:rescued|dropped`."""
 
     def learn(self, entry: Entry) -> None:
@@ -166,7 +122,7 @@ class Books:
             finished=_with_finished(sums.finished, entry.sources),
             last_batch=written if entry.kind == "batch" else sums.last_batch,
             last_written=written,
-            compactions=with_compaction(sums.compactions, entry),
+            compactions=sums.compactions.plus(entry),
         )
         with_entry(self.waiting, entry)
         self._pass(record for record in entry.sources if record.failure is None)
@@ -206,10 +162,15 @@ class Books:
             for path, count in counts.items():
                 key = f"{of}:{path}"
                 if key not in self.places:
-                    if sign < 0 or self.sizes[of] >= self.most_places:
+                    if sign < 0 or self._counted_places()[of] >= self.most_places:
                         continue
-                    self.sizes[of] += 1
+                    self._counted_places()[of] += 1
                 self.places[key] = self.places.get(key, 0) + sign * count
+
+    def _counted_places(self) -> Counter[str]:
+        if self._sizes is None:
+            self._sizes = Counter(":".join(key.split(":", 2)[:2]) for key in self.places)
+        return self._sizes
 
     def _pass(self, records: Iterable[SourceRecord]) -> None:
         highest: dict[str, str] = {}
@@ -290,30 +251,15 @@ class Books:
         return tuple(sorted(self.waiting.values(), key=lambda one: one.place))
 
     @property
-    def shelves(self) -> tuple[Shelf[Any], ...]:
-        """Return what is written to segments where it is much."""
-        return self.places, self.marks, self.waiting, self.retractions, self.replayed
-
-    @property
-    def kept(self) -> KeptBooks:
-        """Return how a snapshot is to have the books; they must be settled."""
-        return KeptBooks(
-            sums=self.sums,
-            places=self.places.kept,
-            marks=self.marks.kept,
-            waiting=self.waiting.kept,
-            retractions=self.retractions.kept,
-            replayed=self.replayed.kept,
-        )
-
-
-def open_books(store: Reader, pipeline: str, kept: KeptBooks) -> Books:
-    """Return the books that a snapshot has."""
-    books = Books(sums=kept.sums)
-    for shelf, values in zip(books.shelves, kept.values, strict=True):
-        shelf.load(store, pipeline, values)
-    books.sizes.update(":".join(key.split(":", 2)[:2]) for key in books.places)
-    return books
+    def shelves(self) -> dict[str, Shelf[Any]]:
+        """Return what the store keeps beside the sums, by name."""
+        return {
+            "places": self.places,
+            "marks": self.marks,
+            "waiting": self.waiting,
+            "retractions": self.retractions,
+            "replayed": self.replayed,
+        }
 
 
 def dead_letters_of(entry: Entry) -> int:

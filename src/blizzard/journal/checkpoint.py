@@ -4,35 +4,28 @@ Nothing here is needed for a batch to have happened, so nothing here may fail on
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from blizzard.journal.books import KeptBooks, open_books
-from blizzard.journal.ingested import (
-    Segment,
+from blizzard.journal.books import Books, Sums
+from blizzard.journal.ledger import FirstReads, Ledger
+from blizzard.journal.segments import (
     SegmentBroken,
     SegmentRef,
-    merged,
     open_segment,
-    to_merge,
-    write_segment,
+    with_rows,
 )
-from blizzard.journal.ledger import FirstReads, Ledger, unfinished_files
-from blizzard.journal.shelf import Kept, Shelf
+from blizzard.journal.shelf import KeptValues, kept_values, load_values, spill_values
 from blizzard.journal.standings import (
-    EarlierObjects,
     PassedOver,
     Undecided,
     UndecidedFiles,
-    earlier_objects,
     nothing_decided,
     unless_broken,
 )
-from blizzard.model.files import IngestedFile, UnfinishedFile
 from blizzard.model.limits import SnapshotLimits
 from lakebed import layout
 from lakebed.clock import Clock
@@ -74,24 +67,19 @@ class Snapshot:
     """The latest time that an entry tells; None for that of entry N."""
     stepped_back: float = 0.0
     """By how many seconds a later entry had an earlier time."""
-    unfinished: Kept[UnfinishedFile] = field(default_factory=Kept)
-    """Files that failed, or of which a part is unread."""
     undecided: Mapping[str, tuple[Undecided, ...]] = field(default_factory=dict)
-    """What retractions make of files, unless penguin passes them over, in their order."""
-    earlier: Kept[EarlierObjects] = field(default_factory=Kept)
-    """What else is in the table that was read under the names of files."""
-    books: KeptBooks = field(default_factory=KeptBooks)
+    """What retractions make of files, unless penguin rejects them, in their order."""
+    sums: Sums = field(default_factory=Sums)
+    values: KeptValues = field(default_factory=KeptValues)
     segments: tuple[SegmentRef, ...] = ()
+    """Files that are done, the oldest segment first."""
     check: str = ""
     """The SHA-256 of this document with nothing in this place."""
 
     @property
     def segment_ids(self) -> frozenset[str]:
         """Return the ids of all segments that it names, of whatever they are."""
-        shelves: tuple[Kept[Any], ...] = (self.unfinished, self.earlier, *self.books.values)
-        return frozenset(
-            ref.id for refs in (self.segments, *(each.segments for each in shelves)) for ref in refs
-        )
+        return frozenset(ref.id for ref in (*self.segments, *self.values.segments))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +170,14 @@ class SnapshotWriter:
             return
         history.books.settle(JournalReader(self.store, self.pipeline))
         self._write_names(history)
-        self._write_values(history)
+        history.value_segments = spill_values(
+            history.shelves,
+            history.value_segments,
+            self.store,
+            self.pipeline,
+            self.clock.fresh_id,
+            most=self.limits.changes,
+        )
         before, reads = history.kept, history.first_reads
         fresh = Snapshot(
             format=FORMAT,
@@ -198,14 +193,10 @@ class SnapshotWriter:
             heir=history.heir,
             peak=None if reads.peak is None else reads.peak.isoformat(),
             stepped_back=reads.stepped_back.total_seconds(),
-            unfinished=history.unfinished.kept,
             undecided=history.undecided.files,
-            earlier=history.earlier.kept,
-            books=history.books.kept,
-            segments=tuple(
-                SegmentRef(id=each.id, names=each.names, digest=each.digest)
-                for each in history.segments
-            ),
+            sums=history.books.sums,
+            values=kept_values(history.shelves, history.value_segments),
+            segments=tuple(each.ref for each in history.segments),
         )
         write_snapshot(self.store, self.pipeline, fresh)
         history.kept = history.sequence
@@ -221,28 +212,15 @@ class SnapshotWriter:
 
     def _write_names(self, history: Ledger) -> None:
         if history.recent:
-            names = [history.recent[key] for key in sorted(history.recent)]
-            segment = self._segment(names)
-            history.segments = [*history.segments, segment]
+            history.segments = with_rows(
+                self.store,
+                self.pipeline,
+                history.segments,
+                (history.recent[key].row for key in sorted(history.recent)),
+                self.clock.fresh_id,
+                block=self.limits.block,
+            )
             history.recent = {}
-        if not history.segments:
-            return
-        number = to_merge(history.segments)
-        if number > 1:
-            old = history.segments[-number:]
-            names_in_order = merged(self.store, self.pipeline, old)
-            history.segments = [*history.segments[:-number], self._segment(names_in_order)]
-
-    def _segment(self, names: Iterable[IngestedFile]) -> Segment:
-        return write_segment(
-            self.store, self.pipeline, names, self.clock.fresh_id(), block=self.limits.block
-        )
-
-    def _write_values(self, history: Ledger) -> None:
-        """Write to segments what has changed in the books, where it is much."""
-        shelves: tuple[Shelf[Any], ...] = (history.unfinished, history.earlier)
-        for shelf in shelves + history.books.shelves:
-            shelf.spill(self.store, self.pipeline, self.clock.fresh_id, most=self.limits.changes)
 
     def _remove_stale(self, used: frozenset[str]) -> None:
         """Remove what the new snapshot does not name, also what a dead process left behind."""
@@ -317,11 +295,7 @@ def _from_snapshot(store: Reader, pipeline: str) -> Ledger:
     entry = stored.entry
     last = entry if found.last == found.sequence else _present(journal, found.last)
     shaping = last if found.shaping in (None, found.last) else _present(journal, found.shaping)
-    unfinished = unfinished_files()
-    unfinished.load(store, pipeline, found.unfinished)
-    earlier = earlier_objects()
-    earlier.load(store, pipeline, found.earlier)
-    return Ledger(
+    ledger = Ledger(
         journal=found.journal,
         sequence=found.sequence,
         digest=found.digest,
@@ -342,13 +316,13 @@ def _from_snapshot(store: Reader, pipeline: str) -> Ledger:
         shaping=shaping,
         awaits=found.awaits,
         heir=found.heir,
-        unfinished=unfinished,
-        earlier=earlier,
         undecided=UndecidedFiles(dict(found.undecided)),
-        books=open_books(store, pipeline, found.books),
+        books=Books(sums=found.sums),
         segments=[open_segment(store, pipeline, ref) for ref in found.segments],
         kept=found.sequence,
     )
+    ledger.value_segments = load_values(ledger.shelves, store, pipeline, found.values)
+    return ledger
 
 
 def _present(journal: JournalReader, sequence: int) -> Entry:

@@ -8,18 +8,16 @@ that cannot be read stops the run.
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-
-from pydantic import TypeAdapter
+from typing import Any
 
 from blizzard.journal.books import Books
 from blizzard.journal.identity import learn_sources
-from blizzard.journal.ingested import Blocks, Cursor, Segment
+from blizzard.journal.segments import Blocks, Cursor, Segment
 from blizzard.journal.shelf import Shelf
 from blizzard.journal.standings import (
     EarlierObjects,
     PassedOver,
     UndecidedFiles,
-    earlier_objects,
     leave_behind,
     nothing_decided,
     take_back,
@@ -100,14 +98,6 @@ class Before:
 UNKNOWN = Before()
 
 
-_UNFINISHED = TypeAdapter(tuple[str, UnfinishedFile | None])
-
-
-def unfinished_files() -> Shelf[UnfinishedFile]:
-    """Return an empty shelf of files that failed, or of which a part is unread."""
-    return Shelf(_UNFINISHED)
-
-
 @dataclass(slots=True)
 class Ledger:
     """The entries up to now, as far as later batches need to know them."""
@@ -135,7 +125,7 @@ class Ledger:
     """The source that was moved last, as far as entries since the snapshot tell."""
     heir: str | None = None
     """The pipeline that has taken this journal over."""
-    unfinished: Shelf[UnfinishedFile] = field(default_factory=unfinished_files)
+    unfinished: Shelf[UnfinishedFile] = field(default_factory=lambda: Shelf(UnfinishedFile))
     """Files that failed, or of which a part is unread."""
     passed_over: PassedOver = nothing_decided
     """How the log is asked which retractions had no effect; until it was, they count."""
@@ -143,12 +133,14 @@ class Ledger:
     """What retractions make of files, unless penguin passes them over, in their order."""
     books: Books = field(default_factory=Books)
     """What the entries add up to."""
-    earlier: Shelf[EarlierObjects] = field(default_factory=earlier_objects)
+    earlier: Shelf[EarlierObjects] = field(default_factory=lambda: Shelf(EarlierObjects))
     """What else is in the table that was read under the names of files."""
     recent: dict[str, IngestedFile] = field(default_factory=dict)
     """Files that are done since the segments were written."""
     segments: list[Segment] = field(default_factory=list)
     """Files that are done, the oldest segment first."""
+    value_segments: list[Segment] = field(default_factory=list)
+    """What the shelves had when they were last written, the oldest segment first."""
     known_name: Callable[[str], IngestedFile | None] = lambda _key: None
     """Finds a file that is done, in memory or in the segments."""
     kept: int | None = None
@@ -202,6 +194,11 @@ class Ledger:
                     failed_in=self._failed_in(record, entry.sequence),
                     read_in=self._read_in(record, entry.sequence),
                 )
+
+    @property
+    def shelves(self) -> dict[str, Shelf[Any]]:
+        """Return what is held in memory and written to the store as changes, by name."""
+        return {"unfinished": self.unfinished, "earlier": self.earlier, **self.books.shelves}
 
     def settle(self, passed_over: PassedOver | None = None) -> None:
         """Learn what became of retractions: one that was passed over has changed nothing."""

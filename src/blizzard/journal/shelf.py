@@ -1,66 +1,52 @@
-"""Values by key of which a snapshot writes down only the changes.
+"""The small tables of a ledger: held in memory, and written to the store as changes.
 
-Each snapshot carries what has changed since the last segment. Where that is much, it becomes a
-segment of its own. Segments are merged like those of ingested names: each is at least twice as
-large as all newer ones together, so a value is written seldom, however many there are. A value that
-is gone stands in a segment as null, until no older segment can have it. One that is missing or
-damaged is a SegmentBroken, and everything is built again from the entries.
+A snapshot carries what has changed since the last segment, of all shelves together; where that is
+much, it becomes a segment. A value that is gone is null there, until no older segment can have it.
 """
 
-import hashlib
-import json
-from collections.abc import (
-    Callable,
-    ItemsView,
-    Iterator,
-    Mapping,
-    MutableMapping,
-    ValuesView,
-)
+from collections.abc import Callable, ItemsView, Iterator, Mapping, MutableMapping, ValuesView
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar, overload
+from typing import Any, TypeVar, overload
 from uuid import UUID
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
-from blizzard.journal.ingested import SegmentBroken, SegmentRef, to_merge
+from blizzard.journal.segments import (
+    Row,
+    Segment,
+    SegmentBroken,
+    SegmentRef,
+    merged,
+    open_segment,
+    with_rows,
+)
 from lakebed import layout
+from lakebed.documents.reading import adapter_of
 from lakebed.storage.store import Reader, Store
 
 Value = TypeVar("Value")
 Other = TypeVar("Other")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kept(Generic[Value]):
-    """How a snapshot has the values: segments, the oldest first, and what has changed since."""
-
-    segments: tuple[SegmentRef, ...] = ()
-    changes: Mapping[str, Value | None] = field(default_factory=dict)
-    """By key; None where there is no value any more."""
-
-
 class Shelf(MutableMapping[str, Value]):
     """Values in memory, with the keys that have changed since the last segment was written."""
 
-    def __init__(self, lines: TypeAdapter[tuple[str, Value | None]]) -> None:
-        """`lines` says how a key and its value are written as a line of a segment."""
-        self._lines = lines
+    def __init__(self, kind: type[Value]) -> None:
+        """`kind` is the type of the values, as pydantic reads and writes them."""
+        self._kind = kind
         self._held: dict[str, Value] = {}
-        self._changed: set[str] = set()
-        self.segments: tuple[SegmentRef, ...] = ()
-        """What is written down so far, the oldest first."""
+        self.changed: set[str] = set()
 
     def __getitem__(self, key: str) -> Value:
         return self._held[key]
 
     def __setitem__(self, key: str, value: Value) -> None:
         self._held[key] = value
-        self._changed.add(key)
+        self.changed.add(key)
 
     def __delitem__(self, key: str) -> None:
         del self._held[key]
-        self._changed.add(key)
+        self.changed.add(key)
 
     def __contains__(self, key: object) -> bool:
         return key in self._held
@@ -71,7 +57,7 @@ class Shelf(MutableMapping[str, Value]):
     def __len__(self) -> int:
         return len(self._held)
 
-    # Each look goes over all of them: what the mapping itself has is many times as fast.
+    # Discovery asks for every name: the dictionary's own methods are many times as fast.
     @overload
     def get(self, key: str, /) -> Value | None: ...
 
@@ -90,77 +76,85 @@ class Shelf(MutableMapping[str, Value]):
         """Return the values."""
         return self._held.values()
 
-    @property
-    def kept(self) -> Kept[Value]:
-        """Return how a snapshot is to have the values."""
-        return Kept(segments=self.segments, changes=self._changes())
-
-    def _changes(self) -> dict[str, Value | None]:
+    def changes(self, *, gone: bool) -> dict[str, Any]:
+        """Return what has changed as JSON holds it, with None for what is `gone` if that counts."""
+        dump = adapter_of(self._kind).dump_python
         return {
-            key: self._held.get(key)
-            for key in sorted(self._changed)
-            # Of what is gone and stands in no segment there is nothing to say.
-            if self.segments or key in self._held
+            key: dump(self._held[key], mode="json", exclude_defaults=True)
+            if key in self._held
+            else None
+            for key in sorted(self.changed)
+            if gone or key in self._held
         }
 
-    def load(self, store: Reader, pipeline: str, kept: Kept[Value]) -> None:
-        """Take over the values that a snapshot has."""
-        for ref in kept.segments:
-            for line in _read(store, pipeline, ref):
-                self._put(*self._decoded(line, pipeline, ref))
-        for key, value in kept.changes.items():
-            self._put(key, value)
-        self._changed = set(kept.changes)
-        self.segments = kept.segments
-
-    def _put(self, key: str, value: Value | None) -> None:
+    def put(self, key: str, value: object) -> None:
+        """Take over a value as JSON has it, or that there is none."""
         if value is None:
             self._held.pop(key, None)
         else:
-            self._held[key] = value
-
-    def _decoded(self, line: bytes, pipeline: str, ref: SegmentRef) -> tuple[str, Value | None]:
-        try:
-            return self._lines.validate_json(line)
-        except ValidationError as invalid:
-            path = layout.known_values(pipeline, ref.id)
-            raise SegmentBroken("a segment of the books cannot be read", path=path) from invalid
-
-    def spill(
-        self, store: Store, pipeline: str, fresh_id: Callable[[], UUID], *, most: int
-    ) -> None:
-        """Write what has changed to a segment, if it is more than a snapshot may carry."""
-        if len(self._changed) <= most:
-            return
-        changes = self._changes()
-        if changes:
-            lines = {
-                key: self._lines.dump_json((key, value), exclude_defaults=True)
-                for key, value in changes.items()
-            }
-            self.segments = (*self.segments, _write(store, pipeline, lines, fresh_id()))
-        self._changed = set()
-        number = to_merge(self.segments) if self.segments else 0
-        if number > 1:
-            lines = {}
-            for ref in self.segments[-number:]:
-                lines |= {json.loads(line)[0]: line for line in _read(store, pipeline, ref)}
-            if number == len(self.segments):
-                lines = {key: line for key, line in lines.items() if key in self._held}
-            merged = _write(store, pipeline, lines, fresh_id())
-            self.segments = (*self.segments[:-number], merged)
+            self._held[key] = adapter_of(self._kind).validate_python(value)
 
 
-def _write(store: Store, pipeline: str, lines: Mapping[str, bytes], fresh_id: UUID) -> SegmentRef:
-    body = b"".join(lines[key] + b"\n" for key in sorted(lines))
-    name = str(fresh_id)
-    store.replace(layout.known_values(pipeline, name), body)
-    return SegmentRef(id=name, names=len(lines), digest=hashlib.sha256(body).hexdigest())
+Shelves = Mapping[str, Shelf[Any]]
+"""All shelves of a ledger, by their names, which contain no slash."""
 
 
-def _read(store: Reader, pipeline: str, ref: SegmentRef) -> list[bytes]:
-    path = layout.known_values(pipeline, ref.id)
-    body = store.get(path)
-    if body is None or hashlib.sha256(body).hexdigest() != ref.digest:
-        raise SegmentBroken("a segment of the books is missing or damaged", path=path)
-    return body.splitlines()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptValues:
+    """The values in a snapshot: segments, the oldest first, and what has changed since."""
+
+    segments: tuple[SegmentRef, ...] = ()
+    changes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """By shelf and key; None where there is no value any more."""
+
+
+def kept_values(shelves: Shelves, segments: list[Segment]) -> KeptValues:
+    """Return how a snapshot is to have the values."""
+    changes = {name: shelf.changes(gone=bool(segments)) for name, shelf in shelves.items()}
+    return KeptValues(
+        segments=tuple(each.ref for each in segments),
+        changes={name: values for name, values in changes.items() if values},
+    )
+
+
+def load_values(shelves: Shelves, store: Reader, pipeline: str, kept: KeptValues) -> list[Segment]:
+    """Take over the values that a snapshot has; return its segments."""
+    segments = [open_segment(store, pipeline, ref) for ref in kept.segments]
+    try:
+        for place, value in merged(store, pipeline, segments):
+            name, _, key = place.partition("/")
+            shelves[name].put(key, value)
+        for name, changes in kept.changes.items():
+            for key, value in changes.items():
+                shelves[name].put(key, value)
+            shelves[name].changed = set(changes)
+    except (ValidationError, KeyError) as invalid:
+        path = layout.known_folder(pipeline)
+        raise SegmentBroken("the values of a snapshot cannot be read", path=path) from invalid
+    return segments
+
+
+def spill_values(
+    shelves: Shelves,
+    segments: list[Segment],
+    store: Store,
+    pipeline: str,
+    fresh_id: Callable[[], UUID],
+    *,
+    most: int,
+) -> list[Segment]:
+    """Write what has changed to a segment, if it is more than a snapshot may carry."""
+    if sum(len(shelf.changed) for shelf in shelves.values()) <= most:
+        return segments
+    rows: list[Row] = [
+        [f"{name}/{key}", value]
+        for name, shelf in shelves.items()
+        for key, value in shelf.changes(gone=bool(segments)).items()
+    ]
+    rows.sort(key=lambda row: row[0])
+    found = with_rows(
+        store, pipeline, segments, rows, fresh_id, keep=lambda row: row[1] is not None
+    )
+    for shelf in shelves.values():
+        shelf.changed = set()
+    return found

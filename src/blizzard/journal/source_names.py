@@ -11,8 +11,8 @@ from itertools import islice
 from typing import Protocol, TypeVar
 
 from blizzard.journal.checkpoint import rebuild
-from blizzard.journal.ingested import SegmentBroken, names_with
 from blizzard.journal.ledger import UNKNOWN, Before, Ledger
+from blizzard.journal.segments import SegmentBroken, names_with
 from blizzard.model.locations import OpenReader, source_location
 from blizzard.model.settings import PipelineSettings
 from lakebed.errors import LakeError, NameUnusable, ObjectMissing, Whose

@@ -9,9 +9,7 @@ name before are in the table as well; the ledger keeps the last ones of each nam
 from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass, field, replace
 
-from pydantic import TypeAdapter
-
-from blizzard.journal.ingested import SegmentBroken
+from blizzard.journal.segments import SegmentBroken
 from blizzard.journal.shelf import Shelf
 from blizzard.model.files import IngestedFile, UnfinishedFile
 from blizzard.model.source.part_way import ChangedPartWay, is_part_way
@@ -155,12 +153,6 @@ FindName = Callable[[str], IngestedFile | None]
 """Finds a file that is done by its key."""
 EarlierObjects = tuple[EarlierObject, ...]
 """Those of one name, in the order in which they were read."""
-_LINE = TypeAdapter(tuple[str, EarlierObjects | None])
-
-
-def earlier_objects() -> Shelf[EarlierObjects]:
-    """Return where they are kept, by the keys of their files."""
-    return Shelf(_LINE)
 
 
 def leave_behind(

@@ -173,31 +173,26 @@ class Compaction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compactions:
-    """The compactions of a journal, from an entry on."""
+    """The compactions of a journal."""
 
-    since: int = 0
-    """The first entry that was counted: books of an earlier program did not count them."""
     entries: int = 0
     files: int = 0
-    """The data files that were put together."""
+    """The data files whose rows were put into fewer files."""
     into: int = 0
-    """Those that took their place."""
+    """Those fewer files."""
     last: Compaction | None = None
 
-
-def with_compaction(before: Compactions | None, entry: Entry) -> Compactions:
-    """Add what an entry says. Pure."""
-    known = Compactions(since=entry.sequence) if before is None else before
-    if entry.kind != "compact":
-        return known
-    new = Compaction.of(entry)
-    return Compactions(
-        since=known.since,
-        entries=known.entries + 1,
-        files=known.files + new.files,
-        into=known.into + new.into,
-        last=new,
-    )
+    def plus(self, entry: Entry) -> "Compactions":
+        """Add an entry, if it is a compaction. Pure."""
+        if not entry.merged:
+            return self
+        new = Compaction.of(entry)
+        return Compactions(
+            entries=self.entries + 1,
+            files=self.files + new.files,
+            into=self.into + new.into,
+            last=new,
+        )
 
 
 def replayed_rows(entry: Entry, source: str | None = None) -> int:

@@ -3,10 +3,11 @@
 They cross from the driver to Spark's executors and back, so they are frozen and they pickle.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 from blizzard.model.bad_lines import QuarantineLimits, Replay
@@ -121,9 +122,21 @@ class IngestedFile:
     empty: bool = False
     """Whether it gave no row, so that nothing of it can come into the table a second time."""
     entry: int | None = None
-    """The entry with which it was done; None where names of an earlier version do not tell."""
+    """The entry with which it was done; None if unknown."""
     retracted: bool = False
     """Whether that entry has taken its rows out of the table."""
+
+    @property
+    def row(self) -> list[Any]:
+        """Return the file as a line of a segment."""
+        flag = [True] if self.retracted else []
+        return [self.key, self.size, self.etag, self.empty, self.entry, *flag]
+
+    @classmethod
+    def of(cls, row: Sequence[Any]) -> "IngestedFile":
+        """Return the file of a line of a segment."""
+        key, size, etag, empty, entry, *flag = row
+        return cls(key=key, size=size, etag=etag, empty=empty, entry=entry, retracted=bool(flag))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

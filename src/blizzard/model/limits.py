@@ -60,6 +60,6 @@ class SnapshotLimits:
     names: int = 5000
     """Names of ingested files that are held in memory before they are written to a segment."""
     changes: int = 100
-    """Changes of one kind that a snapshot carries before they are written to a segment."""
+    """Changed values that a snapshot carries before they are written to a segment."""
     block: int = 1000
-    """Names in a block of a segment."""
+    """Rows in a block of a segment."""

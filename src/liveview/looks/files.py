@@ -15,8 +15,8 @@ from blizzard.answers import lifecycle as standing
 from blizzard.answers.entry_rows import EntryRows
 from blizzard.answers.lifecycle import Progress, has_a_part_read, of_unfinished
 from blizzard.answers.refusal import refuse_other_source
-from blizzard.journal.ingested import SegmentBroken, names_with
 from blizzard.journal.ledger import Ledger, Lookup
+from blizzard.journal.segments import SegmentBroken, names_with
 from blizzard.model.files import IngestedFile, UnfinishedFile
 from blizzard.model.locations import OpenReader, source_location
 from blizzard.model.settings import PipelineSettings

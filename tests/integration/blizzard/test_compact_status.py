@@ -1,11 +1,9 @@
 """What `blizzard status` says of compactions, from the books alone."""
 
 import re
-from dataclasses import replace
 
 import pytest
 
-from blizzard.journal import checkpoint
 from tests.support.compactions import crowded
 
 
@@ -30,7 +28,7 @@ def test_a_compaction_is_counted_and_its_commit_is_told(desk):
     found = desk.said("status")["compactions"]
     assert found.pop("last_at")
     assert found == {
-        "since": 0, "entries": 1, "files": 5, "into": 1, "last_entry": entry, "last_files": 5,
+        "entries": 1, "files": 5, "into": 1, "last_entry": entry, "last_files": 5,
         "last_into": 1, "last_rows": 10, "last_state": "committed",
     }  # fmt: skip
     (line,) = shown(desk)
@@ -52,22 +50,3 @@ def test_a_snapshot_keeps_what_was_counted(desk):
     before = desk.said("status")["compactions"]
     desk.writes_a_snapshot()
     assert desk.said("status")["compactions"] == before
-
-
-def test_after_a_snapshot_of_an_earlier_program_it_is_counted_from_there(desk):
-    """It did not count them, and what it did not count is not taken for nothing."""
-    desk.tidy()
-    desk.writes_a_snapshot()
-    found = checkpoint.read_latest(desk.store, desk.pipeline)
-    assert found is not None
-    old = replace(found.books, sums=replace(found.books.sums, compactions=None))
-    checkpoint.write_snapshot(desk.store, desk.pipeline, replace(found, books=old))
-    assert desk.said("status")["compactions"] is None
-    for number in range(5, 10):
-        desk.land(f"{number}.ndjson", {"id": number, "user": "x"})
-        desk.ingest()
-    desk.tidy()
-    told = desk.said("status")["compactions"]
-    assert (told["since"], told["entries"]) == (found.sequence + 1, 1)
-    (line,) = shown(desk)
-    assert line.startswith(f"1 compaction since entry {found.sequence + 1}: ")

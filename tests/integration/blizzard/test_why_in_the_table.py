@@ -1,16 +1,12 @@
 """`blizzard why` for source files that were read, and for the data files with their rows."""
 
 import json
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from uuid import UUID
 
 import pytest
 import yaml
 from deltalake import DeltaTable
 
-from blizzard.journal import checkpoint, ingested
-from lakebed.layout import known_names
 from penguin.delta.table import Log
 from tests.support.builders import entries, ndjson, put
 from tests.support.promotions import ID, PRICE, Rescued
@@ -209,8 +205,6 @@ def test_names_of_an_earlier_version_lead_to_the_entry_all_the_same(desk):
     before = desk.why("a.ndjson")
     desk.writes_a_snapshot()
     assert desk.why("a.ndjson") == before
-    without_entries(desk)
-    assert desk.why("a.ndjson") == before
 
 
 def test_a_file_of_a_source_that_was_moved_leads_to_its_batch(desk):
@@ -223,25 +217,6 @@ def test_a_file_of_a_source_that_was_moved_leads_to_its_batch(desk):
     assert done.exit_code == 0, done.output
     answer = desk.why("a.ndjson")
     assert (answer["state"], answer["read"][0]["entry"]) == ("committed", 1)
-
-
-def without_entries(desk):
-    """Write the segment again as an earlier version did, without the number of the entry."""
-    found = checkpoint.read_latest(desk.store, "default")
-    assert found is not None
-    (ref,) = found.segments
-    segment = ingested.open_segment(desk.store, "default", ref)
-    names = list(ingested.read_names(desk.store, "default", segment))
-    assert [name.entry for name in names] == [1, 2]
-    bare = ingested.write_segment(
-        desk.store,
-        "default",
-        [replace(name, entry=None) for name in names],
-        UUID(int=7),
-    )
-    assert b",1]" not in desk.store.get(known_names("default", bare.id))
-    other = ingested.SegmentRef(id=bare.id, names=bare.names, digest=bare.digest)
-    checkpoint.write_snapshot(desk.store, "default", replace(found, segments=(other,)))
 
 
 def test_a_data_file_that_no_entry_names_is_an_orphan_until_gc_deletes_it(desk):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from blizzard.discover.cursor import ListingCursor
-from blizzard.journal import ingested
+from blizzard.journal import segments
 from blizzard.model.limits import LookLimits
 from lakebed.listing.incremental import Range
 from lakebed.storage.store import ObjectFacts
@@ -93,7 +93,7 @@ def test_a_sweep_of_a_long_history_reads_the_known_names_once_in_large_pieces():
     site.table.requests.clear()
     assert site.look().take == ()
     assert site.bucket.requests == {"list": 100}
-    assert site.table.requests["get"] <= 100_000 // (ingested.BLOCK * ingested.AHEAD) + 3
+    assert site.table.requests["get"] <= 100_000 // (segments.BLOCK * segments.AHEAD) + 3
 
 
 def test_a_new_file_costs_a_few_blocks_of_the_known_names_and_no_sweep():

@@ -1,14 +1,12 @@
 """Which entry a source file was done with, or has failed since, without reading the entries."""
 
-import json
 from dataclasses import replace
 from datetime import timedelta
 
 from blizzard.journal.checkpoint import read_ledger
-from blizzard.journal.ingested import merged, read_names, write_segment
 from blizzard.journal.ledger import Ledger
+from blizzard.journal.segments import read_rows, write_segment
 from blizzard.model.files import IngestedFile
-from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry, encode
 from lakebed.types import Handoff
@@ -35,34 +33,12 @@ def test_the_names_of_a_long_journal_know_their_entries():
         assert finished.entry == number
 
 
-def test_names_of_an_earlier_version_are_read_and_merged_without_an_entry():
-    store = Bucket()
-    bare = write_segment(store, "default", [named("a", None), named("b", None)], Clock().fresh_id())
-    body = store.bodies[layout.known_names("default", bare.id)]
-    assert [json.loads(line) for line in body.splitlines()] == [["a", 10, "e"], ["b", 10, "e"]]
-    later = write_segment(store, "default", [named("b", 7)], Clock().fresh_id())
-    both = write_segment(
-        store, "default", merged(store, "default", [bare, later]), Clock().fresh_id()
-    )
-    assert list(read_names(store, "default", both)) == [named("a", None), named("b", 7)]
-
-
 def test_names_know_whether_their_rows_were_taken_out():
     store = Bucket()
     names = [replace(named("a", 3), retracted=True), named("b", 4)]
-    segment = write_segment(store, "default", names, Clock().fresh_id())
-    assert list(read_names(store, "default", segment)) == names
-
-
-def test_an_earlier_version_reads_names_with_an_entry():
-    """It takes the fourth value for whether the file gave no row, and leaves out the rest."""
-    store = Bucket()
-    names = [named("a", 3), IngestedFile(key="b", size=20, etag=None, empty=True, entry=4)]
-    segment = write_segment(store, "default", names, Clock().fresh_id())
-    body = store.bodies[layout.known_names("default", segment.id)]
-    for line, name in zip(body.splitlines(), names, strict=True):
-        key, size, etag, *mark = json.loads(line)
-        assert (key, size, etag, mark[0]) == (name.key, name.size, name.etag, name.empty)
+    rows = [name.row for name in names]
+    segment = write_segment(store, "default", rows, Clock().fresh_id())
+    assert [IngestedFile.of(row) for row in read_rows(store, "default", segment)] == names
 
 
 def learned(*records) -> Ledger:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from blizzard.journal import checkpoint, ingested
+from blizzard.journal import checkpoint, segments
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.model.files import IngestedFile
 from lakebed import layout
@@ -120,8 +120,8 @@ def hundred_thousand(tail: int) -> tuple[Bucket, int]:
         partition_columns=(),
         files=(finished_file(),),
     )
-    names = (IngestedFile(key=f"default:{n:08d}", size=1, etag="e") for n in range(100_000))
-    segment = ingested.write_segment(store, "default", names, Clock().fresh_id())
+    names = (IngestedFile(key=f"default:{n:08d}", size=1, etag="e").row for n in range(100_000))
+    segment = segments.write_segment(store, "default", names, Clock().fresh_id())
     body = encode(usual)
     store.replace(layout.journal_entry("default", number), body)
     checkpoint.write_snapshot(
@@ -133,7 +133,7 @@ def hundred_thousand(tail: int) -> tuple[Bucket, int]:
             sequence=number,
             digest=digest(body),
             last=number,
-            segments=(ingested.SegmentRef(id=segment.id, names=100_000, digest=segment.digest),),
+            segments=(segment.ref,),
         ),
     )
     for step in range(1, tail + 1):
@@ -163,9 +163,9 @@ def test_names_are_written_seldom_and_stand_in_few_segments():
     assert counts == sorted(counts, reverse=True)
     assert sum(counts) + len(journal._history.recent) == 1200
     derived = [name for name in store.names if "/known/" in name]
-    values = [name for name in derived if name.endswith(".values.ndjson")]
-    assert len(derived) == 2 * len(segments) + len(values)
-    assert len(values) == len(journal.history.unfinished.segments) <= 6
+    values = journal.history.value_segments
+    assert len(derived) == 2 * (len(segments) + len(values))
+    assert 0 < len(values) <= 6
     assert len([name for name in store.names if ".snapshot." in name]) == 1
 
 

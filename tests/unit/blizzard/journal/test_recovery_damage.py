@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from blizzard.journal import ingested
+from blizzard.journal import segments
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.journal import Journal
 from blizzard.journal.ledger import Before
@@ -63,7 +63,7 @@ def _known_after_all(store: Bucket) -> dict[str, Any]:
     journal = Journal(store, identity(), read_ledger(store, "default"), Hands().clock)
     try:
         return state(journal._history, store)
-    except ingested.SegmentBroken as broken:
+    except segments.SegmentBroken as broken:
         journal.rebuild(str(broken))
         assert journal.rebuilt
         return state(journal._history, store)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from blizzard import events
-from blizzard.journal import ingested
+from blizzard.journal import segments
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.model.files import IngestedFile
 from blizzard.model.limits import SnapshotLimits
@@ -151,12 +151,12 @@ def test_a_block_may_be_evicted_while_another_look_asks_for_it():
             evicted.wait(0.2)
             return found
 
-    blocks = ingested.Blocks(kept=Interrupted())
+    blocks = segments.Blocks(kept=Interrupted())
     blocks.put(("segment", 0), {})
 
     def other_look() -> None:
         asked.wait(300)
-        for number in range(ingested.CACHED):
+        for number in range(segments.CACHED):
             blocks.put(("segment", number + 1), {})
         evicted.set()
 
@@ -164,7 +164,7 @@ def test_a_block_may_be_evicted_while_another_look_asks_for_it():
     other.start()
     assert blocks.get(("segment", 0)) == {}
     other.join(300)
-    assert len(blocks.kept) == ingested.CACHED
+    assert len(blocks.kept) == segments.CACHED
 
 
 @pytest.mark.parametrize("kind", ["gc", "redo", "batch"])

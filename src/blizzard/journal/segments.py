@@ -1,9 +1,9 @@
-"""Names of source files that are done, in sorted segments: looked up in order, never all in memory.
+"""The store of a ledger: rows sorted by key, in segments; a merge of all yields the newest rows.
 
 A segment is derived data: the entries of the journal say the same. It is cut into blocks with a
-digest each, and its index says where they are, so that a few names cost a few blocks and all names
+digest each, and its index says where they are, so that a few keys cost a few blocks and all keys
 cost one pass. Newer segments win over older ones. They are merged like the rungs of a ladder, each
-at least twice as large as all newer ones together, so there are few and each name is written
+at least twice as large as all newer ones together, so there are few and each row is written
 seldom. One that is missing or damaged is a SegmentBroken, and everything is built again.
 """
 
@@ -14,9 +14,11 @@ import tempfile
 import threading
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 from pydantic import TypeAdapter, ValidationError
@@ -31,20 +33,23 @@ from lakebed.units import mebibytes
 
 BLOCK = SnapshotLimits().block
 AHEAD = 16
-"""Blocks that are read in one request when names are asked for one after the other."""
+"""Blocks that one request reads when keys are asked for in their order."""
 CACHED = 8
-"""Decoded blocks that are kept between two looks."""
+"""Decoded blocks that are cached between two lookups."""
+
+Row = list[Any]
+"""A line of a segment: a key, and what JSON can hold."""
 
 
 class SegmentBroken(LakeError):
-    """A segment of known names is missing or damaged; it is built again from the entries."""
+    """A segment is missing or damaged; the ledger is built again from the entries."""
 
     code = "known_names_broken"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """Where some names of a segment stand."""
+    """Where some rows of a segment are."""
 
     first: str
     start: int
@@ -53,50 +58,53 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Segment:
-    """Sorted names in the store, with the way to each of its blocks."""
+class SegmentRef:
+    """A segment as a snapshot names it."""
 
     id: str
     names: int
-    blocks: tuple[Block, ...]
-    digest: str = ""
-    """The SHA-256 of the index, which a snapshot repeats."""
+    """The number of its rows."""
+    digest: str
+    """The SHA-256 of its index."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SegmentRef:
-    """How a snapshot names a segment."""
+class Segment:
+    """Sorted rows in the store, with the way to each of their blocks."""
 
-    id: str
-    names: int
-    digest: str
+    ref: SegmentRef
+    blocks: tuple[Block, ...]
+
+    @property
+    def id(self) -> str:
+        """Return the name of the segment."""
+        return self.ref.id
+
+    @property
+    def names(self) -> int:
+        """Return the number of rows."""
+        return self.ref.names
 
 
 _BLOCKS = TypeAdapter(tuple[Block, ...])
 
 
 def write_segment(
-    store: Store,
-    pipeline: str,
-    names: Iterable[IngestedFile],
-    fresh_id: UUID,
-    *,
-    block: int = BLOCK,
+    store: Store, pipeline: str, rows: Iterable[Row], fresh_id: UUID, *, block: int = BLOCK
 ) -> Segment:
-    """Write sorted names as a new segment; no memory is used but that of a block."""
+    """Write sorted rows as a new segment, with one block of them in memory."""
     name = str(fresh_id)
     blocks: list[Block] = []
     count = start = 0
+    left = iter(rows)
     with tempfile.TemporaryDirectory(prefix="blizzard-known-") as folder:
         spool = Path(folder) / "names"
         with spool.open("wb") as file:
-            for some in _in_blocks(names, block):
-                body = b"".join(_line(each) for each in some)
+            while some := list(islice(left, block)):
+                body = b"".join(to_json(row) + b"\n" for row in some)
                 file.write(body)
                 digest = hashlib.sha256(body).hexdigest()
-                blocks.append(
-                    Block(first=some[0].key, start=start, length=len(body), digest=digest)
-                )
+                blocks.append(Block(first=some[0][0], start=start, length=len(body), digest=digest))
                 start += len(body)
                 count += len(some)
         store.upload(
@@ -108,21 +116,45 @@ def write_segment(
         )
     index = _BLOCKS.dump_json(tuple(blocks))
     store.replace(layout.known_index(pipeline, name), index)
-    digest = hashlib.sha256(index).hexdigest()
-    return Segment(id=name, names=count, blocks=tuple(blocks), digest=digest)
+    ref = SegmentRef(id=name, names=count, digest=hashlib.sha256(index).hexdigest())
+    return Segment(ref=ref, blocks=tuple(blocks))
 
 
 def open_segment(store: Reader, pipeline: str, ref: SegmentRef) -> Segment:
-    """Read the index of a segment; the names are read when they are asked for."""
+    """Read the index of a segment; blocks are read on demand."""
     path = layout.known_index(pipeline, ref.id)
     body = store.get(path)
     if body is None or hashlib.sha256(body).hexdigest() != ref.digest:
         raise SegmentBroken("the index of known names is missing or damaged", path=path)
     try:
-        blocks = _BLOCKS.validate_json(body)
+        return Segment(ref=ref, blocks=_BLOCKS.validate_json(body))
     except ValidationError as invalid:
         raise SegmentBroken("the index of known names cannot be read", path=path) from invalid
-    return Segment(id=ref.id, names=ref.names, blocks=blocks, digest=ref.digest)
+
+
+def with_rows(
+    store: Store,
+    pipeline: str,
+    segments: Sequence[Segment],
+    rows: Iterable[Row],
+    fresh_id: Callable[[], UUID],
+    *,
+    block: int = BLOCK,
+    keep: Callable[[Row], bool] = lambda _row: True,
+) -> list[Segment]:
+    """Write rows as the newest segment, and merge the newest ones so that the ladder holds.
+
+    `keep` drops rows from the oldest segment: nothing older can have their keys.
+    """
+    new = write_segment(store, pipeline, rows, fresh_id(), block=block)
+    every = [*segments, new] if new.names else [*segments]
+    number = to_merge(every) if every else 0
+    if number > 1:
+        newest = merged(store, pipeline, every[-number:])
+        left = filter(keep, newest) if number == len(every) else newest
+        one = write_segment(store, pipeline, left, fresh_id(), block=block)
+        every = [*every[:-number], one] if one.names else every[:-number]
+    return every
 
 
 def to_merge(segments: Sequence[Segment | SegmentRef]) -> int:
@@ -138,47 +170,50 @@ def to_merge(segments: Sequence[Segment | SegmentRef]) -> int:
 
 def merged(
     store: Reader, pipeline: str, segments: Sequence[Segment], start: str = ""
-) -> Iterator[IngestedFile]:
-    """Yield the names of several segments in order, each once, as the newest of them says.
+) -> Iterator[Row]:
+    """Yield the rows of several segments by key, each key once, as the newest of them says.
 
-    Blocks with nothing but names before `start` are not read.
+    Blocks with nothing but keys before `start` are not read.
     """
     streams = [
-        _aged(read_names(store, pipeline, segment, start), -age)
+        _aged(read_rows(store, pipeline, segment, start), -age)
         for age, segment in enumerate(segments)
     ]
     last = None
-    for name, _age in heapq.merge(*streams, key=lambda each: (each[0].key, each[1])):
-        if name.key != last:
-            yield name
-        last = name.key
+    for row, _age in heapq.merge(*streams, key=lambda each: (each[0][0], each[1])):
+        if row[0] != last:
+            yield row
+        last = row[0]
 
 
-def read_names(
-    store: Reader, pipeline: str, segment: Segment, start: str = ""
-) -> Iterator[IngestedFile]:
-    """Yield the names of one segment in order, from the block on in which `start` would stand."""
+def _aged(rows: Iterator[Row], age: int) -> Iterator[tuple[Row, int]]:
+    return ((row, age) for row in rows)
+
+
+def read_rows(store: Reader, pipeline: str, segment: Segment, start: str = "") -> Iterator[Row]:
+    """Yield the rows of one segment, from the block on in which `start` would be."""
     begin = max(0, bisect_right([block.first for block in segment.blocks], start) - 1)
-    for first in range(begin, len(segment.blocks), AHEAD):
-        some = segment.blocks[first : first + AHEAD]
-        for body in _read_blocks(store, pipeline, segment, some):
-            yield from _decoded(body)
+    for body in _bodies(store, pipeline, segment, begin):
+        yield from map(json.loads, body.splitlines())
 
 
 def names_with(store: Reader, pipeline: str, segment: Segment, text: str) -> Iterator[IngestedFile]:
-    """Yield the names of one segment in which a text stands; only those lines are decoded."""
+    """Yield the files of one segment whose names contain a text; only those lines are decoded."""
     wanted = json.dumps(text, ensure_ascii=False)[1:-1].encode()
-    for first in range(0, len(segment.blocks), AHEAD):
-        some = segment.blocks[first : first + AHEAD]
-        for body in _read_blocks(store, pipeline, segment, some):
-            if wanted in body:
-                found = (_name_of(line) for line in body.splitlines() if wanted in line)
-                yield from (name for name in found if text in name.key)
+    for body in _bodies(store, pipeline, segment):
+        if wanted in body:
+            rows = (json.loads(line) for line in body.splitlines() if wanted in line)
+            yield from (IngestedFile.of(row) for row in rows if text in row[0])
+
+
+def _bodies(store: Reader, pipeline: str, segment: Segment, begin: int = 0) -> Iterator[bytes]:
+    for first in range(begin, len(segment.blocks), AHEAD):
+        yield from _read_blocks(store, pipeline, segment, segment.blocks[first : first + AHEAD])
 
 
 @dataclass(slots=True)
 class Blocks:
-    """The decoded blocks that are kept between two looks, the last used ones.
+    """The decoded blocks that are cached between two lookups, the last used ones.
 
     A lookup that is no longer needed may continue alongside the one that replaces it.
     """
@@ -189,7 +224,7 @@ class Blocks:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def get(self, place: tuple[str, int]) -> dict[str, IngestedFile] | None:
-        """Return a block that is still there."""
+        """Return a block that is still cached."""
         with self._lock:
             found = self.kept.get(place)
             if found is not None:
@@ -197,7 +232,7 @@ class Blocks:
             return found
 
     def put(self, place: tuple[str, int], names: dict[str, IngestedFile]) -> None:
-        """Keep a block, and drop the least recently used one."""
+        """Cache a block, and drop the least recently used one."""
         with self._lock:
             self.kept[place] = names
             while len(self.kept) > self.most:
@@ -205,7 +240,7 @@ class Blocks:
 
 
 class Cursor:
-    """One segment that is asked for names; asked in their order, it is read in one pass."""
+    """Looks up files in one segment; asked in their order, it reads the segment in one pass."""
 
     def __init__(self, store: Reader, pipeline: str, segment: Segment, blocks: Blocks) -> None:
         self._store = store
@@ -218,7 +253,7 @@ class Cursor:
         self._ahead: dict[int, bytes] = {}
 
     def find(self, key: str) -> IngestedFile | None:
-        """Return what the segment says of a name, or None."""
+        """Return the file that the segment has under a key, or None."""
         at = bisect_right(self._firsts, key) - 1
         if at < 0:
             return None
@@ -233,12 +268,13 @@ class Cursor:
         if found is not None:
             return found
         if at not in self._ahead:
-            # One block where a name is looked up; many where one follows the other.
+            # One block for a single lookup; many where one block follows the other.
             count = self._cache.ahead if at == self._at + 1 and self._at >= 0 else 1
             some = self._segment.blocks[at : at + count]
             bodies = _read_blocks(self._store, self._pipeline, self._segment, some)
             self._ahead = dict(enumerate(bodies, start=at))
-        names = {name.key: name for name in _decoded(self._ahead.pop(at))}
+        rows = map(json.loads, self._ahead.pop(at).splitlines())
+        names = {row[0]: IngestedFile.of(row) for row in rows}
         self._cache.put(place, names)
         return names
 
@@ -256,52 +292,3 @@ def _read_blocks(
         if hashlib.sha256(part).hexdigest() != block.digest:
             raise SegmentBroken("a segment of known names is damaged", path=path)
     return found
-
-
-def _aged(names: Iterator[IngestedFile], age: int) -> Iterator[tuple[IngestedFile, int]]:
-    for name in names:
-        yield name, age
-
-
-def _in_blocks(names: Iterable[IngestedFile], block: int) -> Iterator[list[IngestedFile]]:
-    some: list[IngestedFile] = []
-    for name in names:
-        some.append(name)
-        if len(some) == block:
-            yield some
-            some = []
-    if some:
-        yield some
-
-
-def needs_mark(name: IngestedFile) -> bool:
-    """Whether a line must say if a file gave a row: a file without bytes gave none.
-
-    The entry of a file stands after that, so a line with an entry always does.
-    """
-    return name.entry is not None or name.empty != (name.size == 0)
-
-
-def _line(name: IngestedFile) -> bytes:
-    mark = [name.empty] if needs_mark(name) else []
-    entry = [] if name.entry is None else [name.entry]
-    retracted = [True] if entry and name.retracted else []
-    facts = [name.key, name.size, name.etag, *mark, *entry, *retracted]
-    return to_json(facts) + b"\n"
-
-
-def _decoded(body: bytes) -> Iterator[IngestedFile]:
-    for line in body.splitlines():
-        yield _name_of(line)
-
-
-def _name_of(line: bytes) -> IngestedFile:
-    key, size, etag, *more = json.loads(line)
-    return IngestedFile(
-        key=key,
-        size=size,
-        etag=etag,
-        empty=more[0] if more else size == 0,
-        entry=more[1] if len(more) > 1 else None,
-        retracted=len(more) > 2,
-    )
