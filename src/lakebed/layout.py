@@ -347,6 +347,8 @@ OUR_TRANSACTIONS = "penguin/"
 """What the app transactions of files that other programs wrote begin with."""
 HELD_TRANSACTIONS = f"{OUR_TRANSACTIONS}held/"
 SCAN_TRANSACTION = f"{OUR_TRANSACTIONS}scan"
+SCANNED_TRANSACTION = f"{OUR_TRANSACTIONS}scanned"
+"""Its version is the highest time, in milliseconds, in the name of a file that a scan found."""
 """Counts the commits that hold such files, so that of two penguins one looks again."""
 
 

@@ -95,7 +95,7 @@ class Announcer:
             self._passed_over(others.passed_over)
 
     def _passed_over(self, now: PassedOver) -> None:
-        """Announce files whose names a scan does not take, once, and again when they change.
+        """Announce files that a scan does not take, once, and again when they change.
 
         Only a sweep sees all of them. What another engine is writing comes and goes between two.
         """

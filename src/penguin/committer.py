@@ -220,8 +220,7 @@ class Committer:
             if ours is not None:
                 return Committed(ours)
             # Another's commit counts on by one as ours does, and may hold other files.
-            whole = plan.others is None or all(map(table.transaction, plan.others.app_ids()))
-            return AlreadyCommitted(table.version) if whole else Superseded()
+            return AlreadyCommitted(table.version) if plan.others is None else Superseded()
         if plan.removes and table.changed(plan.removes):
             return Superseded()
         if plan.goes_by_paths and self._is_overtaken(plan, table):

@@ -115,7 +115,7 @@ METRICS = (
     ),
     _gauge("penguin_other_files_waiting", "Files of other programs waiting to be committed."),
     _gauge("penguin_other_files_left_out", "Files of other programs that are not committed."),
-    _gauge("penguin_other_files_passed_over", "Parquet files whose names a scan does not take."),
+    _gauge("penguin_other_files_passed_over", "Parquet files that a scan does not take."),
     _gauge("penguin_table_version", "Version of the Delta table, as last seen."),
     _gauge("penguin_pending_entries", "Journal entries waiting, up to one commit's worth."),
     _gauge("penguin_pending_files", "Files of those entries."),

@@ -35,6 +35,7 @@ from lakebed.errors import StoreUnavailable
 from lakebed.layout import (
     DELTA_LOG,
     SCAN_TRANSACTION,
+    SCANNED_TRANSACTION,
     file_id,
     file_name,
     log_version,
@@ -111,6 +112,21 @@ class LogContents:
     def scan(self) -> int | None:
         """Return how many commits hold files of other programs; None where there is none."""
         return self.transaction(SCAN_TRANSACTION)
+
+    @property
+    def scanned(self) -> int | None:
+        """Return the highest time in the names of the files that scans committed."""
+        return self.transaction(SCANNED_TRANSACTION)
+
+    def may_be_scanned(self, path: str) -> bool:
+        """Whether a scan may have committed a file, as far as its name says."""
+        at, scanned = named_at(path), self.scanned
+        return at is not None and scanned is not None and at <= scanned
+
+    def is_leftover(self, path: str, modified: datetime) -> bool:
+        """Whether a forgotten file lay here before what the log remembers, and was scanned."""
+        reaches = self.since is not None and self.since != NEVER and modified > self.since
+        return not reaches and self.may_be_scanned(path)
 
     def transaction(self, app_id: str) -> int | None:
         """Return the version of one of our transactions."""

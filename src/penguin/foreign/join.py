@@ -58,6 +58,7 @@ def join(
     scan: int | None,
     terms: JoinRules,
     *,
+    scanned: int | None = None,
     removals: Mapping[str, int] | None = None,
 ) -> Joined:
     """Add files to a commit, or make one of them, up to as many files as a commit may hold."""
@@ -67,7 +68,9 @@ def join(
             break
         if one.found.path not in draft.adds:
             draft.take(one)
-    return Joined(commit=draft.commit(commit, scan, removals), left_out=tuple(draft.left_out))
+    return Joined(
+        commit=draft.commit(commit, scan, scanned, removals), left_out=tuple(draft.left_out)
+    )
 
 
 class _Unfit(Exception):
@@ -174,13 +177,19 @@ class _Draft:
         )
 
     def commit(
-        self, before: CommitPlan | None, scan: int | None, removals: Mapping[str, int] | None
+        self,
+        before: CommitPlan | None,
+        scan: int | None,
+        scanned: int | None,
+        removals: Mapping[str, int] | None,
     ) -> CommitPlan | None:
         if not self.taken or self.table is None or self.after is None:
             return before
         others = ForeignAdds(
             paths=tuple(one.found.path for one in self.taken),
+            singly=tuple(one.found.path for one in self.taken if not one.found.is_covered),
             scan=scan,
+            scanned=scanned,
             removals=removals,
             late=tuple(one.found.path for one in self.taken if one.found.late),
             watermarks=_highest(one.found.path for one in self.taken),

@@ -6,7 +6,7 @@ not one that was removed since. Of what a log has forgotten nothing is guessed.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from urllib.parse import unquote
 
@@ -230,7 +230,9 @@ def sort_out(candidates: Iterable[Candidate], known: LogContents) -> SortedCandi
     for one in unknown:
         if (by := alike.get(file_name(one.path))) is not None:
             taken.append((one, by))
-        elif one.claim is None and known.may_have_lost(one.path, one.modified):
+        elif (one.claim is None or known.may_be_scanned(one.path)) and known.may_have_lost(
+            one.path, one.modified
+        ):
             forgotten.append(one)
         else:
             new.append(one)
@@ -240,6 +242,23 @@ def sort_out(candidates: Iterable[Candidate], known: LogContents) -> SortedCandi
         forgotten=tuple(forgotten),
         taken=tuple(taken),
     )
+
+
+def without_leftovers(
+    found: SortedCandidates, known: LogContents
+) -> tuple[SortedCandidates, set[str]]:
+    """Settle the forgotten files that scans have passed long ago, and return their paths.
+
+    OPTIMIZE leaves them behind, and nobody has to do anything about them.
+    """
+    old = [
+        one
+        for one in found.forgotten
+        if one.claim is None and known.is_leftover(one.path, one.modified)
+    ]
+    paths = {str(one.path) for one in old}
+    left = tuple(one for one in found.forgotten if one.path not in paths)
+    return replace(found, settled=(*found.settled, *old), forgotten=left), paths
 
 
 def is_settled(path: str, known: LogContents) -> bool:
@@ -267,11 +286,16 @@ def too_old(one: Candidate, known: LogContents) -> LeftOut:
         if oldest > LONG_AGO
         else "the directory was copied, so its time says nothing"
     )
+    way_out = (
+        "give it a new name, with a UUIDv7 of today, to commit it"
+        if known.may_be_scanned(one.path)
+        else "a meta in _staging/pending commits it"
+    )
     return LeftOut(
         path=one.path,
         code=TOO_OLD,
-        reason=f"{when}, and {_reach(known)}: it may have been removed before; "
-        "a meta in _staging/pending commits it",
+        reason=f"{when}, and {_reach(known)}: it may have been removed before; {way_out}",
+        asked_by=one.asked_by,
         modified=one.modified,
     )
 

@@ -34,6 +34,7 @@ from penguin.foreign.rules import (
     same_file,
     sort_out,
     too_old,
+    without_leftovers,
 )
 from penguin.model.foreign_file import Candidate, ForeignFile, LeftOut, PassedOver
 from penguin.model.settings import TableSettings
@@ -42,6 +43,11 @@ CONCURRENT = 16
 NOT_TAKEN = (
     "a scan takes files that are named {uuidv7}.parquet; set file_pattern, such as '*.parquet', "
     "to take these as well"
+)
+LEFTOVER = (
+    "older than what the log remembers, and than the newest file that a scan committed: such a "
+    "file was removed from the table, or never fitted it; VACUUM deletes it, and a new name "
+    "commits it"
 )
 TELL_EVERY = 500
 """Files between two words on how far the look at them is."""
@@ -71,6 +77,8 @@ class ForeignFiles:
     """Files that blizzard wrote, and that no entry read so far names."""
     scan: int | None = None
     """How many commits of such files the log has; None before the first."""
+    scanned: int | None = None
+    """The highest time in the names of the files that scans committed."""
     removals: Mapping[str, int] | None = None
     """What a commit of these files says of the removals before it."""
     fresh: frozenset[str] = frozenset()
@@ -189,6 +197,7 @@ class Search:
             oldest = (known.oldest(one.path, one.modified) for one in found.forgotten)
             read_back(store, known, min(oldest))
             found = sort_out(candidates.values(), known)
+        found, leftover = without_leftovers(found, known)
         found, linked = self._without_links(store, found, known)
         shape = None if table is None else table.facts.shape()
         judged = self._judge(store, found.new, shape)
@@ -209,11 +218,12 @@ class Search:
             settled=done,
             ours=tuple(one.path for one in found.new if self._is_ours(one)),
             scan=known.scan,
+            scanned=known.scanned,
             removals=None if (note := known.removal_note()) is None else note.document(),
             fresh=frozenset(self._fresh),
             watermarks=dict(self.watermarks),
             listing=self._listing,
-            passed_over=PassedOver.of(self._passed, NOT_TAKEN),
+            passed_over=_passed_over(self._passed, leftover),
         )
 
     def _read(self, store: Reader, table: Snapshot | None) -> LogContents:
@@ -359,6 +369,13 @@ class Search:
         pattern = self.settings.file_pattern
         also = (lambda _path: False) if pattern is None else matcher(pattern)
         return lambda path: timed_id(path) is not None or also(path)
+
+
+def _passed_over(not_taken: set[str], leftover: set[str]) -> PassedOver:
+    reasons = ((not_taken, NOT_TAKEN), (leftover, LEFTOVER))
+    return PassedOver.of(
+        not_taken | leftover, "; ".join(reason for paths, reason in reasons if paths)
+    )
 
 
 def _is_known(path: str, known: LogContents) -> bool:

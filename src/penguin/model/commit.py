@@ -10,11 +10,13 @@ from lakebed.documents.entry import Kind
 from lakebed.documents.pending_meta import EntryName
 from lakebed.layout import (
     SCAN_TRANSACTION,
+    SCANNED_TRANSACTION,
     TablePath,
     file_name,
     held_transaction,
     stranger_transaction,
 )
+from lakebed.listing.watermark import named_at
 from penguin.model.backlog import Position, ReadyEntry, Stopped, Waiting
 from penguin.model.table import Changes
 
@@ -163,11 +165,15 @@ class Advance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignAdds:
-    """What a commit holds of other programs' files: each by a transaction of its own."""
+    """The files of other programs in a commit."""
 
     paths: tuple[TablePath, ...]
+    singly: tuple[TablePath, ...] = ()
+    """Those with an app transaction of their own: `scanned` does not cover them."""
     scan: int | None
     """How many such commits the log has. Each counts on: of two penguins one looks again."""
+    scanned: int | None = None
+    """The highest time in the names of the files that scans committed before."""
     late: tuple[TablePath, ...] = ()
     """Those that a bare watermark would have lost."""
     watermarks: Mapping[str, str] = field(default_factory=dict)
@@ -175,22 +181,28 @@ class ForeignAdds:
     removals: Mapping[str, int] | None = None
     """What is known of the removals before the commit, for when their versions are gone."""
 
-    def transaction(self) -> TransactionUpdate:
-        """Return the transaction that counts such commits."""
-        return TransactionUpdate(
-            app_id=SCAN_TRANSACTION, before=self.scan, after=(self.scan or 0) + 1
-        )
+    def transactions(self) -> tuple[TransactionUpdate, ...]:
+        """Return the transaction that counts such commits, and how far scans have come."""
+        after = (self.scan or 0) + 1
+        found = (TransactionUpdate(app_id=SCAN_TRANSACTION, before=self.scan, after=after),)
+        singly = frozenset(self.singly)
+        named = [at for path in self.paths if path not in singly and (at := named_at(path))]
+        if not named:
+            return found
+        newest = max(*named, self.scanned or 0)
+        update = TransactionUpdate(app_id=SCANNED_TRANSACTION, before=self.scanned, after=newest)
+        return (*found, update)
 
     def app_ids(self) -> tuple[str, ...]:
-        """Return the transactions that say of each file that it was committed."""
-        return tuple(stranger_transaction(path) for path in self.paths)
+        """Return the transactions of the files that have one of their own."""
+        return tuple(stranger_transaction(path) for path in self.singly)
 
     def metadata(self) -> dict[str, object]:
         """Return what the commit says of them, for whoever reads the log."""
         return {
             "files": len(self.paths),
             "late": len(self.late),
-            "scan": self.transaction().after,
+            "scan": (self.scan or 0) + 1,
             "marks": dict(self.watermarks),
             **({} if self.removals is None else {"removals": dict(self.removals)}),
         }
@@ -257,7 +269,7 @@ class CommitPlan:
         """Return what the commit moves besides pipelines: files that are, or were, set aside."""
         return (
             *self.moved,
-            *(() if self.others is None else (self.others.transaction(),)),
+            *(() if self.others is None else self.others.transactions()),
             *(hold.transaction() for hold in self.holds),
             *(one.transaction() for one in self.not_promoted),
             *(held_update(name, HeldState.HELD, HeldState.RELEASED) for name in self.released),

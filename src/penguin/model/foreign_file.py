@@ -2,12 +2,16 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from lakebed.deltalog.table_facts import DeltaSchema
 from lakebed.documents.data_file import ColumnStatistics, FinishedFile
 from lakebed.documents.pending_meta import Meta
 from lakebed.layout import TablePath, stranger_transaction
+from lakebed.listing.watermark import named_at
+
+AHEAD = timedelta(hours=1)
+"""How far the time in a name may be ahead of the store's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +33,17 @@ class Candidate:
     def transaction(self) -> str:
         """Name the app transaction that says it was committed."""
         return stranger_transaction(self.path)
+
+    @property
+    def is_covered(self) -> bool:
+        """Whether the newest time that was scanned says that it was committed.
+
+        A name from the future would cover files that are yet to come.
+        """
+        at = named_at(self.path)
+        if self.claim is not None or at is None:
+            return False
+        return at <= (self.modified + AHEAD).timestamp() * 1000
 
     def is_same(self, other: "Candidate") -> bool:
         """Whether two looks saw the same content under the same claim."""

@@ -112,7 +112,15 @@ def join_others(
         ),
     )
     there, gone = still_there(store, others)
-    joined = join(facts, commit, there, others.scan, terms, removals=others.removals)
+    joined = join(
+        facts,
+        commit,
+        there,
+        others.scan,
+        terms,
+        scanned=others.scanned,
+        removals=others.removals,
+    )
     return replace(joined, left_out=(*joined.left_out, *gone))
 
 

@@ -14,6 +14,7 @@ from lakebed.errors import CommitFailed
 from lakebed.layout import DELTA_LOG
 from penguin.delta.table import Log, Table
 from penguin.events.commits import PlanSuperseded
+from penguin.events.foreign_files import FilesLeftOut, FilesPassedOver
 from penguin.inspect.explain import explain
 from tests.support.foreign import Directory, Visitor
 from tests.support.removals import HOUR, add, aged, begin, checkpoint, remove
@@ -152,4 +153,6 @@ def test_a_look_without_a_commit_reads_the_same(table):
     remove(table, gone, days_ago=8)
     checkpoint(table, clean=True, days_old=2)
     shown = explain(table.settings(), table.store)
-    assert [(one.path, one.code) for one in shown.proposal.left_out] == [(gone, "file_too_old")]
+    penguin = table.penguin().drain()
+    assert (shown.proposal.left_out, penguin.told(FilesLeftOut)) == ((), [])
+    assert [one.some for one in penguin.told(FilesPassedOver)] == [(gone,)]

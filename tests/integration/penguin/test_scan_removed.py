@@ -1,5 +1,6 @@
 """Files that were removed from a directory of other programs' files are not committed again."""
 
+import json
 import os
 import shutil
 import time
@@ -13,10 +14,11 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from lakebed.deltalog.files import read_log
 from lakebed.deltalog.snapshot import LogReader
-from penguin.events.foreign_files import FilesLeftOut
+from lakebed.layout import SCAN_TRANSACTION, SCANNED_TRANSACTION, stranger_transaction
+from penguin.events.foreign_files import FilesLeftOut, FilesPassedOver
 from tests.support.builders import NOON
 from tests.support.change_files import write_changes
-from tests.support.foreign import Directory
+from tests.support.foreign import DAY, Directory
 
 HOUR = 3600.0
 
@@ -57,7 +59,7 @@ def test_files_of_the_change_data_feed_are_not_committed(table):
 
 
 def test_files_stay_out_when_even_their_tombstones_are_forgotten(table):
-    """HOLES D09, D11: the transactions never expire, and a late meta is only deleted."""
+    """HOLES D09, D11: the newest name that was scanned never expires; a late meta is refused."""
     forgetful = {"delta.deletedFileRetentionDuration": "interval 0 hours"}
     paths = [table.file(number) for number in range(3)]
     table.penguin(properties=forgetful).drain()
@@ -72,10 +74,39 @@ def test_files_stay_out_when_even_their_tombstones_are_forgotten(table):
     penguin = table.penguin().drain()
     assert table.ids() == [0, 1, 2, 9]
     assert penguin.told(FilesLeftOut) == []
+    (passed,) = penguin.told(FilesPassedOver)
+    assert (passed.files, passed.some) == (3, tuple(sorted(paths)))
     table.meta(paths[0])
-    table.penguin().drain()
+    (said,) = table.penguin().drain().told(FilesLeftOut)
+    assert (said.code, said.paths) == ("file_too_old", (paths[0],))
+    assert "give it a new name" in said.reason
     assert table.ids() == [0, 1, 2, 9]
-    assert table.metas() == []
+
+
+def test_transactions_are_bounded_whatever_the_number_of_files(table):
+    """A name from the future, one without a time, and a file with a meta keep their own."""
+    penguin = table.penguin(checkpoint_interval=1, file_pattern="*.parquet")
+    ahead, plain = table.path(DAY, age=-2 * HOUR), f"{DAY}/part-0.parquet"
+    table.file(100, path=ahead, modified=table.hands.at)
+    table.file(101, path=plain)
+    asked = table.file(102, folder="date=2024-01-02")
+    table.meta(asked)
+    for round_ in range(3):
+        for number in range(10):
+            table.file(10 * round_ + number)
+        penguin.drain()
+    lines = [
+        line
+        for version in (table.root / "_delta_log").glob("*.json")
+        for line in version.read_text().splitlines()
+    ]
+    named = {found["txn"]["appId"] for line in lines if "txn" in (found := json.loads(line))}
+    singly = {stranger_transaction(path) for path in (ahead, plain, asked)}
+    assert named == {SCAN_TRANSACTION, SCANNED_TRANSACTION, *singly}
+    assert table.ids() == [*range(30), 100, 101, 102]
+    table.delta().optimize.compact()
+    table.penguin(file_pattern="*.parquet").drain()
+    assert table.ids() == [*range(30), 100, 101, 102]
 
 
 def test_a_restored_table_does_not_get_its_files_back(table):
@@ -127,6 +158,7 @@ def test_a_file_older_than_what_the_log_remembers_is_told_and_not_committed(tabl
     forgetful = {"delta.deletedFileRetentionDuration": "interval 0 hours"}
     table.file(1)
     table.penguin(properties=forgetful).drain()
+    table.hands.at += 1
     foreign = add_by_another_engine(table, 2)
     remove_by_another_engine(table, foreign, at=1)
     add_by_another_engine(table, 5)
@@ -170,8 +202,10 @@ def test_checkpoints_of_another_kind_are_read_around(table):
     table.file(8)
     penguin = table.penguin().drain()
     assert table.ids() == [0, 1, 2, 8]
-    (said,) = penguin.told(FilesLeftOut)
-    assert said.code == "file_too_old"
+    assert penguin.told(FilesLeftOut) == []
+    (said,) = penguin.told(FilesPassedOver)
+    assert said.files == 1
+    assert "older than what the log remembers" in said.reason
 
 
 def test_beside_such_checkpoints_removals_are_known_by_their_versions(table):

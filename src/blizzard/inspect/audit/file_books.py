@@ -20,7 +20,14 @@ from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
 from lakebed.documents.log_version import TableShape
 from lakebed.documents.replacement import Replacement
-from lakebed.layout import file_id, file_name, held_transaction, stranger_transaction
+from lakebed.layout import (
+    SCANNED_TRANSACTION,
+    file_id,
+    file_name,
+    held_transaction,
+    stranger_transaction,
+)
+from lakebed.listing.watermark import named_at
 from lakebed.units import plural
 
 
@@ -165,6 +172,9 @@ class FileBooks:
     def _is_adopted(self, path: str) -> bool:
         """Whether penguin has committed a file of another program, by itself or with its folder."""
         if stranger_transaction(path) in self.log.transactions:
+            return True
+        at, scanned = named_at(path), self.log.transactions.get(SCANNED_TRANSACTION)
+        if at is not None and scanned is not None and at <= scanned:
             return True
         one = self.log.active.get(path)
         return one is not None and one.version in self.log.adoptions
