@@ -10,11 +10,10 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from lakebed.clock import Clock
-from lakebed.deltalog.file import lines_of
+from lakebed.deltalog.actions import read_actions
 from lakebed.deltalog.files import touched_since
 from lakebed.documents.entry import encode
 from lakebed.documents.pending_meta import EntryName
-from lakebed.documents.reading import parse_json
 from lakebed.errors import CommitFailed, LakeError
 from lakebed.layout import DELTA_LOG, file_name, log_version, receipt
 from lakebed.retry import Backoff
@@ -268,9 +267,5 @@ def _metadata(step: str, token: str, attempt: int) -> dict[str, object]:
 
 def _is_commit_of(token: str, body: bytes) -> bool:
     """Whether a version of the log is the very commit that we tried."""
-    for line in body.splitlines():
-        if line.startswith(b'{"commitInfo"'):
-            with lines_of(DELTA_LOG):
-                told = parse_json(line)["commitInfo"].get("penguin") or {}
-                return bool(told.get("step") == "commit" and told.get("token") == token)
-    return False
+    note = read_actions(0, body, DELTA_LOG, only=lambda line: b'"commitInfo"' in line).info.note
+    return bool(note.get("step") == "commit" and note.get("token") == token)

@@ -261,7 +261,7 @@ def named_files(uri: str, options: StorageOptions) -> frozenset[str]:
 
 def change_files(uri: str, options: StorageOptions, paths: Collection[str]) -> dict[str, datetime]:
     """Return which of some files are of the change data feed, and when they were committed."""
-    from lakebed.deltalog.changes import change_files as find  # noqa: PLC0415
+    from lakebed.deltalog.table_files import change_files as find  # noqa: PLC0415
     from lakebed.storage.store import Reader  # noqa: PLC0415
 
     return find(Reader(uri, options), frozenset(paths)) if paths else {}

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import assert_never
 
 from lakebed.clock import Clock
-from lakebed.deltalog.cache import LogCache
+from lakebed.deltalog.latest import LogCache
 from lakebed.deltalog.snapshot import Snapshot
 from lakebed.deltalog.table_facts import TableFacts
 from lakebed.documents.entry import encode

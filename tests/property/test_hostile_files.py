@@ -19,14 +19,14 @@ from hypothesis import strategies as st
 from blizzard.journal import checkpoint
 from blizzard.model.limits import SnapshotLimits
 from blizzard.model.settings import Sizing
-from lakebed.deltalog.checkpoint import read_checkpoint
-from lakebed.deltalog.file import read_version
-from lakebed.deltalog.history import parse_version
+from lakebed.deltalog.actions import read_actions
+from lakebed.deltalog.checkpoint import checkpointed_names
+from lakebed.deltalog.history import log_version_of
 from lakebed.deltalog.latest import read_latest
 from lakebed.deltalog.search import LogSearch
 from lakebed.deltalog.segment import Checkpoint, noted_checkpoint
 from lakebed.deltalog.snapshot import Snapshot
-from lakebed.deltalog.versions import named_files, read_commit
+from lakebed.deltalog.versions import read_commit
 from lakebed.documents.entry import decode_entry, decode_protocol, decode_receipt, decode_started
 from lakebed.documents.pending_meta import decode_held, decode_meta
 from lakebed.documents.reading import parse_json
@@ -236,10 +236,9 @@ def test_a_damaged_version_of_a_log_is_an_error_and_no_crash(
     put(tmp_path, LAST_CHECKPOINT, body)
     search = LogSearch(store=store, open_table=unopened)
     is_told(
-        lambda: read_version(body, "the/path"),
-        lambda: parse_version(0, body, "the/path", str),
+        lambda: read_actions(0, body, "the/path"),
+        lambda: log_version_of(read_actions(0, body, "the/path"), "the/path"),
         lambda: read_commit(0, body),
-        lambda: named_files(body, "held"),
         lambda: find_restore(store, 0),
         lambda: noted_checkpoint(store),
         lambda: read_latest(store),
@@ -315,7 +314,8 @@ def test_a_checkpoint_that_refers_to_itself_is_read_once(tmp_path: Path):
     put(tmp_path, log_version(0), b"")
     facts = store.head(f"_delta_log/{0:020d}.checkpoint.parquet")
     assert facts is not None
-    assert read_checkpoint(store, Checkpoint(version=0, parts=(facts,))).paths == {"x.parquet"}
+    parts = checkpointed_names(store, Checkpoint(version=0, parts=(facts,)))
+    assert {path for paths, _ in parts for path in paths} == {"x.parquet"}
     found = LogSearch(store=store, open_table=unopened).files(["x.parquet"])
     assert len(found) == 1
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakebed.deltalog.cache import LogCache
+from lakebed.deltalog.latest import LogCache
 from lakebed.deltalog.table_facts import TableFacts
 from lakebed.layout import DELTA_LOG, log_version
 from lakebed.storage.options import StorageOptions

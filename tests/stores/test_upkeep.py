@@ -10,7 +10,7 @@ from deltalake import DeltaTable
 from blizzard.log_questions import asks_fates
 from blizzard.repair.redo import Wanted, redo
 from lakebed.clock import Clock
-from lakebed.deltalog.file_actions import active_files
+from lakebed.deltalog.table_files import active_files
 from lakebed.layout import file_name
 from lakebed.storage.remote import for_delta
 from penguin.upkeep.fsck import Trouble, check

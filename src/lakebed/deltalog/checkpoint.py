@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from lakebed.deltalog.file import Actions, lines_of
+from lakebed.deltalog.actions import LogActions, lines_of
 from lakebed.deltalog.file_names import naming
 from lakebed.deltalog.segment import Checkpoint
 from lakebed.documents.reading import parse_json
@@ -18,20 +18,38 @@ from lakebed.storage.store import ObjectFacts, Reader
 
 SIDECARS = f"{DELTA_LOG}/_sidecars"
 SIDECAR = "sidecar.path"
-COLUMNS = ("add.path", "remove.path", "txn.appId", "txn.version")
+FILES = ("add", "remove")
+NAMES = ("add.path", "remove.path", "txn.appId", "txn.version")
 AT_A_TIME = 8192
 """Actions of a checkpoint that are in memory at once."""
 
 
-def read_checkpoint(store: Reader, checkpoint: Checkpoint) -> Actions:
-    """Read the data files, tombstones and our transactions that a checkpoint names."""
-    paths: set[str] = set()
-    transactions: dict[str, int] = {}
+def read_checkpoint(
+    store: Reader,
+    checkpoint: Checkpoint,
+    columns: tuple[str, ...],
+    *,
+    sidecars: bool = True,
+) -> Iterator[LogActions]:
+    """Read some columns of a checkpoint as actions, a batch at a time."""
+    named, where = naming(store), store.describe(checkpoint.parts[0].path)
+    kinds = tuple(dict.fromkeys(name.partition(".")[0] for name in columns))
+    for batch in checkpoint_batches(store, checkpoint, columns, sidecars=sidecars):
+        found = LogActions(version=checkpoint.version, is_checkpoint=True)
+        with lines_of(where):
+            for kind in kinds:
+                for row in rows_of(batch, kind):
+                    found.take(kind, row if kind in FILES else _plain(kind, row), named)
+        yield found
+
+
+def checkpointed_names(
+    store: Reader, checkpoint: Checkpoint
+) -> Iterator[tuple[Iterable[str], Mapping[str, int]]]:
+    """Yield the data files and tombstones that a checkpoint names, and our transactions."""
     named = naming(store)
-    for batch in checkpoint_batches(store, checkpoint, COLUMNS):
-        paths.update(map(named, _paths(batch)))
-        transactions |= _transactions(batch)
-    return Actions(paths=frozenset(paths), transactions=transactions)
+    for batch in checkpoint_batches(store, checkpoint, NAMES):
+        yield map(named, _paths(batch)), _transactions(batch)
 
 
 def checkpoint_batches(
@@ -60,9 +78,16 @@ def rows_of(batch: pa.RecordBatch, kind: str) -> list[dict[str, Any]]:
     return [row for row in rows if row and any(value is not None for value in row.values())]
 
 
-def pairs_of(values: Any) -> Iterable[tuple[str, str | None]]:  # noqa: ANN401 - as Arrow has it
-    """Return the pairs of a map: Parquet has a list of them, JSON an object."""
-    return values.items() if isinstance(values, Mapping) else values or ()
+def _plain(kind: str, row: dict[str, Any]) -> dict[str, Any]:
+    """Return an action as a version writes it: Arrow has pairs for maps, and null for absent."""
+    if kind == "metaData":
+        form = row.get("format") or {}
+        row = {
+            **row,
+            "format": {**form, "options": dict(form.get("options") or ())},
+            "configuration": dict(row.get("configuration") or ()),
+        }
+    return {name: value for name, value in row.items() if value is not None}
 
 
 def _read_json(
@@ -135,7 +160,7 @@ def read_columns(
 
 
 def _paths(batch: pa.RecordBatch) -> Iterator[str]:
-    for kind in ("add", "remove"):
+    for kind in FILES:
         yield from map(unquote, paths_of(batch, kind))
 
 

@@ -18,7 +18,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 from urllib.parse import unquote
 
-from lakebed.deltalog.file import Actions, read_version
+from lakebed.deltalog.actions import LogActions, moment, read_actions
 from lakebed.deltalog.file_names import naming
 from lakebed.deltalog.removals import (
     CLOCKS_DIFFER,
@@ -27,13 +27,13 @@ from lakebed.deltalog.removals import (
     RemovalEvidence,
     RemovalNote,
     kept_by_all,
-    moment,
 )
 from lakebed.deltalog.segment import checkpoints, newest, unbroken, versions_in
 from lakebed.deltalog.table_facts import TableFacts
 from lakebed.errors import StoreUnavailable
 from lakebed.layout import (
     DELTA_LOG,
+    OUR_TRANSACTIONS,
     SCAN_TRANSACTION,
     SCANNED_TRANSACTION,
     file_id,
@@ -188,38 +188,32 @@ class LogContents:
             return LONG_AGO if self.copied else modified
         return min(modified, moment(named) or modified)
 
-    def take(self, actions: Actions) -> None:
-        """Advance by one version."""
-        self.see(actions.paths)
-        self.transactions |= actions.transactions
+    def take(self, paths: Iterable[str], transactions: Mapping[str, int]) -> None:
+        """Add files and, of some transactions, ours."""
+        self.see(paths)
+        ours = (one for one in transactions.items() if one[0].startswith(OUR_TRANSACTIONS))
+        self.transactions.update(ours)
 
-    def see(self, paths: frozenset[str]) -> None:
+    def see(self, paths: Iterable[str]) -> None:
         """Add more files."""
-        self.paths |= paths
+        self.paths.update(paths)
         self._named = None
 
-    def weigh(self, actions: Actions, modified: datetime) -> None:
+    def weigh(self, actions: LogActions, modified: datetime) -> None:
         """Add what a version says about removals; the versions up to it were read."""
-        self.removals.take(
-            modified,
-            actions.removed_at,
-            actions.note,
-            first=self.first,
-            changes_metadata=actions.changes_metadata,
-        )
+        self.removals.take(actions, modified, first=self.first)
 
-    def reach_back(self, number: int, actions: Actions, modified: datetime) -> None:
+    def reach_back(self, actions: LogActions, modified: datetime) -> None:
         """Add what a version older than all that were read says, and when it was written."""
         self.see(actions.paths)
-        if number < self.first:
-            self.first = number
-            self.same_clock = actions.at is not None and abs(modified - actions.at) <= SAME_CLOCK
+        at = moment(actions.info.at_ms)
+        if actions.version < self.first:
+            self.first = actions.version
+            self.same_clock = at is not None and abs(modified - at) <= SAME_CLOCK
         self.weigh(actions, modified)
-        self.copied = self.copied or (
-            actions.at is not None and modified > actions.at + CLOCKS_DIFFER
-        )
+        self.copied = self.copied or (at is not None and modified > at + CLOCKS_DIFFER)
         self.since = None if self.first == 0 else min(self.since or modified, modified)
-        told = min(modified, actions.at or modified) + CLOCKS_DIFFER
+        told = min(modified, at or modified) + CLOCKS_DIFFER
         self.told_since = None if self.first == 0 else min(self.told_since or told, told)
 
 
@@ -255,7 +249,7 @@ def _goes_on(store: Reader, table: Snapshot, known: LogContents) -> bool:
     if following is None or store.head(log_version(known.version)) != last:
         return False
     for actions, facts in following:
-        known.take(actions)
+        known.take(actions.paths, actions.transactions)
         known.weigh(actions, facts.modified)
         known.last = facts
     known.version = table.version
@@ -281,16 +275,17 @@ def _read_anew(store: Reader, table: Snapshot) -> LogContents:
         first=table.version + 1,
     )
     if base is not None:
-        from lakebed.deltalog.checkpoint import read_checkpoint  # noqa: PLC0415 - it loads Arrow
+        from lakebed.deltalog.checkpoint import checkpointed_names  # noqa: PLC0415 - it loads Arrow
 
-        known.take(read_checkpoint(store, base))
+        for paths, transactions in checkpointed_names(store, base):
+            known.take(paths, transactions)
         known.removals.checkpointed = max(part.modified for part in base.parts)
         known.removals.keeps = kept_by_all(table.facts.configuration)
         first = base.version + 1
     elif first > 0:
         # Checkpoints of another kind: what they hold of the present is known to the library, and
         # what was removed is known since the oldest version that is left.
-        known.see(frozenset(map(naming(store), map(unquote, table.paths()))))
+        known.see(map(naming(store), map(unquote, table.paths())))
         known.complete, known.snapshot = False, table
     if not _take_back(store, known, versions, first, transactions=True):
         # Cleaned up between the listing and the reading: the next look finds the new state.
@@ -327,15 +322,13 @@ def _take_back(
     transactions: bool = False,
 ) -> bool:
     """Read the versions from one on up to those that are known; False where one is not there."""
-    numbers = range(first, known.first)
-    read = _versions(store, numbers)
+    read = _versions(store, range(first, known.first))
     if read is None:
         return False
-    for number, (actions, facts) in zip(numbers, read, strict=True):
+    for actions, facts in read:
         if transactions:
-            known.take(actions)
-        listed = versions.get(number, facts)
-        known.reach_back(number, actions, listed.modified)
+            known.take(actions.paths, actions.transactions)
+        known.reach_back(actions, versions.get(actions.version, facts).modified)
     return True
 
 
@@ -347,16 +340,16 @@ def touched_since(store: Reader, version: int, last: int) -> frozenset[str] | No
     return frozenset(path for actions, _ in found for path in actions.paths)
 
 
-def _versions(store: Reader, numbers: Iterable[int]) -> list[tuple[Actions, ObjectFacts]] | None:
+def _versions(store: Reader, numbers: Iterable[int]) -> list[tuple[LogActions, ObjectFacts]] | None:
     """Read versions, several at a time; None where one of them is not there."""
     named = naming(store)
 
-    def read(number: int) -> tuple[Actions, ObjectFacts] | None:
+    def read(number: int) -> tuple[LogActions, ObjectFacts] | None:
         found = store.fetch(log_version(number))
         if found is None:
             return None
         body, facts = found
-        return read_version(body, store.describe(log_version(number)), named), facts
+        return read_actions(number, body, store.describe(log_version(number)), named), facts
 
     with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="log") as pool:
         found = list(pool.map(read, numbers))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from lakebed.deltalog.actions import LogActions, moment
 from lakebed.deltalog.retention import DELTA_DEFAULT, READ_BY_ALL, RETENTION_PROPERTY, retention
 
 CLOCKS_DIFFER = timedelta(hours=1)
@@ -19,15 +20,6 @@ CLOCKS_DIFFER = timedelta(hours=1)
 LONG_AGO = datetime.min.replace(tzinfo=UTC)
 NEVER = datetime.max.replace(tzinfo=UTC)
 """Since when removals are known where no version shows any."""
-LAST_MOMENT = 253_402_300_800_000
-"""The milliseconds of the year 10000."""
-
-
-def moment(milliseconds: object) -> datetime | None:
-    """Return a time of the log; None for a value that is none."""
-    if isinstance(milliseconds, int) and 0 <= milliseconds < LAST_MOMENT:
-        return datetime.fromtimestamp(milliseconds / 1000, UTC)
-    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,9 +33,9 @@ class RemovalNote:
     until: int
 
     @classmethod
-    def of(cls, commit_info: Mapping[str, Any]) -> "RemovalNote | None":
+    def of(cls, note: Mapping[str, Any]) -> "RemovalNote | None":
         """Read the note of a commit; None where it has none."""
-        match commit_info.get("penguin"):
+        match note:
             case {"others": {"removals": {"since": int(since), "until": int(until)}}}:
                 at = moment(since)
                 return None if at is None else cls(since=at, until=until)
@@ -67,19 +59,13 @@ class RemovalEvidence:
     doubtful: datetime = LONG_AGO
     """The newest version that changed the metadata, or removed a file without a proper time."""
 
-    def take(
-        self,
-        modified: datetime,
-        removed_at: frozenset[datetime | None],
-        note: RemovalNote | None,
-        *,
-        first: int,
-        changes_metadata: bool,
-    ) -> None:
+    def take(self, actions: LogActions, modified: datetime, *, first: int) -> None:
         """Add a version, once the first of the versions that were read is known."""
-        timed = all(at is not None and abs(at - modified) <= CLOCKS_DIFFER for at in removed_at)
-        if changes_metadata or not timed:
+        times = (moment(one.removed_at_ms) for one in actions.removes)
+        timed = all(at is not None and abs(at - modified) <= CLOCKS_DIFFER for at in times)
+        if actions.metadata is not None or not timed:
             self.doubtful = max(self.doubtful, modified)
+        note = RemovalNote.of(actions.info.note)
         if note is not None and note.until >= first - 1:
             self.noted = min(self.noted, note.since)
 

@@ -18,12 +18,11 @@ from urllib.parse import quote, unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakebed.deltalog.actions import LogActions, read_actions
 from lakebed.deltalog.checkpoint import checkpoint_batches
-from lakebed.deltalog.file import lines_of
 from lakebed.deltalog.file_names import naming
 from lakebed.deltalog.segment import Checkpoint, LogSegment, find_segment
-from lakebed.deltalog.versions import Commit, named_files, read_commit, reasons_against
-from lakebed.documents.reading import parse_json
+from lakebed.deltalog.versions import Commit, commit_of, read_commit, reasons_against
 from lakebed.layout import (
     DELTA_LOG,
     PARQUET_SUFFIX,
@@ -142,15 +141,15 @@ class LogSearch:
             lambda numbers: self._transactions(app, numbers),
             known={-1: 0, **known},
         )
-        commit = self._commit(sought.number)
-        if commit is None or not _settles(commit, pipeline, sequence):
+        actions = self._actions(sought.number)
+        commit = None if actions is None else commit_of(actions)
+        if actions is None or commit is None or not _settles(commit, pipeline, sequence):
             return EntryInLog(committed=True)
-        body = self._bodies[commit.version] or b""
         return EntryInLog(
             committed=True,
             commit=commit,
-            held=named_files(body, "held"),
-            reasons_against=reasons_against(body, pipeline, sequence),
+            held=frozenset(actions.info.names("held")),
+            reasons_against=reasons_against(actions, pipeline, sequence),
         )
 
     def transaction(self, app_id: str) -> int | None:
@@ -233,26 +232,26 @@ class LogSearch:
         if body is None or not any(name in body for name in names):
             return
         commit = read_commit(number, body)
-        for line in body.splitlines():
-            if not any(name in line for name in names):
+        where = self.store.describe(log_version(number))
+        actions = read_actions(
+            number, body, where, only=lambda line: any(name in line for name in names)
+        )
+        for action in sorted(actions.files, key=lambda one: one.added):
+            path = wanted.path_of(action.written)
+            if path not in wanted.paths:
                 continue
-            with lines_of(self.store.describe(log_version(number))):
-                action = parse_json(line)
-            match action:
-                case {"add": {"path": str(name)}} if (path := wanted.path_of(name)) in wanted.paths:
-                    yield path, FileInLog(standing=Standing.IN_TABLE, added=commit)
-                case {"remove": {"path": str(name)} as told} if (
-                    path := wanted.path_of(name)
-                ) in wanted.paths:
-                    yield (
-                        path,
-                        FileInLog(
-                            standing=Standing.REMOVED,
-                            removed=commit,
-                            removed_at_ms=told.get("deletionTimestamp"),
-                            rows_moved=told.get("dataChange") is False,
-                        ),
-                    )
+            if action.added:
+                yield path, FileInLog(standing=Standing.IN_TABLE, added=commit)
+            else:
+                yield (
+                    path,
+                    FileInLog(
+                        standing=Standing.REMOVED,
+                        removed=commit,
+                        removed_at_ms=action.removed_at_ms,
+                        rows_moved=not action.data_change,
+                    ),
+                )
 
     def _tail(self) -> LogSegment | None:
         """Find what the newest version is read from, and read the versions after the checkpoint."""
@@ -273,12 +272,14 @@ class LogSearch:
 
     def _times(self, numbers: Sequence[int]) -> list[int | None]:
         self._fetch(numbers)
-        commits = (self._commit(number) for number in numbers)
-        return [GONE if commit is None else commit.at_ms for commit in commits]
+        versions = (self._actions(number) for number in numbers)
+        return [GONE if found is None else found.info.at_ms for found in versions]
 
-    def _commit(self, number: int | None) -> Commit | None:
+    def _actions(self, number: int | None) -> LogActions | None:
         body = None if number is None else self._body(number)
-        return None if number is None or body is None else read_commit(number, body)
+        if number is None or body is None:
+            return None
+        return read_actions(number, body, DELTA_LOG, lenient=True)
 
     def _body(self, number: int) -> bytes | None:
         self._fetch((number,))
@@ -305,14 +306,8 @@ def _settles(commit: Commit, pipeline: str, sequence: int) -> bool:
 def _transaction(body: bytes, app: str) -> int | None:
     """Return the version of an app transaction that a version of a log carries. Pure."""
     word = json.dumps(app).encode()
-    for line in body.splitlines():
-        if word in line and b'"txn"' in line:
-            with lines_of(DELTA_LOG):
-                action = parse_json(line)
-            match action:
-                case {"txn": {"appId": str(name), "version": int(number)}} if name == app:
-                    return number
-    return None
+    found = read_actions(0, body, DELTA_LOG, kinds=("txn",), only=lambda line: word in line)
+    return found.transactions.get(app)
 
 
 def _spelled(paths: Iterable[str]) -> list[str]:

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from lakebed.columns.row_tracking import ROW_IDS, ROW_VERSIONS, FirstRow, row_columns
-from lakebed.deltalog.cache import CachedVersion
+from lakebed.deltalog.actions import FileAction, Protocol
 from lakebed.deltalog.file_names import naming
-from lakebed.deltalog.latest import read_latest
+from lakebed.deltalog.latest import CachedVersion, read_latest
 from lakebed.deltalog.library import NoTable, location, options_for, translated
 from lakebed.deltalog.segment import is_empty_log, is_log_object
-from lakebed.deltalog.table_actions import Protocol
 from lakebed.deltalog.table_facts import DeltaSchema, TableFacts
 from lakebed.deltalog.table_features import DELETION_VECTORS, ROW_TRACKING, is_on
 from lakebed.deltalog.writer_features import (
@@ -38,7 +37,6 @@ from lakebed.units import plural
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-    from lakebed.deltalog.file_actions import FileAction
 
 ELSEWHERE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
 """How the name of a file begins that is not relative to the table."""
@@ -155,12 +153,12 @@ class Snapshot:
             for action in [actions.get(name)]
         }
 
-    def _in_log(self) -> "Mapping[str, FileAction]":
+    def _in_log(self) -> Mapping[str, FileAction]:
         """Return the files as the log adds them; none if it says no more than the library shows."""
         if self._actions is None:
             self._actions = {}
             if not self.facts.features.isdisjoint((ROW_TRACKING, DELETION_VECTORS)):
-                from lakebed.deltalog.file_actions import files_at  # noqa: PLC0415 - it loads Arrow
+                from lakebed.deltalog.table_files import files_at  # noqa: PLC0415 - it loads Arrow
 
                 self._actions = files_at(self._store, self.version)
         return self._actions

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lakebed.deltalog.file import lines_of
+from lakebed.deltalog.actions import lines_of
 from lakebed.documents.reading import parse_json
 from lakebed.layout import DELTA_LOG
 

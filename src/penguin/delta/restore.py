@@ -7,12 +7,10 @@ versions in between.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import unquote
 
-from lakebed.deltalog.file import lines_of
+from lakebed.deltalog.actions import CommitInfo, FileAction, LogActions, read_actions
 from lakebed.deltalog.file_names import naming
-from lakebed.documents.reading import parse_json
 from lakebed.errors import LakeError, Whose
 from lakebed.journal import JournalReader
 from lakebed.layout import TablePath, log_version
@@ -51,19 +49,16 @@ class Restore:
 def find_restore(store: Reader, newest: int) -> Restore:
     """Find the last RESTORE of a log and what it removed; anything unclear is an error."""
     back: set[str] = set()
-    named = naming(store)
     for version in range(newest, -1, -1):
         actions = _read(store, version)
-        told = _commit_info(actions)
-        if told.get("operation") == "RESTORE":
-            return _restore(store, version, told, back)
-        back |= {named(add.path) for add in _adds(actions, version)}
+        if actions.info.operation == "RESTORE":
+            return _restore(store, actions, back)
+        back |= {add.path for add in actions.adds}
     raise NoRestore("the log has no RESTORE", table=store.uri)
 
 
-def _restore(store: Reader, restored_by: int, told: dict[str, Any], back: set[str]) -> Restore:
-    parameters = told.get("operationParameters")
-    wanted = parameters.get("version") if isinstance(parameters, dict) else None
+def _restore(store: Reader, restore: LogActions, back: set[str]) -> Restore:
+    restored_by, wanted = restore.version, restore.info.parameters.get("version")
     if wanted is None or not str(wanted).isdigit():
         raise NothingToReplay(
             f"version {restored_by} is a RESTORE that does not say to which version",
@@ -72,72 +67,45 @@ def _restore(store: Reader, restored_by: int, told: dict[str, Any], back: set[st
     commits = []
     for version in range(int(wanted) + 1, restored_by):
         actions = _read(store, version)
-        info = _commit_info(actions)
-        if version == int(wanted) + 1 and info.get("operation") == "RESTORE":
+        if version == int(wanted) + 1 and actions.info.operation == "RESTORE":
             continue  # This RESTORE is undone by the one that is compensated for.
-        if any(_changes_rows(action) for action in actions):
+        if any(one.data_change for one in actions.removes):
             raise NothingToReplay(
-                f"version {version}, {_named(store, info)}, changed rows that were in the "
+                f"version {version}, {_named(store, actions.info)}, changed rows that were in the "
                 "table: what the RESTORE removed cannot be put back as it was; if the RESTORE is "
                 f"to be undone, restore the table to version {restored_by - 1}, the one before "
                 "it, and run penguin replay for what was committed since",
                 table=store.uri,
             )
-        if _is_ours(info):
+        if actions.info.note.get("step") == COMMIT:
             # What was added since then was in the table again, whatever became of it. What was
             # only compacted is back in the files of before, or comes back with them.
-            new = [action for action in actions if not _is_compacted(action)]
-            lost = (add for add in _adds(new, version) if add.path not in back)
-            commits.append((version, tuple(lost)))
+            new = (one for one in actions.adds if one.data_change and one.path not in back)
+            commits.append((version, tuple(_added(one, version) for one in new)))
     return Restore(restored_by=restored_by, restored_to=int(wanted), commits=tuple(commits))
 
 
-def _read(store: Reader, version: int) -> list[dict[str, Any]]:
+def _read(store: Reader, version: int) -> LogActions:
     body = store.get(log_version(version))
     if body is None:
         raise NothingToReplay(
             f"version {version} of the log is no longer there, so it is not known what was removed",
             table=store.uri,
         )
-    with lines_of(store.describe(log_version(version))):
-        actions = [parse_json(line) for line in body.splitlines() if line.strip()]
-        list(_adds(actions, version))
-        _commit_info(actions).get("operation")
-        return actions
+    return read_actions(version, body, store.describe(log_version(version)), naming(store))
 
 
-def _commit_info(actions: list[dict[str, Any]]) -> dict[str, Any]:
-    return next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
-
-
-def _changes_rows(action: dict[str, Any]) -> bool:
-    removed = action.get("remove")
-    return removed is not None and removed.get("dataChange", True)
-
-
-def _is_compacted(action: dict[str, Any]) -> bool:
-    added = action.get("add")
-    return added is not None and not added.get("dataChange", True)
-
-
-def _is_ours(info: dict[str, Any]) -> bool:
-    told = info.get("penguin")
-    return isinstance(told, dict) and told.get("step") == COMMIT
-
-
-def _named(store: Reader, info: dict[str, Any]) -> str:
+def _named(store: Reader, info: CommitInfo) -> str:
     """Name what a version did: an entry of a pipeline by its kind, all else by its operation."""
-    told = info.get("penguin")
-    entries = told.get("entries") if isinstance(told, dict) else None
     named: list[str] = []
-    for pipeline, part in entries.items() if isinstance(entries, dict) else ():
+    for pipeline, part in info.entries:
         match part:
             case {"journal": str(journal), "first": int(first), "last": int(last)}:
                 named += _changing(store, pipeline, journal, range(first, last + 1))
     if named:
         return " and ".join(named)
-    step = told.get("step") if isinstance(told, dict) else None
-    return f"penguin {step}" if step else str(info.get("operation"))
+    step = info.note.get("step")
+    return f"penguin {step}" if step else str(info.operation)
 
 
 def _changing(store: Reader, pipeline: str, journal: str, numbers: range) -> Iterator[str]:
@@ -152,18 +120,16 @@ def _changing(store: Reader, pipeline: str, journal: str, numbers: range) -> Ite
             yield f"{entry.kind} (entry {number} of pipeline {pipeline})"
 
 
-def _adds(actions: list[dict[str, Any]], version: int) -> Iterator[Add]:
-    for action in actions:
-        if (file := action.get("add")) is not None:
-            stats = file.get("stats") or "{}"
-            yield Add(
-                # The protocol writes paths as parts of a URI.
-                path=TablePath(unquote(file["path"])),
-                size=file["size"],
-                rows=parse_json(stats).get("numRecords", 0),
-                partition_values=file.get("partitionValues") or {},
-                modification_time=file["modificationTime"],
-                stats=stats,
-                pipeline="",
-                sequence=version,
-            )
+def _added(file: FileAction, version: int) -> Add:
+    """Return the file that a version added, to be added again."""
+    return Add(
+        # The protocol writes paths as parts of a URI.
+        path=TablePath(unquote(file.written)),
+        size=file.size or 0,
+        rows=file.rows or 0,
+        partition_values=dict(file.partition_values),
+        modification_time=file.modification_time or 0,
+        stats=file.stats or "{}",
+        pipeline="",
+        sequence=version,
+    )

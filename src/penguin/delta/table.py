@@ -14,13 +14,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, ClassVar
 
-from lakebed.deltalog.cache import MOST_VERSIONS, CachedVersion, LogCache
+from lakebed.deltalog.actions import read_actions
 from lakebed.deltalog.delta_types import NEEDS_FEATURE, names_in_log
-from lakebed.deltalog.latest import read_latest
+from lakebed.deltalog.latest import MOST_VERSIONS, CachedVersion, LogCache, read_latest
 from lakebed.deltalog.library import translated
 from lakebed.deltalog.segment import find_segment
 from lakebed.deltalog.snapshot import LogReader, Snapshot, has_log
-from lakebed.deltalog.table_actions import TableActions
 from lakebed.deltalog.table_facts import TableFacts
 from lakebed.deltalog.table_features import (
     CHECKPOINT_PROTECTION,
@@ -111,8 +110,8 @@ class Table(Snapshot):
         if found is None:
             raise CommitFailed("a version of the log has vanished", table=self._store.uri)
         after = known.after(*found)
-        carried = {} if after is None else TableActions().take_version(found[0])
-        if after is None or any(app_id in carried for app_id, _ in transactions):
+        carried = read_actions(number, found[0], log_version(number), kinds=("txn",), lenient=True)
+        if after is None or any(app_id in carried.transactions for app_id, _ in transactions):
             raise self._too_late(number)
         return after
 

@@ -3,8 +3,9 @@
 Nobody chose such a schema: it is that of the first entry, whose files may all have failed.
 """
 
-from lakebed.documents.reading import parse_json
-from lakebed.layout import log_version
+from lakebed.deltalog.actions import read_actions
+from lakebed.errors import TableUnreadable
+from lakebed.layout import DELTA_LOG, log_version
 from lakebed.storage.store import Reader
 
 MOST_READ = 1_000
@@ -28,11 +29,8 @@ def is_unused(store: Reader, version: int) -> bool:
 def _leaves_it_unused(body: bytes) -> bool:
     """Whether a version names no file, and any change of the table in it is penguin's."""
     try:
-        actions = [parse_json(line) for line in body.splitlines() if line.strip()]
-    except ValueError:
+        actions = read_actions(0, body, DELTA_LOG)
+    except TableUnreadable:
         return False
-    kinds = {kind for action in actions for kind in action}
-    told = next((one["commitInfo"] for one in actions if "commitInfo" in one), None) or {}
-    return kinds.isdisjoint({"add", "remove", "cdc"}) and (
-        "penguin" in told or kinds.isdisjoint({"metaData", "protocol"})
-    )
+    defines = actions.metadata is not None or actions.protocol is not None
+    return not actions.paths and (actions.info.is_ours or not defines)

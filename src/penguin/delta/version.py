@@ -8,20 +8,18 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from importlib.metadata import version as version_of
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 from lakebed.columns.row_tracking import FIRST_ROW_ID, ROW_VERSION, FirstRow
-from lakebed.deltalog.cache import CachedVersion
+from lakebed.deltalog.actions import FileAction
+from lakebed.deltalog.latest import CachedVersion
 from lakebed.deltalog.table_facts import TableFacts
 from lakebed.deltalog.table_features import IN_COMMIT_TIMESTAMP, ROW_TRACKING, is_on
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.reading import parse_json
 from lakebed.errors import TableUnreadable
 from penguin.model.commit import Add
-
-if TYPE_CHECKING:
-    from lakebed.deltalog.file_actions import FileAction
 
 ROWS_DOMAIN = "delta.rowTracking"
 LAST_ROW_ID = "rowIdHighWaterMark"
@@ -168,7 +166,7 @@ def removed(
     }
 
 
-def repeated(action: "FileAction | None") -> dict[str, Any]:
+def repeated(action: FileAction | None) -> dict[str, Any]:
     """Return what a removal repeats of the action that added the file: row ids, the vector."""
     if action is None:
         return {}

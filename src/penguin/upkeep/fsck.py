@@ -12,16 +12,9 @@ from enum import StrEnum
 import numpy as np
 
 from lakebed import layout
-from lakebed.deltalog.file_actions import (
-    FileAction,
-    Key,
-    VersionActions,
-    active_files,
-    parse,
-    read_versions,
-)
-from lakebed.deltalog.file_names import naming
+from lakebed.deltalog.actions import FileAction, FileKey, fetch_actions, read_versions
 from lakebed.deltalog.segment import LogSegment
+from lakebed.deltalog.table_files import active_files
 from lakebed.documents.entry import Entry, Kind
 from lakebed.documents.repaired import TakenOut
 from lakebed.journal import JournalReader, journals_aside
@@ -88,30 +81,23 @@ def rewritten_into(store: Reader, path: str, added: int | None, most: int) -> di
         return {}
     found: dict[str, bool] = {}
     sought = {path: True}
-    for told in _back(store, added, most):
-        new = [one for one in told.files if one.added]
+    for told in fetch_actions(store, range(added, max(added - most, -1), -1)):
+        if told is None:
+            break  # Older ones were cleaned up after a checkpoint.
+        new = told.adds
         for one in new:
             if one.path not in sought:
                 continue
             whole = sought.pop(one.path) and not any(
                 other is not one and _may_share(one, other) for other in new
             )
-            for gone in told.files:
-                if not gone.added and gone.path != one.path and _may_share(one, gone):
+            for gone in told.removes:
+                if gone.path != one.path and _may_share(one, gone):
                     into = sought if layout.file_id(gone.path) is None else found
                     into[gone.path] = whole
         if not sought:
             break
     return found
-
-
-def _back(store: Reader, last: int, most: int) -> Iterator[VersionActions]:
-    for number in range(last, max(last - most, -1), -1):
-        body = store.get(layout.log_version(number))
-        if body is None:
-            return  # Older ones were cleaned up after a checkpoint.
-        where = layout.log_version(number)
-        yield parse(number, body, store.describe(where), naming(store))
 
 
 def _may_share(one: FileAction, other: FileAction) -> bool:
@@ -254,8 +240,7 @@ def _named_still(store: Reader, tail: LogSegment, damaged: list[Damaged]) -> Ite
     gone = {
         action.key
         for told in read_versions(store, range(tail.version + 1, newest + 1))
-        for action in told.files
-        if not action.added
+        for action in told.removes
     }
     yield from (one for one in damaged if one.action.key not in gone)
 
@@ -263,16 +248,14 @@ def _named_still(store: Reader, tail: LogSegment, damaged: list[Damaged]) -> Ite
 def _with_versions(store: Reader, tail: LogSegment, damaged: list[Damaged]) -> Iterator[Damaged]:
     """Say which version added each file, as far back as that costs little."""
     unknown = {one.action.key for one in damaged if one.action.version is None}
-    found: dict[Key, int] = {}
+    found: dict[FileKey, int] = {}
     back = range(tail.first - 1, max(tail.first - 1 - MOST_BACK, -1), -1) if unknown else ()
-    bodies = ahead(lambda number: (number, store.get(layout.log_version(number))), back)
-    for _, (number, body) in bodies:
-        if body is None or len(found) == len(unknown):
+    for told in fetch_actions(store, back):
+        if told is None or len(found) == len(unknown):
             break
-        for told in read_versions(store, range(number, number + 1)):
-            for action in told.files:
-                if action.added and action.key in unknown:
-                    found.setdefault(action.key, number)
+        for action in told.adds:
+            if action.key in unknown:
+                found.setdefault(action.key, told.version)
     for one in damaged:
         added = one.action.version
         yield replace(one, added=found.get(one.action.key) if added is None else added)

@@ -11,19 +11,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from lakebed.deltalog.cache import CachedVersion
-from lakebed.deltalog.file_actions import (
-    FileAction,
-    Key,
-    VersionActions,
-    read_checkpoint,
-    read_versions,
-)
+from lakebed.deltalog.actions import FileAction, FileKey, LogActions, read_versions
 from lakebed.deltalog.file_names import linked_name
-from lakebed.deltalog.latest import read_latest
+from lakebed.deltalog.latest import CachedVersion, read_latest
 from lakebed.deltalog.segment import LogSegment, find_segment, unbroken, versions_in
 from lakebed.deltalog.snapshot import LogReader
 from lakebed.deltalog.table_features import BY_NAME
+from lakebed.deltalog.table_files import checkpointed_files
 from lakebed.errors import TableUnreadable, TableUnsupported
 from lakebed.layout import DELTA_LOG, HELD_TRANSACTIONS
 from lakebed.storage.store import Reader
@@ -97,7 +91,7 @@ def read_needs(store: Reader, cutoff: datetime, *, whole: bool = False) -> LogNe
         reading.take(told, in_tail=told.version >= tail.first)
     # Every removal since the cutoff was read from its version, if one before the cutoff is there.
     complete = oldest == 0 or window > oldest
-    for batch in read_checkpoint(store, tail):
+    for batch in checkpointed_files(store, tail):
         reading.take_checkpoint(batch.files, complete=complete)
         reading.take_transactions(batch.transactions, newer=False)
     reading.close()
@@ -135,10 +129,10 @@ class _Reading:
     kept: Names = field(default_factory=Names)
     removed: Names = field(default_factory=Names)
     transactions: dict[str, int] = field(default_factory=dict)
-    _state: dict[Key, FileAction] = field(default_factory=dict)
+    _state: dict[FileKey, FileAction] = field(default_factory=dict)
     """What the versions after the checkpoint say last of each file."""
 
-    def take(self, told: VersionActions, *, in_tail: bool) -> None:
+    def take(self, told: LogActions, *, in_tail: bool) -> None:
         if in_tail:
             # In one version, what is removed goes before what is added.
             for action in sorted(told.files, key=lambda one: one.added):
@@ -149,7 +143,7 @@ class _Reading:
                 self._keep(action.files)
             self._keep(told.changes)
         else:
-            self._sort_removed(one for one in told.files if not one.added)
+            self._sort_removed(told.removes)
             if told.changes:
                 self.removed.add(told.changes)
 

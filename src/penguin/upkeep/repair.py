@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from lakebed.clock import Clock
-from lakebed.deltalog.file_actions import FileAction, active_files
+from lakebed.deltalog.actions import FileAction
+from lakebed.deltalog.table_files import active_files
 from lakebed.documents.accepted import Accepted, encode_accepted
 from lakebed.documents.repaired import Repair, TakenOut, encode_repair
 from lakebed.errors import CommitFailed, LakeError, TableUnreadable, Whose

@@ -18,7 +18,7 @@ from enum import StrEnum
 from itertools import chain, islice
 
 from lakebed import layout
-from lakebed.deltalog.file_actions import parse
+from lakebed.deltalog.actions import read_actions
 from lakebed.deltalog.file_names import naming
 from lakebed.documents.deletion_vector import is_vector_file
 from lakebed.documents.pending_meta import decode_meta
@@ -413,9 +413,9 @@ class _Since:
         while (body := self.store.get(log_version(self.version + 1))) is not None:
             self.version += 1
             where = self.store.describe(log_version(self.version))
-            told = parse(self.version, body, where, naming(self.store))
+            told = read_actions(self.version, body, where, naming(self.store))
             self._named |= {path for action in told.files for path in action.files}
-            self._named |= set(told.changes)
+            self._named.update(told.changes)
         return self._named
 
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import pytest
 
-from lakebed.deltalog.cache import LogCache
+from lakebed.deltalog.latest import LogCache
 from lakebed.errors import CommitFailed, TableUnreadable
 from lakebed.layout import log_version
 from lakebed.storage.options import StorageOptions

@@ -4,7 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from lakebed.deltalog.removals import NEVER, RemovalEvidence, RemovalNote
+from lakebed.deltalog.actions import CommitInfo, LogActions
+from lakebed.deltalog.removals import NEVER, RemovalEvidence
 from tests.support.builders import NOON
 
 HOUR = timedelta(hours=1)
@@ -14,8 +15,9 @@ HOUR = timedelta(hours=1)
 def test_a_note_counts_only_if_no_version_after_it_went_unread(until, since):
     """A commit may come some versions after the one that its penguin had read."""
     evidence = RemovalEvidence(checkpointed=NOON, keeps=7 * 24 * HOUR)
-    note = RemovalNote(since=NOON - 9 * HOUR, until=until)
-    evidence.take(NOON, frozenset(), note, first=5, changes_metadata=False)
+    note = {"since": int((NOON - 9 * HOUR).timestamp() * 1000), "until": until}
+    info = CommitInfo({"penguin": {"others": {"removals": note}}})
+    evidence.take(LogActions(version=9, info=info), NOON, first=5)
     assert evidence.complete_since(NOON - HOUR) == since
 
 
