@@ -30,7 +30,7 @@ from blizzard.journal.checkpoint import SnapshotWriter
 from blizzard.journal.ledger import Ledger
 from blizzard.model.files import IngestedFile
 from lakebed.clock import Clock
-from lakebed.deltalog.table_facts import TableFacts
+from lakebed.deltalog.delta_types import TableFacts
 from lakebed.documents.data_file import Bound, ColumnStatistics, FinishedFile
 from lakebed.documents.entry import Entry, decode_entry, encode
 from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT, data_file

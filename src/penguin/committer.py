@@ -18,7 +18,7 @@ from lakebed.errors import CommitFailed, LakeError
 from lakebed.layout import DELTA_LOG, file_name, log_version, receipt
 from lakebed.retry import Backoff
 from lakebed.storage.store import Reader, Store
-from penguin.delta.on_disk import OnDisk
+from penguin.delta.maintenance import OnDisk
 from penguin.delta.table import Log, Table
 from penguin.held import set_aside
 from penguin.model.backlog import Position, Waiting

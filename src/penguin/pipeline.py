@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import assert_never
 
 from lakebed.clock import Clock
+from lakebed.deltalog.delta_types import TableFacts
 from lakebed.deltalog.latest import LogCache
 from lakebed.deltalog.snapshot import Snapshot
-from lakebed.deltalog.table_facts import TableFacts
 from lakebed.documents.entry import encode
 from lakebed.errors import CommitFailed
 from lakebed.layout import CREATE_ONLY_PROOF, log_version, protocol, receipt
@@ -21,8 +21,7 @@ from penguin.backlog.look import LookCache, TableView, look
 from penguin.backlog.pending_metas import delete_metas
 from penguin.catalog.registrar import OpenCatalog, Registrar
 from penguin.committer import AlreadyCommitted, Committed, Committer, Superseded
-from penguin.delta.maintenance import Begin, Maintenance, at_once
-from penguin.delta.on_disk import OnDisk
+from penguin.delta.maintenance import Begin, Maintenance, OnDisk, at_once
 from penguin.delta.table import Log
 from penguin.events.backlog import TableWaiting
 from penguin.events.commits import CommittedByOther, EntriesCommitted, PlanSuperseded, Settled

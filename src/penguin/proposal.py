@@ -6,10 +6,10 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from lakebed.deltalog.versions import is_unused
 from lakebed.storage.store import Reader
 from penguin.backlog.look import TableView
 from penguin.backlog.redo_conflicts import came_back, given_up
-from penguin.delta.unused import is_unused
 from penguin.held import HeldFile, releasable
 from penguin.model.backlog import Stopped, Waiting
 from penguin.model.commit import CommitPlan, Releasable

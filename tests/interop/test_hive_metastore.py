@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lakebed.clock import Clock
-from lakebed.deltalog.table_facts import TableFacts
+from lakebed.deltalog.delta_types import TableFacts
 from lakebed.telemetry.events import Event
 from lakebed.types import CatalogType
 from penguin.catalog.catalog import register, state_in

@@ -9,8 +9,8 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lakebed.deltalog.delta_types import TableFacts
 from lakebed.deltalog.latest import LogCache
-from lakebed.deltalog.table_facts import TableFacts
 from lakebed.layout import DELTA_LOG, log_version
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store

@@ -1,6 +1,6 @@
 """Schemas of Delta tables, as the log writes them, and the facts of a table that has one."""
 
-from lakebed.deltalog.table_facts import TableFacts
+from lakebed.deltalog.delta_types import TableFacts
 
 
 def field(name, kind="string", nullable=True):

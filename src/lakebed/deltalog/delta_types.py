@@ -1,14 +1,37 @@
 """Types and fields as the Delta protocol writes them: taken apart, compared, named. Pure."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from copy import deepcopy
+from dataclasses import dataclass
 from typing import Any
 
 from lakebed.columns.column_mapping import PHYSICAL_NAME, mode_of
 from lakebed.columns.schema import DELTA
-from lakebed.deltalog.table_facts import DeltaField, DeltaSchema, TableFacts
 from lakebed.types import FieldType
+
+DeltaSchema = dict[str, Any]
+"""A schema as the Delta protocol writes it."""
+
+DeltaField = dict[str, Any]
+"""One field of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableFacts:
+    """What one snapshot of a table says of itself; `version` is None before it is created."""
+
+    version: int | None
+    schema: DeltaSchema
+    partition_columns: tuple[str, ...]
+    configuration: Mapping[str, str]
+    features: frozenset[str] = frozenset()
+    """The table features that readers and writers must support, by name."""
+
+    def shape(self) -> tuple[object, ...]:
+        """Return what a plan depends on, so that a plan for another shape is noticed."""
+        return self.schema, self.partition_columns, dict(self.configuration)
+
 
 DeltaType = Any
 """A Delta type: a name, or an object for a struct, an array or a map."""

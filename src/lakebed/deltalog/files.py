@@ -19,6 +19,7 @@ from typing import Protocol
 from urllib.parse import unquote
 
 from lakebed.deltalog.actions import LogActions, moment, read_actions
+from lakebed.deltalog.delta_types import TableFacts
 from lakebed.deltalog.file_names import naming
 from lakebed.deltalog.removals import (
     CLOCKS_DIFFER,
@@ -29,7 +30,6 @@ from lakebed.deltalog.removals import (
     kept_by_all,
 )
 from lakebed.deltalog.segment import checkpoints, newest, unbroken, versions_in
-from lakebed.deltalog.table_facts import TableFacts
 from lakebed.errors import StoreUnavailable
 from lakebed.layout import (
     DELTA_LOG,

@@ -22,8 +22,8 @@ from lakebed.deltalog.actions import (
     Protocol,
     read_actions,
 )
+from lakebed.deltalog.delta_types import TableFacts
 from lakebed.deltalog.segment import LogSegment, find_segment
-from lakebed.deltalog.table_facts import TableFacts
 from lakebed.documents.reading import parse_json
 from lakebed.errors import ObjectChanged, ObjectMissing, TableUnreadable
 from lakebed.layout import is_stranger_transaction, log_version

@@ -13,14 +13,16 @@ from urllib.parse import unquote
 
 from lakebed.columns.row_tracking import ROW_IDS, ROW_VERSIONS, FirstRow, row_columns
 from lakebed.deltalog.actions import FileAction, Protocol
+from lakebed.deltalog.delta_types import DeltaSchema, TableFacts
 from lakebed.deltalog.file_names import naming
 from lakebed.deltalog.latest import CachedVersion, read_latest
 from lakebed.deltalog.library import NoTable, location, options_for, translated
 from lakebed.deltalog.segment import is_empty_log, is_log_object
-from lakebed.deltalog.table_facts import DeltaSchema, TableFacts
-from lakebed.deltalog.table_features import DELETION_VECTORS, ROW_TRACKING, is_on
-from lakebed.deltalog.writer_features import (
+from lakebed.deltalog.table_features import (
     APPEND_ONLY,
+    DELETION_VECTORS,
+    ROW_TRACKING,
+    is_on,
     unsafe_features,
     unsafe_fields,
     unsafe_properties,

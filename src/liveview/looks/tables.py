@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from lakebed.clock import Clock
+from lakebed.deltalog.delta_types import TableFacts
 from lakebed.deltalog.latest import CachedVersion, LogCache, read_latest
 from lakebed.deltalog.segment import find_segment, noted_checkpoint
 from lakebed.deltalog.snapshot import LogReader, Snapshot
-from lakebed.deltalog.table_facts import TableFacts
 from lakebed.deltalog.table_files import checkpoint_totals
 from lakebed.deltalog.versions import Commit, read_commit
 from lakebed.errors import LakeError

@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from lakebed.deltalog.delta_types import type_name
-from lakebed.deltalog.table_facts import TableFacts
+from lakebed.deltalog.delta_types import TableFacts, type_name
 from lakebed.deltalog.versions import Commit
 from liveview.model import Column, SchemaChange, Version
 from liveview.times import of_ms

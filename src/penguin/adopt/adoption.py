@@ -42,6 +42,7 @@ from penguin.adopt.new_table import (
     new_table,
     read_first_version,
     told_of,
+    write_first_checkpoint,
 )
 from penguin.adopt.survey import Survey, note, values_of
 from penguin.adopt.working_state import (
@@ -51,7 +52,6 @@ from penguin.adopt.working_state import (
     delete_state,
     schema_key,
 )
-from penguin.delta.first_checkpoint import write_first_checkpoint
 from penguin.delta.table import Log
 from penguin.delta.version import conversion, encoded
 from penguin.foreign.columns import as_the_table_sees_it

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from lakebed.deltalog.table_facts import DeltaSchema
+from lakebed.deltalog.delta_types import DeltaSchema
 from lakebed.documents.data_file import ColumnStatistics
 from lakebed.errors import DocumentUnreadable, ObjectMissing
 from lakebed.layout import ADOPTION, TablePath, adoption_segment

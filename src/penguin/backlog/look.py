@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from lakebed.deltalog.delta_types import TableFacts
 from lakebed.deltalog.snapshot import LogReader, Snapshot
-from lakebed.deltalog.table_facts import TableFacts
 from lakebed.documents.pending_meta import HeldMeta
 from lakebed.storage.document_cache import Documents
 from lakebed.storage.store import Reader

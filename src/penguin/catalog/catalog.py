@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from lakebed.deltalog.table_facts import TableFacts
+from lakebed.deltalog.delta_types import TableFacts
 from penguin.model.catalog import CatalogConflict, CatalogSettings, CatalogState, Column, TableEntry
 
 PARAMETERS = {

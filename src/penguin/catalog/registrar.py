@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from random import random
 
 from lakebed.clock import Clock
-from lakebed.deltalog.table_facts import TableFacts
+from lakebed.deltalog.delta_types import TableFacts
 from lakebed.errors import LakeError
 from lakebed.retry import Backoff
 from lakebed.telemetry.events import Emit

@@ -44,7 +44,7 @@ from lakebed.types import FieldType
 from lakebed.units import in_words
 
 if TYPE_CHECKING:
-    from lakebed.deltalog.table_facts import TableFacts
+    from lakebed.deltalog.delta_types import TableFacts
     from penguin.model.adoption import Adoption, Trouble
 
 

@@ -8,24 +8,25 @@ disk.
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from functools import partial
 
 from lakebed.clock import Clock
-from lakebed.deltalog.segment import noted_checkpoint
-from lakebed.errors import LakeError, TableUnreadable
-from lakebed.layout import DELTA_LOG
-from lakebed.storage.store import Store
-from lakebed.telemetry.events import Emit
-from penguin.delta.expiry import (
-    KEEPS_VERSIONS,
-    Expired,
-    find_expired,
-    log_retention,
-    removes_expired,
+from lakebed.deltalog.retention import parse_interval
+from lakebed.deltalog.segment import (
+    Checkpoint,
+    checkpoints,
+    newest,
+    noted_checkpoint,
+    removable_version,
+    versions_in,
 )
-from penguin.delta.on_disk import OnDisk
+from lakebed.errors import LakeError, TableUnreadable
+from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT, log_version
+from lakebed.storage.store import ObjectFacts, Store
+from lakebed.telemetry.events import Emit
 from penguin.delta.table import Log, Table
 from penguin.events.maintenance import (
     CheckpointFailed,
@@ -34,6 +35,104 @@ from penguin.events.maintenance import (
     LogCleanUpFailed,
     LogKept,
 )
+
+
+@dataclass(slots=True)
+class OnDisk:
+    """How far one table's log is known to be on disk. It saves syncs, and nothing else."""
+
+    _version: int = -1
+    _last: ObjectFacts | None = None
+    """The object of that version."""
+
+    def up_to(self, store: Store, version: int) -> None:
+        """Put all on disk that the table is read from, up to a version; elsewhere it is already."""
+        if store.local_root is None:
+            return
+        if self._last is not None and store.head(log_version(self._version)) == self._last:
+            numbers = range(self._version + 1, version + 1)
+            wanted: list[str] = [log_version(number) for number in numbers]
+        else:
+            wanted = [*_read_from(store, version), LAST_CHECKPOINT]
+        for path in wanted:
+            if store.head(path) is not None:
+                store.sync(path)
+        self._version, self._last = version, store.head(log_version(version))
+
+
+def _read_from(store: Store, version: int) -> list[str]:
+    """Name the files of a log that a version is read from: a checkpoint, and versions since."""
+    _, listed = store.level(DELTA_LOG)
+    base = newest((one for one in checkpoints(listed) if one.is_classic), version)
+    first = 0 if base is None else base.version
+    versions = versions_in(listed, version)
+    return [
+        *(part.path for part in (base.parts if base is not None else ())),
+        *(versions[number].path for number in sorted(versions) if number >= first),
+    ]
+
+
+CLEANS_UP = "delta.enableExpiredLogCleanup"
+KEEPS_VERSIONS = "delta.logRetentionDuration"
+DELTA_DEFAULT = timedelta(days=30)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expired:
+    """What may be removed, in the order in which it may go."""
+
+    files: tuple[str, ...] = ()
+    versions: int = 0
+    """How many of these files are versions."""
+    first: int | None = None
+    """The version that the log begins with when they are gone."""
+    base: Checkpoint | None = None
+    """What stands for them."""
+
+
+def removes_expired(configuration: Mapping[str, str]) -> bool:
+    """Whether a table lets its writers remove old versions, which is Delta's default."""
+    return configuration.get(CLEANS_UP, "true").strip().lower() == "true"
+
+
+def log_retention(configuration: Mapping[str, str]) -> timedelta | None:
+    """Return how long a table keeps versions; None where the value cannot be read."""
+    text = configuration.get(KEEPS_VERSIONS)
+    return DELTA_DEFAULT if text is None else parse_interval(text)
+
+
+def find_expired(listed: Iterable[ObjectFacts], keep_for: timedelta, now: datetime) -> Expired:
+    """Choose the files of a log that may be removed.
+
+    Times are the store's. Its own newest file bounds what time it can be, so that a clock of ours
+    that is ahead removes nothing before its time.
+    """
+    files = list(listed)
+    since = min(now, max((one.modified for one in files), default=now)) - keep_for
+    versions = versions_in(files)
+    if not versions:
+        return Expired()
+    # The first version that is kept. Whatever follows it is kept, too, however old it looks.
+    stays = next((n for n in sorted(versions) if versions[n].modified >= since), max(versions))
+    base = newest((one for one in checkpoints(files) if one.is_classic), stays)
+    if base is None:
+        return Expired()
+    old = sorted(
+        (number, one.path)
+        for one in files
+        if (number := removable_version(one.path)) is not None
+        and number < base.version
+        and one.modified < since
+    )
+    gone = {path for _, path in old}
+    left = [number for number in versions if versions[number].path not in gone]
+    return Expired(
+        files=tuple(path for _, path in old),
+        versions=len(versions) - len(left),
+        first=min(left, default=None),
+        base=base,
+    )
+
 
 ACTIONS_PER_VERSION = 10_000
 """Actions of a checkpoint for which one more version is waited for."""

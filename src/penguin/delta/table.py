@@ -15,21 +15,21 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, ClassVar
 
 from lakebed.deltalog.actions import read_actions
-from lakebed.deltalog.delta_types import NEEDS_FEATURE, names_in_log
+from lakebed.deltalog.delta_types import NEEDS_FEATURE, TableFacts, names_in_log
 from lakebed.deltalog.latest import MOST_VERSIONS, CachedVersion, LogCache, read_latest
 from lakebed.deltalog.library import translated
 from lakebed.deltalog.segment import find_segment
 from lakebed.deltalog.snapshot import LogReader, Snapshot, has_log
-from lakebed.deltalog.table_facts import TableFacts
 from lakebed.deltalog.table_features import (
+    APPEND_ONLY,
     CHECKPOINT_PROTECTION,
     COLUMN_MAPPING_MODE,
     INVARIANTS,
     OTHER_CHECKPOINTS,
     is_on,
     maps_columns,
+    unsafe_properties,
 )
-from lakebed.deltalog.writer_features import APPEND_ONLY, unsafe_properties
 from lakebed.documents.data_file import FinishedFile
 from lakebed.errors import CommitFailed, StoreUnavailable, TableUnreadable, TableUnsupported
 from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT, log_version

@@ -13,8 +13,8 @@ from urllib.parse import quote
 
 from lakebed.columns.row_tracking import FIRST_ROW_ID, ROW_VERSION, FirstRow
 from lakebed.deltalog.actions import FileAction
+from lakebed.deltalog.delta_types import TableFacts
 from lakebed.deltalog.latest import CachedVersion
-from lakebed.deltalog.table_facts import TableFacts
 from lakebed.deltalog.table_features import IN_COMMIT_TIMESTAMP, ROW_TRACKING, is_on
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.reading import parse_json

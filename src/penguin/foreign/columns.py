@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lakebed.columns.field_path import format_path
-from lakebed.deltalog.table_facts import DeltaField, DeltaSchema
+from lakebed.deltalog.delta_types import DeltaField, DeltaSchema
 from lakebed.documents.data_file import ColumnStatistics
 
 FORBIDDEN = frozenset(" ,;{}()=\x7f") | frozenset(map(chr, range(32)))

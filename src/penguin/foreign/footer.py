@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lakebed.deltalog.table_facts import DeltaField, DeltaSchema
+from lakebed.deltalog.delta_types import DeltaField, DeltaSchema
 from lakebed.documents.data_file import ColumnStatistics
 from lakebed.documents.parquet_footer import (
     FRAME,

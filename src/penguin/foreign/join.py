@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from lakebed.deltalog.delta_types import names_in_log
-from lakebed.deltalog.table_facts import DeltaSchema, TableFacts
+from lakebed.deltalog.delta_types import DeltaSchema, TableFacts, names_in_log
 from lakebed.documents.data_file import FinishedFile
 from lakebed.layout import TablePath, why_unreadable
 from lakebed.listing.incremental import folder_and_name

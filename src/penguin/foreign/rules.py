@@ -11,10 +11,16 @@ from datetime import datetime
 from urllib.parse import unquote
 
 from lakebed.columns.schema import Field
-from lakebed.deltalog.delta_types import FIELD_TYPES, struct_of, why_no_table
+from lakebed.deltalog.delta_types import (
+    FIELD_TYPES,
+    DeltaField,
+    DeltaSchema,
+    TableFacts,
+    struct_of,
+    why_no_table,
+)
 from lakebed.deltalog.files import LogContents
 from lakebed.deltalog.removals import LONG_AGO, NEVER
-from lakebed.deltalog.table_facts import DeltaField, DeltaSchema, TableFacts
 from lakebed.documents.pending_meta import Meta
 from lakebed.layout import META_SUFFIX, file_name, is_hidden, is_parquet, stranger_transaction
 from lakebed.listing.lookback import Window

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from lakebed.clock import Clock
+from lakebed.deltalog.delta_types import TableFacts
 from lakebed.deltalog.file_names import known_by_links, linked_folders, without_links
 from lakebed.deltalog.files import NOTHING, LogContents, read_back, read_log
 from lakebed.deltalog.snapshot import LogReader, Snapshot
-from lakebed.deltalog.table_facts import TableFacts
 from lakebed.documents.pending_meta import Meta
 from lakebed.layout import TablePath, file_id, timed_id
 from lakebed.listing.glob import matcher

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from lakebed.clock import Clock
+from lakebed.deltalog.delta_types import TableFacts
 from lakebed.deltalog.snapshot import LogReader
-from lakebed.deltalog.table_facts import TableFacts
 from lakebed.deltalog.versions import Commit, read_commits
 from lakebed.errors import LakeError
 from lakebed.storage.store import Reader

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from lakebed.deltalog.table_facts import DeltaSchema, TableFacts
+from lakebed.deltalog.delta_types import DeltaSchema, TableFacts
 from penguin.model.foreign_file import Candidate, ForeignFile
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 
-from lakebed.deltalog.table_facts import TableFacts
+from lakebed.deltalog.delta_types import TableFacts
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Kind
 from lakebed.documents.pending_meta import EntryName

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from lakebed.deltalog.table_facts import DeltaSchema
+from lakebed.deltalog.delta_types import DeltaSchema
 from lakebed.documents.data_file import ColumnStatistics, FinishedFile
 from lakebed.documents.pending_meta import Meta
 from lakebed.layout import TablePath, stranger_transaction

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from lakebed.deltalog.table_facts import TableFacts
+from lakebed.deltalog.delta_types import TableFacts
 
 
 @dataclass(frozen=True, slots=True)

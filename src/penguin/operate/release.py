@@ -7,6 +7,7 @@ it again changes nothing.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from lakebed.deltalog.versions import is_unused
 from lakebed.errors import CommitFailed, LakeError, Whose
 from lakebed.layout import held_meta, taken_out_transaction
 from penguin.backlog.journals import read_pipelines
@@ -20,7 +21,6 @@ from penguin.backlog.redo_conflicts import (
 )
 from penguin.committer import Superseded
 from penguin.delta.table import Table
-from penguin.delta.unused import is_unused
 from penguin.held import HeldFile, HeldFiles, keep_in_mind, read_held, releasable, sort_out
 from penguin.model.commit import CommitPlan, HeldState, TransactionUpdate
 from penguin.model.table import Changes

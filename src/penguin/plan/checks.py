@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 
 from lakebed.columns.schema import Field
-from lakebed.deltalog.delta_types import FIELD_TYPES
-from lakebed.deltalog.table_facts import TableFacts
+from lakebed.deltalog.delta_types import FIELD_TYPES, TableFacts
 from lakebed.documents.data_file import FinishedFile
 from lakebed.layout import DELTA_LOG, OURS, STAGING, why_unreadable
 from lakebed.listing.names import is_usable

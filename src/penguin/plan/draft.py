@@ -6,8 +6,7 @@ What the plan names is looked at once more, and planned again without what is no
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from lakebed.deltalog.delta_types import features_needed
-from lakebed.deltalog.table_facts import DeltaSchema, TableFacts
+from lakebed.deltalog.delta_types import DeltaSchema, TableFacts, features_needed
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
 from lakebed.layout import held_transaction

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from lakebed.deltalog.delta_types import (
+    DeltaField,
+    DeltaSchema,
     DeltaType,
     by_name,
     clean,
@@ -23,8 +25,7 @@ from lakebed.deltalog.delta_types import (
     type_name,
     why_no_table,
 )
-from lakebed.deltalog.table_facts import DeltaField, DeltaSchema
-from lakebed.deltalog.table_facts import TableFacts as Table
+from lakebed.deltalog.delta_types import TableFacts as Table
 from lakebed.deltalog.table_features import maps_columns
 from lakebed.documents.reading import parse_json
 from lakebed.types import RESCUED, Evolution

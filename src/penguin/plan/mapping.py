@@ -9,8 +9,15 @@ from collections.abc import Iterator
 from lakebed.columns.column_mapping import COLUMN_ID, mapping_of, mode_of
 from lakebed.columns.field_path import format_path
 from lakebed.columns.row_tracking import row_columns
-from lakebed.deltalog.delta_types import DeltaType, by_name, kind_of, name_in_files
-from lakebed.deltalog.table_facts import DeltaField, DeltaSchema, TableFacts
+from lakebed.deltalog.delta_types import (
+    DeltaField,
+    DeltaSchema,
+    DeltaType,
+    TableFacts,
+    by_name,
+    kind_of,
+    name_in_files,
+)
 from lakebed.deltalog.table_features import (
     CLUSTERING,
     COLUMN_MAPPING_MODE,

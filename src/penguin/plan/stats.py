@@ -16,8 +16,14 @@ from typing import Any
 
 from lakebed.columns.column_mapping import mapping_of, path_in_files
 from lakebed.columns.field_path import FieldPath, format_path
-from lakebed.deltalog.delta_types import DECIMAL, DeltaType, by_name, kind_of
-from lakebed.deltalog.table_facts import DeltaSchema, TableFacts
+from lakebed.deltalog.delta_types import (
+    DECIMAL,
+    DeltaSchema,
+    DeltaType,
+    TableFacts,
+    by_name,
+    kind_of,
+)
 from lakebed.documents.data_file import Bound, FinishedFile
 from lakebed.types import RESCUED, SkippingColumns
 

@@ -8,8 +8,14 @@ type is recorded in the column's metadata, for readers of the files of before.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from lakebed.deltalog.delta_types import DECIMAL, NEEDS_FEATURE, DeltaType, clean, kind_of
-from lakebed.deltalog.table_facts import DeltaField
+from lakebed.deltalog.delta_types import (
+    DECIMAL,
+    NEEDS_FEATURE,
+    DeltaField,
+    DeltaType,
+    clean,
+    kind_of,
+)
 from lakebed.deltalog.table_features import TYPE_WIDENING, is_on
 
 ENABLED = "delta.enableTypeWidening"

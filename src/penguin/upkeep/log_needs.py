@@ -16,7 +16,7 @@ from lakebed.deltalog.file_names import linked_name
 from lakebed.deltalog.latest import CachedVersion, read_latest
 from lakebed.deltalog.segment import LogSegment, find_segment, unbroken, versions_in
 from lakebed.deltalog.snapshot import LogReader
-from lakebed.deltalog.table_features import BY_NAME
+from lakebed.deltalog.table_features import BY_NAME, LAST_KNOWN_READER, LAST_KNOWN_WRITER
 from lakebed.deltalog.table_files import checkpointed_files
 from lakebed.errors import TableUnreadable, TableUnsupported
 from lakebed.layout import DELTA_LOG, HELD_TRANSACTIONS
@@ -25,8 +25,6 @@ from penguin.upkeep.names import Names
 
 BLIZZARDS = "blizzard/"
 CATALOG_MANAGED = "catalogManaged"
-LAST_KNOWN_READER = 3
-LAST_KNOWN_WRITER = 7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,9 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake.exceptions import TableNotFoundError
 
-from lakebed.deltalog.delta_types import features_needed
+from lakebed.deltalog.delta_types import TableFacts, features_needed
 from lakebed.deltalog.snapshot import LogReader
-from lakebed.deltalog.table_facts import TableFacts
 from lakebed.errors import CommitFailed, TableUnreadable, TableUnsupported
 from lakebed.layout import TablePath
 from lakebed.storage.options import StorageOptions

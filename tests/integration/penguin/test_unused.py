@@ -10,10 +10,10 @@ from deltalake.schema import PrimitiveType
 from lakebed.clock import Clock
 from lakebed.columns.schema import Field as Column
 from lakebed.columns.schema import Schema
+from lakebed.deltalog.versions import is_unused
 from lakebed.types import Evolution, FieldType
 from penguin.committer import Committer
 from penguin.delta.table import Log
-from penguin.delta.unused import is_unused
 from penguin.events.foreign_files import FilesLeftOut
 from penguin.inspect.explain import explain
 from penguin.plan.draft import draft_commit

@@ -17,7 +17,7 @@ from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 from lakebed.telemetry.events import Event
 from penguin.delta import maintenance
-from penguin.delta.expiry import find_expired
+from penguin.delta.maintenance import find_expired
 from penguin.delta.table import Log, Table
 from penguin.events.maintenance import (
     CheckpointFailed,

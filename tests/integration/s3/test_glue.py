@@ -12,7 +12,7 @@ from botocore.session import Session
 
 from lakebed.clock import Clock
 from lakebed.columns.schema import Field, Schema
-from lakebed.deltalog.table_facts import TableFacts
+from lakebed.deltalog.delta_types import TableFacts
 from lakebed.storage.options import StorageOptions
 from lakebed.telemetry.events import Event
 from lakebed.types import CatalogType, FieldType

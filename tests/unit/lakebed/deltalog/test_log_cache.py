@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from lakebed.deltalog import latest as log_cache
+from lakebed.deltalog.delta_types import TableFacts
 from lakebed.deltalog.latest import CachedVersion, LogCache
-from lakebed.deltalog.table_facts import TableFacts
 from lakebed.layout import log_version
 from lakebed.storage.store import ObjectFacts
 from tests.support.bucket import Bucket

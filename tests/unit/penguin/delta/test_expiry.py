@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from lakebed.storage.store import ObjectFacts
-from penguin.delta.expiry import find_expired, log_retention, removes_expired
+from penguin.delta.maintenance import find_expired, log_retention, removes_expired
 
 NOW = datetime(2026, 1, 31, tzinfo=UTC)
 MONTH = timedelta(days=30)

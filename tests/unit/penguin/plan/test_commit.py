@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from lakebed.columns.schema import Field, Schema
-from lakebed.deltalog.table_facts import TableFacts
+from lakebed.deltalog.delta_types import TableFacts
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry, digest_number
 from lakebed.documents.source_record import Failure, SourceRecord, Stage

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from lakebed.columns.schema import Field, Schema
-from lakebed.deltalog.table_facts import TableFacts
+from lakebed.deltalog.delta_types import TableFacts
 from lakebed.documents.replacement import Replacement
 from lakebed.layout import file_name, held_transaction
 from lakebed.types import FieldType, Handoff

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakebed.deltalog.table_facts import TableFacts
+from lakebed.deltalog.delta_types import TableFacts
 from lakebed.documents.data_file import ColumnStatistics, FinishedFile
 from lakebed.layout import TablePath
 from lakebed.types import SkippingColumns
