@@ -315,7 +315,7 @@ def test_rows_that_another_writer_overwrote_are_told_though_it_wrote_as_many(dam
 
 def test_rows_that_a_deletion_vector_hides_are_told(damage):
     (file,) = damage.added(2)
-    vector = {"storageType": "u", "pathOrInlineDv": "x", "sizeInBytes": 1, "cardinality": 2}
+    vector = {"storageType": "i", "pathOrInlineDv": "x", "sizeInBytes": 1, "cardinality": 2}
     damage.commit(
         {"remove": {"path": file["path"], "dataChange": True}},
         {"add": {**file, "deletionVector": vector}},
