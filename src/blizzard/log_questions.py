@@ -28,6 +28,7 @@ from blizzard.model.locations import OpenReader, sink_location
 from blizzard.model.settings import PipelineSettings, SinkSettings
 from lakebed.clock import Clock
 from lakebed.columns.schema import Schema
+from lakebed.deltalog import tables
 from lakebed.documents.entry import Entry
 from lakebed.errors import ConfigInvalid, LakeError, ObjectMissing, ProtocolConflict
 from lakebed.storage.store import Reader
@@ -50,7 +51,7 @@ def open_reader(location: Location) -> Reader:
 
 def asks_last_committed(sink: SinkSettings) -> LastCommitted:
     """Return a function that asks the log for the last committed entry of a journal."""
-    return partial(inline.last_committed, sink.table_uri, sink.storage_options)
+    return partial(tables.last_committed, sink.table_uri, sink.storage_options)
 
 
 def asks_for_entry(settings: PipelineSettings) -> IsCommitted:
@@ -67,7 +68,7 @@ def asks_for_entry(settings: PipelineSettings) -> IsCommitted:
 def asks_fates(settings: PipelineSettings) -> Fates:
     """Return a function that asks the log what has become of held files."""
     sink = settings.sink
-    return lambda names: inline.fates(sink.table_uri, sink.storage_options, names)
+    return lambda names: tables.fates(sink.table_uri, sink.storage_options, names)
 
 
 def asks_passed_over(settings: PipelineSettings) -> PassedOver:
@@ -84,7 +85,7 @@ def asks_still_out(settings: PipelineSettings) -> StillOut:
     sink = settings.sink
 
     def ask(paths: Iterable[str]) -> frozenset[str]:
-        found = inline.log_search(sink.table_uri, sink.storage_options).files(paths)
+        found = tables.log_search(sink.table_uri, sink.storage_options).files(paths)
         return frozenset(
             path
             for path, told in found.items()
@@ -103,7 +104,7 @@ def asks_came_back(settings: PipelineSettings) -> CameBack:
 
 def asks_the_log(settings: PipelineSettings) -> Callable[[], bool]:
     """Return a function that asks the log whether it knows a pipeline."""
-    return lambda: inline.pipeline_known(
+    return lambda: tables.pipeline_known(
         settings.sink.table_uri, settings.sink.storage_options, settings.name
     )
 
@@ -111,7 +112,7 @@ def asks_the_log(settings: PipelineSettings) -> Callable[[], bool]:
 def asks_retention(settings: PipelineSettings) -> Callable[[], timedelta]:
     """Return the question to the log how long the table keeps files that it does not name."""
     sink = settings.sink
-    return lambda: inline.retention(sink.table_uri, sink.storage_options)
+    return lambda: tables.file_retention(sink.table_uri, sink.storage_options)
 
 
 def asks_columns(settings: PipelineSettings) -> Callable[[], Schema | None]:
@@ -120,10 +121,10 @@ def asks_columns(settings: PipelineSettings) -> Callable[[], Schema | None]:
 
     def ask() -> Schema | None:
         try:
-            found = inline.table_columns(sink.table_uri, sink.storage_options)
+            found = tables.look_at(sink.table_uri, sink.storage_options)
         except LakeError:
             return None
-        return None if found is None else columns_from(found)
+        return None if found is None else columns_from(found.facts.schema)
 
     return ask
 
@@ -160,7 +161,7 @@ def checks_schema(settings: PipelineSettings, table_of: TableOf) -> Callable[[],
     def check() -> None:
         rules, mode_is_known = table_rules(settings, table_entry(settings, table_of))
         try:
-            inline.check_writable(rules.table_uri, rules.storage_options)
+            tables.require_writable(rules.table_uri, rules.storage_options)
             if settings.infer:
                 return  # What is found in the data fits the table, or is rescued.
             inline.check_schema(
@@ -239,7 +240,7 @@ def asks_refusal(settings: PipelineSettings) -> Callable[[Reader, Ledger], LakeE
 def table_log(settings: PipelineSettings) -> TableLog:
     """Return what is asked of the table's log; Delta is loaded with the first question."""
     sink = settings.sink
-    search = cache(lambda: inline.log_search(sink.table_uri, sink.storage_options))
+    search = cache(lambda: tables.log_search(sink.table_uri, sink.storage_options))
 
     def entry(pipeline: str, journal: str, sequence: int) -> LogEntry:
         found = search().entry(pipeline, journal, sequence)
@@ -255,8 +256,8 @@ def table_log(settings: PipelineSettings) -> TableLog:
         files=lambda paths: {
             path: _log_file(found) for path, found in search().files(paths).items()
         },
-        fates=lambda names: inline.fates_in(search().transaction, names),
-        retention=lambda: inline.retention(sink.table_uri, sink.storage_options),
+        fates=lambda names: search().fates(names),
+        retention=lambda: tables.file_retention(sink.table_uri, sink.storage_options),
     )
 
 

@@ -62,6 +62,7 @@ from blizzard.pipeline import Pipeline
 from blizzard.renewal import Compact, DeltaLog, Renew, Renewed
 from blizzard.run_summary import Statistics
 from lakebed.clock import Clock
+from lakebed.deltalog import tables
 from lakebed.polling import Stop, run_step, run_together
 from lakebed.storage.store import Store
 from lakebed.telemetry.events import Emit, Event, shared
@@ -350,7 +351,7 @@ class Service:
                 knows_pipeline=asks_the_log(settings),
                 check_schema=checks_schema(settings, self.table_of),
                 columns=asks_columns(settings),
-                mapping=inline.column_mapping(
+                mapping=tables.mapping_reader(
                     settings.sink.table_uri, settings.sink.storage_options
                 ),
                 passed_over=asks_passed_over(settings),

@@ -16,9 +16,9 @@ from typer.testing import CliRunner, Result
 
 from blizzard.cli import app as blizzard_cli
 from blizzard.repair.gc import Found, Kind, Piece, collect, look
+from lakebed.deltalog import tables
 from lakebed.errors import StoreUnavailable
 from lakebed.storage.store import ObjectFacts, Unseen
-from penguin import inline
 from tests.support.dying import Fate
 from tests.support.servers_lake import Lake
 from tests.support.servers_reached import Contestant
@@ -58,7 +58,7 @@ class Cleaner:
 
     def names(self) -> frozenset[str]:
         sink = self.settings.sink
-        return inline.named_files(sink.table_uri, sink.storage_options)
+        return tables.named_files(sink.table_uri, sink.storage_options)
 
     def look(self, *, hours: float = 0.0) -> Found:
         now = hurried(hours=hours).now()

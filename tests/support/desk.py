@@ -11,9 +11,9 @@ from blizzard.cli.surroundings import Surroundings
 from blizzard.config import load as blizzard_config
 from blizzard.repair.redo import redo
 from lakebed.clock import Clock
+from lakebed.deltalog import tables
 from lakebed.layout import writer
 from lakebed.storage.store import Store
-from penguin import inline
 from penguin.cli.app import app as penguin_app
 from penguin.config import load as penguin_config
 from penguin.operate.release import HeldFileOperations
@@ -84,7 +84,7 @@ class Desk:
         commit_table(table, dying(store, fate) if fate else store, lambda _: None, self.clock)
 
     def fates(self, names):
-        return inline.fates(str(self.table), self.sink.storage_options, names)
+        return tables.fates(str(self.table), self.sink.storage_options, names)
 
     def redo(self, wanted=None, store=None):
         place = store or self.store

@@ -13,10 +13,10 @@ from blizzard.config import load as blizzard_config
 from blizzard.model.files import Work
 from blizzard.model.settings import PipelineSettings
 from lakebed.clock import Clock
+from lakebed.deltalog.tables import last_committed
 from lakebed.documents.entry import Entry
 from lakebed.storage.store import Reader, Store
 from penguin.config import load as penguin_config
-from penguin.inline import last_committed
 from tests.support.dying import Died, Fate, dying
 from tests.support.pipelines import pipeline_of
 from tests.support.runner import InProcessRunner

@@ -8,9 +8,9 @@ from typing import Any
 from blizzard.handoff.publish import CommitInline, FollowEntry, Publisher
 from blizzard.repair.gc import WITH_MARK, collect, look
 from lakebed.clock import Clock
+from lakebed.deltalog import tables
 from lakebed.storage.store import Store
 from lakebed.types import Handoff
-from penguin import inline
 from penguin.config import load as penguin_config
 from tests.support.dying import Fate, dying
 from tests.support.lives import WorkerStores, in_the_log
@@ -70,7 +70,7 @@ class Mortal(OpenTable):
         return commit_table(table, store, lambda _event: None, Clock())
 
     def named_by_the_log(self) -> frozenset[str]:
-        return inline.named_files(str(self.table), self.sink.storage_options)
+        return tables.named_files(str(self.table), self.sink.storage_options)
 
     def garbage(self) -> list[str]:
         """Name the data files and quarantine files that nobody names."""

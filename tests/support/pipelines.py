@@ -11,9 +11,9 @@ from blizzard.model.settings import PipelineSettings
 from blizzard.pipeline import Pipeline
 from blizzard.renewal import Compact, DeltaLog, Renew, Renewed
 from lakebed.clock import Clock
+from lakebed.deltalog import tables
 from lakebed.storage.store import Reader, Store
 from lakebed.telemetry.events import Emit
-from penguin import inline
 from tests.support.waits import at_once
 from tests.support.writers import lease, machine
 
@@ -44,7 +44,7 @@ def pipeline_of(
             knows_pipeline=log_knows_pipeline,
             columns=asks_columns(settings),
             passed_over=asks_passed_over(settings),
-            mapping=inline.column_mapping(settings.sink.table_uri, settings.sink.storage_options),
+            mapping=tables.mapping_reader(settings.sink.table_uri, settings.sink.storage_options),
             renew=renew,
             compact=compact,
         ),

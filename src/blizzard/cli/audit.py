@@ -28,6 +28,7 @@ from blizzard.model.locations import OpenReader, sink_location
 from blizzard.model.settings import PipelineSettings
 from blizzard.repair.accept import NothingToAccept, accept
 from lakebed.clock import Clock
+from lakebed.deltalog import tables
 from lakebed.errors import LakeError, ObjectMissing
 from lakebed.locations import written_out
 from lakebed.storage.store import Store, local_path
@@ -42,7 +43,6 @@ from lakebed.terminal.console import (
     say,
     say_error,
 )
-from penguin import inline
 
 FEW = 10
 IN_WORDS = {
@@ -161,7 +161,7 @@ def audit_of(
         raise ObjectMissing("there is no table yet: nothing has been written here", path=table.uri)
     return audit_table(
         opens(table),
-        lambda: inline.whole_log(table.uri, table.options),
+        lambda: tables.whole_log(table.uri, table.options),
         lambda uri: opens(_letters_at(table, uri, pipelines)),
         deep=deep,
     )

@@ -13,6 +13,7 @@ from blizzard.model.locations import sink_location
 from blizzard.model.settings import PipelineSettings
 from blizzard.repair.gc import Collected, Found, Kind, LogNames, Piece, collect, look
 from lakebed.clock import Clock
+from lakebed.deltalog import tables
 from lakebed.errors import ObjectMissing
 from lakebed.storage.store import Store
 from lakebed.terminal.arguments import USAGE, Files, Folders, Outcome, Output, Shape
@@ -28,7 +29,6 @@ from lakebed.terminal.console import (
     say_first,
 )
 from lakebed.units import in_words, parse_span
-from penguin import inline
 
 NAMES = {
     Kind.DATA: "data files of attempts that died, or of promotions without effect",
@@ -98,7 +98,7 @@ def _one(settings: PipelineSettings, span: timedelta, *, delete: bool, output: O
 
 def _log_names(settings: PipelineSettings) -> LogNames:
     sink = settings.sink
-    return lambda: inline.named_files(sink.table_uri, sink.storage_options)
+    return lambda: tables.named_files(sink.table_uri, sink.storage_options)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,12 +24,13 @@ from blizzard.model.settings import PipelineSettings
 from blizzard.rewrite.line_search import LineMatch, LineSearch, lines_in
 from blizzard.worker.find_rows import Match, check_columns, matching_rows
 from lakebed.columns.schema import PROVENANCE, Schema
+from lakebed.deltalog import tables
+from lakebed.deltalog.versions import added_in
 from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import LakeError, ObjectMissing
 from lakebed.storage.store import Reader
 from lakebed.terminal.arguments import Files, Folders, Outcome, Output, Shape
 from lakebed.terminal.console import console, print_lines, say, say_as_it_is
-from penguin import inline
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,10 +103,11 @@ def traced(
     """Yield the rows for which a condition holds, each with its origin."""
     predicate = parse(where)
     sink, store = settings.sink, opens(sink_location(settings))
-    table = inline.files_to_read(sink.table_uri, sink.storage_options)
-    schema = None if table is None else columns_from(table.schema)
+    table = tables.look_at(sink.table_uri, sink.storage_options)
+    schema = None if table is None else columns_from(table.facts.schema)
     if table is None or schema is None:
         raise ObjectMissing("there is no table yet: nothing was committed", path=store.uri)
+    table.check_writable()
     check_columns(predicate, schema)
     hidden = () if table.row_columns is None else table.row_columns.names
     files = active_files(table)
@@ -113,7 +115,7 @@ def traced(
     rows = list(islice(found, most))
     names = {match.file for match in rows}
     named = named_by(store, names)
-    versions = inline.versions_of(sink.table_uri, sink.storage_options, names)
+    versions = added_in(store, table.version, names)
     for match in rows:
         of_file = named.get(match.file)
         yield _row(settings, match, of_file, versions.get(match.file), schema, raw=raw)

@@ -6,7 +6,7 @@ It is imported where it is used: a commit that only adds files does not need it.
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from lakebed.errors import (
     CommitFailed,
@@ -19,6 +19,9 @@ from lakebed.errors import (
 from lakebed.locations import openable
 from lakebed.storage import remote, trouble
 from lakebed.storage.store import Reader, local_path
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
 
 REFUSALS = ("Permission denied", "lacked the necessary privileges", "403 Forbidden")
 """What the library's text holds when a disk or a store refuses us."""
@@ -81,3 +84,10 @@ def location(uri: str) -> str:
     """Return where a table is, as the library expects it."""
     folder = local_path(uri)
     return openable(uri) if folder is None else str(folder.absolute())
+
+
+def load_table(store: Reader, version: int | None = None) -> "DeltaTable":
+    """Open a version of a table, or its newest."""
+    from deltalake import DeltaTable  # noqa: PLC0415 - only where the log is not read without it
+
+    return DeltaTable(location(store.uri), version=version, storage_options=options_for(store))

@@ -27,6 +27,7 @@ from lakebed.layout import (
     DELTA_LOG,
     PARQUET_SUFFIX,
     file_name,
+    held_transaction,
     journal_transaction,
     log_version,
 )
@@ -156,6 +157,10 @@ class LogSearch:
         """Return the version of an app transaction; None where the log has none."""
         tail = self._tail()
         return None if tail is None else self._table(tail).transaction(app_id)
+
+    def fates(self, names: Iterable[str]) -> dict[str, int | None]:
+        """Return what is decided of held files: 0 held, 1 released, 2 gone; None: nothing."""
+        return {name: self.transaction(held_transaction(name)) for name in names}
 
     def _table(self, tail: LogSegment) -> "Snapshot":
         if self._opened is None:

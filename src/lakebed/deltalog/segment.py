@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from lakebed.documents.reading import parse_json
+from lakebed.errors import StoreDenied
 from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT, log_version, log_version_number
 from lakebed.storage.store import ObjectFacts, Reader
 
@@ -78,6 +79,20 @@ def find_segment(store: Reader) -> LogSegment | None:
         return None
     last = max(objects)
     return LogSegment(version=last, checkpoint=newest(checkpoints(listed), last), objects=objects)
+
+
+def has_log(store: Reader) -> bool:
+    """Whether there is a Delta log, readable or not."""
+    if store.local_root is not None:
+        folder = store.local_root / DELTA_LOG
+        try:
+            # A listing by the store takes an unreadable folder for an empty one.
+            next(folder.iterdir(), None)
+        except FileNotFoundError:
+            return False
+        except OSError as cause:
+            raise StoreDenied("the Delta log cannot be read", path=folder) from cause
+    return any(is_log_object(facts.path) for facts in store.objects(DELTA_LOG))
 
 
 def is_empty_log(store: Reader) -> bool:

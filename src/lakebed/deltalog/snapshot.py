@@ -11,13 +11,14 @@ from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from lakebed.columns.row_tracking import ROW_IDS, ROW_VERSIONS, FirstRow, row_columns
+from lakebed.columns.column_mapping import ColumnMapping, mapping_of
+from lakebed.columns.row_tracking import ROW_IDS, ROW_VERSIONS, FirstRow, RowColumns, row_columns
 from lakebed.deltalog.actions import FileAction, Protocol
 from lakebed.deltalog.delta_types import DeltaSchema, TableFacts
 from lakebed.deltalog.file_names import naming
-from lakebed.deltalog.latest import CachedVersion, read_latest
-from lakebed.deltalog.library import NoTable, location, options_for, translated
-from lakebed.deltalog.segment import is_empty_log, is_log_object
+from lakebed.deltalog.latest import CachedVersion
+from lakebed.deltalog.library import NoTable, load_table, translated
+from lakebed.deltalog.segment import has_log, is_empty_log
 from lakebed.deltalog.table_features import (
     APPEND_ONLY,
     DELETION_VECTORS,
@@ -30,10 +31,9 @@ from lakebed.deltalog.table_features import (
 )
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.deletion_vector import DeletionVector
-from lakebed.errors import CommitFailed, StoreDenied, TableUnreadable, TableUnsupported
-from lakebed.layout import DELTA_LOG, journal_transaction, pipeline_transaction
-from lakebed.storage.options import StorageOptions
-from lakebed.storage.store import Reader, is_there
+from lakebed.errors import CommitFailed, TableUnreadable, TableUnsupported
+from lakebed.layout import held_transaction, journal_transaction
+from lakebed.storage.store import Reader
 from lakebed.units import plural
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class Snapshot:
         if self._loaded is None:
             try:
                 with translated(self._store, unreadable=True):
-                    loaded = _load(self._store, self.version)
+                    loaded = load_table(self._store, self.version)
             except NoTable as cause:
                 self._require_the_same()
                 raise _unreadable(self._store) from cause
@@ -118,6 +118,25 @@ class Snapshot:
             with translated(self._store):
                 answers[app_id] = self._handle.transaction_version(app_id)
         return answers.get(app_id)
+
+    def committed(self, pipeline: str, journal: str) -> int | None:
+        """Return the last entry of a journal that this version has; None where it has none."""
+        return self.transaction(journal_transaction(pipeline, journal))
+
+    def fates(self, names: Iterable[str]) -> dict[str, int | None]:
+        """Return what is decided of held files: 0 held, 1 released, 2 gone; None: nothing."""
+        return {name: self.transaction(held_transaction(name)) for name in names}
+
+    @property
+    def mapping(self) -> ColumnMapping | None:
+        """Return how files hold the columns; None where the table maps none."""
+        return mapping_of(self.facts.schema, self.facts.configuration)
+
+    @property
+    def row_columns(self) -> RowColumns | None:
+        """Return the columns of files in which rows keep their ids; None if rows are untracked."""
+        tracked = ROW_TRACKING in self.facts.features
+        return row_columns(self.facts.configuration) if tracked else None
 
     def paths(self) -> tuple[str, ...]:
         """Name the files that are in the table, as the log writes them."""
@@ -184,7 +203,7 @@ class Snapshot:
         """Return why no file may be removed from the table as a whole; None if one may be."""
         if is_on(self.facts.configuration, APPEND_ONLY):
             return f"{APPEND_ONLY} is set: nothing may be removed from the table"
-        if ROW_TRACKING in self.facts.features and row_columns(self.facts.configuration) is None:
+        if ROW_TRACKING in self.facts.features and self.row_columns is None:
             return (
                 "the table tracks its rows, but does not say in which columns of a file rows keep "
                 f"the ids that they have ({ROW_IDS}, {ROW_VERSIONS}): set delta.enableRowTracking "
@@ -285,14 +304,14 @@ class LogReader:
         """Open a version that was there before; what cannot be read is an error."""
         try:
             with translated(self.store, unreadable=True):
-                return Snapshot(_load(self.store, version), self.store)
+                return Snapshot(load_table(self.store, version), self.store)
         except NoTable as cause:
             raise _unreadable(self.store) from cause
 
     def schema_at(self, version: int) -> DeltaSchema:
         """Return the schema that an earlier version had."""
         with translated(self.store, unreadable=True):
-            schema: DeltaSchema = json.loads(_load(self.store, version).schema().to_json())
+            schema: DeltaSchema = json.loads(load_table(self.store, version).schema().to_json())
             return schema
 
     def _handle(self) -> "DeltaTable | None":
@@ -309,7 +328,7 @@ class LogReader:
     def _open(self) -> "DeltaTable | None":
         try:
             with translated(self.store, unreadable=True):
-                return _load(self.store)
+                return load_table(self.store)
         except NoTable:
             return None
         except TableUnreadable:
@@ -320,44 +339,6 @@ class LogReader:
                     table=self.store.uri,
                 ) from None
             raise
-
-
-def look_at(uri: str, options: StorageOptions) -> Snapshot | None:
-    """Return the newest version of a table; None where there is no table."""
-    return LogReader(Reader(uri, options)).look() if is_there(uri) else None
-
-
-def require_writable(uri: str, options: StorageOptions) -> None:
-    """Refuse a table that penguin would refuse, in the same words; one may not be there yet."""
-    if not is_there(uri):
-        return
-    store = Reader(uri, options)
-    # As penguin opens a table: the library does not read all that penguin can write.
-    known = read_latest(store)
-    found = LogReader(store).look() if known is None else Snapshot(known, store)
-    if found is not None:
-        found.check_writable()
-
-
-def pipeline_known(uri: str, options: StorageOptions, pipeline: str) -> bool:
-    """Whether the log carries a transaction of a pipeline, of whichever journal."""
-    return _version_of(uri, options, pipeline_transaction(pipeline)) is not None
-
-
-def last_committed(uri: str, options: StorageOptions, pipeline: str, journal: str) -> int | None:
-    """Return the last entry of a journal that the log has; None where it has none."""
-    return _version_of(uri, options, journal_transaction(pipeline, journal))
-
-
-def _version_of(uri: str, options: StorageOptions, app_id: str) -> int | None:
-    snapshot = look_at(uri, options)
-    return None if snapshot is None else snapshot.transaction(app_id)
-
-
-def _load(store: Reader, version: int | None = None) -> "DeltaTable":
-    from deltalake import DeltaTable  # noqa: PLC0415 - only where the log is not read without it
-
-    return DeltaTable(location(store.uri), version=version, storage_options=options_for(store))
 
 
 def _read(handle: "DeltaTable", store: Reader) -> CachedVersion:
@@ -409,17 +390,3 @@ def _as_written(value: object) -> str | None:
 
 def _unreadable(store: Reader) -> TableUnreadable:
     return TableUnreadable("there is a Delta log, but it cannot be read", table=store.uri)
-
-
-def has_log(store: Reader) -> bool:
-    """Whether there is a Delta log, readable or not."""
-    if store.local_root is not None:
-        folder = store.local_root / DELTA_LOG
-        try:
-            # A listing by the store takes an unreadable folder for an empty one.
-            next(folder.iterdir(), None)
-        except FileNotFoundError:
-            return False
-        except OSError as cause:
-            raise StoreDenied("the Delta log cannot be read", path=folder) from cause
-    return any(is_log_object(facts.path) for facts in store.objects(DELTA_LOG))

@@ -70,7 +70,7 @@ def change_files(store: Reader, wanted: frozenset[str]) -> dict[str, datetime]:
     Only the versions that wrote the files of a change data feed name them: no checkpoint does, and
     their own names say nothing. Versions are read from the newest on until all are found.
     """
-    versions = versions_in(store.level(DELTA_LOG)[1])
+    versions = versions_in(store.level(DELTA_LOG)[1]) if wanted else {}
     found: dict[str, datetime] = {}
     newest_first = sorted(versions, reverse=True)
     for actions in fetch_actions(store, newest_first, only=lambda line: CHANGES in line):

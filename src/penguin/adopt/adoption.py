@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 
 from lakebed.clock import Clock
 from lakebed.deltalog.delta_types import by_name
-from lakebed.deltalog.snapshot import has_log
+from lakebed.deltalog.segment import has_log
 from lakebed.errors import LakeError, ObjectMissing
 from lakebed.layout import (
     CREATE_ONLY_PROOF,

@@ -18,8 +18,8 @@ from lakebed.deltalog.actions import read_actions
 from lakebed.deltalog.delta_types import NEEDS_FEATURE, TableFacts, names_in_log
 from lakebed.deltalog.latest import MOST_VERSIONS, CachedVersion, LogCache, read_latest
 from lakebed.deltalog.library import translated
-from lakebed.deltalog.segment import find_segment
-from lakebed.deltalog.snapshot import LogReader, Snapshot, has_log
+from lakebed.deltalog.segment import find_segment, has_log
+from lakebed.deltalog.snapshot import LogReader, Snapshot
 from lakebed.deltalog.table_features import (
     APPEND_ONLY,
     CHECKPOINT_PROTECTION,

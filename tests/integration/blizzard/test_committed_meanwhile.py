@@ -25,7 +25,7 @@ from blizzard.rewrite.compact import look as look_for_small_files
 from blizzard.rewrite.origins import KnownOrigins
 from blizzard.rewrite.promote import Wanted
 from blizzard.rewrite.retract import SourceNotRetractable
-from penguin import inline
+from lakebed.deltalog import tables
 from tests.support.compactions import crowded
 from tests.support.desk import Desk
 from tests.support.erasures import landed
@@ -124,7 +124,7 @@ def test_a_pipeline_that_begins_during_an_audit_is_in_the_books(tmp_path):
 
     def log():
         second.ingest()
-        return inline.whole_log(str(first.table), options)
+        return tables.whole_log(str(first.table), options)
 
     opening = partial(Location, options=options)
     found = audit_table(first.store, log, lambda uri: open_reader(opening(uri=uri)))

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from deltalake import DeltaTable
 
+from lakebed.deltalog import tables
 from lakebed.layout import log_version
-from penguin import inline
 from tests.support.change_files import BOTH, write_changes
 from tests.support.erasures import landed
 
@@ -23,7 +23,7 @@ def desk(tmp_path):
 def test_they_are_told_as_history_that_a_vacuum_deletes(desk):
     sink, version = desk.settings.sink, desk.table / log_version(desk.version)
     committed = datetime.fromtimestamp(version.stat().st_mtime, UTC)
-    until = committed + inline.retention(sink.table_uri, sink.storage_options)
+    until = committed + tables.file_retention(sink.table_uri, sink.storage_options)
     left = [one for one in desk.held(X).data_files if one.path in BOTH]
     assert {(one.path, one.rows, one.why) for one in left} == {(p, 1, "changes") for p in BOTH}
     for one in left:

@@ -17,6 +17,7 @@ from blizzard.model.files import UnitOutcome
 from blizzard.model.settings import SinkSettings
 from blizzard.repair.gc import Found, Kind, _entry, collect, look
 from lakebed.clock import Clock
+from lakebed.deltalog import tables
 from lakebed.documents.entry import digest, encode
 from lakebed.errors import FilesCollected, JournalConflict, LakeError, TableUnreadable
 from lakebed.layout import batch_started, journal_entry
@@ -46,7 +47,7 @@ class Meanwhile(InProcessRunner):
 
 
 def log_of(desk: Desk) -> Callable[[], frozenset[str]]:
-    return lambda: inline.named_files(str(desk.table), no_options())
+    return lambda: tables.named_files(str(desk.table), no_options())
 
 
 def store_of(desk: Desk) -> Store:
@@ -341,7 +342,7 @@ def test_penguin_steps_over_a_gc_entry_in_every_hand_off(desk, handoff):
     assert [entry.kind for entry in bench.entries()] == ["open", "batch", "gc", "batch", "gc"]
     assert commit(desk) >= 1
     assert ids(desk) == [0, 1, 2, 3]
-    assert inline.last_committed(
+    assert tables.last_committed(
         str(desk.table), no_options(), "default", bench.entries()[0].journal
     ) == 4  # fmt: skip
     assert commit(desk) == 0

@@ -16,6 +16,7 @@ from blizzard.journal.identity import identity_of
 from blizzard.journal.lease_record import this_machine
 from blizzard.repair.new_journal import Renewed, begin_empty, take_over
 from lakebed.clock import Clock
+from lakebed.deltalog import tables
 from lakebed.documents.entry import decode_receipt
 from lakebed.documents.pending_meta import HeldMeta, encode_meta
 from lakebed.errors import DocumentUnreadable, JournalConflict, JournalLost, LakeError
@@ -48,7 +49,7 @@ def land(desk: Desk, number: int) -> None:
 def bench_of(desk: Desk, name: str = "default", run: str = "run-1") -> Bench:
     """Return a pipeline under a name, which asks the log as the program does."""
     settings = pipeline_settings(desk.landing, desk.table, name=name)
-    known = inline.pipeline_known(str(desk.table), no_options(), name)
+    known = tables.pipeline_known(str(desk.table), no_options(), name)
     return Bench(settings, run_id=run, log_knows_pipeline=known, hands=Hands(drawn=DRAWN))
 
 
@@ -393,7 +394,7 @@ def renew(
     opened = store(str(desk.table), no_options())
 
     def last_committed(pipeline: str, journal: str) -> int | None:
-        return inline.last_committed(str(desk.table), no_options(), pipeline, journal)
+        return tables.last_committed(str(desk.table), no_options(), pipeline, journal)
 
     if old is None:
         return begin_empty(opened, identity, last_committed, Clock())

@@ -8,7 +8,7 @@ from deltalake import DeltaTable
 
 from blizzard.log_questions import asks_fates
 from blizzard.repair.gc import look
-from penguin import inline
+from lakebed.deltalog import tables
 from tests.support.builders import entries
 from tests.support.promotions import ID, PRICE, Rescued
 
@@ -44,7 +44,7 @@ def garbage(desk, older_than=AT_ONCE):
     found = look(
         desk.store,
         "default",
-        lambda: inline.named_files(sink.table_uri, sink.storage_options),
+        lambda: tables.named_files(sink.table_uri, sink.storage_options),
         now=desk.clock.now(),
         older_than=older_than,
         fates=asks_fates(desk.settings),

@@ -11,9 +11,9 @@ from blizzard.handoff.publish import HandedOn
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
 from blizzard.repair.gc import collect, look
 from blizzard.rewrite.transaction import NotRewritten, PromotionWaits
+from lakebed.deltalog import tables
 from lakebed.errors import ColumnsPromoted, JournalConflict, TableUnsupported
 from lakebed.telemetry.events import Event
-from penguin import inline
 from penguin.config import load as penguin_config
 from penguin.delta.table import Log, Table
 from penguin.events.commits import PromotionPassedOver
@@ -185,7 +185,7 @@ def test_files_rewritten_by_somebody_else_meanwhile_are_rewritten_again(desk):
 
 
 def names(desk):
-    return lambda: inline.named_files(str(desk.table), desk.sink.storage_options)
+    return lambda: tables.named_files(str(desk.table), desk.sink.storage_options)
 
 
 def clean_up(desk):

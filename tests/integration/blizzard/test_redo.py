@@ -14,8 +14,8 @@ from blizzard.model.settings import Sizing
 from blizzard.repair.gc import collect
 from blizzard.repair.redo import look
 from lakebed import layout
+from lakebed.deltalog import tables
 from lakebed.errors import JournalConflict
-from penguin import inline
 from penguin.cli.app import app as penguin_app
 from tests.support.builders import AtEveryStep, entries
 from tests.support.desk import Desk
@@ -118,7 +118,7 @@ def test_a_clean_up_after_a_redo_gives_up_nothing_again(desk):
     done = collect(
         desk.store,
         desk.settings.name,
-        lambda: inline.named_files(str(desk.table), desk.sink.storage_options),
+        lambda: tables.named_files(str(desk.table), desk.sink.storage_options),
         clock=desk.clock,
         older_than=timedelta(0),
     )

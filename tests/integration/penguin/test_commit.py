@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from lakebed.clock import Clock
-from lakebed.deltalog.snapshot import pipeline_known
+from lakebed.deltalog.tables import pipeline_known
 from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import LakeError
 from lakebed.layout import data_file, journal_entry

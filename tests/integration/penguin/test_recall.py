@@ -13,7 +13,7 @@ import pytest
 from deltalake import DeltaTable, Field
 from deltalake.schema import PrimitiveType
 
-from lakebed.deltalog import snapshot
+from lakebed.deltalog import library, snapshot
 from lakebed.errors import StoreUnavailable, TableUnreadable, TableUnsupported
 from lakebed.layout import DELTA_LOG, log_version
 from lakebed.storage.options import StorageOptions
@@ -30,13 +30,13 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 def loads(monkeypatch):
     """Return the versions that the library was asked to open, None for the latest."""
     found: list[int | None] = []
-    load = snapshot._load
+    load = library.load_table
 
     def noted(store, version=None):
         found.append(version)
         return load(store, version)
 
-    monkeypatch.setattr(snapshot, "_load", noted)
+    monkeypatch.setattr(snapshot, "load_table", noted)
     return found
 
 

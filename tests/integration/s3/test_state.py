@@ -13,6 +13,7 @@ from blizzard.model.settings import PipelineSettings, SinkSettings
 from blizzard.repair.gc import collect
 from blizzard.repair.new_journal import take_over
 from lakebed.clock import Clock
+from lakebed.deltalog import tables
 from lakebed.journal import JournalReader
 from lakebed.layout import file_id, journal_entry, journal_folder
 from lakebed.storage.options import StorageOptions
@@ -68,7 +69,7 @@ def test_garbage_is_taken_and_a_rolled_back_journal_is_replaced(settings, tmp_pa
     done = collect(
         store,
         "default",
-        lambda: inline.named_files(uri, given),
+        lambda: tables.named_files(uri, given),
         clock=Clock(),
         older_than=timedelta(seconds=-60),
     )
@@ -82,7 +83,7 @@ def test_garbage_is_taken_and_a_rolled_back_journal_is_replaced(settings, tmp_pa
         store,
         identity_of(settings, "run-new"),
         "default",
-        lambda pipeline, journal: inline.last_committed(uri, given, pipeline, journal),
+        lambda pipeline, journal: tables.last_committed(uri, given, pipeline, journal),
         Clock(),
     )
     assert (renewed.entries, renewed.files) == (2, 1)
@@ -95,7 +96,7 @@ def test_garbage_is_taken_and_a_rolled_back_journal_is_replaced(settings, tmp_pa
         books=Books(),
     )
     assert (found.last_entry, found.committed_entry, found.totals.rows) == (2, 2, 2)
-    assert inline.named_files(uri, given) >= {
+    assert tables.named_files(uri, given) >= {
         one.path for one in store.objects() if file_id(one.path)
     }
     assert len(list(store.objects(journal_folder("default")))) == 3

@@ -32,6 +32,7 @@ from blizzard.rewrite.replay import (
     replay,
 )
 from lakebed.clock import Clock
+from lakebed.deltalog import tables
 from lakebed.errors import LakeError, ObjectMissing
 from lakebed.storage.store import Store
 from lakebed.telemetry.levels import LogFormat, LogLevel
@@ -60,7 +61,6 @@ from lakebed.terminal.console import (
 )
 from lakebed.types import Commit
 from lakebed.units import is_are
-from penguin import inline
 
 FEW = 10
 
@@ -260,7 +260,7 @@ def _replay(
             emit=log_events(LogLevel.INFO, LogFormat.TEXT),
             passed_over=asks_passed_over(settings),
             corrected=corrected,
-            mapping_of_table=inline.column_mapping(
+            mapping_of_table=tables.mapping_reader(
                 settings.sink.table_uri, settings.sink.storage_options
             ),
         )

@@ -18,6 +18,7 @@ from blizzard.model.settings import PipelineSettings
 from blizzard.repair.new_journal import Renewed, begin_empty, take_over
 from blizzard.repair.old_journal import check_past, past_of
 from lakebed.clock import Clock
+from lakebed.deltalog import tables
 from lakebed.errors import DocumentUnreadable, JournalLost
 from lakebed.journal import JournalReader
 from lakebed.storage.store import Reader, Store
@@ -25,7 +26,6 @@ from lakebed.telemetry.events import Event
 from lakebed.terminal.arguments import DONE, FAILED, Output, ends_on_error
 from lakebed.terminal.console import INLINED, plural, print_line, say, say_error
 from lakebed.terminal.console import console as terminal
-from penguin import inline
 
 AGAIN = (
     "EVERYTHING in the source is ingested AGAIN: rows that are in the table already are then in "
@@ -191,7 +191,7 @@ def _is_wanted_again(history: Ledger, old: str | None) -> bool:
 
 def _log_knows(settings: PipelineSettings) -> bool:
     sink = settings.sink
-    return inline.pipeline_known(sink.table_uri, sink.storage_options, settings.name)
+    return tables.pipeline_known(sink.table_uri, sink.storage_options, settings.name)
 
 
 def tell_watching(writer: LeaseRecord) -> None:

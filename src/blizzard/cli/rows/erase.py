@@ -36,7 +36,7 @@ from blizzard.rewrite.still_held import (
     Why,
     still_held,
 )
-from lakebed.storage.store import Store
+from lakebed.storage.store import Reader, Store
 from lakebed.terminal.arguments import (
     DONE,
     FAILED,
@@ -50,7 +50,6 @@ from lakebed.terminal.arguments import (
 )
 from lakebed.terminal.console import print_line
 from lakebed.types import Commit
-from penguin import inline
 
 
 def erase(
@@ -188,7 +187,9 @@ def history_of(settings: PipelineSettings) -> FilesInHistory:
             if one.removed or one.in_table
         }
         others = [path for path in paths if path not in found]
-        changes = inline.change_files(sink.table_uri, sink.storage_options, others)
+        from lakebed.deltalog.table_files import change_files  # noqa: PLC0415 - it loads Arrow
+
+        changes = change_files(Reader(sink.table_uri, sink.storage_options), frozenset(others))
         return found | {path: told(Why.CHANGES, since) for path, since in changes.items()}
 
     return ask

@@ -11,10 +11,10 @@ from blizzard.rewrite.still_held import (
     Why,
     WhyNotSearched,
 )
+from lakebed.deltalog import tables
 from lakebed.terminal.console import console, plural, say, say_first, second
 from lakebed.types import Commit
 from lakebed.units import in_words
-from penguin import inline
 
 FEW = 10
 NOT_LOOKED_AT = (
@@ -89,7 +89,7 @@ def _still_held(settings: PipelineSettings, done: Erased, left: StillHeld) -> It
     yield "what still holds such rows:"
     if done.found.files:
         sink = settings.sink
-        days = inline.retention(sink.table_uri, sink.storage_options).total_seconds() / 86_400
+        days = tables.file_retention(sink.table_uri, sink.storage_options).total_seconds() / 86_400
         count = len(done.found.files)
         which, them = ("data file", "it") if count == 1 else (f"{count:,} data files", "them")
         yield (

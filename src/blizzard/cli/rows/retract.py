@@ -26,6 +26,7 @@ from blizzard.rewrite.replace import exchange_of, replace_rows
 from blizzard.rewrite.retract import Retracted, look
 from blizzard.rewrite.retract import retract as append_retraction
 from lakebed.clock import Clock
+from lakebed.deltalog import tables
 from lakebed.errors import ObjectMissing
 from lakebed.storage.store import Store
 from lakebed.telemetry.levels import LogFormat, LogLevel
@@ -44,7 +45,6 @@ from lakebed.terminal.arguments import (
 from lakebed.terminal.console import console, is_are, plural, print_line, say, say_first
 from lakebed.types import Commit
 from lakebed.units import in_words
-from penguin import inline
 
 FEW = 10
 
@@ -258,7 +258,7 @@ def _show_next(settings: PipelineSettings, done: Retracted) -> None:
     say(to, f"  entry {done.entry} {when}")
     if not inlined:
         say(to, "  -> run penguin")
-    days = inline.retention(sink.table_uri, sink.storage_options).total_seconds() / 86_400
+    days = tables.file_retention(sink.table_uri, sink.storage_options).total_seconds() / 86_400
     say(
         to,
         f"  time travel still reads them until VACUUM deletes the files, {days:g} days after the "

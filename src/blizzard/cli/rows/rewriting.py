@@ -19,7 +19,9 @@ from blizzard.rewrite.replace import renew
 from blizzard.rewrite.transaction import Origins, TableLog, TableNow
 from blizzard.service import SPARK_SAID, RenewOf, ServiceRunner
 from lakebed.clock import Clock
-from lakebed.layout import TablePath, journal_transaction
+from lakebed.deltalog import tables
+from lakebed.deltalog.snapshot import Snapshot
+from lakebed.layout import TablePath
 from lakebed.storage.store import Store
 from lakebed.telemetry.events import Emit
 from lakebed.telemetry.levels import LogFormat, LogLevel
@@ -111,7 +113,7 @@ def commit(settings: PipelineSettings, table: TableSettings | None, around: Surr
     committer.finish()
 
 
-def active_files(table: inline.TableFiles) -> dict[str, ActiveFile]:
+def active_files(table: Snapshot) -> dict[str, ActiveFile]:
     """Return the data files of a version of the table, by their names."""
     return {
         path: ActiveFile(
@@ -122,7 +124,7 @@ def active_files(table: inline.TableFiles) -> dict[str, ActiveFile]:
             first_row=facts.first_row,
             vector=facts.vector,
         )
-        for path, facts in table.files.items()
+        for path, facts in table.file_facts().items()
     }
 
 
@@ -132,15 +134,14 @@ def table_log(settings: PipelineSettings, table: TableSettings | None = None) ->
     rules, mode_is_known = table_rules(settings, table)
 
     def now() -> TableNow | None:
-        found = inline.table_files(sink.table_uri, sink.storage_options)
+        found = tables.replaceable(sink.table_uri, sink.storage_options)
         if found is None:
             return None
-        ask = found.transaction
         return TableNow(
-            schema=found.schema,
+            schema=found.facts.schema,
             files=active_files(found),
-            committed=lambda pipeline, journal: ask(journal_transaction(pipeline, journal)) or 0,
-            fates=lambda names: inline.fates_in(ask, names),
+            committed=lambda pipeline, journal: found.committed(pipeline, journal) or 0,
+            fates=found.fates,
             mapping=found.mapping,
             row_columns=found.row_columns,
         )

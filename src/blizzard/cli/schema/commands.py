@@ -19,6 +19,7 @@ from blizzard.model.locations import sink_location, source_location
 from blizzard.model.settings import PipelineSettings
 from lakebed.clock import Clock
 from lakebed.config.places import source_location as checked_location
+from lakebed.deltalog import tables
 from lakebed.errors import ObjectMissing
 from lakebed.journal import JournalReader
 from lakebed.storage.store import ObjectFacts
@@ -196,7 +197,7 @@ def _diff(settings: PipelineSettings, table_of: TableOf) -> DiffRow:
         sink.template.keys if sink.template else (),
         mode_is_known=mode_is_known,
     )
-    last = found.last
+    last, table = found.last, tables.look_at(sink.table_uri, sink.storage_options)
     return DiffRow(
         pipeline=settings.name,
         table_uri=sink.table_uri,
@@ -204,7 +205,7 @@ def _diff(settings: PipelineSettings, table_of: TableOf) -> DiffRow:
             found.schema.delta(),
             # Entry 0 holds no file: what it says of the columns binds nobody.
             last.table_schema if last is not None and last.sequence else None,
-            inline.table_columns(sink.table_uri, sink.storage_options),
+            None if table is None else table.facts.schema,
         ),
         held=held,
     )

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from lakebed.deltalog.snapshot import look_at
+from lakebed.deltalog.tables import look_at
 from lakebed.errors import (
     LakeError,
     MachineTrouble,

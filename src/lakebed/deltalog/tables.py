@@ -1,0 +1,150 @@
+"""Questions about a table by its URI, each answered by its newest version.
+
+A caller with several questions opens the table once (`look_at`), so that all answers are of one
+version. Neither Arrow nor deltalake is loaded before a question needs it.
+"""
+
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from lakebed.columns.column_mapping import ColumnMapping
+from lakebed.deltalog.files import read_log
+from lakebed.deltalog.latest import read_latest
+from lakebed.deltalog.retention import retention
+from lakebed.deltalog.snapshot import LogReader, Snapshot
+from lakebed.errors import LakeError, TableUnreadable, TableUnsupported
+from lakebed.layout import pipeline_transaction
+from lakebed.storage.options import StorageOptions
+from lakebed.storage.store import Reader, is_there
+
+if TYPE_CHECKING:
+    from lakebed.deltalog.search import LogSearch
+    from lakebed.documents.log_version import LogHistory
+
+
+def look_at(uri: str, options: StorageOptions) -> Snapshot | None:
+    """Return the newest version of a table; None where there is no table."""
+    return LogReader(Reader(uri, options)).look() if is_there(uri) else None
+
+
+def require_writable(uri: str, options: StorageOptions) -> None:
+    """Refuse a table that penguin would refuse, in the same words; one may not be there yet."""
+    if not is_there(uri):
+        return
+    store = Reader(uri, options)
+    # As penguin opens a table: the library does not read all that penguin can write.
+    known = read_latest(store)
+    found = LogReader(store).look() if known is None else Snapshot(known, store)
+    if found is not None:
+        found.check_writable()
+
+
+def replaceable(uri: str, options: StorageOptions) -> Snapshot | None:
+    """Return a table of which files can be replaced; None where there is no table.
+
+    Raise where penguin would not commit the replacement of any file.
+    """
+    table = look_at(uri, options)
+    if table is None:
+        return None
+    table.check_writable()
+    why = table.why_no_removal()
+    if why is None and table.row_columns is not None:
+        unknown = [path for path, file in table.file_facts().items() if file.first_row is None]
+        if unknown:
+            why = (
+                f"it tracks its rows, but {min(unknown)} has no ids for them yet; set "
+                "delta.enableRowTracking with Spark once more"
+            )
+    if why is not None:
+        raise TableUnsupported(f"no file of this table can be replaced: {why}", table=uri)
+    return table
+
+
+def pipeline_known(uri: str, options: StorageOptions, pipeline: str) -> bool:
+    """Whether the log carries a transaction of a pipeline, of any journal."""
+    table = look_at(uri, options)
+    return table is not None and table.transaction(pipeline_transaction(pipeline)) is not None
+
+
+def last_committed(uri: str, options: StorageOptions, pipeline: str, journal: str) -> int | None:
+    """Return the last entry of a journal that the log has; None where it has none."""
+    table = look_at(uri, options)
+    return None if table is None else table.committed(pipeline, journal)
+
+
+def fates(uri: str, options: StorageOptions, names: Iterable[str]) -> dict[str, int | None]:
+    """Return what the log has decided of held files: 0 held, 1 released, 2 gone; None: nothing."""
+    table = look_at(uri, options)
+    return dict.fromkeys(names) if table is None else table.fates(names)
+
+
+def file_retention(uri: str, options: StorageOptions) -> timedelta:
+    """Return how long a table keeps files that its log does not name, whether it exists or not."""
+    table = look_at(uri, options)
+    return retention({} if table is None else table.facts.configuration)
+
+
+def mapping_reader(uri: str, options: StorageOptions) -> Callable[[], ColumnMapping | None]:
+    """Return a function that reads how data files hold a table's columns; None if not mapped.
+
+    The log of a table that maps none is read only once: if that changes, a column has another name
+    in files only after somebody has changed it, and its writer declares it anew then. Reporting a
+    log that cannot be read is left to penguin.
+    """
+    unmapped = False
+
+    def read() -> ColumnMapping | None:
+        nonlocal unmapped
+        if unmapped or not is_there(uri):
+            return None
+        store = Reader(uri, options)
+        try:
+            found = read_latest(store)
+        except LakeError as unread:
+            if unread.retryable:
+                raise
+            return None
+        if found is None:
+            return None
+        columns = Snapshot(found, store).mapping
+        unmapped = columns is None
+        return columns
+
+    return read
+
+
+def named_files(uri: str, options: StorageOptions) -> frozenset[str]:
+    """Name every file that a table's log adds or removes; nothing where there is no log.
+
+    A log that cannot be read whole is an error: what it names would not be known.
+    """
+    table = look_at(uri, options)
+    if table is None:
+        return frozenset()
+    known = read_log(Reader(uri, options), table)
+    if not known.complete:
+        raise TableUnreadable(
+            "this table has checkpoints of a kind that does not tell which files were removed",
+            table=uri,
+        )
+    return frozenset(known.paths)
+
+
+def whole_log(uri: str, options: StorageOptions) -> "LogHistory | None":
+    """Return everything that a table's log still says, to be read once; None where there is none.
+
+    The library is not asked: it shows what is in a table, and not how it came there.
+    """
+    from lakebed.deltalog.history import read_whole_log  # noqa: PLC0415 - it loads Arrow
+
+    return read_whole_log(Reader(uri, options)) if is_there(uri) else None
+
+
+def log_search(uri: str, options: StorageOptions) -> "LogSearch":
+    """Return what answers questions about single entries and files from a table's log."""
+    from lakebed.deltalog.search import LogSearch  # noqa: PLC0415 - it loads Arrow
+
+    store = Reader(uri, options)
+    return LogSearch(store, LogReader(store).at)
