@@ -78,13 +78,13 @@ class Source:
             segment = segments.write_segment(
                 self.table, "default", (name.row for name in listed), Clock().fresh_id()
             )
-            self.history = Ledger(segments=[segment])
+            self.history = Ledger(store=self.table, pipeline="default", segments=[segment])
 
     def look(self, *, seconds: float = 0.0) -> int:
         """Look at the source; give how many files a batch would take."""
         finding = self.lister.look(
             self.bucket,
-            self.history.lookup(self.table, "default"),
+            self.history.lookup(),
             unfinished=self.history.unfinished,
             since=NOON,
             tried=frozenset(),

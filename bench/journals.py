@@ -6,7 +6,6 @@ from dataclasses import replace
 from bench.figures import Figures
 from bench.measuring import measured, peak_of
 from blizzard.answers.bad_lines import quarantine_of
-from blizzard.answers.books import Books
 from blizzard.answers.status import pipeline_status
 from blizzard.handoff.dead_letters import dead_letter_queue, letters
 from blizzard.handoff.dead_letters import encode as encode_letters
@@ -69,7 +68,7 @@ def status(count: int) -> Figures:
             SETTINGS,
             lambda place: places.get(place.uri, Bucket(uri=place.uri)),
             clock=Clock(),
-            books=Books(),
+            ledger=Ledger(),
         )
 
     return _asked(count, ask)
@@ -112,7 +111,8 @@ class _Weighed(Bucket):
 
 def failed(count: int) -> Figures:
     """Measure a snapshot, on average, until so many files have failed: a hundred before each."""
-    store, history = _Weighed(uri="s3://bucket/table"), Ledger()
+    store = _Weighed(uri="s3://bucket/table")
+    history = Ledger(store=store, pipeline="default")
     keeps = SnapshotWriter(store=store, pipeline="default", clock=Clock())
     last: tuple[Entry, bytes] | None = None
     snapshots = count // FAILED_PER_SNAPSHOT

@@ -121,7 +121,7 @@ def _keep() -> Figures:
     keeper = SnapshotWriter(store=store, pipeline="default", clock=Clock())
     with tempfile.TemporaryDirectory() as folder:
         journal = TableDirectory(Path(folder) / "table").journal(schema=WIDE)
-        history = Ledger()
+        history = Ledger(store=store, pipeline="default")
         history.learn(journal.entry(sequence=0, kind="open", previous=None), journal.bodies[0])
     rounds = 20
     for number in range(rounds):

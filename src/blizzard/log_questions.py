@@ -196,7 +196,7 @@ def asked_of(
     return Asked(
         settings=settings,
         store=store,
-        known=KnownSources(store, settings.name, history),
+        known=KnownSources(history),
         log=table_log(settings),
         open_reader=opening,
         clock=clock,

@@ -165,7 +165,7 @@ class Pipeline:
             parallelism=self.runner.parallelism,
             clock=self.clock,
             look=lambda: self._schedule.findings(journal, frozenset(self.summary.tried)),
-            rebuild=lambda why: self._rebuild(journal, why),
+            rebuild=lambda broken: self._rebuild(journal, str(broken)),
             found=lambda findings: self._found(journal, findings, began),
             is_time=self._is_time,
             check=lambda: self._check_start(journal),

@@ -38,7 +38,7 @@ class View:
     clock: Clock
     look: Callable[[], Mapping[str, Finding]]
     """Looks at every source that is due."""
-    rebuild: Callable[[str], None]
+    rebuild: Callable[[SegmentBroken], None]
     """Reads every entry again, because the names that were derived from them are damaged."""
     started_before: Callable[[], Started]
     """Returns how often the batch was started by processes that died with it."""
@@ -158,7 +158,7 @@ def propose(view: View) -> Proposal:
     try:
         findings = view.look()
     except SegmentBroken as broken:
-        view.rebuild(str(broken))
+        view.rebuild(broken)
         findings = view.look()
     view.found(findings)
     proposal = Proposal(

@@ -7,7 +7,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from blizzard.answers.bad_lines import quarantine_of
-from blizzard.answers.books import Books
 from blizzard.answers.status import pipeline_status
 from blizzard.handoff.dead_letters import dead_letter_queue
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
@@ -54,10 +53,10 @@ def opener(table: Bucket) -> Callable[[Location], Reader]:
 def told(table: Bucket) -> dict[str, Any]:
     """Return all that commands tell of a journal, without what was derived being named."""
     history = read_ledger(table, "default")
-    lookup = history.lookup(table, "default")
+    lookup = history.lookup()
     keys = [f"{source}:{path}" for source in SOURCES for path in PATHS]
     return {
-        "status": pipeline_status(SETTINGS, opener(table), clock=HANDS.clock, books=Books()),
+        "status": pipeline_status(SETTINGS, opener(table), clock=HANDS.clock, ledger=Ledger()),
         "letters": dead_letter_queue(SETTINGS, opener(table), every=False),
         "quarantine": quarantine_of(SETTINGS, opener(table)).files,
         "bad lines": or_error(lambda: replay.look(table, "default", ["c.ndjson"]).files),
@@ -94,7 +93,8 @@ def test_a_snapshot_and_a_tail_tell_what_all_entries_tell(steps, restarts):
     assert expected["letters"].unread + len(expected["letters"].letters) == len(letters.letters)
     check_against_plain_sums(story, expected["status"])
     assert [each.file.filename for each in expected["quarantine"]] == list(story.waiting)
-    store, history = story.table(0), Ledger()
+    store = story.table(0)
+    history = Ledger(store=store, pipeline="default")
     writer = SnapshotWriter(store=store, pipeline="default", clock=HANDS.clock, limits=SMALL)
     for number, (entry, body) in enumerate(story.entries):
         store.replace(layout.journal_entry("default", number), body)

@@ -293,14 +293,14 @@ def test_segments_answer_as_a_dictionary_does(writes):
     """D01: the newest word on a name counts, in whichever segments it stands."""
     store = Bucket()
     book = SnapshotWriter(store=store, pipeline="p", clock=Clock(), limits=SnapshotLimits(block=3))
-    history = Ledger(blocks=Blocks(most=1, ahead=2))
+    history = Ledger(store=store, pipeline="p", blocks=Blocks(most=1, ahead=2))
     truth: dict[str, int] = {}
     for write in writes:
         for key, size in write.items():
             history.recent[key] = IngestedFile(key=key, size=size, etag=None)
         truth |= write
         book._write_names(history)
-    lookup = history.lookup(store, "p")
+    lookup = history.lookup()
     asked = sorted({*truth, "", "zz", "m"})
     for keys in (asked, list(reversed(asked))):
         for key in keys:

@@ -39,7 +39,7 @@ def grow(journal: Journal, batches: int, *, files: int = 3) -> None:
 
 def state(history: Ledger, store: Store) -> dict[str, Any]:
     """Return all that a history knows, however it came to know it."""
-    lookup = history.lookup(store, "default")
+    lookup = history.lookup()
     every = [f"default:{n:06d}-{f}.ndjson" for n in range(80) for f in range(3)]
     return {
         "journal": history.journal,

@@ -58,14 +58,14 @@ class Site:
             for path in self.bucket.names
         )
         segment = segments.write_segment(self.table, "default", names, Clock().fresh_id())
-        self.history = Ledger(segments=[segment])
+        self.history = Ledger(store=self.table, pipeline="default", segments=[segment])
 
     def fail(self, found: SourceRecord) -> None:
         self.history.unfinished[found.key] = UnfinishedFile(record=found, at=self.now)
 
     def look(self, *, later: timedelta = timedelta(0)) -> Finding:
         self.now += later
-        lookup = self.history.lookup(self.table, "default")
+        lookup = self.history.lookup()
         self.last = self.lister.look(
             self.bucket,
             lookup,
@@ -103,7 +103,7 @@ class Backlog:
         return self.site.now.timestamp()
 
     def lookup(self) -> Callable[[str], Before]:
-        return self.site.history.lookup(self.site.table, "default")
+        return self.site.history.lookup()
 
     def since(self, _source: str) -> datetime | None:
         return self.site.since

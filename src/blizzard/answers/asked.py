@@ -42,10 +42,8 @@ class Asked:
     def spot_check(self, source: SourceSettings) -> SpotCheck:
         """Return the way to look at parts of a source, as a sweep does."""
         now, since = self.clock.now(), None
-        if source.lookback is not None and self.store is not None:
-            since = self.history.first_reads.of(
-                self.store, self.settings.name, source.name, now=now
-            )
+        if source.lookback is not None:
+            since = self.history.first_read(source.name, now=now)
         return SpotCheck(
             lister=next(each for each in source_listers(self.settings) if each.source is source),
             store=self.open_reader(source_location(source)),

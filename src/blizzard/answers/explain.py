@@ -5,20 +5,19 @@ Everything here is handed readers only, so it cannot write.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from types import MappingProxyType
 
 from blizzard.answers.refusal import refusal_of
 from blizzard.discover.finding import Finding
 from blizzard.discover.lister import source_listers
-from blizzard.discover.scan import JournalLookup
 from blizzard.handoff.commit_lag import check_commits
-from blizzard.journal.checkpoint import read_ledger, rebuild
+from blizzard.journal.checkpoint import read_ledger, reread
 from blizzard.journal.checks import refuse_beside
-from blizzard.journal.ledger import UNKNOWN, Ledger
+from blizzard.journal.ledger import Ledger
 from blizzard.journal.standings import PassedOver, nothing_decided
 from blizzard.journal.start_note import started_before
-from blizzard.model.files import UnfinishedFile, WorkUnit
+from blizzard.model.files import WorkUnit
 from blizzard.model.locations import OpenReader, sink_location, source_location, source_uris_of
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from blizzard.model.source.forecast import Forecast
@@ -72,7 +71,7 @@ def explain(
 
     def findings() -> dict[str, Finding]:
         return {
-            source.name: look_at(settings, source, open_reader, journal.history, store, clock=clock)
+            source.name: look_at(settings, source, open_reader, history, clock=clock)
             for source in settings.sources
         }
 
@@ -83,7 +82,7 @@ def explain(
             parallelism=parallelism,
             clock=clock,
             look=findings,
-            rebuild=journal.rebuild,
+            rebuild=lambda broken: reread(history, broken),
             check=lambda: journal.check_commits(retention) if refusal is None else None,
             started_before=journal.started_before,
             forecast=learned(Forecast(), history.last, settings),
@@ -120,29 +119,6 @@ class _ReadJournal:
     def next_entry(self) -> int:
         """Return the number of the entry that the batch would have."""
         return max(self.history.sequence, 0) + 1
-
-    @property
-    def unfinished(self) -> Mapping[str, UnfinishedFile]:
-        """Return the files that failed, or of which a part is unread."""
-        return self.history.unfinished
-
-    def lookup(self) -> JournalLookup:
-        """Return the way to ask what is known of source files."""
-        if self.store is None:
-            return lambda _key: UNKNOWN
-        return self.history.lookup(self.store, self.settings.name)
-
-    def since(self, source: str) -> datetime | None:
-        """Return when a source was first read; None where it never was."""
-        if self.store is None:
-            return None
-        name = self.settings.name
-        return self.history.first_reads.of(self.store, name, source, now=self.clock.now())
-
-    def rebuild(self, why: str) -> None:
-        """Read every entry again, because the names that were derived from them are damaged."""
-        if self.store is not None:
-            self.history = rebuild(self.store, self.settings.name, self.history, why=why)
 
     def started_before(self) -> Started:
         """Return how often the batch was started by processes that died with it."""
@@ -189,19 +165,18 @@ def look_at(
     source: SourceSettings,
     open_source: OpenReader,
     history: Ledger,
-    store: Reader | None,
     *,
     clock: Clock,
 ) -> Finding:
     """Look at one source, all of it, as a run does that has just started."""
-    journal = _ReadJournal(settings, store, history, clock)
+    now = clock.now()
     lister = next(each for each in source_listers(settings) if each.source is source)
     return lister.look(
         open_source(source_location(source)),
-        journal.lookup(),
-        unfinished=journal.unfinished,
-        since=None if source.lookback is None else journal.since(source.name),
+        history.lookup(),
+        unfinished=history.unfinished,
+        since=None if source.lookback is None else history.first_read(source.name, now=now),
         tried=frozenset(),
-        now=clock.now(),
+        now=now,
         whole=True,
     )

@@ -11,7 +11,6 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Generic
 
-from blizzard.answers.books import Books
 from blizzard.answers.entry_rows import EntryRows
 from blizzard.answers.lifecycle import NOT_APPLIED, FileStanding, FileState, WaitingLines
 from blizzard.answers.progress import StillOut, progress_of
@@ -21,6 +20,7 @@ from blizzard.answers.survey import Collected, DayOf, Survey
 from blizzard.discover.lister import SourceLister, source_listers
 from blizzard.discover.skip_reason import SkipSummary
 from blizzard.handoff.held_rows import Fates
+from blizzard.journal.checkpoint import refresh, reread
 from blizzard.journal.ledger import Ledger
 from blizzard.journal.segments import SegmentBroken
 from blizzard.model.locations import OpenReader, sink_location
@@ -152,7 +152,7 @@ class Reconciler:
     fates: Fates = lambda _names: {}
     still_out: StillOut = frozenset
     refusal: Refusal = lambda _store, _history: None
-    books: Books = field(default_factory=Books)
+    ledger: Ledger = field(default_factory=Ledger)
     _listers: dict[str, SourceLister] = field(default_factory=dict)
     _rows: EntryRows | None = None
 
@@ -228,9 +228,7 @@ class Reconciler:
             try:
                 return self._look(store, question, collect)
             except SegmentBroken as broken:
-                if store is None:
-                    raise
-                self.books.read_again(store, self.settings.name, broken)
+                reread(self.ledger, broken)
         return self._look(store, question, collect)
 
     def _open(self) -> Reader | None:
@@ -238,16 +236,16 @@ class Reconciler:
             store = self.open_reader(sink_location(self.settings))
         except ObjectMissing:
             return None  # The table's folder does not exist yet, so neither does a journal.
-        self.books.read(store, self.settings.name)
+        refresh(self.ledger, store, self.settings.name)
         if self._rows is None:
             journal = JournalReader(store, self.settings.name)
-            self._rows = EntryRows(journal, lambda: self.books.history.books.replayed)
+            self._rows = EntryRows(journal, lambda: self.ledger.books.replayed)
         return store
 
     def _look(
         self, store: Reader | None, question: Question, collect: Callable[[], Collected]
     ) -> "Looked[Collected]":
-        history = self.books.history
+        history = self.ledger
         if not self._listers:
             self._listers = {each.source.name: each for each in source_listers(self.settings)}
         progress, errors = progress_of(
@@ -276,14 +274,14 @@ class Reconciler:
     def _quarantined(self) -> dict[str, Counter[int]]:
         """Return how many bad lines of files wait, by key and entry; no file is opened."""
         waiting: dict[str, Counter[int]] = {}
-        for each in self.books.history.books.waiting_files():
+        for each in self.ledger.books.waiting_files():
             for one in each.file.sources:
                 waiting.setdefault(one.source, Counter())[each.entry] += one.lines
         return waiting
 
     def _written(self, days: Sequence[str]) -> DayOf:
         """Return the way to ask on which of some days an entry was written."""
-        last = self.books.history.sequence
+        last = self.ledger.sequence
 
         @cache
         def ranges() -> dict[str, range]:

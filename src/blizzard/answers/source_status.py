@@ -174,7 +174,6 @@ def source_status(
             source,
             open_reader,
             history,
-            store,
             clock=clock,
         )
     except SegmentBroken:

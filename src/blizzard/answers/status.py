@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
-from blizzard.answers.books import Books
 from blizzard.answers.source_status import SourceStatus, source_status
 from blizzard.handoff import held_rows
 from blizzard.handoff.held_rows import GONE, Aside, Fates, Files, by_reason, read_aside
 from blizzard.journal.books import Retraction
+from blizzard.journal.checkpoint import refresh, reread
 from blizzard.journal.checks import has
 from blizzard.journal.lease_record import Machine, WriterStatus, this_machine, writer_status
 from blizzard.journal.ledger import Ledger
@@ -105,7 +105,7 @@ def pipeline_status(
     open_reader: OpenReader,
     *,
     clock: Clock,
-    books: Books,
+    ledger: Ledger,
     machine: Machine | None = None,
     fates: Fates = lambda _names: {},
     open_queue: OpenQueue | None = None,
@@ -126,10 +126,10 @@ def pipeline_status(
     else:
         protocol = latest_protocol(store)
         handoff = None if protocol is None else protocol.handoff
-        books.read(store, settings.name)
+        refresh(ledger, store, settings.name)
         writer = writer_status(store, settings.name, machine or this_machine())
         aside = read_aside(store, settings.name, fates)
-    history, sums = books.history, books.history.books.sums
+    history, sums = ledger, ledger.books.sums
     committed, fits = committed_entry(store, settings.name, history)
     passed_over = held_rows.passed_over(fates, lambda _journal: committed)
     with suppress(LakeError):  # What cannot be asked is told where retractions are counted.
@@ -139,7 +139,7 @@ def pipeline_status(
         open_reader,
         store,
         clock=clock,
-        books=books,
+        ledger=ledger,
         open_queue=open_queue,
         listed=listed,
     )
@@ -226,7 +226,7 @@ def _sources(
     store: Reader | None,
     *,
     clock: Clock,
-    books: Books,
+    ledger: Ledger,
     open_queue: OpenQueue | None,
     listed: bool,
 ) -> tuple[SourceStatus, ...]:
@@ -240,7 +240,7 @@ def _sources(
                 open_reader,
                 store,
                 clock=clock,
-                history=books.history,
+                history=ledger,
                 open_queue=open_queue,
                 listed=listed,
             )
@@ -251,9 +251,7 @@ def _sources(
         try:
             return look()
         except SegmentBroken as broken:
-            if store is None:
-                raise
-            books.read_again(store, settings.name, broken)
+            reread(ledger, broken)
     return look()
 
 

@@ -98,7 +98,7 @@ class Survey:
         now, name = self.clock.now(), lister.source.name
         since = None
         if lister.source.lookback is not None and self.store is not None:
-            since = self.history.first_reads.of(self.store, self.settings.name, name, now=now)
+            since = self.history.first_read(name, now=now)
         return lister.scan(
             place,
             lambda _key: Before(),

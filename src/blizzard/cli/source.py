@@ -9,7 +9,7 @@ import typer
 
 from blizzard.cli.journal.new import tell_event, tell_watching
 from blizzard.cli.output import One, load, open_reader, the_one, written_before
-from blizzard.journal.checkpoint import read_ledger, rebuild
+from blizzard.journal.checkpoint import read_ledger, reread
 from blizzard.journal.lease import refuse_while_alive_here, refuse_while_written, turn_of
 from blizzard.journal.lease_record import this_machine
 from blizzard.journal.ledger import Ledger
@@ -138,7 +138,8 @@ def _asked(store: Reader, settings: PipelineSettings, ask: Ask) -> Compared | No
     try:
         return ask(history)
     except SegmentBroken as broken:
-        return ask(rebuild(store, settings.name, history, why=str(broken)))
+        reread(history, broken)
+        return ask(history)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

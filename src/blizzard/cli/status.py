@@ -7,13 +7,13 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from blizzard.answers.books import Books
 from blizzard.answers.source_status import FEW, FailedFile, SourceStatus
 from blizzard.answers.status import PipelineStatus, pipeline_status
 from blizzard.answers.ways_out import quarantine_hint, way_out
 from blizzard.cli.output import One, chosen, load, looked_with, place
 from blizzard.discover.skip_reason import IN_WORDS as WHY
 from blizzard.journal.lease_record import Life, moment
+from blizzard.journal.ledger import Ledger
 from blizzard.log_questions import asks_fates
 from blizzard.model.locations import OpenReader
 from blizzard.model.settings import PipelineSettings
@@ -79,7 +79,7 @@ class Look:
     def __init__(self, pipelines: tuple[PipelineSettings, ...], clock: Clock) -> None:
         self.pipelines = pipelines
         self.clock = clock
-        self.books: dict[str, Books] = {}
+        self.ledgers: dict[str, Ledger] = {}
 
     def print(self, output: Output) -> int:
         """Print the state of each pipeline; one that cannot be read hides no other."""
@@ -111,13 +111,13 @@ class Look:
         self, settings: PipelineSettings, opens: OpenReader, tries: int = 3
     ) -> PipelineStatus:
         """Look at a pipeline, once more where objects vanish under the look: a batch ends."""
-        books = self.books.pop(settings.name, None) or Books()
+        ledger = self.ledgers.pop(settings.name, None) or Ledger()
         try:
             found = pipeline_status(
                 settings,
                 opens,
                 clock=self.clock,
-                books=books,
+                ledger=ledger,
                 fates=asks_fates(settings),
                 open_queue=open_queue,
             )
@@ -126,7 +126,7 @@ class Look:
                 raise
             return self._look(settings, opens, tries - 1)
         # After an error nothing is kept: what was learned may be of another journal.
-        self.books[settings.name] = books
+        self.ledgers[settings.name] = ledger
         return found
 
 

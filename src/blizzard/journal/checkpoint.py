@@ -24,7 +24,6 @@ from blizzard.journal.standings import (
     Undecided,
     UndecidedFiles,
     nothing_decided,
-    unless_broken,
 )
 from blizzard.model.limits import SnapshotLimits
 from lakebed import layout
@@ -244,33 +243,66 @@ def read_ledger(
     """Read a snapshot and the entries after it; a gap or an unreadable entry stops the run."""
     # The receipt first: the journal only grows, so what is in the receipt must be in it.
     receipt = JournalReader(store, pipeline).receipt()
-    before = Ledger(receipt=receipt, passed_over=passed_over)
     try:
-        history = _from_newest(store, pipeline)
+        ledger = _from_newest(store, pipeline)
     except (SnapshotBroken, SegmentBroken) as broken:
-        return rebuild(store, pipeline, before, why=str(broken), spill=spill)
-    history.receipt, history.passed_over = receipt, passed_over
-    read_on(store, pipeline, history, spill=spill)
-    return history
+        ledger = Ledger(store=store, pipeline=pipeline, rebuilt=str(broken))
+    ledger.receipt, ledger.passed_over = receipt, passed_over
+    read_on(ledger, spill=spill)
+    return ledger
 
 
-def rebuild(
-    store: Reader, pipeline: str, before: Ledger, *, why: str, spill: Spill | None = None
-) -> Ledger:
+def rebuild(before: Ledger, *, why: str, spill: Spill | None = None) -> Ledger:
     """Read every entry of a journal, because what was derived from them is of no use."""
-    history = Ledger(receipt=before.receipt, passed_over=before.passed_over, rebuilt=why)
-    read_on(store, pipeline, history, spill=spill)
-    return history
+    ledger = Ledger(
+        store=before.store,
+        pipeline=before.pipeline,
+        receipt=before.receipt,
+        passed_over=before.passed_over,
+        rebuilt=why,
+    )
+    read_on(ledger, spill=spill)
+    return ledger
 
 
-def read_on(store: Reader, pipeline: str, history: Ledger, *, spill: Spill | None = None) -> None:
+def read_on(ledger: Ledger, *, spill: Spill | None = None) -> None:
     """Learn the entries that have come since; a gap or an unreadable entry stops the run."""
-    history.known_name = unless_broken(history.lookup(store, pipeline).named)
-    for stored in JournalReader(store, pipeline).stored_entries(history.sequence):
-        history.learn(stored.entry, stored.body)
+    for stored in _journal_of(ledger).stored_entries(ledger.sequence):
+        ledger.learn(stored.entry, stored.body)
         if spill is not None:
-            spill(history)
-    history.settle()
+            spill(ledger)
+    ledger.settle()
+
+
+def refresh(ledger: Ledger, store: Reader, pipeline: str) -> None:
+    """Bring a ledger up to date in place, with its sums settled; a new one is read from scratch."""
+    if ledger.sequence < 0:
+        ledger.become(read_ledger(store, pipeline))
+    else:
+        ledger.store = store
+        ledger.receipt = _journal_of(ledger).receipt()
+        read_on(ledger)
+    ledger.books.settle(_journal_of(ledger))
+
+
+def reread(ledger: Ledger, why: SegmentBroken) -> None:
+    """Read a ledger anew, in place, because a segment is damaged or was replaced meanwhile.
+
+    Every entry is read where there is no newer snapshot with other segments.
+    """
+    if ledger.store is None:
+        raise why
+    fresh = read_ledger(ledger.store, ledger.pipeline, passed_over=ledger.passed_over)
+    if fresh.kept == ledger.kept:
+        fresh = rebuild(fresh, why=str(why))
+    fresh.books.settle(_journal_of(fresh))
+    ledger.become(fresh)
+
+
+def _journal_of(ledger: Ledger) -> JournalReader:
+    if ledger.store is None:
+        raise AssertionError("a ledger is read from a table's directory")
+    return JournalReader(ledger.store, ledger.pipeline)
 
 
 def _from_newest(store: Reader, pipeline: str) -> Ledger:
@@ -285,7 +317,7 @@ def _from_snapshot(store: Reader, pipeline: str) -> Ledger:
     """Start from the newest snapshot that matches its entry, or from nothing where none is."""
     found = read_latest(store, pipeline)
     if found is None:
-        return Ledger()
+        return Ledger(store=store, pipeline=pipeline)
     journal = JournalReader(store, pipeline)
     stored = journal.stored(found.sequence)
     if stored is None or stored.digest != found.digest:
@@ -296,6 +328,8 @@ def _from_snapshot(store: Reader, pipeline: str) -> Ledger:
     last = entry if found.last == found.sequence else _present(journal, found.last)
     shaping = last if found.shaping in (None, found.last) else _present(journal, found.shaping)
     ledger = Ledger(
+        store=store,
+        pipeline=pipeline,
         journal=found.journal,
         sequence=found.sequence,
         digest=found.digest,

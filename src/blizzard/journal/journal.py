@@ -130,13 +130,11 @@ class Journal:
 
     def since(self, source: str) -> datetime | None:
         """Return when a source was first read; None where it never was."""
-        return self._history.first_reads.of(
-            self._store, self._identity.pipeline, source, now=self._clock.now()
-        )
+        return self._history.first_read(source, now=self._clock.now())
 
     def lookup(self) -> Lookup:
         """Return the way to ask what is known of source files, best in the order of their names."""
-        return self._history.lookup(self._store, self._identity.pipeline)
+        return self._history.lookup()
 
     @property
     def rebuilt(self) -> str | None:
@@ -154,13 +152,7 @@ class Journal:
 
     def rebuild(self, why: str) -> None:
         """Read every entry again, because the names that were derived from them are damaged."""
-        fresh = rebuild(
-            self._store,
-            self._identity.pipeline,
-            self._history,
-            why=why,
-            spill=self._snapshots.spill,
-        )
+        fresh = rebuild(self._history, why=why, spill=self._snapshots.spill)
         if (fresh.sequence, fresh.digest) != (self.sequence, self._history.digest) and not (
             self._only_maintained_since()
         ):
@@ -232,7 +224,7 @@ class Journal:
             and self._reader.body(0) == encode(opening)
         ):
             self._store.delete(layout.journal_entry(pipeline, 0))
-            self._history = Ledger()
+            self._history = Ledger(store=self._store, pipeline=pipeline)
 
     def append(
         self,

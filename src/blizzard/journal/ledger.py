@@ -5,14 +5,13 @@ where one is missing, damaged, or does not match its entry, every entry is read 
 that cannot be read stops the run.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from blizzard.journal.books import Books
 from blizzard.journal.identity import learn_sources
-from blizzard.journal.segments import Blocks, Cursor, Segment
+from blizzard.journal.segments import Blocks, Cursor, Segment, SegmentBroken
 from blizzard.journal.shelf import Shelf
 from blizzard.journal.standings import (
     EarlierObjects,
@@ -102,6 +101,9 @@ UNKNOWN = Before()
 class Ledger:
     """The entries up to now, as far as later batches need to know them."""
 
+    store: Reader | None = None
+    """The table's directory; None where there is none yet."""
+    pipeline: str = ""
     receipt: Receipt | None = None
     """What penguin has committed last, read before the entries."""
     journal: str | None = None
@@ -141,13 +143,12 @@ class Ledger:
     """Files that are done, the oldest segment first."""
     value_segments: list[Segment] = field(default_factory=list)
     """What the shelves had when they were last written, the oldest segment first."""
-    known_name: Callable[[str], IngestedFile | None] = lambda _key: None
-    """Finds a file that is done, in memory or in the segments."""
     kept: int | None = None
     """The entry of the snapshot that this was read from, or that was written last."""
     rebuilt: str | None = None
     """Why the snapshot was of no use; None where it was, or where there was none."""
     blocks: Blocks = field(default_factory=Blocks)
+    _names: "Lookup | None" = None
 
     def learn(self, entry: Entry, body: bytes) -> None:
         """Move on by one entry; one that does not follow the last is an error."""
@@ -286,18 +287,37 @@ class Ledger:
             for key, known in self.unfinished.items()
         )
 
-    def lookup(self, store: Reader, pipeline: str) -> "Lookup":
+    def lookup(self) -> "Lookup":
         """Return the way to ask for many names; asked in their order, it costs one pass."""
-        return Lookup(self, store, pipeline)
+        return Lookup(self)
+
+    def known_name(self, key: str) -> IngestedFile | None:
+        """Return a file that is done; None for one that is not, or whose segment is damaged."""
+        if self._names is None:
+            self._names = Lookup(self)
+        try:
+            return self._names.named(key)
+        except SegmentBroken:
+            return None
+
+    def first_read(self, source: str, *, now: datetime) -> datetime | None:
+        """Return when a source was first read; None where it never was."""
+        if self.store is None:
+            return None
+        return self.first_reads.of(self.store, self.pipeline, source, now=now)
+
+    def become(self, other: "Ledger") -> None:
+        """Take over everything from another ledger of the same pipeline."""
+        for each in fields(self):
+            setattr(self, each.name, getattr(other, each.name))
+        self._names = None
 
 
 class Lookup:
     """Answers what the journal knows of a name, from memory or from the segments."""
 
-    def __init__(self, history: Ledger, store: Reader, pipeline: str) -> None:
+    def __init__(self, history: Ledger) -> None:
         self._history = history
-        self._store = store
-        self._pipeline = pipeline
         self._segments: list[Segment] = []
         self._cursors: list[Cursor] = []
 
@@ -324,9 +344,13 @@ class Lookup:
 
     def _open(self, segments: list[Segment]) -> None:
         """Begin with other segments: names have moved there from memory since the last answer."""
+        history = self._history
+        if segments and history.store is None:
+            raise AssertionError("a ledger with segments knows its store")
         self._segments = segments
-        # The newest segment is asked first: what it says was said later.
+        # The newest segment is asked first: its answer is the latest one.
         self._cursors = [
-            Cursor(self._store, self._pipeline, segment, self._history.blocks)
+            Cursor(history.store, history.pipeline, segment, history.blocks)
             for segment in reversed(segments)
+            if history.store is not None
         ]

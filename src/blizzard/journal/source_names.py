@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Protocol, TypeVar
 
-from blizzard.journal.checkpoint import rebuild
+from blizzard.journal.checkpoint import reread
 from blizzard.journal.ledger import UNKNOWN, Before, Ledger
 from blizzard.journal.segments import SegmentBroken, names_with
 from blizzard.model.locations import OpenReader, source_location
@@ -41,46 +41,36 @@ class FileAmbiguous(LakeError):
 
 
 class KnownSources:
-    """What a journal knows of source files; damaged segments are rebuilt from the entries."""
+    """What a ledger knows of source files; a damaged segment has it read anew."""
 
-    def __init__(self, store: Reader | None, pipeline: str, history: Ledger) -> None:
+    def __init__(self, history: Ledger) -> None:
         self.history = history
-        self._store = store
-        self._pipeline = pipeline
-        self._lookup = None if store is None else history.lookup(store, pipeline)
+        self._lookup = history.lookup()
 
     def __call__(self, key: str) -> Before:
         """Return what is known of a source file."""
-        if self._lookup is None:
-            return UNKNOWN
         try:
             return self._lookup(key)
         except SegmentBroken as broken:
-            self._rebuild(str(broken))
+            reread(self.history, broken)
             return self._lookup(key)
 
     def with_text(self, text: str) -> Iterator[str]:
         """Yield the keys that contain a text, some perhaps twice."""
-        if self._store is None:
-            return
         try:
-            yield from self._with_text(self._store, text)
+            yield from self._with_text(text)
         except SegmentBroken as broken:
-            self._rebuild(str(broken))
-            yield from self._with_text(self._store, text)
+            reread(self.history, broken)
+            yield from self._with_text(text)
 
-    def _with_text(self, store: Reader, text: str) -> Iterator[str]:
+    def _with_text(self, text: str) -> Iterator[str]:
         history = self.history
         here = (history.unfinished, history.recent, history.undecided.files)
         yield from (key for known in here for key in known if text in key)
-        for segment in history.segments:
-            for name in names_with(store, self._pipeline, segment, text):
-                yield name.key
-
-    def _rebuild(self, why: str) -> None:
-        if self._store is not None:
-            self.history = rebuild(self._store, self._pipeline, self.history, why=why)
-            self._lookup = self.history.lookup(self._store, self._pipeline)
+        if history.store is not None:
+            for segment in history.segments:
+                for name in names_with(history.store, history.pipeline, segment, text):
+                    yield name.key
 
 
 class NameScope(Protocol):

@@ -9,7 +9,6 @@ name before are in the table as well; the ledger keeps the last ones of each nam
 from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass, field, replace
 
-from blizzard.journal.segments import SegmentBroken
 from blizzard.journal.shelf import Shelf
 from blizzard.model.files import IngestedFile, UnfinishedFile
 from blizzard.model.source.part_way import ChangedPartWay, is_part_way
@@ -181,18 +180,6 @@ def leave_behind(
         found.append(EarlierObject(file=file, reason=reason))
     if found:
         earlier[record.key] = (*earlier.get(record.key, ()), *found)[-MOST:]
-
-
-def unless_broken(find: FindName) -> FindName:
-    """Return the way to find a file that is done; one whose segment is damaged is not found."""
-
-    def found(key: str) -> IngestedFile | None:
-        try:
-            return find(key)
-        except SegmentBroken:
-            return None
-
-    return found
 
 
 def take_back(earlier: Shelf[EarlierObjects], one: Undecided) -> None:

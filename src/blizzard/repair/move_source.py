@@ -73,7 +73,7 @@ def compare(
         return None
     counts, in_part = {"same": 0, "changed": 0, "new": 0}, 0
     records: list[SourceRecord] = []
-    lookup = history.lookup(store, pipeline)
+    lookup = history.lookup()
     for facts in _in_order(place):
         known = lookup(f"{source.name}:{facts.path}")
         found = standing(known, facts)

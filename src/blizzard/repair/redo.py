@@ -117,7 +117,7 @@ def look(
             quarantine=unit.quarantine,
             why_not=_why_not_replaced(unit, marks)
             or _why_returned(unit, returned)
-            or _why_not(store, pipeline, history, unit, marks, lost=lost),
+            or _why_not(history, unit, marks, lost=lost),
             lost=lost,
         )
         for unit in chosen
@@ -250,8 +250,6 @@ def _of_other_journals(metas: list[HeldMeta]) -> Iterator[Unit]:
 
 
 def _why_not(
-    store: Reader,
-    pipeline: str,
     history: Ledger,
     written: _Written,
     marks: Mapping[str, int | None],
@@ -271,7 +269,7 @@ def _why_not(
         )
     for path, entry in sorted(written.read_again.items()):
         return f"entry {entry} has read {path} again"
-    lookup = history.lookup(store, pipeline)
+    lookup = history.lookup()
     for record in sorted(written.sources, key=lambda each: each.key):
         done = lookup(record.key).finished
         if done is None or (done.size, done.etag) != (record.size, record.etag):

@@ -56,7 +56,7 @@ def exchange_of(
 ) -> Exchange:
     """Return what is exchanged, by keys: earlier rows of the new file go, too."""
     new = find_object(settings, other, open_source, now=now)
-    known = KnownSources(store, settings.name, read_ledger(store, settings.name))
+    known = KnownSources(read_ledger(store, settings.name))
     others = [key for key in keys if key != new.key]
     # The file itself may be named only because its new content is meant; it need not be known.
     is_source = len(others) < len(keys)
@@ -77,7 +77,7 @@ def replace_rows(
     content = read_content(
         settings,
         (exchange.new,),
-        _before(store, settings, found, (exchange.new,)),
+        _before(found, (exchange.new,)),
         reading,
         history=found.history,
         journal=found.last.journal,
@@ -119,7 +119,7 @@ def renew(
         content = read_content(
             settings,
             some,
-            _before(store, settings, found, some),
+            _before(found, some),
             reading,
             history=found.history,
             journal=found.last.journal,
@@ -177,8 +177,6 @@ def _alone(file: SourceFile, trouble: LakeError) -> Renewed:
     return Renewed(failed=(record,))
 
 
-def _before(
-    store: Reader, settings: PipelineSettings, found: Found, files: Sequence[SourceFile]
-) -> dict[str, Named | None]:
-    known = KnownSources(store, settings.name, found.history)
+def _before(found: Found, files: Sequence[SourceFile]) -> dict[str, Named | None]:
+    known = KnownSources(found.history)
     return {file.key: Named.of(file.key, known(file.key)) for file in files}

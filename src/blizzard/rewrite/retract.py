@@ -108,7 +108,7 @@ def look(
     pipeline = settings.name
     standing = journal_and_table(store, pipeline, log)
     history, last, table = standing.history, standing.last, standing.table
-    sources = _named(store, settings, history, keys)
+    sources = _named(settings, history, keys)
     meant = Meant(
         journal=last.journal,
         keys=frozenset(one.key for one in sources),
@@ -262,11 +262,9 @@ def records(found: Found, rows: Mapping[str, int]) -> tuple[SourceRecord, ...]:
     )
 
 
-def _named(
-    store: Reader, settings: PipelineSettings, history: Ledger, keys: Sequence[str]
-) -> tuple[Named, ...]:
+def _named(settings: PipelineSettings, history: Ledger, keys: Sequence[str]) -> tuple[Named, ...]:
     """Return the source files as the journal knows them; raise where one cannot be taken back."""
-    known = KnownSources(store, settings.name, history)
+    known = KnownSources(history)
     found: dict[str, Named] = {}
     for key in keys:
         before = known(key)
@@ -366,7 +364,7 @@ def _refuse_overtaken(store: Reader, before: Found, now: Found, entry: Entry) ->
 
 def _refuse_read_since(store: Reader, pipeline: str, content: Content, history: Ledger) -> None:
     """Raise where somebody else has read the new content, or has found columns, meanwhile."""
-    known = KnownSources(store, pipeline, history)
+    known = KnownSources(history)
     now = {key: Named.of(key, known(key)) for key in content.before}
     if now != content.before or history.columns != content.known:
         raise JournalConflict(

@@ -177,7 +177,7 @@ def still_held(
         origins = origins_of(others.keys())
         for path, inside in others.items():
             possible.update(sources_of(inside, origins.get(path)))
-    not_searched = tuple(_not_searched(store, settings, found.history, open_source, unread))
+    not_searched = tuple(_not_searched(settings, found.history, open_source, unread))
     maybe = {uri: count for uri, count in possible.items() if uri not in rows}
     return StillHeld(
         data_files=files,
@@ -191,14 +191,13 @@ def still_held(
 
 
 def _not_searched(
-    store: Reader,
     settings: PipelineSettings,
     history: Ledger,
     open_source: OpenReader,
     unread: list[str],
 ) -> Iterator[UnsearchedSource]:
     """Yield the source files of which not all rows are, or were, in the table."""
-    known = KnownSources(store, settings.name, history)
+    known = KnownSources(history)
     for source in settings.sources:
         try:
             listed = open_source(source_location(source)).objects()

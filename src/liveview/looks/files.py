@@ -102,7 +102,7 @@ class Search:
         if self.store is None:
             return
         journal = JournalReader(self.store, self.settings.name)
-        lookup = self.history.lookup(self.store, self.settings.name)
+        lookup = self.history.lookup()
         word = text.encode()
         plain = '"' not in text and "\\" not in text and text.isprintable()
         lowest = max(0, self.history.sequence - MOST_ENTRIES)

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from blizzard.answers.books import Books
 from blizzard.answers.refusal import refusal_of
 from blizzard.answers.source_status import SourceStatus
 from blizzard.answers.status import PipelineStatus, pipeline_status
@@ -60,14 +59,14 @@ class PipelineLook:
         self._clock = clock
         self._open = opening
         self._lock = threading.Lock()
-        self._books = Books()
+        self._ledger = Ledger()
         self._window: Window[EntryFacts] = Window()
         self._journal: str | None = None
         self._kept: Kept[PipelineView] = Kept(seconds)
         self.unfinished = True
         """Whether the next look goes on with what the last one had no time for."""
         self._listing = threading.Lock()
-        self._listed_books = Books()
+        self._listed_ledger = Ledger()
 
     def view(self, *, since: float, fresh: Fresh = ANEW) -> PipelineView:
         """Look at the journal, unless the last look does; the sources are not listed."""
@@ -109,12 +108,12 @@ class PipelineLook:
     def history(self) -> Ledger:
         """Return what the last look at the journal has learned; it must not be changed."""
         with self._lock:
-            return self._books.history
+            return self._ledger
 
     def learned(self, take: Callable[[Ledger], Learned]) -> Learned:
         """Return what is taken of the history while no look changes it."""
         with self._lock:
-            return take(self._books.history)
+            return take(self._ledger)
 
     def known(self, number: int) -> EntryFacts | None:
         """Return an entry that was read before."""
@@ -132,7 +131,7 @@ class PipelineLook:
 
         A pipeline whose name was changed has none: that of its old name is still there.
         """
-        history = self._books.history
+        history = self._ledger
         if store is None or (status.last_entry is not None and history.heir is None):
             return None
         return refusal_of(
@@ -146,24 +145,24 @@ class PipelineLook:
         return frozenset(meta.entry for meta in aside.held)
 
     def _fast(self) -> PipelineStatus:
-        books, self._books = self._books, Books()
-        found = self._look(books, listed=False)
+        ledger, self._ledger = self._ledger, Ledger()
+        found = self._look(ledger, listed=False)
         # After an error nothing is kept: what was learned may be of another journal.
-        self._books = books
+        self._ledger = ledger
         return found
 
     def _slow(self) -> PipelineStatus:
-        books, self._listed_books = self._listed_books, Books()
-        found = self._look(books, listed=True)
-        self._listed_books = books
+        ledger, self._listed_ledger = self._listed_ledger, Ledger()
+        found = self._look(ledger, listed=True)
+        self._listed_ledger = ledger
         return found
 
-    def _look(self, books: Books, *, listed: bool) -> PipelineStatus:
+    def _look(self, ledger: Ledger, *, listed: bool) -> PipelineStatus:
         return pipeline_status(
             self.settings,
             self._open,
             clock=self._clock,
-            books=books,
+            ledger=ledger,
             fates=asks_fates(self.settings),
             listed=listed,
         )

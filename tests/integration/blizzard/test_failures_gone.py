@@ -118,7 +118,7 @@ def test_a_file_whose_rows_were_given_up_stays_one_that_is_not_done():
     history = read_history_of([done], [lost], [replace(lost, gone=True)])
     (left,) = history.unfinished.values()
     assert (left.record.redo, left.record.gone) == (True, True)
-    assert history.lookup(None, "default")(done.key).finished is None
+    assert history.lookup()(done.key).finished is None
 
 
 def read_history_of(*sources):

@@ -231,7 +231,7 @@ def test_a_bad_version_is_taken_over_as_bad_beside_the_good_one(desk):
     assert "1 source file in the table" in shown.stdout
     assert desk.run("journal", "new", "--from", "default", "--yes", config=config).exit_code == 0
     known = read_ledger(Store(str(desk.table), no_options()), "later")
-    assert known.lookup(Store(str(desk.table), no_options()), "later")("default:0.ndjson").finished
+    assert known.lookup()("default:0.ndjson").finished
     (failed,) = known.unfinished.values()
     assert failed.record.failure
     assert not step(desk, "later", "run-9")

@@ -45,7 +45,7 @@ class Site:
         self.now += timedelta(seconds=1)
         finding = self.lister.look(
             self.reader,
-            self.history.lookup(self.reader, "default"),
+            self.history.lookup(),
             unfinished={},
             since=None,
             tried=frozenset(),
@@ -97,7 +97,7 @@ def markers(site: Site) -> list[str]:
     site.now += timedelta(seconds=1)
     finding = site.lister.look(
         site.reader,
-        site.history.lookup(site.reader, "default"),
+        site.history.lookup(),
         unfinished={},
         since=None,
         tried=frozenset(),
@@ -147,7 +147,7 @@ def taken(found: Finding) -> list[str]:
 
 def look_at(reader: Reader) -> Finding:
     lister = SourceLister(source=source_settings("in"), template=None, partition_fields={})
-    lookup = Ledger().lookup(reader, "default")
+    lookup = Ledger().lookup()
     now = datetime.now(UTC) + timedelta(hours=2)
     return lister.look(reader, lookup, unfinished={}, since=None, tried=frozenset(), now=now)
 

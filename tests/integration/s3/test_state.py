@@ -5,10 +5,10 @@ from datetime import timedelta
 
 import pytest
 
-from blizzard.answers.books import Books
 from blizzard.answers.status import pipeline_status
 from blizzard.handoff.publish import LeaveToPenguin
 from blizzard.journal.identity import identity_of
+from blizzard.journal.ledger import Ledger
 from blizzard.model.settings import PipelineSettings, SinkSettings
 from blizzard.repair.gc import collect
 from blizzard.repair.new_journal import take_over
@@ -93,7 +93,7 @@ def test_garbage_is_taken_and_a_rolled_back_journal_is_replaced(settings, tmp_pa
         settings,
         lambda place: Reader(place.uri, place.options),
         clock=Clock(),
-        books=Books(),
+        ledger=Ledger(),
     )
     assert (found.last_entry, found.committed_entry, found.totals.rows) == (2, 2, 2)
     assert tables.named_files(uri, given) >= {

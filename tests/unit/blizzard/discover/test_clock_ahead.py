@@ -62,7 +62,8 @@ def far_away() -> Bucket:
 def first_read(
     history: Ledger, store: Store, *, now: datetime, source: str = "default"
 ) -> datetime | None:
-    return history.first_reads.of(store, "default", source, now=now)
+    history.store = store
+    return history.first_read(source, now=now)
 
 
 def test_a_clock_that_is_set_back_takes_the_beginning_of_a_source_back_with_it():

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from blizzard import events
-from blizzard.answers.books import Books
 from blizzard.answers.explain import explain
 from blizzard.answers.status import pipeline_status
 from blizzard.cli import status as status_command
+from blizzard.journal.ledger import Ledger
 from blizzard.model.source.glob import Pattern
 from lakebed.clock import Clock
 from lakebed.errors import StoreDenied
@@ -113,7 +113,7 @@ def test_what_is_passed_over_is_told_once_and_shown_by_the_status(bench, folder,
     }
     assert gauges == {"link": 1, "unreadable": 0, "unusable_name": 0}
     found = pipeline_status(
-        bench.settings, lambda at: Reader(at.uri, at.options), clock=Clock(), books=Books()
+        bench.settings, lambda at: Reader(at.uri, at.options), clock=Clock(), ledger=Ledger()
     )
     assert [one.files for one in found.sources[0].passed_over] == [1]
     status_command.show(found, Clock())

@@ -26,7 +26,7 @@ def test_the_names_of_a_long_journal_know_their_entries():
     grow(opened(store), 60)
     history = read_ledger(store, "default")
     assert history.segments
-    lookup = history.lookup(store, "default")
+    lookup = history.lookup()
     for number in range(1, 61):
         finished = lookup(f"default:{number:06d}-1.ndjson").finished
         assert finished is not None

@@ -147,7 +147,7 @@ def test_a_start_with_a_hundred_thousand_entries_reads_the_tail_alone():
     store.requests.clear()
     history = read_ledger(store, "default")
     assert history.sequence == last
-    assert history.lookup(store, "default")("default:00099999").finished is not None
+    assert history.lookup()("default:00099999").finished is not None
     # Receipt, note, snapshot, index, its entry, five more, one that is not there, one block.
     assert store.requests == {"get": 12, "list": 1}
 

@@ -108,7 +108,7 @@ def test_a_journal_rolled_back_behind_its_snapshot_is_read_from_its_entries():
         store.delete(layout.journal_entry("default", number))
     history = read_ledger(store, "default")
     assert (history.sequence, history.kept) == (17, None)
-    assert history.lookup(store, "default")("default:000019-0.ndjson") == Before()
+    assert history.lookup()("default:000019-0.ndjson") == Before()
 
 
 def test_a_snapshot_of_another_entry_is_not_believed():

@@ -10,7 +10,6 @@ from blizzard.model.source.part_way import gone_part_way
 from lakebed.documents.entry import Entry, Kind, encode
 from lakebed.documents.source_record import SourceRecord
 from lakebed.types import Handoff
-from tests.support.bucket import Bucket
 from tests.support.builders import ID_AND_NAME, NOON, failure, record
 
 KEY = "default:a.ndjson"
@@ -59,7 +58,7 @@ class Story:
 
     @property
     def known(self) -> Before:
-        return self.history.lookup(Bucket(), "default")(KEY)
+        return self.history.lookup()(KEY)
 
     def object(self) -> tuple[int, int | None]:
         """Return the size of the object that is done, and its entry."""

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from blizzard.answers.books import Books
 from blizzard.answers.explain import explain
 from blizzard.answers.status import pipeline_status
 from blizzard.cli.journal.entries import _outcome
 from blizzard.cli.run.dry_run import plan_row
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
+from blizzard.journal.ledger import Ledger
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.repair.old_journal import inherited
 from blizzard.worker.stores import OpenedStores
@@ -295,7 +295,7 @@ def test_a_new_journal_and_every_view_know_what_is_left(tmp_path: Path) -> None:
     assert len(parts) == sum(len(unit.files) for unit in plan.units)
     assert plan.bytes == left == sum(end - start for start, end in parts)
     assert {start for start, _end in parts} >= {one.start for one in found.unread}
-    status = pipeline_status(bench.settings, open_reader, clock=bench.hands.clock, books=Books())
+    status = pipeline_status(bench.settings, open_reader, clock=bench.hands.clock, ledger=Ledger())
     assert status.sources[0].pending_bytes == left
 
 
