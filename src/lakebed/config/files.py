@@ -2,10 +2,9 @@
 
 import errno
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import yaml
 from yaml.composer import ComposerError
@@ -32,31 +31,16 @@ MOST_VALUES = 1_000_000
 _IN_BRACKETS = ("while parsing a flow mapping", "while parsing a flow sequence")
 
 
-_RESOLVERS = {
-    start: [pair for pair in pairs if pair[0].endswith((":null", ":merge"))]
-    for start, pairs in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-
-
-class PreciseLoader(yaml.SafeLoader):
+class ConfigLoader(yaml.SafeLoader):
     """Plain YAML whose scalars stay text: `0123`, `1.10` and `no` mean what they say."""
 
-    yaml_implicit_resolvers = _RESOLVERS
+    yaml_implicit_resolvers = {
+        start: [pair for pair in pairs if pair[0].endswith((":null", ":merge"))]
+        for start, pairs in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
 
 
-class FastLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """The same in a tenth of the time, with poorer words for what is wrong: libyaml's."""
-
-    yaml_implicit_resolvers = _RESOLVERS
-
-
-_READ_DIFFERENTLY = frozenset("\t?\x85\u2028\u2029\ufeff")
-"""Characters that libyaml allows in more places, or takes for something else."""
-
-_Loader: TypeAlias = type[PreciseLoader] | type[FastLoader]
-
-
-def _mapping(loader: PreciseLoader, node: yaml.MappingNode) -> dict[str, Any]:
+def _mapping(loader: ConfigLoader, node: yaml.MappingNode) -> dict[str, Any]:
     first: dict[str, int] = {}
     for key, _ in node.value:
         if not isinstance(key, yaml.ScalarNode):
@@ -71,13 +55,12 @@ def _mapping(loader: PreciseLoader, node: yaml.MappingNode) -> dict[str, Any]:
     return {key.value: loader.construct_object(value, deep=True) for key, value in node.value}
 
 
-def _list(loader: PreciseLoader, node: yaml.SequenceNode) -> list[Any]:
+def _list(loader: ConfigLoader, node: yaml.SequenceNode) -> list[Any]:
     return [loader.construct_object(item, deep=True) for item in node.value]
 
 
-for each in (PreciseLoader, FastLoader):
-    each.add_constructor("tag:yaml.org,2002:map", _mapping)
-    each.add_constructor("tag:yaml.org,2002:seq", _list)
+ConfigLoader.add_constructor("tag:yaml.org,2002:map", _mapping)
+ConfigLoader.add_constructor("tag:yaml.org,2002:seq", _list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,15 +210,7 @@ def bounded_text(path: Path) -> str:
 
 def parsed(text: str) -> tuple[yaml.Node | None, Any]:
     """Return the tree of a text and what it means; a YAMLError says what is wrong with it. Pure."""
-    if _READ_DIFFERENTLY.isdisjoint(text):
-        with suppress(yaml.YAMLError):
-            return parsed_by(FastLoader, text)
-    return parsed_by(PreciseLoader, text)
-
-
-def parsed_by(loading: _Loader, text: str) -> tuple[yaml.Node | None, Any]:
-    """Return the same as one of the loaders reads it. Pure."""
-    loader = loading(text)
+    loader = ConfigLoader(text)
     try:
         node = loader.get_single_node()
         if node is not None and _values_in(node, {}) > MOST_VALUES:

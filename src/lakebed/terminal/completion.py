@@ -32,9 +32,8 @@ def _keys(file: Path, section: str) -> list[str]:
     """Return the names in a section of a file; none if it cannot be read: Tab prints no errors."""
     import yaml  # noqa: PLC0415 - only where a name is completed
 
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        document = yaml.load(file.read_bytes(), Loader=loader)  # noqa: S506 - both are safe
+        document = yaml.safe_load(file.read_bytes())
     except (OSError, ValueError, yaml.YAMLError):
         return []
     if not isinstance(document, dict):
