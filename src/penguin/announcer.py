@@ -12,6 +12,7 @@ from lakebed.documents.pending_meta import EntryName
 from lakebed.telemetry.events import Emit, code_of
 from penguin.backlog.look import TableView
 from penguin.events.backlog import (
+    FEW,
     BacklogSeen,
     EntryNotHandedOff,
     FilesLookedAt,
@@ -36,7 +37,6 @@ from penguin.events.health import (
     PipelineMended,
     PipelineStopped,
 )
-from penguin.events.paths import FEW
 from penguin.held import HeldFile
 from penguin.model.backlog import Stopped, Waiting
 from penguin.model.commit import CommitPlan, HoldCode

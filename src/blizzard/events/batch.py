@@ -1,4 +1,4 @@
-"""A batch from its start to its hand-off, as events."""
+"""A batch from its start to its hand-off, and the time between batches, as events."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,7 +9,55 @@ from lakebed.documents.entry import Entry
 from lakebed.telemetry.events import Event, Level
 from lakebed.telemetry.health import Part, PartKind, Sign, Working
 from lakebed.telemetry.measures import Count, Measure, Observe, Reading
-from lakebed.units import in_words, plural, took
+from lakebed.units import in_words, plural, span, took
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourcesWatched(Event):
+    """Nothing is left to do for now; the sources are looked at again and again."""
+
+    level: ClassVar[Level] = Level.INFO
+    pipeline: str
+    places: tuple[str, ...]
+    every_secs: float
+
+    def sentence(self) -> str:
+        """Return what is watched, and how often."""
+        where = ", ".join(self.places)
+        return f"{self.pipeline}: watching {where} every {span(self.every_secs)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilesGather(Event):
+    """New files wait for more of them before they become a batch."""
+
+    level: ClassVar[Level] = Level.INFO
+    pipeline: str
+    files: int
+    starts_in_secs: float
+
+    def sentence(self) -> str:
+        """Return how many, and when the batch starts at the latest."""
+        files = plural(self.files, "file")
+        return (
+            f"{self.pipeline}: {files} waiting, next batch in {span(self.starts_in_secs)} at the "
+            "latest"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NextBatchDue(Event):
+    """How many files wait now, and when the batch starts at the latest."""
+
+    level: ClassVar[Level] = Level.TRACE
+    pipeline: str
+    files: int
+    starts_in_secs: float
+
+    def sentence(self) -> str:
+        """Return both."""
+        files = plural(self.files, "file")
+        return f"{self.pipeline}: {files} waiting, next batch in {span(self.starts_in_secs)}"
 
 
 class Step(StrEnum):

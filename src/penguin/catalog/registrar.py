@@ -15,7 +15,7 @@ from lakebed.errors import LakeError
 from lakebed.retry import Backoff
 from lakebed.telemetry.events import Emit
 from penguin.catalog.catalog import Catalog, register
-from penguin.events.catalog import TableNotRegistered, TableRegistered
+from penguin.events.maintenance import TableNotRegistered, TableRegistered
 from penguin.model.catalog import CatalogSettings
 
 BACKOFF = Backoff(first_secs=10, limit_secs=600)

@@ -7,8 +7,16 @@ from typing import ClassVar
 from lakebed.telemetry.events import Event, Level
 from lakebed.telemetry.measures import Age, Measure, Reading
 from lakebed.units import plural, span
-from penguin.events.paths import first_of
 from penguin.model.commit import HoldCode
+
+FEW = 10
+"""How many of a long list are named."""
+
+
+def first_of(paths: tuple[str, ...]) -> str:
+    """Return the first paths of many, and how many more there are."""
+    more = f" and {len(paths) - FEW} more" if len(paths) > FEW else ""
+    return f"{', '.join(paths[:FEW])}{more}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

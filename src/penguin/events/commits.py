@@ -7,7 +7,7 @@ from typing import ClassVar
 from lakebed.telemetry.events import Event, Level
 from lakebed.telemetry.measures import Count, Measure, Observe
 from lakebed.units import plural
-from penguin.events.paths import first_of
+from penguin.events.backlog import first_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,7 @@ from penguin.catalog.catalog import register, state_in
 from penguin.catalog.glue import GlueCatalog
 from penguin.catalog.opening import open_catalog
 from penguin.catalog.registrar import OpenCatalog
-from penguin.events.catalog import TableNotRegistered, TableRegistered
+from penguin.events.maintenance import TableNotRegistered, TableRegistered
 from penguin.model.catalog import (
     CatalogConflict,
     CatalogDenied,
