@@ -10,13 +10,13 @@ from blizzard.batch_events import in_journal, resting
 from blizzard.discover.finding import Finding
 from blizzard.discover.schedule import Pace, Schedule
 from blizzard.execute.attempts import Attempts
-from blizzard.execute.bisect import look_at_units, may_be_a_death, run_units
+from blizzard.execute.bisect import may_be_a_death
 from blizzard.execute.merge import left_over
 from blizzard.execute.runner import Runner, RunStopped
-from blizzard.found_columns import BatchColumns, look_share
 from blizzard.handoff.commit_lag import check_commits
 from blizzard.handoff.letterbox import Letterbox
 from blizzard.handoff.publish import Publisher
+from blizzard.ingest import Ingest
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
 from blizzard.journal.checks import require_handoff
 from blizzard.journal.identity import identity_of
@@ -29,7 +29,6 @@ from blizzard.model.locations import OpenReader, OpenStore, sink_location
 from blizzard.model.notices import Hints, NoHints
 from blizzard.model.settings import PipelineSettings
 from blizzard.plan.timing import Timing
-from blizzard.plan.work import work_of
 from blizzard.proposal import Batch, Proposal, View, propose
 from blizzard.renewal import DeltaLog
 from blizzard.reporter import Reporter
@@ -196,39 +195,28 @@ class Pipeline:
 
     def _run(self, journal: Journal, proposal: Proposal) -> bool:
         """Run the units of a batch, journal what came of them, and hand it off."""
-        columns = BatchColumns(
+        ingest = Ingest(
             settings=self.settings,
-            known=journal.columns,
+            runner=self.runner,
+            clock=self.clock,
             of_table=self.log.columns,
             mapping_of_table=self.log.mapping,
             emit=self.emit,
-        )
-        work = work_of(
-            self.settings,
-            schema=columns.schema,
-            journal=journal.id,
-            batch=journal.sequence + 1,
-            bounds=proposal.bounds,
-            clock=self.clock,
-            parallelism=self.runner.parallelism,
             total_concurrency=self.total_concurrency,
-            units=len(proposal.units),
         )
         with (
             self._report.timed(events.Step.RUN),
             self._attempts.running(lambda: journal.note_start(proposal.note)),
         ):
-            if columns.to_be_inferred:
-                share = look_share(proposal.units, self.settings.infer_max_bytes)
-                look = replace(columns.within(work), look=share)
-                columns.grow(look_at_units(proposal.units, look, self.runner, self.emit))
-            settled = run_units(
+            ingested = ingest(
                 proposal.units,
-                columns.within(work),
-                self.runner,
-                self.emit,
-                lambda seen: columns.within(work) if columns.grow(seen) else None,
+                known=journal.columns,
+                journal=journal.id,
+                entry=journal.sequence + 1,
+                bounds=proposal.bounds,
+                publishes=True,
             )
+        settled = ingested.settled
         batch = self._last = Batch(
             proposal=proposal,
             effort=settled.effort,
@@ -254,7 +242,7 @@ class Pipeline:
             pause=self._report.pausing(events.Retried.DLQ, self.pause),
         )
         with self._report.timed(events.Step.JOURNAL), self._schedule.journal_lock:
-            written = columns.entry(settled.files)
+            written = ingested.columns.entry(settled.files)
             entry = journal.append(
                 sources, settled.files, dead_letters, written, settled.quarantine, proposal.began
             )

@@ -10,7 +10,7 @@ from blizzard.model.columns import kept_exact
 from blizzard.model.rewriting import Target
 from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.lines import Block
-from blizzard.worker.rewrite import Filling
+from blizzard.worker.transform import Filling
 from lakebed.columns.schema import Field, Reading, Schema
 from lakebed.types import RESCUED, FieldType, OnMismatch, UnknownFields
 

@@ -8,7 +8,7 @@ import pytest
 from deltalake import DeltaTable
 
 from blizzard.log_questions import asks_fates
-from blizzard.repair.redo import Wanted, redo
+from blizzard.repair.redo import RedoRequest, redo
 from lakebed.clock import Clock
 from lakebed.deltalog.table_files import active_files
 from lakebed.layout import file_name
@@ -83,7 +83,7 @@ def test_a_missing_file_is_taken_out_and_its_sources_are_read_again(lake: Lake) 
     assert [one.path for one in done.files] == [lost]
     assert check(store).damaged == ()
     (settings,) = lake.programs.pipelines
-    wanted = Wanted(files=frozenset({file_name(lost)}))
+    wanted = RedoRequest(files=frozenset({file_name(lost)}))
     _, entry = redo(store, settings.name, asks_fates(settings), clock=Clock(), wanted=wanted)
     assert entry is not None
     for _ in range(2):

@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from blizzard.cli import app as blizzard_cli
-from blizzard.repair.gc import Found, Kind, Piece, collect, look
+from blizzard.repair.gc import Garbage, GarbagePiece, Kind, collect, find_garbage
 from lakebed.deltalog import tables
 from lakebed.errors import StoreUnavailable
 from lakebed.storage.store import ObjectFacts, Unseen
@@ -60,11 +60,11 @@ class Cleaner:
         sink = self.settings.sink
         return tables.named_files(sink.table_uri, sink.storage_options)
 
-    def look(self, *, hours: float = 0.0) -> Found:
+    def look(self, *, hours: float = 0.0) -> Garbage:
         now = hurried(hours=hours).now()
-        return look(self.store, self.settings.name, self.names, now=now, older_than=DAY)
+        return find_garbage(self.store, self.settings.name, self.names, now=now, older_than=DAY)
 
-    def collect(self, *, hours: float) -> tuple[Piece, ...]:
+    def collect(self, *, hours: float) -> tuple[GarbagePiece, ...]:
         name, clock = self.settings.name, hurried(hours=hours)
         return collect(self.store, name, self.names, clock=clock, older_than=DAY).pieces
 

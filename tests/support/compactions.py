@@ -6,7 +6,7 @@ from typing import Any
 from blizzard.cli.rows.compact import compacts
 from blizzard.cli.rows.rewriting import table_log
 from blizzard.config.load import load
-from blizzard.rewrite.compact import Compacted, Found, compact, look
+from blizzard.rewrite.compact import Compacted, CompactionPlan, compact, plan_compaction
 from lakebed.telemetry.events import Event
 from tests.support.erasures import FIELDS, Forgetful
 from tests.support.pipelines import pipeline_of
@@ -38,10 +38,10 @@ class Crowded(Forgetful):
         self.penguin()
         return done
 
-    def worth(self, **around: Any) -> Found:
+    def worth(self, **around: Any) -> CompactionPlan:
         """Find what a compaction would put together."""
         log = table_log(self.settings)
-        return look(self.store, self.settings, log, now=self.clock.now(), **around)
+        return plan_compaction(self.store, self.settings, log, now=self.clock.now(), **around)
 
     def runs_by_itself(self) -> list[Event]:
         """Run batches until nothing is left, and what is then due; return what was reported."""

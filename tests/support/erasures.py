@@ -8,7 +8,7 @@ from blizzard.cli.output import open_reader
 from blizzard.cli.rows.erase import history_of
 from blizzard.cli.rows.rewriting import table_log
 from blizzard.model.predicate import parse
-from blizzard.rewrite.erase import Erased, Found, erase, look
+from blizzard.rewrite.erase import Erased, ErasePlan, erase, plan_erasure
 from blizzard.rewrite.still_held import StillHeld, still_held
 from tests.support.promotions import ID
 from tests.support.retractions import Taken
@@ -40,11 +40,11 @@ class Forgetful(Taken):
         self.penguin()
         return done
 
-    def meant(self, where: str) -> Found:
+    def meant(self, where: str) -> ErasePlan:
         """Find what an erasure would take out."""
-        return look(self.store, self.settings, parse(where), table_log(self.settings))
+        return plan_erasure(self.store, self.settings, parse(where), table_log(self.settings))
 
-    def held(self, where: str, found: Found | None = None) -> StillHeld:
+    def held(self, where: str, found: ErasePlan | None = None) -> StillHeld:
         """Find who still holds rows for which a condition holds, after a look at the table."""
         return still_held(
             self.store,

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from blizzard.handoff.publish import CommitInline, FollowEntry, Publisher
-from blizzard.repair.gc import WITH_MARK, collect, look
+from blizzard.repair.gc import WITH_MARK, collect, find_garbage
 from lakebed.clock import Clock
 from lakebed.deltalog import tables
 from lakebed.storage.store import Store
@@ -75,7 +75,7 @@ class Mortal(OpenTable):
     def garbage(self) -> list[str]:
         """Name the data files and quarantine files that nobody names."""
         now = Clock().now()
-        found = look(
+        found = find_garbage(
             self.store, "default", self.named_by_the_log, now=now, older_than=timedelta(0)
         )  # fmt: skip
         return [one.path for one in found.garbage if one.kind in WITH_MARK]

@@ -1,6 +1,7 @@
 """A table with values in `_rescued`, and the promotion of a column from there."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +9,12 @@ import yaml
 from deltalake import DeltaTable
 
 from blizzard.cli.rows.rewriting import table_log
-from blizzard.rewrite.promote import Promoted, Wanted, promote
+from blizzard.rewrite.promote import Promoted, PromotedField, promote
+from lakebed.telemetry.events import Event
 from lakebed.types import RESCUED
+from penguin.config import load as penguin_config
+from penguin.delta.table import Log
+from penguin.pipeline import TableRun, commit_all
 from tests.support.desk import Desk
 from tests.support.landing import Landing
 from tests.support.runner import InProcessRunner
@@ -66,11 +71,28 @@ class Rescued(Desk):
         return promote(
             around.get("store", self.store),
             settings,
-            Wanted(field=field, type=kind),
+            PromotedField(field=field, type=kind),
             table_log(settings),
             around.get("runner", InProcessRunner()),
             clock=self.clock,
         )
+
+    def events_of_penguin(
+        self, kind: type[Event], open_log: Callable[..., Any] = Log
+    ) -> list[Event]:
+        """Let penguin commit everything; return its events of one kind."""
+        (settings,) = penguin_config.load([self.file], [], {}).tables
+        events: list[Event] = []
+        run = TableRun(
+            settings=settings,
+            emit=events.append,
+            clock=self.clock,
+            open_store=lambda: self.store,
+            open_log=open_log,
+            pause=lambda _seconds: None,
+        )
+        commit_all(run, None)
+        return [one for one in events if isinstance(one, kind)]
 
     def rows(self, version: int | None = None) -> list[dict[str, Any]]:
         """Read the table in the order of the ids."""

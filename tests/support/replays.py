@@ -5,7 +5,7 @@ from typing import Any
 import yaml
 
 from blizzard.log_questions import asks_columns
-from blizzard.rewrite.replay import Done, discard, replay
+from blizzard.rewrite.replay import ReplayOutcome, discard, replay
 from lakebed.clock import Clock
 from lakebed.documents.quarantine_file import QuarantineFile
 from lakebed.storage.store import Store
@@ -40,7 +40,7 @@ class Replayed(Mortal):
         document["schema"]["coerce"] = True
         self.file.write_text(yaml.safe_dump(document))
 
-    def replay(self, fate: Fate | None = None, store: Store | None = None) -> Done:
+    def replay(self, fate: Fate | None = None, store: Store | None = None) -> ReplayOutcome:
         fate = fate or Fate.none()
         settings = self.settings
         return replay(
@@ -54,7 +54,7 @@ class Replayed(Mortal):
 
     def discard(
         self, names: list[str] | None, fate: Fate | None = None, store: Store | None = None
-    ) -> Done:
+    ) -> ReplayOutcome:
         place = store or dying(self.store, fate or Fate.none())
         return discard(place, self.settings, names, clock=Clock())
 

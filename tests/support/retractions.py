@@ -9,15 +9,15 @@ from deltalake import DeltaTable
 from blizzard.cli.audit import audit_of
 from blizzard.cli.rows.rewriting import renews, table_log
 from blizzard.config.load import load
+from blizzard.ingest import Ingest
 from blizzard.inspect.audit.findings import Audit
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
 from blizzard.journal.source_names import the_key
 from blizzard.log_questions import asked_of, open_reader
 from blizzard.model.files import Location
 from blizzard.model.locations import sink_location
-from blizzard.rewrite.content import Reading
 from blizzard.rewrite.replace import exchange_of, replace_rows
-from blizzard.rewrite.retract import Found, Retracted, look, retract
+from blizzard.rewrite.retract import Retracted, RetractPlan, plan_retraction, retract
 from lakebed.storage.store import Store
 from tests.support.pipelines import pipeline_of
 from tests.support.promotions import Rescued
@@ -85,17 +85,22 @@ class Taken(Rescued):
         """Put the rows of a source file in the place of others, without penguin's commit."""
         settings, store = self.settings, around.get("store", self.store)
         runner = around.get("runner", InProcessRunner())
-        reading = Reading(
-            runner=runner, open_source=open_reader, of_table=lambda: None, clock=self.clock
+        ingest = Ingest(
+            settings=settings,
+            runner=runner,
+            of_table=lambda: None,
+            clock=self.clock,
         )
         (new,) = self.keys(by, listing=True)
         old = self.keys(*names, listing=True)
         exchange = exchange_of(store, settings, old, new, open_reader, now=self.clock.now())
-        return replace_rows(store, settings, exchange, table_log(settings), runner, reading)
+        return replace_rows(store, exchange, table_log(settings), runner, ingest, open_reader)
 
-    def look(self, *names: str) -> Found:
+    def look(self, *names: str) -> RetractPlan:
         """Find what a retraction would take out."""
-        return look(self.store, self.settings, self.keys(*names), table_log(self.settings))
+        return plan_retraction(
+            self.store, self.settings, self.keys(*names), table_log(self.settings)
+        )
 
     def keys(self, *names: str, listing: bool = False) -> tuple[str, ...]:
         """Return the source files that names mean, as the commands take them."""

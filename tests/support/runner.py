@@ -2,22 +2,15 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from blizzard.model.bounds import Overseer
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.progress import Done, Instruction, Progress
-from blizzard.model.rewriting import (
-    ActiveFile,
-    FileGroup,
-    MergeOutcome,
-    Merging,
-    RewriteOutcome,
-    Rewriting,
-)
+from blizzard.model.rewriting import FileGroup, RewriteOutcome, Rewriting
 from blizzard.model.settings import SparkSettings
-from blizzard.worker.merge_files import merge_files
 from blizzard.worker.quarantine.replay import run_replay
-from blizzard.worker.rewrite import rewrite_file
+from blizzard.worker.rewrite_group import rewrite_group
 from blizzard.worker.stores import OpenedStores, Stores
 from blizzard.worker.unit import run_unit
 from lakebed.storage.store import Store
@@ -66,23 +59,40 @@ class InProcessRunner:
             for unit in units
         ]
 
-    def rewrite(self, files: Sequence[ActiveFile], work: Rewriting) -> list[RewriteOutcome]:
-        store = self.sink(work)
-        return [rewrite_file(file, work, store) for file in files]
-
-    def merge(
+    def rewrite(
         self,
         groups: Sequence[FileGroup],
-        work: Merging,
+        work: Rewriting,
         *,
         ended: Callable[[int], None] | None = None,
-    ) -> list[MergeOutcome]:
+    ) -> list[RewriteOutcome]:
         store = self.sink(work)
-        outcomes: list[MergeOutcome] = []
+        outcomes: list[RewriteOutcome] = []
         for group in groups:
-            outcomes.append(merge_files(group, work, store))
+            outcomes.append(rewrite_group(group, work, store))
             if ended is not None:
                 ended(len(outcomes))
+        return outcomes
+
+
+@dataclass
+class RewriteRace(InProcessRunner):
+    """Rewrites files, and lets another writer act before or after, at most `times` times."""
+
+    after: Callable[[], object] = lambda: None
+    before: Callable[[], object] = lambda: None
+    times: int = 1_000_000
+
+    def rewrite(
+        self, groups: Sequence[FileGroup], work: Rewriting, **progress: Any
+    ) -> list[RewriteOutcome]:
+        acts = self.times > 0
+        self.times -= 1
+        if acts:
+            self.before()
+        outcomes = super().rewrite(groups, work, **progress)
+        if acts:
+            self.after()
         return outcomes
 
 

@@ -11,7 +11,15 @@ from blizzard.cli.output import One, chosen, load, looked_with
 from blizzard.log_questions import asks_fates
 from blizzard.model.locations import sink_location
 from blizzard.model.settings import PipelineSettings
-from blizzard.repair.gc import Collected, Found, Kind, LogNames, Piece, collect, look
+from blizzard.repair.gc import (
+    Collected,
+    Garbage,
+    GarbagePiece,
+    Kind,
+    LogNames,
+    collect,
+    find_garbage,
+)
 from lakebed.clock import Clock
 from lakebed.deltalog import tables
 from lakebed.errors import ObjectMissing
@@ -76,7 +84,7 @@ def _one(settings: PipelineSettings, span: timedelta, *, delete: bool, output: O
     place, fates = sink_location(settings), asks_fates(settings)
     try:
         with looked_with(settings.name, output) as opens:
-            found = look(
+            found = find_garbage(
                 opens(place),
                 settings.name,
                 log_names,
@@ -85,7 +93,7 @@ def _one(settings: PipelineSettings, span: timedelta, *, delete: bool, output: O
                 fates=fates,
             )
     except ObjectMissing:
-        found = Found()  # The table's folder does not exist yet, so nothing lies in it.
+        found = Garbage()  # The table's folder does not exist yet, so nothing lies in it.
     done = None
     if delete and (found.last is not None or found.leftovers):
         store = Store(place.uri, place.options)
@@ -127,7 +135,7 @@ class GarbageRow:
     unseen: str | None
 
 
-def garbage_row(settings: PipelineSettings, found: Found, done: Collected | None) -> GarbageRow:
+def garbage_row(settings: PipelineSettings, found: Garbage, done: Collected | None) -> GarbageRow:
     """Return what was deleted, or what could be."""
     pieces = done.pieces if done else found.promised + found.garbage + found.leftovers
     return GarbageRow(
@@ -145,7 +153,7 @@ def garbage_row(settings: PipelineSettings, found: Found, done: Collected | None
     )
 
 
-def show(pipeline: str, found: Found, done: Collected | None) -> None:
+def show(pipeline: str, found: Garbage, done: Collected | None) -> None:
     """Print it for a person."""
     to = console()
     pieces = done.pieces if done else found.promised + found.garbage + found.leftovers
@@ -175,7 +183,7 @@ def show(pipeline: str, found: Found, done: Collected | None) -> None:
         say(to, f"  {found.unseen}")
 
 
-def _show_pieces(to: Console, pieces: tuple[Piece, ...]) -> None:
+def _show_pieces(to: Console, pieces: tuple[GarbagePiece, ...]) -> None:
     shown = columns("what", "files", "bytes", numbers=("files", "bytes"), wide=("what",))
     for kind in Kind:
         some = [piece for piece in pieces if piece.kind is kind]
@@ -185,5 +193,5 @@ def _show_pieces(to: Console, pieces: tuple[Piece, ...]) -> None:
     say_first(to, [piece.path for piece in pieces], FEW)
 
 
-def _size(pieces: list[Piece] | tuple[Piece, ...]) -> int:
+def _size(pieces: list[GarbagePiece] | tuple[GarbagePiece, ...]) -> int:
     return sum(piece.size for piece in pieces)

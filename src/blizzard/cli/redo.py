@@ -13,7 +13,7 @@ from blizzard.cli.output import One, chosen, load, open_reader
 from blizzard.log_questions import asks_came_back, asks_fates
 from blizzard.model.locations import sink_location
 from blizzard.model.settings import PipelineSettings
-from blizzard.repair.redo import Found, Wanted, look
+from blizzard.repair.redo import RedoPlan, RedoRequest, plan_redo
 from blizzard.repair.redo import redo as append_redo
 from lakebed.clock import Clock
 from lakebed.errors import ObjectMissing
@@ -71,7 +71,7 @@ def redo(
             wanted = None
             if names:
                 keys = frozenset(asked[settings.name])
-                wanted = Wanted(files=frozenset(held or ()), sources=keys)
+                wanted = RedoRequest(files=frozenset(held or ()), sources=keys)
             found, entry = _one(settings, wanted, sure=sure)
             units += len(found.units)
             if names and not found.units:
@@ -92,17 +92,18 @@ def redo(
 
 
 def _one(
-    settings: PipelineSettings, wanted: Wanted | None, *, sure: bool
-) -> tuple[Found, int | None]:
+    settings: PipelineSettings, wanted: RedoRequest | None, *, sure: bool
+) -> tuple[RedoPlan, int | None]:
     place, fates = sink_location(settings), asks_fates(settings)
     back = asks_came_back(settings)
     try:
         if sure:
             store = Store(place.uri, place.options)
             return append_redo(store, settings.name, fates, clock=Clock(), wanted=wanted, back=back)
-        return look(open_reader(place), settings.name, fates, wanted, back), None
+        return plan_redo(open_reader(place), settings.name, fates, wanted, back), None
     except ObjectMissing:
-        return Found(), None  # The table's folder does not exist yet, so nothing is gone from it.
+        # The table's folder does not exist yet, so nothing is gone from it.
+        return RedoPlan(), None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +127,7 @@ class RedoRow:
     units: tuple[UnitRow, ...]
 
 
-def _row(settings: PipelineSettings, found: Found, entry: int | None) -> RedoRow:
+def _row(settings: PipelineSettings, found: RedoPlan, entry: int | None) -> RedoRow:
     return RedoRow(
         pipeline=settings.name,
         table_uri=settings.sink.table_uri,
@@ -144,7 +145,7 @@ def _row(settings: PipelineSettings, found: Found, entry: int | None) -> RedoRow
     )
 
 
-def _show(pipeline: str, found: Found, entry: int | None) -> None:
+def _show(pipeline: str, found: RedoPlan, entry: int | None) -> None:
     to = console()
     if not found.units:
         say(

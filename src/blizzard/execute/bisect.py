@@ -125,7 +125,7 @@ def _run_wider(
     before = [one for _unit, one in stood]
     some, came = _run_next(again, work, runner, emit, before, ran_before=True)
     better = [
-        one if one.sources else first.get(unit.name, one)
+        one if one.sources or one.resolved else first.get(unit.name, one)
         for unit, one in zip(some, came, strict=True)
     ]
     both = [*stood, *zip(some, better, strict=True)]
@@ -143,6 +143,8 @@ def _run(
     try:
         return units, runner.run(units, work)
     except WorkersDied as failed:
+        if any(unit.replay is not None for unit in units):
+            raise  # A replay is read whole, or not at all.
         halves = halved(units)
         if halves is None:
             (unit,) = units

@@ -14,7 +14,7 @@ from blizzard.model.files import Effort, SourceFile, UnitOutcome, WorkUnit
 from blizzard.model.source.unread import failed, left_of, lines_before, parts_of, untouched
 from blizzard.worker.books import Miscounted
 from lakebed.documents.data_file import FinishedFile
-from lakebed.documents.quarantine_file import QuarantineFile
+from lakebed.documents.quarantine_file import QuarantineFile, Resolved
 from lakebed.documents.source_record import Failure, SourceRecord, Stage
 from lakebed.errors import StoreFull
 
@@ -87,6 +87,8 @@ class Settled:
     sources: tuple[SourceRecord, ...]
     files: tuple[FinishedFile, ...]
     quarantine: tuple[QuarantineFile, ...] = ()
+    resolved: tuple[Resolved, ...] = ()
+    """Quarantine files of which lines were replayed."""
     effort: Effort = field(default_factory=Effort)
     handed_in: bool = False
     """Whether something was left for the next batch, and nobody had asked for a stop."""
@@ -111,14 +113,20 @@ def settle(
     the sink had no room for has not: it is left, as if it had not been read.
     """
     full = next((one.sink_full for one in outcomes if one.sink_full is not None), None)
-    outcomes = [_without_lack_of_room(one) for one in outcomes]
+    outcomes = [
+        one if unit.replay is not None else _without_lack_of_room(one)
+        for unit, one in zip(units, outcomes, strict=True)
+    ]
     sources: list[SourceRecord] = []
     files: list[FinishedFile] = []
     quarantine: list[QuarantineFile] = []
     shared: dict[str, list[tuple[SourceFile, UnitOutcome]]] = {}
     for unit, outcome in zip(units, outcomes, strict=True):
-        first = unit.files[0]
-        if first.part is None:
+        first = unit.files[0] if unit.replay is None else None
+        if first is None:
+            sources += outcome.sources
+            files += [replace(file, unit=f"{outcome.unit}/{file.unit}") for file in outcome.files]
+        elif first.part is None:
             sources += outcome.sources
             files += outcome.files
             quarantine += outcome.quarantine
@@ -143,6 +151,7 @@ def settle(
         sources=books.sources,
         files=books.files,
         quarantine=books.quarantine,
+        resolved=tuple(one for outcome in outcomes for one in outcome.resolved),
         effort=_together(outcomes, books.files),
         handed_in=any(outcome.handed_in for outcome in outcomes),
         sink_full=full,

@@ -4,14 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, runtime_checkable
 
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
-from blizzard.model.rewriting import (
-    ActiveFile,
-    FileGroup,
-    MergeOutcome,
-    Merging,
-    RewriteOutcome,
-    Rewriting,
-)
+from blizzard.model.rewriting import FileGroup, RewriteOutcome, Rewriting
 from lakebed.errors import LakeError, Whose
 
 
@@ -54,26 +47,20 @@ class ExecutorsUnfit(LakeError):
 
 @runtime_checkable
 class Rewriter(Protocol):
-    """Rewrites data files somewhere; exactly one outcome per file comes back."""
+    """Rewrites data files somewhere; exactly one outcome per group comes back."""
 
-    def rewrite(self, files: Sequence[ActiveFile], work: Rewriting) -> list[RewriteOutcome]:
-        """Rewrite all files and return the outcomes, in the order of the files.
-
-        WorkersDied says that something in them kills the processes that rewrite them; RunFailed
-        says that they could not be rewritten at all.
-        """
-
-    def merge(
+    def rewrite(
         self,
         groups: Sequence[FileGroup],
-        work: Merging,
+        work: Rewriting,
         *,
         ended: Callable[[int], None] | None = None,
-    ) -> list[MergeOutcome]:
-        """Make fewer files of each group; return the outcomes, in the order of the groups.
+    ) -> list[RewriteOutcome]:
+        """Rewrite all groups and return the outcomes, in the order of the groups.
 
-        `ended` is told how many are done, from whatever thread, as far as news of them arrives.
-        WorkersDied and RunFailed say what they say of `rewrite`.
+        `ended` gets the number of finished groups, from any thread. WorkersDied says that something
+        in them kills the processes that rewrite them; RunFailed says that they could not be
+        rewritten at all.
         """
 
 

@@ -71,6 +71,14 @@ def admit(
     refuse_rivals(store, pipeline, fresh, None if elsewhere else ours)
 
 
+def last_entry(store: Reader, pipeline: str, history: Ledger) -> Entry:
+    """Return the last entry of a journal; raise if no entry of an operator may follow it."""
+    last = JournalReader(store, pipeline).listed(history.sequence).entry
+    refuse_closed(store, pipeline, heir=history.heir)
+    refuse_half_begun(store, pipeline, sequence=history.sequence, awaits=history.awaits)
+    return last
+
+
 def unread(source_uris: Mapping[str, str], history: Ledger) -> dict[str, str]:
     """Return the sources that the journal does not know at their places yet. Pure but for links."""
     fresh = {name: uri for name, uri in source_uris.items() if name not in history.source_uris}

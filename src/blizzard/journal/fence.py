@@ -14,7 +14,7 @@ from lakebed import layout
 from lakebed.documents.entry import Entry, digest, encode
 from lakebed.errors import ColumnsPromoted, FilesCollected, JournalConflict, SourcesReplaced
 from lakebed.journal import JournalReader
-from lakebed.storage.store import AlreadyThere, Store
+from lakebed.storage.store import AlreadyThere, Reader, Store
 from lakebed.units import plural
 
 TRIES = 3
@@ -90,6 +90,19 @@ def refuse_collected(first: Entry, ours: Entry) -> None:
             "younger files alone: --older-than must be longer than a batch takes",
             file=min(taken),
         )
+
+
+def refuse_collected_since(store: Reader, sequence: int, entry: Entry) -> None:
+    """Raise if a clean-up after entry `sequence` has deleted files that an entry is to name."""
+    for first in JournalReader(store, entry.pipeline).entries(sequence):
+        try:
+            refuse_collected(first, entry)
+        except FilesCollected as collected:
+            raise JournalConflict(
+                f"blizzard gc (entry {first.sequence}) has deleted what was written for this "
+                "command; nothing was done, try again, and give gc a longer --older-than",
+                path=store.describe(layout.journal_folder(entry.pipeline)),
+            ) from collected
 
 
 def refuse_promoted(first: Entry, ours: Entry) -> None:

@@ -1,7 +1,4 @@
-"""Data files that are written anew: which ones, what changes in them, and what came of each. Pure.
-
-A promotion fills a column from `_rescued`, a removal leaves rows out, and a compaction makes fewer
-files of many.
+"""Data files to rewrite, the transform to apply to them, and the outcome. Pure.
 
 These values cross from the driver to Spark's executors and back, so they are frozen and pickle.
 """
@@ -171,9 +168,33 @@ class ActiveFile:
         return None if self.vector is None else self.vector.key
 
 
+@dataclass(frozen=True, slots=True)
+class FillColumn:
+    """Fill one field from `_rescued`; all rows stay, in their order."""
+
+    target: Target
+
+
+@dataclass(frozen=True, slots=True)
+class DropRows:
+    """Leave rows out, of each file its own; the others stay as they are, in their order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Concatenate:
+    """Make fewer files of each group; no row changes."""
+
+    row_group_size: int
+    """Arrow bytes."""
+
+
+Transform = FillColumn | DropRows | Concatenate
+NO_COLUMNS = Schema(())
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewriting:
-    """What the rewriting of all files shares."""
+    """What all tasks of one rewrite share."""
 
     sink: Location
     codec: ParquetCodec
@@ -181,91 +202,60 @@ class Rewriting:
     marks: Mapping[str, str]
     """What every footer carries: the pipeline and the journal's id."""
     clock: Clock
+    transform: Transform = DropRows()
+    columns: Schema = NO_COLUMNS
+    """The columns of the table: a file has those that were there when it was written, and none of
+    its partition columns."""
     mapping: ColumnMapping | None = None
-    """How files of the table hold its columns; None where it maps none."""
+    """How files of the table hold its columns; None without column mapping."""
     row_columns: RowColumns | None = None
-    """The columns in which rows keep the ids that they have; None where none are tracked."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Promotion(Rewriting):
-    """One field is filled from `_rescued`; all rows stay, in their order."""
-
-    target: Target
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Removal(Rewriting):
-    """Rows are left out, of each file its own; the others stay as they are, in their order."""
-
-    columns: Schema
-    """The columns of the table: those of its partitions are in no file."""
+    """The columns in which rows keep their ids; None without row tracking."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileGroup:
-    """Files of one partition of which fewer are made, with the same rows."""
+    """Files of one partition that one task rewrites; only `Concatenate` takes several."""
 
     files: tuple[ActiveFile, ...]
     """In the order of their rows."""
     outputs: int = 1
     sorted_by: tuple[str, ...] = ()
-    """The columns that the rows are sorted by; nothing where they keep their order."""
+    """The columns to sort the rows by; without any, they keep their order."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Merging(Rewriting):
-    """Files become fewer; no row changes."""
-
-    columns: Schema
-    """The columns of the table: files have those that were there when they were written."""
-    row_group_size: int
-    """Arrow bytes."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Merged:
-    """What came of one group."""
-
-    group: FileGroup
-    new: tuple[FinishedFile, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MergeFailed:
-    """Why no files could be made of one group."""
-
-    group: FileGroup
-    code: str
-    message: str
-    retryable: bool
-
-
-MergeOutcome = Merged | MergeFailed
+    @property
+    def file(self) -> ActiveFile:
+        """Return the file of a group of one."""
+        (file,) = self.files
+        return file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewritten:
-    """What came of one file."""
+    """The outcome of one group."""
 
-    old: ActiveFile
-    new: FinishedFile | None
-    """None where no file takes its place: nothing in it changes, or no row is left."""
+    group: FileGroup
+    new: tuple[FinishedFile, ...] = ()
+    """The files that supersede the group; none if nothing in it changes, or no row is left."""
     removed: int = 0
-    """Rows that a removal has left out."""
+    """Rows that were dropped."""
     removed_from: Mapping[str, int] = field(default_factory=dict)
-    """How many of them came from which source file, by its URI, where the rows say so."""
+    """Dropped rows by the URI of their source object, if the rows name it."""
     taken: int = 0
     """Rows whose value is in the column now."""
     left: int = 0
     """Rows whose value stays in `_rescued`: it does not fit, or the column has one already."""
 
+    @property
+    def old(self) -> ActiveFile:
+        """Return the file of a group of one."""
+        return self.group.file
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewriteFailed:
-    """Why one file could not be rewritten."""
+    """Why one group could not be rewritten."""
 
-    old: ActiveFile
+    group: FileGroup
     code: str
     message: str
     retryable: bool

@@ -60,7 +60,7 @@ WITH_MARK = (Kind.DATA, Kind.OUTBOX, Kind.QUARANTINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
+class GarbagePiece:
     """One object that nobody names."""
 
     path: str
@@ -71,16 +71,16 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class Garbage:
     """The garbage of one pipeline that was found in a table directory."""
 
-    garbage: tuple[Piece, ...] = ()
+    garbage: tuple[GarbagePiece, ...] = ()
     """Nobody names it, and it is old enough."""
-    promised: tuple[Piece, ...] = ()
+    promised: tuple[GarbagePiece, ...] = ()
     """An earlier `gc` entry names it, and it is still there."""
-    young: tuple[Piece, ...] = ()
+    young: tuple[GarbagePiece, ...] = ()
     """Nobody names it yet; a running batch still may."""
-    leftovers: tuple[Piece, ...] = ()
+    leftovers: tuple[GarbagePiece, ...] = ()
     """Nobody can ever name it, and nobody has written to it for long enough."""
     unseen: str = ""
     """Why uploads that were not completed cannot be seen here, if so, and what to do."""
@@ -99,7 +99,7 @@ def undecided(_names: Iterable[str]) -> Mapping[str, int | None]:
     return {}
 
 
-def look(
+def find_garbage(
     store: Reader,
     pipeline: str,
     log_names: LogNames,
@@ -107,8 +107,8 @@ def look(
     now: datetime,
     older_than: timedelta,
     fates: Fates = undecided,
-) -> Found:
-    """Find the garbage of a pipeline. Whatever cannot be read stops the look.
+) -> Garbage:
+    """Find the garbage of a pipeline. An object that cannot be read is an error.
 
     The listing comes first: what it shows, and an entry has named by the time the journals are
     read, is named.
@@ -119,12 +119,12 @@ def look(
     uploads, under_way, unseen = _uploads(store, pipeline, now=now, older_than=older_than)
     leftovers, too_young = leftovers + uploads, too_young + under_way
     if references.last is None:
-        return Found(leftovers=leftovers, young=too_young, unseen=unseen)
+        return Garbage(leftovers=leftovers, young=too_young, unseen=unseen)
     named = references.named | named_by_metas(store, listed) | log_names()
     named |= _promoted(references, fates)
-    garbage: list[Piece] = []
-    promised: list[Piece] = []
-    young: list[Piece] = list(too_young)
+    garbage: list[GarbagePiece] = []
+    promised: list[GarbagePiece] = []
+    young: list[GarbagePiece] = list(too_young)
     left_alone = 0
     for facts in listed:
         kind = _kind(facts, pipeline, references.last.sequence)
@@ -134,7 +134,7 @@ def look(
             # Behind a link that leads out of the table: a backup of it, say, with the same marks.
             left_alone += kind is Kind.DATA
             continue
-        piece = Piece(path=facts.path, size=facts.size, kind=kind)
+        piece = GarbagePiece(path=facts.path, size=facts.size, kind=kind)
         if facts.path in references.deleted:
             promised.append(piece)
         elif kind in WITH_MARK and not _is_ours(store, facts, pipeline, references):
@@ -143,7 +143,7 @@ def look(
             young.append(piece)
         else:
             garbage.append(piece)
-    return Found(
+    return Garbage(
         garbage=tuple(garbage),
         promised=tuple(promised),
         young=tuple(young),
@@ -160,7 +160,7 @@ def look(
 class Collected:
     """What was deleted."""
 
-    pieces: tuple[Piece, ...]
+    pieces: tuple[GarbagePiece, ...]
     entry: int | None
     """The entry that names them; None where only an earlier one's work was finished."""
 
@@ -176,9 +176,11 @@ def collect(
 ) -> Collected:
     """Record what is garbage, then delete it; after a crash, the next run finishes the deletion."""
 
-    def look_again() -> tuple[Found, Entry | None]:
+    def look_again() -> tuple[Garbage, Entry | None]:
         now = clock.now()
-        found = look(store, pipeline, log_names, now=now, older_than=older_than, fates=fates)
+        found = find_garbage(
+            store, pipeline, log_names, now=now, older_than=older_than, fates=fates
+        )
         if not found.garbage or found.last is None:
             return found, None
         refuse_half_begun(store, pipeline, sequence=found.last.sequence, awaits=found.awaits)
@@ -205,7 +207,7 @@ def _leftovers(
     *,
     now: datetime,
     older_than: timedelta,
-) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
+) -> tuple[tuple[GarbagePiece, ...], tuple[GarbagePiece, ...]]:
     """Find what nothing can ever reference: what may be deleted, and what is too young for that."""
     try:
         newest = read_latest(store, pipeline)
@@ -221,17 +223,17 @@ def _leftovers(
         for facts in listed
         if _is_replaced(facts.path, pipeline, newest) and store.holds(facts.path)
     ]
-    old: list[Piece] = []
-    young: list[Piece] = []
+    old: list[GarbagePiece] = []
+    young: list[GarbagePiece] = []
     for facts, kind in found:
         is_old = now - born(facts) >= max(older_than, WRITING)
-        (old if is_old else young).append(Piece(path=facts.path, size=facts.size, kind=kind))
+        (old if is_old else young).append(GarbagePiece(path=facts.path, size=facts.size, kind=kind))
     return tuple(old), tuple(young)
 
 
 def _uploads(
     store: Reader, pipeline: str, *, now: datetime, older_than: timedelta
-) -> tuple[tuple[Piece, ...], tuple[Piece, ...], str]:
+) -> tuple[tuple[GarbagePiece, ...], tuple[GarbagePiece, ...], str]:
     """Find uploads that were not completed: what may be aborted, what is too young, what hides.
 
     One that got a part within the hour has a writer, whenever it was begun.
@@ -239,12 +241,12 @@ def _uploads(
     found = store.open_uploads()
     if isinstance(found, Unseen):
         return (), (), found.why
-    old: list[Piece] = []
-    young: list[Piece] = []
+    old: list[GarbagePiece] = []
+    young: list[GarbagePiece] = []
     for each in found:
         if layout.belongs_to(pipeline, each.path):
             is_old = now - each.written >= max(older_than, WRITING)
-            piece = Piece(path=each.path, size=each.size, kind=Kind.UPLOAD, upload=each.id)
+            piece = GarbagePiece(path=each.path, size=each.size, kind=Kind.UPLOAD, upload=each.id)
             (old if is_old else young).append(piece)
     return tuple(old), tuple(young), ""
 
@@ -303,7 +305,9 @@ def _is_ours(store: Reader, facts: ObjectFacts, pipeline: str, references: Refer
     return mark is not None and mark[0] == pipeline and mark[1] in references.journals
 
 
-def _entry(last: Entry, last_digest: str | None, pieces: tuple[Piece, ...], clock: Clock) -> Entry:
+def _entry(
+    last: Entry, last_digest: str | None, pieces: tuple[GarbagePiece, ...], clock: Clock
+) -> Entry:
     """Build the entry; it changes nothing of what the last one says of the table."""
     return last.successor(
         "gc",
@@ -314,13 +318,13 @@ def _entry(last: Entry, last_digest: str | None, pieces: tuple[Piece, ...], cloc
     )
 
 
-def _deleted(store: Store, pieces: tuple[Piece, ...]) -> tuple[Piece, ...]:
+def _deleted(store: Store, pieces: tuple[GarbagePiece, ...]) -> tuple[GarbagePiece, ...]:
     with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="gc") as pool:
         list(pool.map(lambda piece: _delete(store, piece), pieces))
     return pieces
 
 
-def _delete(store: Store, piece: Piece) -> None:
+def _delete(store: Store, piece: GarbagePiece) -> None:
     if piece.kind is Kind.UPLOAD:
         store.abort(piece.path, piece.upload)
     else:

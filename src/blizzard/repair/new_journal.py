@@ -37,7 +37,7 @@ CHUNK = 5000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Renewed:
+class StartedJournal:
     """A journal that was started."""
 
     journal: str
@@ -50,7 +50,7 @@ class Renewed:
 
 def begin_empty(
     store: Store, identity: Identity, last_committed: LastCommitted, clock: Clock
-) -> Renewed:
+) -> StartedJournal:
     """Start a journal that knows nothing; doing so again finishes what was started."""
     agree_on_protocol(store, identity.handoff)
     opening = _begun_empty(store, identity.pipeline, last_committed)
@@ -70,7 +70,7 @@ def take_over(
     *,
     fates: Fates = lambda _names: {},
     chunk: int = CHUNK,
-) -> Renewed:
+) -> StartedJournal:
     """Start a journal that knows what another one knew; a second try finishes what was started."""
     agree_on_protocol(store, identity.handoff)
     past = past_of(store, identity.pipeline, old, fates)
@@ -199,7 +199,7 @@ def _open(
 
 def _write(
     store: Store, opening: Entry, chunks: tuple[tuple[SourceRecord, ...], ...], kept: str | None
-) -> Renewed:
+) -> StartedJournal:
     """Write entry 0, what is inherited, and last the receipt that makes penguin accept it."""
     body = _create(store, opening)
     first = digest(body)
@@ -217,7 +217,7 @@ def _write(
     if receipt is None or receipt.journal != opening.journal:
         written = Receipt(journal=opening.journal, sequence=0, digest=first)
         store.replace(layout.receipt(opening.pipeline), encode(written))
-    return Renewed(
+    return StartedJournal(
         journal=opening.journal,
         entries=1 + len(chunks),
         files=len({record.key for chunk in chunks for record in chunk}),

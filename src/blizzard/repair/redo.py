@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from blizzard.handoff.held_rows import GONE, HELD, CameBack, Fates, notes, passed_over
 from blizzard.journal.checkpoint import read_ledger
-from blizzard.journal.checks import refuse_closed, refuse_half_begun
+from blizzard.journal.checks import last_entry
 from blizzard.journal.fence import append_what_is_found
 from blizzard.journal.ledger import Ledger
 from lakebed import layout
@@ -30,7 +30,7 @@ GIVEN_UP = "output_given_up"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class RedoRequest:
     """What an operator names: data files that are held or were discarded, or source files."""
 
     files: frozenset[str] = frozenset()
@@ -48,7 +48,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unit:
+class RedoUnit:
     """What one work unit wrote, and its source files."""
 
     entry: int
@@ -65,26 +65,26 @@ class Unit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class RedoPlan:
     """The units whose rows are not in the table, and where the journal stands."""
 
-    units: tuple[Unit, ...] = ()
+    units: tuple[RedoUnit, ...] = ()
     last: Entry | None = None
     digest: str | None = None
 
     @property
-    def ready(self) -> tuple[Unit, ...]:
+    def ready(self) -> tuple[RedoUnit, ...]:
         """Return those that can be read again."""
         return tuple(unit for unit in self.units if unit.why_not is None)
 
 
-def look(
+def plan_redo(
     store: Reader,
     pipeline: str,
     fates: Fates,
-    wanted: Wanted | None = None,
+    wanted: RedoRequest | None = None,
     back: CameBack = lambda _names: {},
-) -> Found:
+) -> RedoPlan:
     """Find the units of a pipeline whose rows are not in the table.
 
     Those that an operator names or, where none is named, those that are held because a file is
@@ -94,22 +94,21 @@ def look(
     if wanted is None:
         held = notes(store, pipeline, layout.HELD)
         missing = [meta for meta in held if meta.code == MISSING]
-        wanted = Wanted(files=frozenset(layout.file_name(meta.filename) for meta in missing))
+        wanted = RedoRequest(files=frozenset(layout.file_name(meta.filename) for meta in missing))
     history = read_ledger(store, pipeline)
     committed = None if history.receipt is None else history.receipt.sequence
     history.settle(passed_over(fates, lambda _journal: committed))
     if not (wanted.files or wanted.sources) or history.sequence < 0:
-        return Found()
-    refuse_closed(store, pipeline, heir=history.heir)
-    refuse_half_begun(store, pipeline, sequence=history.sequence, awaits=history.awaits)
-    last, written = _written(store, pipeline, history, wanted)
+        return RedoPlan()
+    last = last_entry(store, pipeline, history)
+    written = _written(store, pipeline, history, wanted)
     instead = [unit.instead for unit in written if unit.instead is not None]
     marks = fates([*(name for unit in written for name in unit.names), *instead])
     chosen = [unit for unit in written if unit.is_meant(marks)]
     returned = back([name for unit in chosen for name in unit.names if marks.get(name) == GONE])
     lost = bool(missing)
     units = tuple(
-        Unit(
+        RedoUnit(
             entry=unit.entry,
             files=unit.names,
             rows=unit.rows,
@@ -124,7 +123,7 @@ def look(
     )
     known = {name for unit in chosen for name in unit.names}
     others = [meta for meta in missing if layout.file_name(meta.filename) not in known]
-    return Found(units=(*units, *_of_other_journals(others)), last=last, digest=history.digest)
+    return RedoPlan(units=(*units, *_of_other_journals(others)), last=last, digest=history.digest)
 
 
 def redo(
@@ -133,13 +132,13 @@ def redo(
     fates: Fates,
     *,
     clock: Clock,
-    wanted: Wanted | None = None,
+    wanted: RedoRequest | None = None,
     back: CameBack = lambda _names: {},
-) -> tuple[Found, int | None]:
+) -> tuple[RedoPlan, int | None]:
     """Append the entry that has the sources read again; return what it says, and its number."""
 
-    def look_again() -> tuple[Found, Entry | None]:
-        found = look(store, pipeline, fates, wanted, back)
+    def look_again() -> tuple[RedoPlan, Entry | None]:
+        found = plan_redo(store, pipeline, fates, wanted, back)
         if not found.ready or found.last is None:
             return found, None
         return found, _redo_entry(found.last, found.digest, found.ready, clock)
@@ -178,19 +177,15 @@ class _Written:
         return self.by_name or any(marks.get(name) in (HELD, GONE) for name in self.names)
 
 
-def _written(
-    store: Reader, pipeline: str, history: Ledger, wanted: Wanted
-) -> tuple[Entry | None, list[_Written]]:
+def _written(store: Reader, pipeline: str, history: Ledger, wanted: RedoRequest) -> list[_Written]:
     """Find the units that are meant, and what became of their sources, in one pass."""
     found: list[_Written] = []
     by_name: dict[str, _Written] = {}
     by_source: dict[str, list[_Written]] = {}
     by_aside: dict[str, _Written] = {}
-    last: Entry | None = None
     for entry in JournalReader(store, pipeline).entries():
         if entry.sequence > history.sequence:
             break  # It was appended since the history was read: the next try sees both.
-        last = entry
         for unit in _known(by_name, entry.redone):
             unit.given_up_by = entry.sequence
         for unit in _known(by_aside, (one.old for one in entry.resolved)):
@@ -205,14 +200,14 @@ def _written(
             by_aside |= {file.filename: unit for file in unit.quarantine}
             for record in unit.sources:
                 by_source.setdefault(record.key, []).append(unit)
-    return last, found
+    return found
 
 
 def _known(units: Mapping[str, _Written], names: Iterable[str]) -> list[_Written]:
     return [units[name] for name in names if name in units]
 
 
-def _units_of(entry: Entry, wanted: Wanted) -> Iterator[_Written]:
+def _units_of(entry: Entry, wanted: RedoRequest) -> Iterator[_Written]:
     """Yield the units of an entry of which a file, or a source, is named."""
     named = {file.unit for file in entry.files if wanted.names(file.filename)}
     read = {record.unit for record in entry.sources if wanted.reads(record)} - named
@@ -234,13 +229,13 @@ def _units_of(entry: Entry, wanted: Wanted) -> Iterator[_Written]:
             )
 
 
-def _of_other_journals(metas: list[HeldMeta]) -> Iterator[Unit]:
+def _of_other_journals(metas: list[HeldMeta]) -> Iterator[RedoUnit]:
     """Yield the units of files that are held under a journal that no longer exists."""
     together: dict[tuple[str | None, int | None, str | None], list[HeldMeta]] = {}
     for meta in metas:
         together.setdefault((meta.journal, meta.entry, meta.unit), []).append(meta)
     for (_journal, entry, _unit_name), found in together.items():
-        yield Unit(
+        yield RedoUnit(
             entry=entry or 0,
             files=tuple(layout.file_name(meta.filename) for meta in found),
             rows=sum(meta.record_count for meta in found),
@@ -317,7 +312,7 @@ def _why_settled(
 
 
 def _redo_entry(
-    last: Entry, last_digest: str | None, units: tuple[Unit, ...], clock: Clock
+    last: Entry, last_digest: str | None, units: tuple[RedoUnit, ...], clock: Clock
 ) -> Entry:
     sources = {
         record.key: SourceRecord(
@@ -347,7 +342,7 @@ def _redo_entry(
     )
 
 
-def _failure(unit: Unit) -> Failure:
+def _failure(unit: RedoUnit) -> Failure:
     """Return why the sources of a unit are not done any more."""
     gone = "a data file with its rows is gone, so it is read again"
     aside = "data files with its rows were held or discarded, so it is read again"

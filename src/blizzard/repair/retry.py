@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from blizzard.journal.checkpoint import read_ledger
-from blizzard.journal.checks import refuse_closed, refuse_half_begun, refuse_moved
+from blizzard.journal.checks import last_entry, refuse_moved
 from blizzard.journal.fence import append_what_is_found
 from blizzard.journal.standings import PassedOver, nothing_decided
 from blizzard.model.source.part_way import (
@@ -27,7 +27,6 @@ from blizzard.model.source.part_way import (
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry
 from lakebed.documents.source_record import SourceRecord
-from lakebed.journal import JournalReader
 from lakebed.storage.store import Reader, Store
 
 GONE = "it is not in its source any more; blizzard dlq discard gives it up"
@@ -35,7 +34,7 @@ GIVEN_UP = "an operator has given it up; if it is in its source again, the next 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failed:
+class FailedSources:
     """The source files that failed and are meant, and where the journal stands."""
 
     records: tuple[SourceRecord, ...] = ()
@@ -57,25 +56,22 @@ class Present:
     """Opens a source by its name."""
 
 
-def look(
+def find_failed(
     store: Reader,
     pipeline: str,
     wanted: frozenset[str] | None,
     present: Present | None = None,
     *,
     passed_over: PassedOver = nothing_decided,
-) -> Failed:
+) -> FailedSources:
     """Find the files that failed: all of them, or those with these keys.
 
     A file that is gone from its source is none of them: there is nothing to read.
     """
     history = read_ledger(store, pipeline, passed_over=passed_over)
-    tail = JournalReader(store, pipeline).entries(history.sequence - 1)
-    last = next(tail, None) if history.sequence >= 0 else None
-    if last is None:
-        return Failed(unknown=wanted or frozenset())
-    refuse_closed(store, pipeline, heir=history.heir)
-    refuse_half_begun(store, pipeline, sequence=history.sequence, awaits=history.awaits)
+    if history.sequence < 0:
+        return FailedSources(unknown=wanted or frozenset())
+    last = last_entry(store, pipeline, history)
     if present is not None:
         refuse_moved(store, pipeline, present.uris, history.source_uris)
     found: list[SourceRecord] = []
@@ -95,7 +91,7 @@ def look(
                 refused[key] = asked
             else:
                 found.append(asked)
-    return Failed(
+    return FailedSources(
         records=tuple(found),
         unknown=frozenset(unknown),
         refused=refused,
@@ -140,12 +136,12 @@ def retry(
     clock: Clock,
     present: Present | None = None,
     passed_over: PassedOver = nothing_decided,
-) -> tuple[Failed, int | None]:
+) -> tuple[FailedSources, int | None]:
     """Append the entry that makes the files due; return what it names, and its number."""
     return _append(
         store,
         pipeline,
-        lambda: look(store, pipeline, wanted, present, passed_over=passed_over),
+        lambda: find_failed(store, pipeline, wanted, present, passed_over=passed_over),
         kind="retry",
         mark=lambda record: replace(record, retry=True),
         clock=clock,
@@ -158,17 +154,15 @@ def deleted(
     wanted: frozenset[str] | None,
     *,
     passed_over: PassedOver = nothing_decided,
-) -> Failed:
+) -> FailedSources:
     """Find the files that failed and are gone from their source: all, or those with these keys.
 
     Also those of which a part is in the table. What an operator has given up before is none.
     """
     history = read_ledger(store, pipeline, passed_over=passed_over)
     if history.sequence < 0:
-        return Failed(unknown=wanted or frozenset())
-    last = JournalReader(store, pipeline).listed(history.sequence).entry
-    refuse_closed(store, pipeline, heir=history.heir)
-    refuse_half_begun(store, pipeline, sequence=history.sequence, awaits=history.awaits)
+        return FailedSources(unknown=wanted or frozenset())
+    last = last_entry(store, pipeline, history)
     found: list[SourceRecord] = []
     refused: dict[str, str] = {}
     unknown = set(wanted or ())
@@ -183,7 +177,7 @@ def deleted(
                 f"up: it failed ({record.failure.code}), and no run has found that it is gone "
                 "from its source; blizzard dlq list has the ways out"
             )
-    return Failed(
+    return FailedSources(
         records=tuple(found),
         unknown=frozenset(unknown),
         refused=refused,
@@ -199,7 +193,7 @@ def give_up(
     *,
     clock: Clock,
     passed_over: PassedOver = nothing_decided,
-) -> tuple[Failed, int | None]:
+) -> tuple[FailedSources, int | None]:
     """Append the entry that gives the files up; return what it names, and its number."""
     return _append(
         store,
@@ -214,15 +208,15 @@ def give_up(
 def _append(
     store: Store,
     pipeline: str,
-    find: Callable[[], Failed],
+    find: Callable[[], FailedSources],
     *,
     kind: Literal["retry", "discard"],
     mark: Callable[[SourceRecord], SourceRecord],
     clock: Clock,
-) -> tuple[Failed, int | None]:
+) -> tuple[FailedSources, int | None]:
     """Append an entry of what is found, looked for again whenever another program was faster."""
 
-    def look_again() -> tuple[Failed, Entry | None]:
+    def look_again() -> tuple[FailedSources, Entry | None]:
         found = find()
         if not found.records or found.last is None:
             return found, None

@@ -1,31 +1,33 @@
-"""Small data files of the table, made into fewer; no row changes.
+"""Compact: make fewer data files of small ones; no row changes.
 
-Tasks write the new files under fresh names. One `compact` entry then says which come in the place
-of which, and penguin does all of it in one version or, where a file is not in the table any more,
-nothing. Whoever else wants to change the same files comes first: what was written is dropped then,
-and the next compaction tries again.
+One `compact` entry supersedes the small files. Any other command that wants to change them comes
+first: the new files are dropped then, and the next compaction tries again.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 
-from blizzard.config.columns import columns_from
 from blizzard.execute.runner import Rewriter
-from blizzard.journal.fence import append_what_is_found
-from blizzard.model.locations import sink_location
-from blizzard.model.rewriting import ActiveFile, FileGroup, Merged, MergeFailed, Merging
+from blizzard.model.rewriting import (
+    ActiveFile,
+    Concatenate,
+    FileGroup,
+    RewriteFailed,
+    Rewritten,
+)
 from blizzard.model.settings import PipelineSettings
 from blizzard.plan.small_files import Group, Policy, SmallFile, groups_of, is_small
-from blizzard.rewrite.origins import KnownOrigins, joined
 from blizzard.rewrite.transaction import (
-    PromotionWaits,
-    Standing,
+    RewritePlan,
     TableLog,
+    TableState,
+    commit,
     drop,
-    refuse_collected_since,
-    refuse_renamed,
-    standing_of,
+    refuse_waiting,
+    rewriting_of,
+    table_state,
     waiting_entries,
 )
 from blizzard.worker.deleted_rows import deleted_rows, ranges_of
@@ -33,14 +35,86 @@ from blizzard.worker.output.origins import runs_without
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.columns.schema import Schema
-from lakebed.documents.data_file import FinishedFile
+from lakebed.documents.data_file import FinishedFile, Run
 from lakebed.documents.entry import Entry
 from lakebed.documents.merge import Merge, MergedFile
-from lakebed.errors import JournalConflict, LakeError, ObjectMissing, Whose
+from lakebed.errors import JournalConflict, LakeError, Whose
 from lakebed.journal import JournalReader
 from lakebed.listing.watermark import named_at
 from lakebed.storage.store import Reader, Store
 from lakebed.types import FieldType, Provenance
+
+CONCURRENT = 16
+CLOCKS_DIFFER = timedelta(hours=1)
+"""An entry is written after the files that it names, by clocks that differ by less."""
+
+
+@dataclass(slots=True)
+class KnownOrigins:
+    """What the journal says of data files; what was asked before is not read again."""
+
+    journal: str | None = None
+    files: dict[str, FinishedFile | None] = field(default_factory=dict)
+    """Each file as it was written, with the origins of its rows; None where it is not ours."""
+
+    def keep(self, journal: str, active: Collection[str]) -> None:
+        """Forget files that are not in the table any more, and all of another journal."""
+        if journal != self.journal:
+            self.journal, self.files = journal, {}
+        self.files = {path: file for path, file in self.files.items() if path in active}
+
+    def ask(self, journal: JournalReader, last: int, names: Collection[str]) -> None:
+        """Learn of files what the entries up to one say of them."""
+        unknown = [name for name in names if name not in self.files]
+        found = read_origins(journal, last, unknown) if unknown else {}
+        self.files |= {name: found.get(name) for name in unknown}
+
+
+def read_origins(
+    journal: JournalReader, last: int, names: Collection[str]
+) -> dict[str, FinishedFile]:
+    """Return the files that a journal names, each with the origins of its rows.
+
+    Entries are read from the last one back, as far as to when the oldest file was written.
+    """
+    found: dict[str, FinishedFile] = {}
+    wanted: dict[str, list[FinishedFile | None]] = {name: [None] for name in names}
+    for entry in _backwards(journal, last):
+        begun = min((named_at(name) or 0 for name in wanted), default=None)
+        written = datetime.fromisoformat(entry.created) + CLOCKS_DIFFER
+        if begun is None or written.timestamp() * 1000 < begun:
+            break
+        for one in reversed(entry.replaced):
+            if one.new is not None and not one.new.source_files and one.new.filename in wanted:
+                # It has the rows of the one before, in their order.
+                heirs = wanted.pop(one.new.filename)
+                wanted.setdefault(one.old, []).extend(heir or one.new for heir in heirs)
+        for file in entry.data_files:
+            for heir in wanted.pop(file.filename, ()):
+                new = heir or file
+                found[new.filename] = replace(new, source_files=file.source_files, runs=file.runs)
+    return found
+
+
+def _backwards(journal: JournalReader, last: int) -> Iterator[Entry]:
+    with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="origins") as pool:
+        for end in range(last, -1, -CONCURRENT):
+            numbers = range(end, max(-1, end - CONCURRENT), -1)
+            yield from filter(None, pool.map(journal.entry, numbers))
+
+
+def joined(files: Collection[FinishedFile]) -> tuple[tuple[str, ...], tuple[Run, ...]]:
+    """Return the source files of the rows of several files, and which rows came from which. Pure.
+
+    The rows of the files follow each other; a source file is named once.
+    """
+    places: dict[str, int] = {}
+    runs: list[Run] = []
+    for file in files:
+        here = [places.setdefault(name, len(places)) for name in file.source_files]
+        runs += [run._replace(source=here[run.source]) for run in file.runs]
+    return tuple(places), tuple(runs)
+
 
 FILE = Provenance.FILE.column
 NESTED = (FieldType.STRUCT, FieldType.LIST, FieldType.MAP)
@@ -64,34 +138,32 @@ class NoSuchPartition(LakeError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """The groups of small files that are worth it, and where the journal stands."""
+class CompactionPlan(RewritePlan):
+    """The groups of small files that are worth compacting."""
 
     groups: tuple[Group, ...]
     files: Mapping[str, FinishedFile]
     """The files of the groups as the journal has them."""
     small: int
-    """How many small files there are in the partitions that are meant, whoever wrote them."""
+    """The number of small files in the selected partitions, of all writers."""
     young: int
-    """How many of them are not `quiet_secs` old yet."""
-    standing: Standing
-    columns: Schema
+    """The number of those that are not `quiet_secs` old yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compacted:
-    """What was found, and the entry that puts fewer files in the place of many."""
+    """What a compaction found, and the number of its entry."""
 
-    found: Found | None = None
+    found: CompactionPlan | None = None
     merged: tuple[Merge, ...] = ()
     entry: int | None = None
-    """None where there was nothing to do, or where others came first."""
-    failed: tuple[MergeFailed, ...] = ()
+    """None if there was nothing to do, or another writer came first."""
+    failed: tuple[RewriteFailed, ...] = ()
     gave_way: str | None = None
-    """Why nothing was changed though files were written: somebody else came first."""
+    """Why nothing was changed though files were written: another writer came first."""
 
 
-def look(
+def plan_compaction(
     store: Reader,
     settings: PipelineSettings,
     log: TableLog,
@@ -99,20 +171,18 @@ def look(
     now: datetime,
     partition: Partition | None = None,
     known: KnownOrigins | None = None,
-) -> Found:
-    """Find the small files of this journal that are worth being put together."""
-    standing = standing_of(store, settings, log)
-    columns = columns_from(standing.table.schema)
-    if columns is None:
-        raise ObjectMissing("the columns of the table cannot be read", path=store.uri)
+) -> CompactionPlan:
+    """Find the small files of this journal that are worth compacting."""
+    state = table_state(store, settings.name, log)
+    refuse_waiting(store, settings, state)
     wanted = settings.sink.compact.cluster_by
-    _check_columns(wanted, columns, partition or {}, standing.last.partition_columns)
+    _check_columns(wanted, state.columns(store), partition or {}, state.last.partition_columns)
     origins = known if known is not None else KnownOrigins()
-    active = standing.table.files
-    origins.keep(standing.last.journal, active.keys())
+    active = state.table.files
+    origins.keep(state.last.journal, active.keys())
     policy = policy_of(settings)
     at = round(now.timestamp() * 1000)
-    waiting = waiting_entries(store, standing.table)
+    waiting = waiting_entries(store, state.table)
     taken = {old.filename for entry in waiting for old in entry.outgoing}
     small = [
         file
@@ -129,15 +199,14 @@ def look(
         }
         if not unknown:
             break
-        origins.ask(journal, standing.last.sequence, unknown)
+        origins.ask(journal, state.last.sequence, unknown)
     ours = {path: file for path, file in origins.files.items() if file is not None}
-    return Found(
+    return CompactionPlan(
+        state=state,
         groups=groups,
         files={one.path: ours[one.path] for group in groups for one in group.files},
         small=len(small),
         young=sum(at - _small(file, None, policy).written < policy.quiet_ms for file in small),
-        standing=standing,
-        columns=columns,
     )
 
 
@@ -154,72 +223,49 @@ def compact(
 ) -> Compacted:
     """Make fewer files of small ones, and append the entry that puts them in their place.
 
-    `rewritten` is told how many of how many groups are done.
+    `rewritten` gets the number of finished groups, and of all.
     """
-    found = look(store, settings, log, now=clock.now(), partition=partition, known=known)
-    if not found.groups:
-        return Compacted(found=found)
-    standing = found.standing
-    work = Merging(
-        sink=sink_location(settings),
-        codec=settings.sink.rolling.codec,
-        upload=settings.sink.upload,
-        marks={"pipeline": settings.name, "journal": standing.last.journal},
-        clock=clock,
-        columns=found.columns,
-        mapping=standing.table.mapping,
-        row_columns=standing.table.row_columns,
-        row_group_size=settings.sink.rolling.row_group_size,
-    )
-    groups = [_group(one, standing.table.files) for one in found.groups]
-    outcomes = rewriter.merge(groups, work, ended=_of(len(groups), rewritten))
-    failed = tuple(one for one in outcomes if isinstance(one, MergeFailed))
-    merges = tuple(_merge(one, found.files, store) for one in outcomes if isinstance(one, Merged))
-    left: tuple[Merge, ...] = ()
+    plan = plan_compaction(store, settings, log, now=clock.now(), partition=partition, known=known)
+    if not plan.groups:
+        return Compacted(found=plan)
+    size = settings.sink.rolling.row_group_size
+    work = rewriting_of(settings, plan.state, Concatenate(size), clock)
+    groups = [_group(one, plan.state.table.files) for one in plan.groups]
+    outcomes = rewriter.rewrite(groups, work, ended=_of(len(groups), rewritten))
+    failed = tuple(one for one in outcomes if isinstance(one, RewriteFailed))
+    merges = tuple(_merge(one, plan.files, store) for one in outcomes if isinstance(one, Rewritten))
+    done: tuple[Merge, ...] = ()
 
-    def look_again() -> tuple[tuple[Merge, ...], Entry | None]:
-        nonlocal left
-        now = standing_of(store, settings, log)
-        refuse_renamed(standing.table.mapping, now.table.mapping, store.uri)
-        waiting = waiting_entries(store, now.table)
-        left = _still_there(merges, now, waiting, standing.last.journal)
-        if not left:
-            return left, None
-        entry = now.last.successor(
-            "compact",
-            previous=now.history.digest,
-            run=str(clock.fresh_id()),
-            created=clock.now().isoformat(),
-            merged=left,
-            table_schema=dict(now.table.schema),
-            columns=now.history.columns,
-        )
-        refuse_collected_since(store, standing.last.sequence, entry)
-        return left, entry
+    def replan() -> CompactionPlan:
+        state = table_state(store, settings.name, log)
+        refuse_waiting(store, settings, state)
+        return replace(plan, state=state)
+
+    def entry(now: CompactionPlan) -> Entry | None:
+        nonlocal done
+        waiting = waiting_entries(store, now.state.table)
+        done = _still_there(merges, now.state, waiting, plan.state.last.journal)
+        return replace(now.state.next_entry("compact", clock), merged=done) if done else None
 
     try:
-        done, entry = append_what_is_found(store, settings.name, look_again)
-    except (PromotionWaits, JournalConflict) as others:
-        # No entry names what was written: it is garbage, and nobody else's.
-        _drop(store, merges)
-        return Compacted(found=found, failed=failed, gave_way=others.message)
-    _drop(store, [one for one in merges if one not in done])
+        _now, number = commit(store, plan, _new(merges), replan=replan, entry=entry)
+    except JournalConflict as conflict:
+        return Compacted(found=plan, failed=failed, gave_way=conflict.message)
+    drop(store, _new(one for one in merges if one not in done))
     gone = "other writers have changed these files meanwhile" if merges and not done else None
-    return Compacted(
-        found=found,
-        merged=done,
-        entry=None if entry is None else entry.sequence,
-        failed=failed,
-        gave_way=gone,
-    )
+    return Compacted(found=plan, merged=done, entry=number, failed=failed, gave_way=gone)
 
 
 def _of(groups: int, rewritten: Callable[[int, int], None] | None) -> Callable[[int], None] | None:
-    """Return what is told how many groups are done; None where nobody wants to know."""
+    """Bind the total to the progress callback; None without one."""
     if rewritten is None:
         return None
     rewritten(0, groups)
     return lambda done: rewritten(done, groups)
+
+
+def _new(merges: Iterable[Merge]) -> list[FinishedFile]:
+    return [file for merge in merges for file in merge.new]
 
 
 def policy_of(settings: PipelineSettings) -> Policy:
@@ -295,7 +341,7 @@ def _group(group: Group, active: Mapping[str, ActiveFile]) -> FileGroup:
     return FileGroup(files=files, outputs=group.outputs, sorted_by=group.sorted_by)
 
 
-def _merge(done: Merged, known: Mapping[str, FinishedFile], store: Reader) -> Merge:
+def _merge(done: Rewritten, known: Mapping[str, FinishedFile], store: Reader) -> Merge:
     """Return what a group has become, with the origins of its rows."""
     group = done.group
     names, runs = joined([_live(known[file.path], file, store) for file in group.files])
@@ -327,7 +373,7 @@ def _live(known: FinishedFile, file: ActiveFile, store: Reader) -> FinishedFile:
 
 
 def _still_there(
-    merges: Sequence[Merge], now: Standing, waiting: Sequence[Entry], journal: str
+    merges: Sequence[Merge], now: TableState, waiting: Sequence[Entry], journal: str
 ) -> tuple[Merge, ...]:
     """Return those whose files are all in the table, and that nobody else is to replace."""
     if now.last.journal != journal:
@@ -344,7 +390,3 @@ def _still_there(
             for old in one.old
         )
     )
-
-
-def _drop(store: Store, merges: Sequence[Merge]) -> None:
-    drop(store, (file.filename for merge in merges for file in merge.new))

@@ -1,9 +1,8 @@
-"""Rows for which a condition holds, taken out of the table: the right to be forgotten.
+"""Erase rows by a condition: the right to be forgotten.
 
-Data files with no other rows go; those with others are written anew without them. One `erase` entry
-says what becomes of each data file, and penguin does all of it in one version or, where a file is
-not in the table any more, nothing. The condition may itself be what is to be forgotten: it is
-written nowhere, the entry counts the rows only.
+Data files with no other rows go; the others are rewritten without them, and one `erase` entry
+supersedes all of them. The condition may itself be personal data: it is written nowhere, and the
+entry only counts the rows.
 """
 
 from collections import Counter
@@ -13,35 +12,28 @@ from itertools import accumulate
 
 import numpy as np
 
-from blizzard.config.columns import columns_from
 from blizzard.execute.runner import Rewriter
-from blizzard.journal.ledger import Ledger
-from blizzard.model.locations import sink_location
 from blizzard.model.predicate import Predicate
-from blizzard.model.rewriting import ActiveFile, Removal, RowsWhere
+from blizzard.model.rewriting import ActiveFile, DropRows, Rewritten, RowsWhere
 from blizzard.model.settings import PipelineSettings
 from blizzard.rewrite.transaction import (
     Origins,
-    Overtaken,
-    Standing,
+    RewritePlan,
     TableLog,
-    TableNow,
-    append_replacement,
-    refuse_collected_since,
+    commit,
     refuse_contested,
-    refuse_renamed,
-    rewritten_all,
-    standing_of,
+    refuse_waiting,
+    rewrite_each,
+    rewriting_of,
+    superseded,
+    table_state,
     tries_again,
-    waiting_entries,
 )
 from blizzard.worker.find_rows import RowsInFile, check_columns, rows_in
-from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.columns.schema import Schema
 from lakebed.documents.entry import Entry
 from lakebed.documents.replacement import Replacement
-from lakebed.errors import ObjectMissing
 from lakebed.storage.store import Reader, Store
 
 
@@ -70,13 +62,10 @@ class FileWithRows:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """The rows for which the condition holds, and where the journal stands."""
+class ErasePlan(RewritePlan):
+    """The data files with rows for which the condition holds."""
 
     files: tuple[FileWithRows, ...]
-    last: Entry
-    history: Ledger
-    table: TableNow
     columns: Schema
 
     @property
@@ -106,35 +95,31 @@ class Found:
     def is_everything(self) -> bool:
         """Whether the condition holds for every row of the table."""
         whole = sum(one.is_whole for one in self.files)
-        others = [file for file in self.table.files.values() if file.live_rows != 0]
+        others = [file for file in self.state.table.files.values() if file.live_rows != 0]
         return whole > 0 and whole >= len(others)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Erased:
-    """What was found, and the entry that takes the rows out."""
+    """What an erasure found, and the number of its entry."""
 
-    found: Found
+    found: ErasePlan
     entry: int | None = None
-    """None where the condition holds for no row."""
+    """None if the condition holds for no row."""
 
 
-def look(
-    store: Reader,
-    settings: PipelineSettings,
-    predicate: Predicate,
-    log: TableLog,
-) -> Found:
+def plan_erasure(
+    store: Reader, settings: PipelineSettings, predicate: Predicate, log: TableLog
+) -> ErasePlan:
     """Find the rows of the table for which a condition holds."""
-    now = standing_of(store, settings, log)
-    columns = columns_from(now.table.schema)
-    if columns is None:
-        raise ObjectMissing("the columns of the table cannot be read", path=store.uri)
+    state = table_state(store, settings.name, log)
+    refuse_waiting(store, settings, state)
+    columns = state.columns(store)
     check_columns(predicate, columns)
-    files = now.table.files
+    files = state.table.files
     places: dict[str, RowsInFile] = {}
     for path, file in sorted(files.items()):
-        inside = rows_in(store, file, predicate, columns, now.table.mapping)
+        inside = rows_in(store, file, predicate, columns, state.table.mapping)
         if inside is not None:
             places[path] = inside
     known = log.origins(places.keys())
@@ -142,16 +127,8 @@ def look(
         with_rows(files[path], inside, known.get(path), predicate)
         for path, inside in places.items()
     )
-    waiting = waiting_entries(store, now.table)
-    others = [entry for entry in waiting if entry.pipeline != settings.name]
-    refuse_contested(others, [one.file for one in found], now.table)
-    return Found(
-        files=found,
-        last=now.last,
-        history=now.history,
-        table=now.table,
-        columns=columns,
-    )
+    refuse_contested(store, settings, state, [one.file for one in found])
+    return ErasePlan(state=state, files=found, columns=columns)
 
 
 @tries_again
@@ -166,40 +143,32 @@ def erase(
     reason: str | None = None,
 ) -> Erased:
     """Rewrite the files with other rows, and append the entry that takes the rows out."""
-    found = look(store, settings, predicate, log)
-    if not found.files:
-        return Erased(found=found)
-    work = Removal(
-        sink=sink_location(settings),
-        codec=settings.sink.rolling.codec,
-        upload=settings.sink.upload,
-        marks={"pipeline": settings.name, "journal": found.last.journal},
-        clock=clock,
-        columns=found.columns,
-        mapping=found.table.mapping,
-        row_columns=found.table.row_columns,
-    )
-    replaced = _replacements(found.files, rewriter, work)
+    plan = plan_erasure(store, settings, predicate, log)
+    if not plan.files:
+        return Erased(found=plan)
+    work = rewriting_of(settings, plan.state, DropRows(), clock)
+    mixed = [one.file for one in plan.files if not one.is_whole]
+    rewritten = rewrite_each(rewriter, mixed, work)
+    replaced = _replacements(plan.files, rewritten)
 
-    def look_again() -> tuple[Standing, Entry]:
-        now = standing_of(store, settings, log)
-        refuse_renamed(found.table.mapping, now.table.mapping, store.uri)
-        entry = now.last.successor(
-            "erase",
-            previous=now.history.digest,
-            run=str(clock.fresh_id()),
-            created=clock.now().isoformat(),
+    def replan() -> ErasePlan:
+        # Files that were added since then are left alone; which of the old ones have such rows
+        # cannot have changed.
+        state = table_state(store, settings.name, log)
+        refuse_waiting(store, settings, state)
+        return replace(plan, state=state)
+
+    def entry(now: ErasePlan) -> Entry:
+        return replace(
+            now.state.next_entry("erase", clock),
             replaced=replaced,
-            erased=dict(sorted(found.sources.items())),
+            erased=dict(sorted(plan.sources.items())),
             reason=reason,
-            table_schema=dict(now.table.schema),
-            columns=now.history.columns,
         )
-        _refuse_overtaken(store, found, now, entry)
-        return now, entry
 
-    _last, entry = append_replacement(store, settings.name, replaced, look_again)
-    return Erased(found=found, entry=None if entry is None else entry.sequence)
+    staged = [file for one in rewritten for file in one.new]
+    _now, number = commit(store, plan, staged, replan=replan, entry=entry)
+    return Erased(found=plan, entry=number)
 
 
 def with_rows(
@@ -234,45 +203,13 @@ def _by_runs(origins: Origins, places: Sequence[int]) -> dict[str, int]:
 
 
 def _replacements(
-    files: Sequence[FileWithRows], rewriter: Rewriter, work: Removal
+    files: Sequence[FileWithRows], rewritten: Sequence[Rewritten]
 ) -> tuple[Replacement, ...]:
-    """Write the files anew that have other rows; return what becomes of each file."""
-    mixed = [one.file for one in files if not one.is_whole]
-    done = {one.old.path: one for one in rewritten_all(rewriter, mixed, work)}
+    done = {one.old.path: one for one in rewritten}
     replaced = []
     for one in files:
-        file, new = one.file, None
-        if not one.is_whole:
-            new = done[file.path].new
-            if new is None or done[file.path].removed != one.rows:
-                raise AssertionError("other rows were left out of a file than were found in it")
-        replaced.append(
-            Replacement(
-                old=file.path,
-                old_size=file.size,
-                new=new,
-                left_out=one.rows,
-                partition_values={} if new else file.partition_values,
-                vector=file.vector_key,
-                deleted=file.deleted,
-            )
-        )
+        new = () if one.is_whole else done[one.file.path].new
+        if not one.is_whole and (not new or done[one.file.path].removed != one.rows):
+            raise AssertionError("other rows were left out of a file than were found in it")
+        replaced.append(superseded(one.file, new, left_out=one.rows))
     return tuple(replaced)
-
-
-def _refuse_overtaken(store: Reader, before: Found, now: Standing, entry: Entry) -> None:
-    """Raise where what was rewritten is not what is to be replaced any more."""
-    path = store.describe(layout.journal_folder(entry.pipeline))
-    files = now.table.files
-    gone = [
-        one.file.path
-        for one in before.files
-        if one.file.path not in files or files[one.file.path].vector != one.file.vector
-    ]
-    if now.last.journal != before.last.journal or gone:
-        raise Overtaken(
-            "data files with these rows were changed by somebody else meanwhile; nothing was done, "
-            "try again",
-            path=path,
-        )
-    refuse_collected_since(store, before.last.sequence, entry)

@@ -1,9 +1,6 @@
-"""A column filled from `_rescued`, for the rows that are already in the table.
+"""Fill a column from `_rescued`, for the rows that are already in the table.
 
-The data files that hold such values are written anew beside the old ones, and one `promote` entry
-names which file takes the place of which. Until it is appended nothing has happened, and the new
-files are garbage like those of any attempt that died; from then on penguin replaces all of the
-files in one version or, where one of them is not in the table any more, none.
+The data files that hold such values are rewritten, and one `promote` entry supersedes them.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,10 +11,9 @@ from blizzard.config.columns import columns_from, schema_of
 from blizzard.execute.runner import Rewriter
 from blizzard.model.columns import with_found
 from blizzard.model.json_path import steps
-from blizzard.model.locations import sink_location
 from blizzard.model.rewriting import (
     ActiveFile,
-    Promotion,
+    FillColumn,
     Rewritten,
     Target,
     find_target,
@@ -26,28 +22,24 @@ from blizzard.model.rewriting import (
 from blizzard.model.seen import is_column_name
 from blizzard.model.settings import PipelineSettings
 from blizzard.rewrite.transaction import (
-    Overtaken,
+    RewritePlan,
     TableLog,
-    append_replacement,
+    commit,
     entries_of_table,
-    journal_and_table,
-    refuse_collected_since,
     refuse_contested,
-    refuse_renamed,
     refuse_waiting,
-    rewritten_all,
+    rewrite_each,
+    rewriting_of,
+    superseded,
+    table_state,
     tries_again,
 )
 from blizzard.worker.ndjson.decoder import OTHER_FIELDS
-from lakebed import layout
 from lakebed.clock import Clock
-from lakebed.columns.column_mapping import ColumnMapping
-from lakebed.columns.row_tracking import RowColumns
 from lakebed.columns.schema import Field, Schema
 from lakebed.config.schema import DeclaredSchema
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
-from lakebed.documents.replacement import Replacement
 from lakebed.errors import LakeError, Whose
 from lakebed.storage.store import Reader, Store
 from lakebed.types import RESCUED, UnknownFields
@@ -61,16 +53,16 @@ class FieldNotPromotable(LakeError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """What an operator asks for."""
+class PromotedField:
+    """The field that an operator names, and its type if no column has it yet."""
 
     field: str
     type: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """The files that may hold values of the field, and where the journal stands."""
+class PromotionPlan(RewritePlan):
+    """The files that may hold values of the field."""
 
     target: Target
     files: tuple[ActiveFile, ...]
@@ -78,59 +70,59 @@ class Found:
     """Those of them that no journal names: other programs wrote them, say by OPTIMIZE."""
     waiting: int
     """Entries that are not committed yet: their rows are left as they are."""
-    last: Entry
-    digest: str | None
     columns: Schema | None
-    """The columns as the next batch is to know them."""
+    """The columns that the next batch is to know."""
     table_schema: dict[str, Any]
     """The table's columns with that of the field."""
-    mapping: ColumnMapping | None = None
-    row_columns: RowColumns | None = None
-    """How files of the table hold its columns; None where it maps none."""
+
+    @property
+    def requires(self) -> Target:
+        """Return the field as the next batch reads it."""
+        return self.target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promoted:
-    """What was rewritten, and the entry that puts it into the table."""
+    """What a promotion rewrote, and the number of its entry."""
 
-    found: Found
+    found: PromotionPlan
     rewritten: tuple[Rewritten, ...] = ()
     entry: int | None = None
-    """None where no value fits."""
+    """None if no value fits."""
 
 
-def look(store: Reader, settings: PipelineSettings, wanted: Wanted, log: TableLog) -> Found:
+def plan_promotion(
+    store: Reader, settings: PipelineSettings, wanted: PromotedField, log: TableLog
+) -> PromotionPlan:
     """Find the data files of the table that may hold values of a field in `_rescued`."""
-    pipeline = settings.name
-    standing = journal_and_table(store, pipeline, log)
-    history, last, table = standing.history, standing.last, standing.table
+    state = table_state(store, settings.name, log)
+    history, table = state.history, state.table
     known = with_found(settings.schema, history.columns)
     target = target_of(settings, known, columns_from(table.schema), wanted)
     if find_target(known, wanted.field) is None:
         known = Schema((*known.fields, *target.chain))
     adds = settings.unknown_fields is UnknownFields.ADD
     table_schema = with_target(table.schema, target)
-    log.check(table_schema, last.partition_columns)
-    named, promotions = _named(store, target)
-    refuse_waiting(store, settings, standing.committed)
-    files = [
+    log.check(table_schema, state.last.partition_columns)
+    refuse_waiting(store, settings, state)
+    named: dict[str, _Named] = {}
+    for entry, _in_use in entries_of_table(store):
+        named |= _in_entry(entry, target)
+    files = tuple(
         replace(file, partition_values=named[path].partition_values) if path in named else file
         for path, file in sorted(table.files.items())
         if path not in named or named[path].holds
-    ]
-    refuse_contested([one for one in promotions if one.pipeline != pipeline], files, table)
-    return Found(
+    )
+    refuse_contested(store, settings, state, files)
+    return PromotionPlan(
+        state=state,
         target=target,
-        files=tuple(files),
+        files=files,
         unknown=frozenset(file.path for file in files if file.path not in named),
-        waiting=max(0, last.sequence - standing.committed),
-        last=last,
-        digest=history.digest,
-        # Where columns are found, a batch must not find this one with another type.
+        waiting=max(0, state.last.sequence - state.committed),
+        # If batches add columns, one must not find this column with another type.
         columns=known if adds else history.columns,
         table_schema=table_schema,
-        mapping=table.mapping,
-        row_columns=table.row_columns,
     )
 
 
@@ -138,58 +130,33 @@ def look(store: Reader, settings: PipelineSettings, wanted: Wanted, log: TableLo
 def promote(
     store: Store,
     settings: PipelineSettings,
-    wanted: Wanted,
+    wanted: PromotedField,
     log: TableLog,
     rewriter: Rewriter,
     *,
     clock: Clock,
 ) -> Promoted:
     """Rewrite the files that hold values of a field, and append the entry that replaces them."""
-    found = look(store, settings, wanted, log)
-    if not found.files:
-        return Promoted(found=found)
-    work = Promotion(
-        target=found.target,
-        sink=sink_location(settings),
-        codec=settings.sink.rolling.codec,
-        upload=settings.sink.upload,
-        marks={"pipeline": settings.name, "journal": found.last.journal},
-        clock=clock,
-        mapping=found.mapping,
-        row_columns=found.row_columns,
-    )
-    rewritten = rewritten_all(rewriter, _with_origins(found.files, log), work)
-    replaced = tuple(
-        Replacement(
-            old=one.old.path,
-            old_size=one.old.size,
-            new=one.new,
-            vector=one.old.vector_key,
-            deleted=one.old.deleted,
-        )
-        for one in rewritten
-        if one.new is not None
-    )
+    plan = plan_promotion(store, settings, wanted, log)
+    work = rewriting_of(settings, plan.state, FillColumn(plan.target), clock)
+    rewritten = rewrite_each(rewriter, _with_origins(plan.files, log), work)
+    replaced = tuple(superseded(one.old, one.new) for one in rewritten if one.new)
     if not replaced:
-        return Promoted(found=found, rewritten=rewritten)
+        return Promoted(found=plan, rewritten=rewritten)
 
-    def look_again() -> tuple[Found, Entry]:
-        now = look(store, settings, wanted, log)
-        refuse_renamed(found.mapping, now.mapping, store.uri)
-        entry = now.last.successor(
-            "promote",
-            previous=now.digest,
-            run=str(clock.fresh_id()),
-            created=clock.now().isoformat(),
-            replaced=replaced,
-            table_schema=now.table_schema,
-            columns=now.columns,
-        )
-        _refuse_overtaken(store, found, now, entry)
-        return now, entry
+    def entry(now: PromotionPlan) -> Entry:
+        following = now.state.next_entry("promote", clock)
+        columns = following.columns if now.columns is None else now.columns
+        return replace(following, replaced=replaced, table_schema=now.table_schema, columns=columns)
 
-    now, entry = append_replacement(store, settings.name, replaced, look_again)
-    return Promoted(found=now, rewritten=rewritten, entry=None if entry is None else entry.sequence)
+    now, number = commit(
+        store,
+        plan,
+        [file for one in rewritten for file in one.new],
+        replan=lambda: plan_promotion(store, settings, wanted, log),
+        entry=entry,
+    )
+    return Promoted(found=now, rewritten=rewritten, entry=number)
 
 
 def _with_origins(files: Sequence[ActiveFile], log: TableLog) -> tuple[ActiveFile, ...]:
@@ -207,7 +174,7 @@ def _with_origins(files: Sequence[ActiveFile], log: TableLog) -> tuple[ActiveFil
 
 
 def target_of(
-    settings: PipelineSettings, known: Schema, table: Schema | None, wanted: Wanted
+    settings: PipelineSettings, known: Schema, table: Schema | None, wanted: PromotedField
 ) -> Target:
     """Return the field that is meant, as the next batch will read it. Pure."""
     name = wanted.field
@@ -290,17 +257,6 @@ class _Named:
     """Whether `_rescued` may have values of the field in it."""
 
 
-def _named(store: Reader, target: Target) -> tuple[dict[str, _Named], list[Entry]]:
-    """Return what all journals say of the data files, and the entries in use that replace some."""
-    found: dict[str, _Named] = {}
-    promotions: list[Entry] = []
-    for entry, in_use in entries_of_table(store):
-        found |= _in_entry(entry, target)
-        if entry.replaces and in_use:
-            promotions.append(entry)
-    return found, promotions
-
-
 def _in_entry(entry: Entry, target: Target) -> dict[str, _Named]:
     hold = {record.key for record in entry.sources if _mentions(record.rescued, target)}
     # These have no sources to say what is in `_rescued`.
@@ -321,20 +277,3 @@ def _mentions(rescued: Iterable[str], target: Target) -> bool:
 def _rescues(file: FinishedFile) -> bool:
     known = file.statistics.get(RESCUED)
     return known is not None and known.null_count < file.record_count
-
-
-def _refuse_overtaken(store: Reader, before: Found, now: Found, entry: Entry) -> None:
-    """Raise where what was rewritten is not what is to be replaced any more."""
-    path = store.describe(layout.journal_folder(entry.pipeline))
-    there = {file.path: (file.size, file.vector_key) for file in now.files}
-    if now.target != before.target or now.last.journal != before.last.journal:
-        raise Overtaken(
-            "the columns changed while files were rewritten; nothing was done, try again", path=path
-        )
-    if any(there.get(one.old) != (one.old_size, one.vector) for one in entry.replaced):
-        raise Overtaken(
-            "files of the table were rewritten by somebody else meanwhile; nothing was done, try "
-            "again",
-            path=path,
-        )
-    refuse_collected_since(store, before.last.sequence, entry)

@@ -6,35 +6,42 @@ does it again, after penguin could not apply the entry, ends where once would ha
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
+from blizzard.discover.filter import Decision, FileFilter
+from blizzard.discover.lister import source_listers
 from blizzard.execute.runner import Rewriter
+from blizzard.ingest import Ingest
 from blizzard.journal.checkpoint import read_ledger
+from blizzard.journal.ledger import UNKNOWN
 from blizzard.journal.source_names import KnownSources
 from blizzard.model.files import SourceFile
-from blizzard.model.locations import OpenReader
+from blizzard.model.locations import OpenReader, source_location
 from blizzard.model.settings import PipelineSettings
+from blizzard.plan.recognise import planned
 from blizzard.renewal import Renewed
-from blizzard.rewrite.content import (
-    ContentNotRead,
-    Reading,
-    find_object,
-    read_content,
-)
 from blizzard.rewrite.retract import (
-    Found,
+    Content,
     Retracted,
+    RetractPlan,
     RowsNotToldApart,
     SourceNotRetractable,
-    look,
+    plan_retraction,
     retract,
 )
-from blizzard.rewrite.retracted_sources import Named, has_rows
+from blizzard.rewrite.source_rows import RetractedSource, has_rows
 from blizzard.rewrite.transaction import NothingCommitted, PromotionWaits, TableLog
 from lakebed.documents.source_record import Failure, SourceRecord, Stage
-from lakebed.errors import JournalConflict, LakeError
+from lakebed.errors import JournalConflict, LakeError, ObjectMissing, Whose
 from lakebed.storage.store import Reader, Store
+
+
+class ContentNotRead(LakeError):
+    """What is to take the place of rows could not be read, so nothing was changed."""
+
+    code = "content_not_read"
+    whose = Whose.USER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,25 +71,43 @@ def exchange_of(
     return Exchange(keys=(*others, *own), new=new)
 
 
+def find_object(
+    settings: PipelineSettings, key: str, open_source: OpenReader, *, now: datetime
+) -> SourceFile:
+    """Return a source file as it is in its source now; raise where it cannot be read."""
+    name, _, path = key.partition(":")
+    lister = next((one for one in source_listers(settings) if one.source.name == name), None)
+    facts = None
+    if lister is not None:
+        facts = open_source(source_location(lister.source)).head(path)
+    if lister is None or facts is None:
+        raise ObjectMissing(f"no source has a file {key}; nothing was changed", path=key)
+    chosen = FileFilter(
+        source=lister.source,
+        template=lister.template,
+        partition_fields=lister.partition_fields,
+        now=now,
+    )
+    taken = chosen.is_ours(facts) and chosen.consider(facts, UNKNOWN) is Decision.TAKE
+    finding = chosen.finding(late=frozenset(), swept=False)
+    if not taken:
+        why = ", ".join(one.reason.value for one in finding.not_taken)
+        raise ContentNotRead(f"blizzard would not read {key}: {why}; nothing was changed", file=key)
+    return finding.take[0]
+
+
 def replace_rows(
     store: Store,
-    settings: PipelineSettings,
     exchange: Exchange,
     log: TableLog,
     rewriter: Rewriter,
-    reading: Reading,
+    ingest: Ingest,
+    open_source: OpenReader,
 ) -> Retracted:
-    """Read the new content, and append the entry that puts it in the place of the old rows."""
-    found = look(store, settings, exchange.keys, log)
-    content = read_content(
-        settings,
-        (exchange.new,),
-        _before(found, (exchange.new,)),
-        reading,
-        history=found.history,
-        journal=found.last.journal,
-        mapping=found.table.mapping,
-    )
+    """Read the new content, and append the entry that supersedes the old rows with it."""
+    settings = ingest.settings
+    plan = plan_retraction(store, settings, exchange.keys, log)
+    content = read_content(plan, (exchange.new,), ingest, open_source)
     for record in content.failed:
         if record.failure is not None:
             raise ContentNotRead(
@@ -96,39 +121,31 @@ def replace_rows(
             file=exchange.new.key,
         )
     return retract(
-        store, settings, exchange.keys, log, rewriter, clock=reading.clock, content=content
+        store, settings, exchange.keys, log, rewriter, clock=ingest.clock, content=content
     )
 
 
 def renew(
     store: Store,
-    settings: PipelineSettings,
     files: Sequence[SourceFile],
     log: TableLog,
     rewriter: Rewriter,
-    reading: Reading,
+    ingest: Ingest,
+    open_source: OpenReader,
 ) -> Renewed:
-    """Put what source files hold now in the place of their rows, as far as that can be done now.
+    """Supersede the rows of source objects with their new content, as far as that can be done now.
 
-    All of them with one entry; where something is in the way of one of them, each by itself.
+    All of them with one entry; if something is in the way of one of them, each by itself.
     """
+    settings = ingest.settings
 
     def together(some: Sequence[SourceFile]) -> Renewed:
-        keys = tuple(file.key for file in some)
-        found = look(store, settings, keys, log)
-        content = read_content(
-            settings,
-            some,
-            _before(found, some),
-            reading,
-            history=found.history,
-            journal=found.last.journal,
-            mapping=found.table.mapping,
-        )
+        plan = plan_retraction(store, settings, tuple(file.key for file in some), log)
+        content = read_content(plan, some, ingest, open_source)
         if not content.records:
             return Renewed(failed=content.failed)
         read = tuple(record.key for record in content.records)
-        done = retract(store, settings, read, log, rewriter, clock=reading.clock, content=content)
+        done = retract(store, settings, read, log, rewriter, clock=ingest.clock, content=content)
         return Renewed(
             entries=() if done.entry is None else (done.entry,),
             keys=frozenset(read),
@@ -138,6 +155,69 @@ def renew(
         )
 
     return _as_far_as_possible(files, together)
+
+
+def read_content(
+    plan: RetractPlan,
+    files: Sequence[SourceFile],
+    ingest: Ingest,
+    open_source: OpenReader,
+) -> Content:
+    """Read source objects as a batch would read them now."""
+    settings, state = ingest.settings, plan.state
+    known = KnownSources(state.history)
+    before = {file.key: RetractedSource.of(file.key, known(file.key)) for file in files}
+    ingested = replace(ingest, mapping_of_table=lambda: state.table.mapping)(
+        planned(settings, files, open_source, parallelism=ingest.runner.parallelism),
+        known=state.history.columns,
+        journal=state.last.journal,
+        entry=state.history.sequence + 1,
+    )
+    settled = ingested.settled
+    settled.require_room()
+    failed = tuple(record for record in settled.sources if not _may_come_in(record))
+    # What shares files with lines that must not come in waits for the next time.
+    spoilt = {record.unit for record in failed if record.rows or record.quarantined}
+    good = tuple(
+        record for record in settled.sources if _may_come_in(record) and record.unit not in spoilt
+    )
+    names = {record.unit for record in good}
+    written = tuple(file for file in settled.files if file.unit in names)
+    return Content(
+        records=good,
+        files=written,
+        quarantine=tuple(file for file in settled.quarantine if file.unit in names),
+        columns=ingested.columns.entry(written),
+        known=state.history.columns,
+        before={record.key: before[record.key] for record in good},
+        failed=tuple(map(_failed, failed)),
+    )
+
+
+def _may_come_in(record: SourceRecord) -> bool:
+    """Whether a file may take the place of rows: with nothing to come in, they stay."""
+    return record.failure is None and record.complete and record.rows > 0
+
+
+def _failed(record: SourceRecord) -> SourceRecord:
+    """Return the record of a file of which nothing comes in, with the reason."""
+    if record.failure is not None:
+        return record
+    why = "it has no row" if record.complete else "it was not read to its end"
+    failure = Failure(
+        stage=Stage.PARSE,
+        code=ContentNotRead.code,
+        message=f"{why}, so the rows that are in the table stay",
+        retryable=not record.complete,
+    )
+    return SourceRecord(
+        source=record.source,
+        path=record.path,
+        size=record.size,
+        etag=record.etag,
+        form=record.form,
+        failure=failure,
+    )
 
 
 def _as_far_as_possible(
@@ -175,8 +255,3 @@ def _alone(file: SourceFile, trouble: LakeError) -> Renewed:
         failure=failure,
     )
     return Renewed(failed=(record,))
-
-
-def _before(found: Found, files: Sequence[SourceFile]) -> dict[str, Named | None]:
-    known = KnownSources(found.history)
-    return {file.key: Named.of(file.key, known(file.key)) for file in files}

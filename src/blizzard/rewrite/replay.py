@@ -11,31 +11,27 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from blizzard.discover.names import partition_of
-from blizzard.execute.bisect import ROUNDS
+from blizzard.execute.merge import Settled
 from blizzard.execute.runner import Runner
-from blizzard.found_columns import BatchColumns, MappingOfTable, TableColumns
+from blizzard.found_columns import MappingOfTable, TableColumns
+from blizzard.ingest import Ingest
 from blizzard.journal.checkpoint import read_ledger
-from blizzard.journal.checks import refuse_closed, refuse_half_begun
-from blizzard.journal.fence import append_what_is_found, refuse_collected
+from blizzard.journal.checks import last_entry
+from blizzard.journal.fence import append_what_is_found, refuse_collected_since
 from blizzard.journal.ledger import Ledger
 from blizzard.journal.standings import PassedOver, nothing_decided
 from blizzard.model.bad_lines import Meant, Replay, WaitingFile, may_have, meant_by, shared_out
-from blizzard.model.bounds import Bounds
 from blizzard.model.event_time import from_path
-from blizzard.model.files import UnitOutcome, Work, WorkUnit
-from blizzard.model.seen import joined
+from blizzard.model.files import WorkUnit
 from blizzard.model.settings import PipelineSettings
-from blizzard.plan.work import work_of
 from blizzard.worker.output.upload import Uploads
 from blizzard.worker.quarantine.reader import lines_of, read_table
 from blizzard.worker.quarantine.replay import LeftBehind, leave
 from lakebed import layout
 from lakebed.clock import Clock
-from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
 from lakebed.documents.quarantine_file import Resolved
-from lakebed.errors import FilesCollected, JournalConflict, LakeError, Whose
-from lakebed.journal import JournalReader
+from lakebed.errors import JournalConflict, LakeError, Whose
 from lakebed.partition import PartitionValues, table_schema
 from lakebed.storage.store import Reader, Store
 from lakebed.telemetry.events import Emit
@@ -51,7 +47,7 @@ class NotReplayed(LakeError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class ReplayPlan:
     """The quarantine files that may have lines which are meant, and where the journal stands."""
 
     meant: Meant
@@ -64,7 +60,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
+class ReplayOutcome:
     """What was done with lines in quarantine."""
 
     entry: int | None = None
@@ -83,25 +79,21 @@ class Done:
     """The keys of source files that were named and have lines that are meant."""
 
 
-def look(
+def plan_replay(
     store: Reader,
     pipeline: str,
     names: list[str] | None,
     *,
     passed_over: PassedOver = nothing_decided,
-) -> Found:
+) -> ReplayPlan:
     """Find the quarantine files that may have lines which are meant; without names all are."""
     history = read_ledger(store, pipeline, passed_over=passed_over)
-    last = None
-    if history.sequence >= 0:
-        last = JournalReader(store, pipeline).listed(history.sequence).entry
-        refuse_closed(store, pipeline, heir=history.heir)
-        refuse_half_begun(store, pipeline, sequence=history.sequence, awaits=history.awaits)
+    last = None if history.sequence < 0 else last_entry(store, pipeline, history)
     waiting = history.books.waiting_files()
     meant = meant_by(names, waiting)
     files = tuple(one for one in waiting if may_have(one, meant))
     vain = _in_vain(history, files, passed_over)
-    return Found(
+    return ReplayPlan(
         meant=meant,
         files=files,
         history=history,
@@ -124,7 +116,7 @@ def _in_vain(
     return frozenset(entry for entry, is_in_vain in told.items() if is_in_vain)
 
 
-def meant_lines(store: Reader, found: Found) -> tuple[int, frozenset[str]]:
+def meant_lines(store: Reader, found: ReplayPlan) -> tuple[int, frozenset[str]]:
     """Count the lines that are meant; return the names that stand for none, too."""
     count, groups = 0, set()
     for waiting in found.files:
@@ -135,12 +127,12 @@ def meant_lines(store: Reader, found: Found) -> tuple[int, frozenset[str]]:
     return count, found.meant.groups - groups
 
 
-def lines_not_in_place(store: Reader, found: Found) -> int:
+def lines_not_in_place(store: Reader, found: ReplayPlan) -> int:
     """Count the lines that are meant and of content that was not put in its place."""
     return meant_lines(store, replace(found, files=found.not_in_place))[0]
 
 
-def in_place(found: Found) -> Found:
+def in_place(found: ReplayPlan) -> ReplayPlan:
     """Leave out lines of content that was not put in its place."""
     files = tuple(one for one in found.files if one not in found.not_in_place)
     return replace(found, files=files)
@@ -148,15 +140,15 @@ def in_place(found: Found) -> Found:
 
 def discard(
     store: Store, settings: PipelineSettings, names: list[str] | None, *, clock: Clock
-) -> Done:
+) -> ReplayOutcome:
     """Discard lines: they wait no longer, and never become rows."""
-    found = look(store, settings.name, names)
+    found = plan_replay(store, settings.name, names)
     meant, unknown = meant_lines(store, found)
     if found.last is None or not meant:
-        return Done(unknown=unknown)
+        return ReplayOutcome(unknown=unknown)
     resolved = without_meant(store, settings, found.files, found.meant, found.last, clock=clock)
 
-    def entry(now: Found, last: Entry) -> Entry:
+    def entry(now: ReplayPlan, last: Entry) -> Entry:
         return last.successor(
             "discard",
             previous=now.history.digest,
@@ -166,7 +158,7 @@ def discard(
         )
 
     number = _append(store, settings.name, found, entry)
-    return Done(entry=number, lines=meant, unknown=unknown, sources=found.meant.sources)
+    return ReplayOutcome(entry=number, lines=meant, unknown=unknown, sources=found.meant.sources)
 
 
 def without_meant(
@@ -210,7 +202,7 @@ def replay(
     mapping_of_table: MappingOfTable = lambda: None,
     passed_over: PassedOver = nothing_decided,
     corrected: Sequence[bytes] | None = None,
-) -> Done:
+) -> ReplayOutcome:
     """Read lines again as a batch would read them now: what can be read becomes rows.
 
     Those that `source.skip_records` passes over wait no longer, and give no row. Values without a
@@ -218,44 +210,36 @@ def replay(
     rows, and has not, go on waiting: the rows that were to be replaced are in the table.
     `corrected` has a text for each of the lines, which is read in its place.
     """
-    found = look(store, settings.name, names, passed_over=passed_over)
+    found = plan_replay(store, settings.name, names, passed_over=passed_over)
     meant, unknown = meant_lines(store, found)
     in_vain = lines_not_in_place(store, found)
     last = found.last
     if last is None or meant == in_vain:
-        return Done(unknown=unknown, left=in_vain, not_in_place=in_vain)
+        return ReplayOutcome(unknown=unknown, left=in_vain, not_in_place=in_vain)
     found = in_place(found)
-    columns = BatchColumns(
+    texts = None if corrected is None else corrections(store, found, corrected)
+    ingest = Ingest(
         settings=settings,
-        known=found.history.columns,
+        runner=runner,
+        clock=clock,
         of_table=of_table,
         mapping_of_table=mapping_of_table,
         emit=emit,
     )
-    work = work_of(
-        settings,
-        schema=columns.schema,
+    ingested = ingest(
+        _units(settings, found, texts),
+        known=found.history.columns,
         journal=last.journal,
-        batch=last.sequence + 1,
-        bounds=Bounds(),
-        clock=clock,
-        parallelism=runner.parallelism,
-        total_concurrency=None,
+        entry=last.sequence + 1,
     )
-    texts = None if corrected is None else corrections(store, found, corrected)
-    # The entry hands its files off by itself, whatever the hand-off of batches is.
-    outcomes = _run(_units(settings, found, texts), replace(work, outbox=None), columns, runner)
-    files = tuple(
-        replace(file, unit=f"{outcome.unit}/{file.unit}")
-        for outcome in outcomes
-        for file in _written(outcome)
-    )
-    resolved = tuple(one for outcome in outcomes for one in outcome.resolved)
+    settled = ingested.settled
+    _refuse_failed(settled)
+    files, resolved = settled.files, settled.resolved
     if not resolved:
-        return Done(left=meant, unknown=unknown, not_in_place=in_vain)
-    written = columns.entry(files)
+        return ReplayOutcome(left=meant, unknown=unknown, not_in_place=in_vain)
+    written = ingested.columns.entry(files)
 
-    def entry(now: Found, last: Entry) -> Entry:
+    def entry(now: ReplayPlan, last: Entry) -> Entry:
         following = last.successor(
             "replay",
             previous=now.history.digest,
@@ -267,7 +251,7 @@ def replay(
         return replace(following, files=files, columns=written.found, handoff=Handoff.JOURNAL)
 
     number = _append(store, settings.name, found, entry)
-    return Done(
+    return ReplayOutcome(
         entry=number,
         lines=sum(one.rows for one in resolved),
         filtered=sum(one.passed_over for one in resolved),
@@ -278,25 +262,8 @@ def replay(
     )
 
 
-def _run(
-    units: list[WorkUnit], work: Work, columns: BatchColumns, runner: Runner
-) -> list[UnitOutcome]:
-    """Run units; those that meet values which get a column are run again, as in a batch."""
-    if columns.to_be_inferred:
-        seen = runner.run(units, replace(columns.within(work), look=1.0))
-        columns.grow(joined(one.seen for one in seen))
-    outcomes = runner.run(units, columns.within(work))
-    for _round in range(ROUNDS):
-        if not columns.grow(joined(one.seen for one in outcomes)):
-            break
-        again = [unit for unit, one in zip(units, outcomes, strict=True) if one.seen]
-        wider = {one.unit: one for one in runner.run(again, columns.within(work))}
-        outcomes = [wider.get(one.unit, one) for one in outcomes]
-    return outcomes
-
-
 def corrections(
-    store: Reader, found: Found, corrected: Sequence[bytes]
+    store: Reader, found: ReplayPlan, corrected: Sequence[bytes]
 ) -> dict[str, tuple[bytes, ...]]:
     """Return the corrected lines of each quarantine file, or raise where they do not fit."""
     counts: dict[str, int] = {
@@ -307,7 +274,9 @@ def corrections(
 
 
 def _units(
-    settings: PipelineSettings, found: Found, texts: Mapping[str, tuple[bytes, ...]] | None = None
+    settings: PipelineSettings,
+    found: ReplayPlan,
+    texts: Mapping[str, tuple[bytes, ...]] | None = None,
 ) -> list[WorkUnit]:
     rules = {one.name: one.form.skip for one in settings.sources}
     skips = {name: rule for name, rule in rules.items() if rule is not None}
@@ -336,23 +305,22 @@ def _partition(settings: PipelineSettings, waiting: WaitingFile) -> PartitionVal
     return partition_of(path, template, fields)
 
 
-def _written(outcome: UnitOutcome) -> tuple[FinishedFile, ...]:
-    for record in outcome.sources:
+def _refuse_failed(settled: Settled) -> None:
+    for record in settled.sources:
         if record.failure is not None:
             raise NotReplayed(
                 f"{record.failure.message} [{record.failure.code}]; nothing was changed, try again",
                 file=record.path,
             )
-    return outcome.files
 
 
 def _append(
-    store: Store, pipeline: str, before: Found, entry: Callable[[Found, Entry], Entry]
+    store: Store, pipeline: str, before: ReplayPlan, entry: Callable[[ReplayPlan, Entry], Entry]
 ) -> int | None:
     """Append the entry, unless what it says holds no longer."""
 
-    def look_again() -> tuple[Found, Entry | None]:
-        now = look(store, pipeline, None)
+    def look_again() -> tuple[ReplayPlan, Entry | None]:
+        now = plan_replay(store, pipeline, None)
         if now.last is None:
             raise AssertionError("a journal with quarantine files has entries")
         following = entry(now, now.last)
@@ -364,7 +332,7 @@ def _append(
 
 
 def _refuse_overtaken(
-    store: Reader, pipeline: str, before: Found, now: Found, entry: Entry
+    store: Reader, pipeline: str, before: ReplayPlan, now: ReplayPlan, entry: Entry
 ) -> None:
     """Raise where lines wait no longer, or what was written for them is not as it should be."""
     path = store.describe(layout.journal_folder(pipeline))
@@ -381,12 +349,4 @@ def _refuse_overtaken(
             "the columns changed while lines were read again; nothing was done, try again",
             path=path,
         )
-    for first in JournalReader(store, pipeline).entries(before.history.sequence):
-        try:
-            refuse_collected(first, entry)
-        except FilesCollected as collected:
-            raise JournalConflict(
-                f"blizzard gc (entry {first.sequence}) has deleted what was written for these "
-                "lines; nothing was done, try again, and give gc a longer --older-than",
-                path=path,
-            ) from collected
+    refuse_collected_since(store, before.history.sequence, entry)

@@ -1,51 +1,59 @@
-"""Rows of source files taken out of the table, and their waiting bad lines given up.
+"""Retract the rows of source objects, and discard their quarantined lines.
 
-Data files with no other rows go; those with others are written anew without them. One `retract`
-entry names the source files and what becomes of each data file, and penguin does all of it in one
-version or, where a file is not in the table any more, nothing. The source files stay known: they
-are not read again by themselves.
+Data files with no other rows go; the others are rewritten without them, and one `retract` entry
+supersedes all of them. The source objects stay known: blizzard does not read them again by itself.
 """
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from blizzard.execute.runner import Rewriter
 from blizzard.handoff.held_rows import GONE, HELD
 from blizzard.journal.checks import uris_of
+from blizzard.journal.identity import EntryColumns
 from blizzard.journal.ledger import Ledger
 from blizzard.journal.source_names import KnownSources
 from blizzard.model.bad_lines import Meant as MeantLines
 from blizzard.model.bad_lines import WaitingFile, may_have
-from blizzard.model.locations import sink_location
-from blizzard.model.rewriting import Removal, Rewritten
+from blizzard.model.rewriting import DropRows, Rewritten
 from blizzard.model.settings import PipelineSettings
-from blizzard.rewrite.content import Content
 from blizzard.rewrite.replay import without_meant
-from blizzard.rewrite.retracted_sources import Named, why_not
 from blizzard.rewrite.row_search import RowSearch
-from blizzard.rewrite.source_rows import Journals, Meant, RowsFound, find_rows, replacements
+from blizzard.rewrite.source_rows import (
+    JournaledFiles,
+    RetractedSource,
+    RowsFound,
+    SelectedSources,
+    find_rows,
+    why_not,
+)
 from blizzard.rewrite.transaction import (
-    Overtaken,
+    RewritePlan,
     TableLog,
     TableNow,
-    append_replacement,
+    commit,
     entries_of_table,
-    journal_and_table,
-    refuse_collected_since,
     refuse_contested,
     refuse_waiting,
-    rewritten_all,
+    rewrite_each,
+    rewriting_of,
+    superseded,
+    table_state,
     tries_again,
 )
 from lakebed import layout
 from lakebed.clock import Clock
+from lakebed.columns.schema import Schema
+from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
+from lakebed.documents.quarantine_file import QuarantineFile
 from lakebed.documents.replacement import Replacement
 from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import JournalConflict, LakeError, Whose
 from lakebed.layout import file_name
 from lakebed.storage.store import Reader, Store
+from lakebed.types import Handoff
 
 
 class SourceNotRetractable(LakeError):
@@ -63,58 +71,89 @@ class RowsNotToldApart(LakeError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """The rows of source files in the table, and where the journal stands."""
+class Content:
+    """New content of source objects, which the entry adds."""
 
-    sources: tuple[Named, ...]
-    """The source files that are meant, as the journal knows them."""
-    meant: Meant
+    records: tuple[SourceRecord, ...]
+    files: tuple[FinishedFile, ...]
+    quarantine: tuple[QuarantineFile, ...]
+    columns: EntryColumns
+    known: Schema | None
+    """The columns that the journal knew when the content was read."""
+    before: Mapping[str, RetractedSource | None]
+    """The objects as the journal knew them then, by their keys."""
+    failed: tuple[SourceRecord, ...] = ()
+    """Objects that cannot be read, or that have no row; nothing of them is in the rest."""
+
+    def within(self, entry: Entry) -> Entry:
+        """Return an entry that takes rows out, with this content added."""
+        return replace(
+            entry,
+            sources=(*entry.sources, *self.records),
+            files=self.files,
+            quarantine=self.quarantine,
+            table_schema=self.columns.table_schema,
+            columns=self.columns.found,
+            # The entry hands its files off by itself, whatever the hand-off of batches is.
+            handoff=Handoff.JOURNAL,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetractPlan(RewritePlan):
+    """The rows of source objects in the table."""
+
+    sources: tuple[RetractedSource, ...]
+    """The source objects as the journal knows them."""
+    meant: SelectedSources
     rows: RowsFound
     bad_lines: tuple[WaitingFile, ...]
-    """The quarantine files with lines of them that wait."""
-    last: Entry
-    history: Ledger
-    table: TableNow
+    """The quarantine files with waiting lines of them."""
 
     @property
     def waiting_lines(self) -> int:
-        """Count the bad lines of the source files that wait."""
+        """Count the waiting lines of the source objects."""
         return sum(_bad_lines(self.bad_lines, self.meant.keys).values())
+
+    @property
+    def requires(self) -> object:
+        """Return the objects, their rows and their lines."""
+        return self.sources, self.state.table.mapping, self.rows, self.bad_lines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retracted:
-    """What was rewritten, and the entry that takes the rows out."""
+    """What a retraction rewrote, and the number of its entry."""
 
-    found: Found
+    found: RetractPlan
     rewritten: tuple[Rewritten, ...] = ()
     replaced: tuple[Replacement, ...] = ()
     rows: Mapping[str, int] = field(default_factory=dict)
-    """How many rows of each source file leave the table."""
+    """The number of rows that leave the table, by source object."""
     entry: int | None = None
-    """None where no row of them is in the table."""
+    """None if no row of them is in the table."""
     content: Content | None = None
-    """What has come in their place."""
+    """The content that supersedes their rows."""
 
 
-def look(
+def plan_retraction(
     store: Reader,
     settings: PipelineSettings,
     keys: Sequence[str],
     log: TableLog,
     search: RowSearch | None = None,
-) -> Found:
-    """Find the rows of source files in the table; raise where they cannot be taken out of it."""
+) -> RetractPlan:
+    """Find the rows of source objects in the table; raise if they cannot be taken out of it."""
     pipeline = settings.name
-    standing = journal_and_table(store, pipeline, log)
-    history, last, table = standing.history, standing.last, standing.table
+    state = table_state(store, pipeline, log)
+    history, last, table = state.history, state.last, state.table
     sources = _named(settings, history, keys)
-    meant = Meant(
+    meant = SelectedSources(
         journal=last.journal,
         keys=frozenset(one.key for one in sources),
         uris={uri: one.key for one in sources for uri in uris_of(one.key, settings, history)},
     )
-    refuse_waiting(store, settings, standing.committed)
+    refuse_waiting(store, settings, state)
     journals = _journals(store, pipeline, meant, history)
     fates = table.fates(
         [
@@ -143,18 +182,10 @@ def look(
         rows = found_without({file_name(path) for path in log.repaired()})
     _refuse_untold(rows)
     rows = searched(rows, meant, table)
-    others = [entry for entry in journals.replacing if entry.pipeline != pipeline]
-    refuse_contested(others, rows.files, table)
+    refuse_contested(store, settings, state, rows.files)
     lines = MeantLines(sources=meant.keys)
-    return Found(
-        sources=sources,
-        meant=meant,
-        rows=rows,
-        bad_lines=tuple(one for one in history.books.waiting_files() if may_have(one, lines)),
-        last=last,
-        history=history,
-        table=table,
-    )
+    waiting = tuple(one for one in history.books.waiting_files() if may_have(one, lines))
+    return RetractPlan(state=state, sources=sources, meant=meant, rows=rows, bad_lines=waiting)
 
 
 @tries_again
@@ -170,65 +201,52 @@ def retract(
 ) -> Retracted:
     """Rewrite the files with other rows, and append the entry that takes the rows out.
 
-    `content` comes in their place, with the same entry.
+    The same entry adds `content`, which supersedes the rows.
     """
     search = RowSearch(store)
-    found = look(store, settings, keys, log, search)
-    work = Removal(
-        sink=sink_location(settings),
-        codec=settings.sink.rolling.codec,
-        upload=settings.sink.upload,
-        marks={"pipeline": settings.name, "journal": found.last.journal},
-        clock=clock,
-        columns=found.table.columns,
-        mapping=found.table.mapping,
-        row_columns=found.table.row_columns,
+    plan = plan_retraction(store, settings, keys, log, search)
+    work = rewriting_of(settings, plan.state, DropRows(), clock)
+    rewritten = rewrite_each(rewriter, (*plan.rows.mixed, *plan.rows.unnamed), work)
+    replaced = (
+        *(superseded(one, left_out=one.live_rows or 0) for one in plan.rows.whole),
+        *(superseded(one.old, one.new, left_out=one.removed) for one in rewritten if one.removed),
     )
-    rewritten = rewritten_all(rewriter, (*found.rows.mixed, *found.rows.unnamed), work)
-    replaced = replacements(found.rows, rewritten)
-    rows = rows_by_source(found, rewritten)
+    rows = rows_by_source(plan, rewritten)
     if not replaced and content is None:
-        return Retracted(found=found, rewritten=rewritten)
-    resolved = without_meant(
-        store,
-        settings,
-        found.bad_lines,
-        MeantLines(sources=found.meant.keys),
-        found.last,
-        clock=clock,
-    )
+        return Retracted(found=plan, rewritten=rewritten)
+    lines, last = MeantLines(sources=plan.meant.keys), plan.state.last
+    resolved = without_meant(store, settings, plan.bad_lines, lines, last, clock=clock)
 
-    def look_again() -> tuple[Found, Entry]:
-        now = look(store, settings, keys, log, search)
-        entry = now.last.successor(
-            "retract",
-            previous=now.history.digest,
-            run=str(clock.fresh_id()),
-            created=clock.now().isoformat(),
+    def entry(now: RetractPlan) -> Entry:
+        following = replace(
+            now.state.next_entry("retract", clock),
             sources=records(now, rows),
             replaced=replaced,
             resolved=resolved,
-            table_schema=dict(now.table.schema),
-            columns=now.history.columns,
         )
-        entry = entry if content is None else content.within(entry)
-        _refuse_overtaken(store, found, now, entry)
-        if content is not None:
-            _refuse_read_since(store, settings.name, content, now.history)
-        return now, entry
+        if content is None:
+            return following
+        _refuse_read_since(store, settings.name, content, now.state.history)
+        return content.within(following)
 
-    now, entry = append_replacement(store, settings.name, replaced, look_again)
+    now, number = commit(
+        store,
+        plan,
+        [file for one in rewritten for file in one.new],
+        replan=lambda: plan_retraction(store, settings, keys, log, search),
+        entry=entry,
+    )
     return Retracted(
         found=now,
         rewritten=rewritten,
         replaced=replaced,
         rows=rows,
-        entry=None if entry is None else entry.sequence,
+        entry=number,
         content=content,
     )
 
 
-def rows_by_source(found: Found, rewritten: Sequence[Rewritten]) -> Counter[str]:
+def rows_by_source(found: RetractPlan, rewritten: Sequence[Rewritten]) -> Counter[str]:
     """Count the rows of each source file that leave the table. Pure."""
     rows = Counter(found.rows.rows)
     for one in rewritten:
@@ -243,7 +261,7 @@ def rows_by_source(found: Found, rewritten: Sequence[Rewritten]) -> Counter[str]
     return rows
 
 
-def records(found: Found, rows: Mapping[str, int]) -> tuple[SourceRecord, ...]:
+def records(found: RetractPlan, rows: Mapping[str, int]) -> tuple[SourceRecord, ...]:
     """Return the source files as the entry names them: those with rows, or bad lines. Pure."""
     bad = _bad_lines(found.bad_lines, found.meant.keys)
     return tuple(
@@ -262,13 +280,15 @@ def records(found: Found, rows: Mapping[str, int]) -> tuple[SourceRecord, ...]:
     )
 
 
-def _named(settings: PipelineSettings, history: Ledger, keys: Sequence[str]) -> tuple[Named, ...]:
-    """Return the source files as the journal knows them; raise where one cannot be taken back."""
+def _named(
+    settings: PipelineSettings, history: Ledger, keys: Sequence[str]
+) -> tuple[RetractedSource, ...]:
+    """Return source objects as the journal knows them; raise if one cannot be retracted."""
     known = KnownSources(history)
-    found: dict[str, Named] = {}
+    found: dict[str, RetractedSource] = {}
     for key in keys:
         before = known(key)
-        one = Named.of(key, before)
+        one = RetractedSource.of(key, before)
         if one is None:
             raise SourceNotRetractable(
                 f"the journal knows no source file {key}, so no row of it is in the table; "
@@ -282,9 +302,11 @@ def _named(settings: PipelineSettings, history: Ledger, keys: Sequence[str]) -> 
     return tuple(found.values())
 
 
-def _journals(store: Reader, pipeline: str, meant: Meant, history: Ledger) -> Journals:
+def _journals(
+    store: Reader, pipeline: str, meant: SelectedSources, history: Ledger
+) -> JournaledFiles:
     """Read what all journals say."""
-    journals = Journals(meant=meant)
+    journals = JournaledFiles(meant=meant)
     for entry, in_use in entries_of_table(store, first=pipeline):
         ours = in_use and entry.pipeline == pipeline
         if ours and entry.sequence > history.sequence:
@@ -295,7 +317,7 @@ def _journals(store: Reader, pipeline: str, meant: Meant, history: Ledger) -> Jo
 
 
 def _aside(
-    journals: Journals,
+    journals: JournaledFiles,
     last: Entry,
     table: TableNow,
     fates: Mapping[str, int | None],
@@ -330,10 +352,10 @@ def _refuse_untold(rows: RowsFound) -> None:
     some = ", ".join(keys[:3]) + (", ..." if len(keys) > 3 else "")
     raise RowsNotToldApart(
         f"rows of {some} can no longer be told apart from others: {min(rows.untold)} was rewritten "
-        "by another program, such as OPTIMIZE, or by an early version, and its rows do not say "
-        "which file they came from. Nothing was changed. Delete the rows by their values with the "
-        "program that rewrote them, or restore the table to a version before that; rows that are "
-        "written with schema.provenance: [file] stay apart",
+        "by another program, such as OPTIMIZE, and its rows do not say which file they came from. "
+        "Nothing was changed. Delete the rows by their values with the program that rewrote them, "
+        "or restore the table to a version before that; rows that are written with "
+        "schema.provenance: [file] stay apart",
         files=len(rows.untold),
     )
 
@@ -347,25 +369,10 @@ def _bad_lines(files: Sequence[WaitingFile], keys: frozenset[str]) -> Counter[st
     return found
 
 
-def _refuse_overtaken(store: Reader, before: Found, now: Found, entry: Entry) -> None:
-    """Raise where what was rewritten is not what is to be replaced any more."""
-    was, is_now = (
-        (one.last.journal, one.sources, one.table.mapping, one.rows, one.bad_lines)
-        for one in (before, now)
-    )
-    if was != is_now:
-        raise Overtaken(
-            "the rows of these source files were changed by somebody else meanwhile; nothing was "
-            "done, try again",
-            path=store.describe(layout.journal_folder(entry.pipeline)),
-        )
-    refuse_collected_since(store, before.last.sequence, entry)
-
-
 def _refuse_read_since(store: Reader, pipeline: str, content: Content, history: Ledger) -> None:
     """Raise where somebody else has read the new content, or has found columns, meanwhile."""
     known = KnownSources(history)
-    now = {key: Named.of(key, known(key)) for key in content.before}
+    now = {key: RetractedSource.of(key, known(key)) for key in content.before}
     if now != content.before or history.columns != content.known:
         raise JournalConflict(
             "a batch read the new content meanwhile, or added columns; nothing was done, try again",

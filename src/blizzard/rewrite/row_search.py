@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import replace
 
 from blizzard.model.rewriting import ActiveFile, RowsWhere
-from blizzard.rewrite.source_rows import Meant, RowsFound
+from blizzard.rewrite.source_rows import RowsFound, SelectedSources
 from blizzard.rewrite.transaction import TableNow
 from blizzard.worker.deleted_rows import Places, deleted_rows
 from blizzard.worker.find_rows import rows_in
@@ -27,7 +27,7 @@ class RowSearch:
         self._said: dict[FileVersion, Said] = {}
         self._deleted: dict[FileVersion, Places] = {}
 
-    def __call__(self, rows: RowsFound, meant: Meant, table: TableNow) -> RowsFound:
+    def __call__(self, rows: RowsFound, meant: SelectedSources, table: TableNow) -> RowsFound:
         """Return the rows, those counted that only a column tells; files without any left out."""
         said = {
             file.path: self._in(file, file.without, table)

@@ -6,25 +6,79 @@ source files were in such a file, only a column of the rows themselves tells the
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from blizzard.journal.ledger import Before
 from blizzard.model.predicate import Combined, Comparison, Operator
-from blizzard.model.rewriting import ActiveFile, Rewritten, RowRanges, RowsWhere
+from blizzard.model.rewriting import ActiveFile, RowRanges, RowsWhere
 from blizzard.worker.deleted_rows import NONE, Places
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
-from lakebed.documents.replacement import Replacement
 from lakebed.layout import TablePath, file_name
 from lakebed.types import Provenance
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetractedSource:
+    """A source file whose rows are to be taken back, as the object that it was."""
+
+    key: str
+    size: int
+    etag: str | None
+
+    @property
+    def source(self) -> str:
+        """Return the name of its source."""
+        return self.key.partition(":")[0]
+
+    @property
+    def path(self) -> str:
+        """Return its path below the source."""
+        return self.key.partition(":")[2]
+
+    @classmethod
+    def of(cls, key: str, before: Before) -> "RetractedSource | None":
+        """Return a file as the journal knows it; None where it does not."""
+        done = before.finished
+        if done is not None:
+            return cls(key=key, size=done.size, etag=done.etag)
+        left = before.unfinished
+        return None if left is None else cls(key=key, size=left.record.size, etag=left.record.etag)
+
+
+def why_not(before: Before, committer: str) -> str | None:
+    """Return why the rows of a file cannot be taken back, by what the journal knows of it."""
+    and_commit = "" if committer == "blizzard" else f" and {committer}"
+    left = before.unfinished
+    if left is None:
+        return None
+    record = left.record
+    if record.redo:
+        return f"is to be read again, as blizzard redo asked; run blizzard{and_commit} first"
+    if record.failure is None:
+        return (
+            f"is read up to line {record.records_read} only; run blizzard{and_commit} first, until "
+            "it is read to its end"
+        )
+    if not record.records_read and before.finished is None:
+        return "failed, and no row of it is in the table"
+    return None
+
+
+def has_rows(before: Before) -> bool:
+    """Whether rows of a file may be in the table, by what the journal knows of it."""
+    left = before.unfinished
+    return before.finished is not None or (left is not None and left.record.records_read > 0)
+
 
 FILE = Provenance.FILE.column
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Meant:
+class SelectedSources:
     """The source files that are meant, by how journals and rows name them."""
 
     journal: str
@@ -56,7 +110,7 @@ class Meant:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class WrittenFile:
     """A data file with rows of source files that are meant, as a journal has it."""
 
     file: FinishedFile
@@ -78,15 +132,15 @@ class Written:
 
 
 @dataclass(slots=True, kw_only=True)
-class Journals:
+class JournaledFiles:
     """What all journals say of the data files of some source files; taken entry by entry."""
 
-    meant: Meant
-    written: dict[str, Written] = field(default_factory=dict)
+    meant: SelectedSources
+    written: dict[str, WrittenFile] = field(default_factory=dict)
     """The files of batches and replays."""
     known: set[str] = field(default_factory=set)
     """Every data file of which an entry says where its rows came from."""
-    merged: list[tuple[Entry, Written]] = field(default_factory=list)
+    merged: list[tuple[Entry, WrittenFile]] = field(default_factory=list)
     """The files that compactions wrote, with their entries."""
     replacing: list[Entry] = field(default_factory=list)
     """The entries that put files in the place of others."""
@@ -108,18 +162,12 @@ class Journals:
         if entry.replaces:
             self.replacing.append(entry)
 
-    def _written(self, file: FinishedFile, entry: Entry) -> Written | None:
-        names = file.source_files or tuple(
-            # An early version does not say it of a file, but of the unit that wrote it.
-            record.key
-            for record in entry.sources
-            if record.unit == file.unit and record.rows
-        )
-        meant = tuple(self.meant.key_of(entry, name) for name in names)
+    def _written(self, file: FinishedFile, entry: Entry) -> WrittenFile | None:
+        meant = tuple(self.meant.key_of(entry, name) for name in file.source_files)
         if not any(meant):
             return None
-        return Written(
-            file=replace(file, source_files=names),
+        return WrittenFile(
+            file=file,
             meant=meant,
             pipeline=entry.pipeline,
             journal=entry.journal,
@@ -137,7 +185,7 @@ class Journals:
             before = len(self.known)
             self.known |= {one.new.filename for one in pairs if one.new and one.old in self.known}
 
-    def with_heirs(self) -> dict[str, Written]:
+    def with_heirs(self) -> dict[str, WrittenFile]:
         """Return the files, those that took the place of others included."""
         found = self.written | {one.file.filename: one for _entry, one in self.merged}
         left = [one for entry in self.replacing for one in entry.replaced]
@@ -158,7 +206,7 @@ class Journals:
         return found
 
 
-def _in_place_of(before: Written, new: FinishedFile) -> Written | None:
+def _in_place_of(before: WrittenFile, new: FinishedFile) -> WrittenFile | None:
     """Return a file that has the rows of another in their order, or what is left of them.
 
     It names source files as that one does: the entry that replaces it may be of another journal.
@@ -195,7 +243,7 @@ class RowsFound:
 
 
 def find_rows(
-    journals: Journals,
+    journals: JournaledFiles,
     active: Mapping[str, ActiveFile],
     *,
     in_effect: Callable[[Entry], bool],
@@ -256,10 +304,10 @@ def find_rows(
     )
 
 
-def _counted(one: Written, keys: list[str], deleted: Places) -> Counter[str]:
+def _counted(one: WrittenFile, keys: list[str], deleted: Places) -> Counter[str]:
     """Count the rows of each source file that is meant, without deleted ones."""
     if not one.file.runs:
-        # A journal of an early version does not tell them apart: together they have all rows.
+        # Sorted rows are not told apart: together these sources have all of them.
         return Counter({keys[0]: one.file.record_count - len(deleted)})
     found: Counter[str] = Counter()
     start = 0
@@ -272,7 +320,7 @@ def _counted(one: Written, keys: list[str], deleted: Places) -> Counter[str]:
     return found
 
 
-def _ranges(one: Written) -> RowRanges:
+def _ranges(one: WrittenFile) -> RowRanges:
     found: list[tuple[int, int]] = []
     start = 0
     for run in one.file.runs:
@@ -285,12 +333,12 @@ def _ranges(one: Written) -> RowRanges:
 
 
 def _lost(
-    journals: Journals,
+    journals: JournaledFiles,
     active: Mapping[str, ActiveFile],
     in_effect: Callable[[Entry], bool],
     aside: Collection[str],
     repaired: Collection[str],
-) -> dict[str, Written]:
+) -> dict[str, WrittenFile]:
     """Return the files whose rows somebody else has removed from the table, or rewritten."""
     heirs: dict[str, list[TablePath | None]] = {}
     for entry in filter(in_effect, journals.replacing):
@@ -323,41 +371,10 @@ def _places(entry: Entry) -> Iterator[tuple[TablePath, TablePath | None]]:
             yield from ((old.path, new.filename) for new in merge.new)
 
 
-def _unnamed(journals: Journals, active: Mapping[str, ActiveFile]) -> list[ActiveFile]:
+def _unnamed(journals: JournaledFiles, active: Mapping[str, ActiveFile]) -> list[ActiveFile]:
     """Return the files of other writers, in every partition: an UPDATE moves rows to another."""
     return [file for path, file in sorted(active.items()) if path not in journals.known]
 
 
 def _partition(values: Mapping[str, str | None]) -> frozenset[tuple[str, str | None]]:
     return frozenset((name, value or None) for name, value in values.items())
-
-
-def replacements(rows: RowsFound, rewritten: Sequence[Rewritten]) -> tuple[Replacement, ...]:
-    """Return what becomes of each data file that has rows which are taken out. Pure."""
-    gone = [
-        Replacement(
-            old=one.path,
-            old_size=one.size,
-            left_out=one.live_rows or 0,
-            partition_values=one.partition_values,
-            vector=one.vector_key,
-            deleted=one.deleted,
-        )
-        for one in rows.whole
-    ]
-    return (
-        *gone,
-        *(
-            Replacement(
-                old=one.old.path,
-                old_size=one.old.size,
-                new=one.new,
-                left_out=one.removed,
-                partition_values={} if one.new else one.old.partition_values,
-                vector=one.old.vector_key,
-                deleted=one.old.deleted,
-            )
-            for one in rewritten
-            if one.removed
-        ),
-    )

@@ -24,7 +24,7 @@ from blizzard.model.locations import OpenReader, source_location
 from blizzard.model.predicate import Predicate
 from blizzard.model.rewriting import ActiveFile
 from blizzard.model.settings import PipelineSettings
-from blizzard.rewrite.erase import Found, sources_of
+from blizzard.rewrite.erase import ErasePlan, sources_of
 from blizzard.rewrite.line_search import LineSearch, lines_in
 from blizzard.rewrite.transaction import OriginsOf, waiting_entries
 from blizzard.worker.find_rows import RowsInFile, rows_in
@@ -158,7 +158,7 @@ def still_held(
     store: Reader,
     settings: PipelineSettings,
     predicate: Predicate,
-    found: Found,
+    found: ErasePlan,
     in_history: FilesInHistory,
     origins_of: OriginsOf,
     open_source: OpenReader,
@@ -167,7 +167,7 @@ def still_held(
     unread: list[str] = []
     others = _rows_of_others(store, predicate, found, unread)
     files = _data_files(store, others, found, in_history)
-    known = with_found(settings.schema, found.history.columns)
+    known = with_found(settings.schema, found.state.history.columns)
     search = LineSearch(predicate, known if known.fields else found.columns)
     lines, uris = _bad_lines(store, settings.name, search, found, unread)
     before, unknown = _erased_before(store, settings.name, found)
@@ -177,7 +177,7 @@ def still_held(
         origins = origins_of(others.keys())
         for path, inside in others.items():
             possible.update(sources_of(inside, origins.get(path)))
-    not_searched = tuple(_not_searched(settings, found.history, open_source, unread))
+    not_searched = tuple(_not_searched(settings, found.state.history, open_source, unread))
     maybe = {uri: count for uri, count in possible.items() if uri not in rows}
     return StillHeld(
         data_files=files,
@@ -225,12 +225,12 @@ def why_not_searched(before: Before, facts: ObjectFacts) -> WhyNotSearched | Non
 
 
 def _rows_of_others(
-    store: Reader, predicate: Predicate, found: Found, unread: list[str]
+    store: Reader, predicate: Predicate, found: ErasePlan, unread: list[str]
 ) -> dict[str, RowsInFile]:
     """Look into every data file below the table that is not in it now."""
-    columns = frozenset(found.last.partition_columns)
+    columns = frozenset(found.state.last.partition_columns)
     rows: dict[str, RowsInFile] = {}
-    for path in _others(store, frozenset(found.table.files)):
+    for path in _others(store, frozenset(found.state.table.files)):
         try:
             file = ActiveFile(
                 path=TablePath(path),
@@ -238,7 +238,7 @@ def _rows_of_others(
                 rows=None,
                 partition_values=_partition(path, columns),
             )
-            inside = rows_in(store, file, predicate, found.columns, found.table.mapping)
+            inside = rows_in(store, file, predicate, found.columns, found.state.table.mapping)
         except (LakeError, pa.ArrowException, OSError):
             unread.append(path)
             continue
@@ -248,16 +248,16 @@ def _rows_of_others(
 
 
 def _data_files(
-    store: Reader, rows: Mapping[str, RowsInFile], found: Found, in_history: FilesInHistory
+    store: Reader, rows: Mapping[str, RowsInFile], found: ErasePlan, in_history: FilesInHistory
 ) -> tuple[OtherFile, ...]:
     """Return of files with such rows why they are there.
 
     To rewrite others may have taken long. The journals come after the folders, and the log last:
     what has come since then waits, or is in the table.
     """
-    waiting = waiting_entries(store, found.table) if rows else ()
+    waiting = waiting_entries(store, found.state.table) if rows else ()
     entries = {file_name(file.filename) for entry in waiting for file in entry.data_files}
-    fates = found.table.fates([file_name(path) for path in rows]) if rows else {}
+    fates = found.state.table.fates([file_name(path) for path in rows]) if rows else {}
     history = in_history(rows.keys()) if rows else {}
 
     def standing(path: str) -> OtherFile:
@@ -297,10 +297,10 @@ def _partition(path: str, columns: frozenset[str]) -> dict[str, str | None]:
 
 
 def _bad_lines(
-    store: Reader, pipeline: str, search: LineSearch, found: Found, unread: list[str]
+    store: Reader, pipeline: str, search: LineSearch, found: ErasePlan, unread: list[str]
 ) -> tuple[tuple[BadLinesLeft, ...], Counter[str]]:
     """Look into every quarantine file; count also by the URIs of the source files."""
-    waiting = {str(one.file.filename): one for one in found.history.books.waiting_files()}
+    waiting = {str(one.file.filename): one for one in found.state.history.books.waiting_files()}
     lines: list[BadLinesLeft] = []
     uris: Counter[str] = Counter()
     for facts in store.objects(layout.quarantine_folder(pipeline)):
@@ -323,12 +323,12 @@ def _bad_lines(
                 )
             )
             name, _, path = source.partition(":")
-            roots = found.history.source_uris if waits is None else waits.source_uris
+            roots = found.state.history.source_uris if waits is None else waits.source_uris
             uris[f"{roots.get(name, name).rstrip('/')}/{path}"] += one.lines + one.maybe
     return tuple(lines), uris
 
 
-def _erased_before(store: Reader, pipeline: str, found: Found) -> tuple[Counter[str], int]:
+def _erased_before(store: Reader, pipeline: str, found: ErasePlan) -> tuple[Counter[str], int]:
     """Count the rows that earlier erasures took, by their source files, and those of unknown ones.
 
     What an entry took out, and does not count by a source file, is of unknown ones.
@@ -338,10 +338,10 @@ def _erased_before(store: Reader, pipeline: str, found: Found) -> tuple[Counter[
     journal = JournalReader(store, pipeline)
     marks = {
         one.mark: (int(number), one.rows)
-        for number, one in found.history.books.retractions.items()
+        for number, one in found.state.history.books.retractions.items()
         if one.erased
     }
-    fates = found.table.fates(marks.keys()) if marks else {}
+    fates = found.state.table.fates(marks.keys()) if marks else {}
     for mark, (number, taken) in marks.items():
         if fates.get(mark) == GONE:
             continue

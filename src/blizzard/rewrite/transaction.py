@@ -1,9 +1,9 @@
-"""What the commands share that put data files in the place of others, or take them out.
+"""One transaction for every command that changes data files of the table.
 
-Files are written anew first, under fresh names; one entry then says which of them come in the place
-of which. Until it is appended nothing has happened, and what was written is garbage like that of
-any attempt that died; from then on penguin does all of it in one version or, where a file is not in
-the table any more, nothing.
+A command selects files and rows, which makes a `RewritePlan`; rewrites them under fresh names; and
+appends one entry that names the files to supersede. Before the entry, nothing has happened, and the
+new files are garbage like those of any attempt that died. After it, penguin applies the entry in
+one version or, if one of the files has left the table, rejects it.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -15,30 +15,38 @@ from blizzard.config.columns import columns_from
 from blizzard.execute.runner import Rewriter
 from blizzard.handoff.held_rows import Fates, passed_over
 from blizzard.journal.checkpoint import read_ledger
-from blizzard.journal.checks import refuse_closed, refuse_half_begun
-from blizzard.journal.fence import append_what_is_found, refuse_collected
+from blizzard.journal.checks import last_entry
+from blizzard.journal.fence import append_what_is_found, refuse_collected_since
 from blizzard.journal.ledger import Ledger
 from blizzard.journal.standings import PassedOver, nothing_decided
-from blizzard.model.rewriting import ActiveFile, RewriteFailed, Rewriting, Rewritten
+from blizzard.model.locations import sink_location
+from blizzard.model.rewriting import (
+    ActiveFile,
+    FileGroup,
+    RewriteFailed,
+    Rewriting,
+    Rewritten,
+    Transform,
+)
 from blizzard.model.settings import PipelineSettings
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.columns.column_mapping import ColumnMapping
 from lakebed.columns.row_tracking import RowColumns
 from lakebed.columns.schema import Schema
-from lakebed.documents.data_file import Run
-from lakebed.documents.entry import Entry
+from lakebed.documents.data_file import FinishedFile, Run
+from lakebed.documents.entry import Entry, Kind
 from lakebed.documents.replacement import Replacement
-from lakebed.errors import FilesCollected, JournalConflict, LakeError, ObjectMissing, Whose
+from lakebed.errors import JournalConflict, LakeError, ObjectMissing, Whose
 from lakebed.journal import JournalReader, entries_in, journals_aside
 from lakebed.storage.store import Reader, Store
 
 P = ParamSpec("P")
 Done = TypeVar("Done")
-Found = TypeVar("Found")
+Plan = TypeVar("Plan", bound="RewritePlan")
 
 TRIES = 3
-"""How often a command begins that others overtake."""
+"""Attempts of a command that other writers overtake."""
 WAIT_SECS = 2.0
 MOST_WAITS = 30
 NOUNS = {
@@ -58,11 +66,11 @@ class PromotionWaits(LakeError):
 
 
 class NothingCommitted(ObjectMissing):
-    """There is no table in which something could be replaced."""
+    """There is no table whose files could be rewritten."""
 
 
 class Overtaken(JournalConflict):
-    """Others have changed, or are about to change, what was rewritten; nothing was done."""
+    """Another writer has changed, or is about to change, the same files; nothing was done."""
 
 
 class NotRewritten(LakeError):
@@ -131,8 +139,8 @@ class TableLog:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """Where the journal and the table stand."""
+class TableState:
+    """A version of the table, and the journal as it was read after it."""
 
     last: Entry
     history: Ledger
@@ -140,15 +148,44 @@ class Standing:
 
     @property
     def committed(self) -> int:
-        """Return the last entry of the journal that the table has; 0 where it has none."""
+        """Return the last entry of the journal that the table has; 0 without any."""
         return self.table.committed(self.last.pipeline, self.last.journal)
+
+    def columns(self, store: Reader) -> Schema:
+        """Return the columns of the table; raise if they cannot be read."""
+        columns = columns_from(self.table.schema)
+        if columns is None:
+            raise ObjectMissing("the columns of the table cannot be read", path=store.uri)
+        return columns
+
+    def next_entry(self, kind: Kind, clock: Clock) -> Entry:
+        """Return the next entry of the journal, with the columns that the table has."""
+        return self.last.successor(
+            kind,
+            previous=self.history.digest,
+            run=str(clock.fresh_id()),
+            created=clock.now().isoformat(),
+            table_schema=dict(self.table.schema),
+            columns=self.history.columns,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewritePlan:
+    """The files and rows that a command selects, and the state that it selects them from."""
+
+    state: TableState
+
+    @property
+    def requires(self) -> object:
+        """Facts that the entry relies on, beside the files that it supersedes."""
+        return None
 
 
 def tries_again(once: Callable[P, Done]) -> Callable[P, Done]:
-    """Return a command that begins anew where others have changed the files while it ran.
+    """Make a command plan and rewrite again when another writer overtakes it.
 
-    A compaction lands whenever it likes; nobody has to run a command again for it. What waits for
-    penguin by then is waited for, for a minute. At its very beginning a command waits for nothing.
+    A retry waits up to a minute for penguin to commit pending entries; the first attempt does not.
     """
 
     @wraps(once)
@@ -171,60 +208,50 @@ def tries_again(once: Callable[P, Done]) -> Callable[P, Done]:
     return tried
 
 
-def append_replacement(
-    store: Store,
-    pipeline: str,
-    replaced: Sequence[Replacement],
-    look: Callable[[], tuple[Found, Entry]],
-) -> tuple[Found, Entry | None]:
-    """Append the entry that a look calls for; where it cannot be, delete what was written for it.
+def table_state(store: Reader, pipeline: str, log: TableLog) -> TableState:
+    """Read the table, then the journal; raise if there is no table, or the journal is closed.
 
-    A look that finds another replacement waiting was overtaken by it.
-    """
-    try:
-        return append_what_is_found(store, pipeline, look)
-    except (PromotionWaits, JournalConflict) as others:
-        # No entry names what was written: it is garbage, and nobody else's.
-        drop(store, [one.new.filename for one in replaced if one.new is not None])
-        if isinstance(others, JournalConflict):
-            raise
-        raise Overtaken(others.message, pipeline=pipeline) from others
-
-
-def drop(store: Store, paths: Iterable[str]) -> None:
-    """Delete files that no entry names; what is left behind `blizzard gc` finds."""
-    for path in paths:
-        try:
-            store.delete(path)
-        except LakeError:
-            return
-
-
-def standing_of(store: Reader, settings: PipelineSettings, log: TableLog) -> Standing:
-    """Return where things stand; raise while no file may be replaced."""
-    found = journal_and_table(store, settings.name, log)
-    refuse_waiting(store, settings, found.committed)
-    return found
-
-
-def journal_and_table(store: Reader, pipeline: str, log: TableLog) -> Standing:
-    """Return where both stand; raise where there is no table, or the journal takes no entry.
-
-    The table first, and what is committed by the same version: so every file is in one of both.
-    What the table has, an entry names that was written before; one that it does not have waits.
+    Each data file that the table has is named by an entry that was written before; an entry that
+    this version of the table does not have is pending.
     """
     table = log.now()
     passed = nothing_decided if table is None else table.passed_over(pipeline)
     history = read_ledger(store, pipeline, passed_over=passed)
-    tail = JournalReader(store, pipeline).entries(history.sequence - 1)
-    last = next(tail, None) if history.sequence >= 0 else None
-    if last is None or table is None:
+    if history.sequence < 0 or table is None:
         raise NothingCommitted(
             "there is no table yet: nothing was committed; run penguin first", path=store.uri
         )
-    refuse_closed(store, pipeline, heir=history.heir)
-    refuse_half_begun(store, pipeline, sequence=history.sequence, awaits=history.awaits)
-    return Standing(last=last, history=history, table=table)
+    return TableState(last=last_entry(store, pipeline, history), history=history, table=table)
+
+
+def refuse_waiting(store: Reader, settings: PipelineSettings, state: TableState) -> None:
+    """Raise while an earlier entry of the pipeline is still to supersede files."""
+    for entry in JournalReader(store, settings.name).entries(state.committed):
+        if entry.replaces:
+            raise PromotionWaits(
+                f"the {NOUNS[entry.kind]} in entry {entry.sequence} is not committed yet; run "
+                f"{settings.sink.committer} first, then this again",
+                entry=entry.sequence,
+            )
+
+
+def refuse_contested(
+    store: Reader, settings: PipelineSettings, state: TableState, files: Iterable[ActiveFile]
+) -> None:
+    """Raise while an entry of another pipeline is to supersede one of the files.
+
+    penguin would reject the later of the two entries, after all the rewriting.
+    """
+    wanted = {file.path for file in files}
+    for entry in waiting_entries(store, state.table):
+        outgoing = {one.filename for one in entry.outgoing}
+        if entry.pipeline != settings.name and not wanted.isdisjoint(outgoing):
+            raise PromotionWaits(
+                f"the {NOUNS[entry.kind]} in entry {entry.sequence} of pipeline {entry.pipeline} "
+                "replaces the same files and is not committed yet; run penguin first, then this "
+                "again",
+                entry=entry.sequence,
+            )
 
 
 def waiting_entries(store: Reader, table: TableNow) -> tuple[Entry, ...]:
@@ -250,71 +277,116 @@ def entries_of_table(store: Reader, first: str = "") -> Iterator[tuple[Entry, bo
                 yield stored.entry, folder not in aside
 
 
-def rewritten_all(
+def rewriting_of(
+    settings: PipelineSettings, state: TableState, transform: Transform, clock: Clock
+) -> Rewriting:
+    """Return the work that applies a transform to files of the table."""
+    return Rewriting(
+        sink=sink_location(settings),
+        codec=settings.sink.rolling.codec,
+        upload=settings.sink.upload,
+        marks={"pipeline": settings.name, "journal": state.last.journal},
+        clock=clock,
+        transform=transform,
+        columns=state.table.columns,
+        mapping=state.table.mapping,
+        row_columns=state.table.row_columns,
+    )
+
+
+def rewrite_each(
     rewriter: Rewriter, files: Sequence[ActiveFile], work: Rewriting
 ) -> tuple[Rewritten, ...]:
-    """Rewrite files; raise where one of them could not be, since nothing is changed then."""
-    return tuple(map(_done, rewriter.rewrite(files, work))) if files else ()
-
-
-def _done(outcome: Rewritten | RewriteFailed) -> Rewritten:
-    if isinstance(outcome, RewriteFailed):
-        raise NotRewritten(
-            f"{outcome.message} [{outcome.code}]; nothing was changed, try again",
-            file=outcome.old.path,
-        )
-    return outcome
-
-
-def refuse_waiting(store: Reader, settings: PipelineSettings, committed: int) -> None:
-    """Raise while an earlier entry may still replace the same files."""
-    for entry in JournalReader(store, settings.name).entries(committed):
-        if entry.replaces:
-            raise PromotionWaits(
-                f"the {NOUNS[entry.kind]} in entry {entry.sequence} is not committed yet; run "
-                f"{settings.sink.committer} first, then this again",
-                entry=entry.sequence,
+    """Rewrite every file by itself; raise if one of them fails, since nothing is changed then."""
+    groups = [FileGroup(files=(file,)) for file in files]
+    outcomes = rewriter.rewrite(groups, work) if groups else []
+    for outcome in outcomes:
+        if isinstance(outcome, RewriteFailed):
+            raise NotRewritten(
+                f"{outcome.message} [{outcome.code}]; nothing was changed, try again",
+                file=outcome.group.file.path,
             )
+    return tuple(one for one in outcomes if isinstance(one, Rewritten))
 
 
-def refuse_contested(
-    entries: Sequence[Entry], files: Sequence[ActiveFile], table: TableNow
-) -> None:
-    """Raise while an entry of another pipeline is to replace one of the files.
+def superseded(
+    old: ActiveFile, new: Sequence[FinishedFile] = (), *, left_out: int = 0
+) -> Replacement:
+    """Return how an entry says that a file leaves the table, and which one comes instead. Pure."""
+    return Replacement(
+        old=old.path,
+        old_size=old.size,
+        new=next(iter(new), None),
+        left_out=left_out,
+        partition_values={} if new else old.partition_values,
+        vector=old.vector_key,
+        deleted=old.deleted,
+    )
 
-    penguin would pass over whichever comes second, after all the rewriting.
+
+def commit(
+    store: Store,
+    plan: Plan,
+    staged: Iterable[FinishedFile],
+    *,
+    replan: Callable[[], Plan],
+    entry: Callable[[Plan], Entry | None],
+) -> tuple[Plan, int | None]:
+    """Append the entry of a plan; return the newest plan and the number of the entry.
+
+    `replan` plans once more by the newest journal and table, and `entry` makes the entry of that
+    plan. If the entry cannot be appended, the staged files are deleted: no entry names them.
     """
-    wanted = {file.path for file in files}
-    for entry in entries:
-        if wanted.isdisjoint(one.filename for one in entry.outgoing):
-            continue
-        if entry.sequence > table.committed(entry.pipeline, entry.journal):
-            raise PromotionWaits(
-                f"the {NOUNS[entry.kind]} in entry {entry.sequence} of pipeline {entry.pipeline} "
-                "replaces the same files and is not committed yet; run penguin first, then this "
-                "again",
-                entry=entry.sequence,
-            )
+
+    def validated() -> tuple[Plan, Entry | None]:
+        now = replan()
+        _refuse_renamed(store, plan.state, now.state)
+        following = entry(now)
+        if following is not None:
+            _refuse_overtaken(store, plan, now, following)
+        return now, following
+
+    try:
+        newest, appended = append_what_is_found(store, plan.state.last.pipeline, validated)
+    except (PromotionWaits, JournalConflict) as conflict:
+        drop(store, staged)
+        if isinstance(conflict, JournalConflict):
+            raise
+        raise Overtaken(conflict.message, pipeline=plan.state.last.pipeline) from conflict
+    return newest, None if appended is None else appended.sequence
 
 
-def refuse_renamed(before: ColumnMapping | None, now: ColumnMapping | None, table: str) -> None:
-    """Raise where files were written anew by other names of columns than the table has by now."""
-    if before is not None and before != now:
+def drop(store: Store, staged: Iterable[FinishedFile]) -> None:
+    """Delete files that no entry names; `blizzard gc` finds what is left behind."""
+    for file in staged:
+        try:
+            store.delete(file.filename)
+        except LakeError:
+            return
+
+
+def _refuse_renamed(store: Reader, before: TableState, now: TableState) -> None:
+    """Raise if files were rewritten with other column names than the table has now."""
+    if before.table.mapping is not None and before.table.mapping != now.table.mapping:
         raise Overtaken(
             "columns of the table were renamed, added or dropped meanwhile; nothing was done, try "
             "again",
-            table=table,
+            table=store.uri,
         )
 
 
-def refuse_collected_since(store: Reader, last: int, entry: Entry) -> None:
-    """Raise where a clean-up has deleted what was written for an entry, after an earlier one."""
-    for first in JournalReader(store, entry.pipeline).entries(last):
-        try:
-            refuse_collected(first, entry)
-        except FilesCollected as collected:
-            raise JournalConflict(
-                f"blizzard gc (entry {first.sequence}) has deleted the rewritten files; nothing "
-                "was done, try again, and give gc a longer --older-than",
-                path=store.describe(layout.journal_folder(entry.pipeline)),
-            ) from collected
+def _refuse_overtaken(store: Reader, before: RewritePlan, now: RewritePlan, entry: Entry) -> None:
+    """Raise if the rewritten files are not those to supersede any more, or were collected."""
+    path = store.describe(layout.journal_folder(entry.pipeline))
+    there = {file.path: (file.size, file.vector_key) for file in now.state.table.files.values()}
+    gone = any(there.get(one.old) != (one.old_size, one.vector) for one in entry.replaced) or any(
+        there.get(old.path) != (old.size, old.vector) for one in entry.merged for old in one.old
+    )
+    same_journal = before.state.last.journal == now.state.last.journal
+    if gone or not same_journal or before.requires != now.requires:
+        raise Overtaken(
+            "another writer changed these files, rows or columns meanwhile; nothing was done, try "
+            "again",
+            path=path,
+        )
+    refuse_collected_since(store, before.state.last.sequence, entry)

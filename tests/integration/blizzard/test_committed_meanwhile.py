@@ -20,11 +20,10 @@ from blizzard.journal.checkpoint import read_ledger
 from blizzard.log_questions import asked_of, asks_the_log, open_reader
 from blizzard.model.files import Location
 from blizzard.model.predicate import parse
-from blizzard.rewrite import erase, promote, retract
-from blizzard.rewrite.compact import look as look_for_small_files
-from blizzard.rewrite.origins import KnownOrigins
-from blizzard.rewrite.promote import Wanted
-from blizzard.rewrite.retract import SourceNotRetractable
+from blizzard.rewrite.compact import KnownOrigins, plan_compaction
+from blizzard.rewrite.erase import plan_erasure
+from blizzard.rewrite.promote import PromotedField, plan_promotion
+from blizzard.rewrite.retract import SourceNotRetractable, plan_retraction
 from lakebed.deltalog import tables
 from tests.support.compactions import crowded
 from tests.support.desk import Desk
@@ -54,7 +53,7 @@ def test_a_batch_is_promoted_or_waits(tmp_path):
     desk.blizzard()
     desk.configure({"fields": [ID, PRICE]})
     log = overtaken(desk, desk.penguin)
-    found = promote.look(desk.store, desk.settings, Wanted(field="price"), log)
+    found = plan_promotion(desk.store, desk.settings, PromotedField(field="price"), log)
     assert (len(found.files), found.waiting) == (1, 1)
 
 
@@ -67,7 +66,7 @@ def test_rows_that_are_just_committed_are_not_taken_for_none(tmp_path):
     desk.blizzard()
     log = overtaken(desk, desk.penguin)
     with pytest.raises(SourceNotRetractable, match="entry 2, which is not committed yet"):
-        retract.look(desk.store, desk.settings, desk.keys("b.ndjson"), log)
+        plan_retraction(desk.store, desk.settings, desk.keys("b.ndjson"), log)
     assert len(desk.look("b.ndjson").rows.whole) == 1
 
 
@@ -77,7 +76,7 @@ def test_rows_that_are_just_released_are_not_taken_for_none(tmp_path):
     log = overtaken(desk, lambda: desk.operator().release(None))
     desk.let("schema_evolution: overwrite")
     with pytest.raises(SourceNotRetractable, match="penguin holds"):
-        retract.look(desk.store, desk.settings, ["default:b.ndjson"], log)
+        plan_retraction(desk.store, desk.settings, ["default:b.ndjson"], log)
 
 
 @pytest.mark.parametrize("why", ["added", "waiting"])
@@ -92,7 +91,7 @@ def test_rows_that_come_during_an_erasure_are_not_told_to_be_deleted_by_gc(tmp_p
             desk.penguin()
 
     log, store = overtaken(desk, late), desk.store
-    found = erase.look(store, desk.settings, parse("id = 99"), log)
+    found = plan_erasure(store, desk.settings, parse("id = 99"), log)
     assert found.rows == 0
     assert [(one.rows, one.why) for one in desk.held("id = 99", found).data_files] == [(1, why)]
 
@@ -109,8 +108,8 @@ def test_a_compaction_knows_the_files_that_came_while_it_looked(tmp_path):
 
     given = (desk.store, desk.settings)
     later = desk.clock.now() + timedelta(hours=1)
-    look_for_small_files(*given, replace(log, now=late), now=later, known=known)
-    (group,) = look_for_small_files(*given, log, now=later, known=known).groups
+    plan_compaction(*given, replace(log, now=late), now=later, known=known)
+    (group,) = plan_compaction(*given, log, now=later, known=known).groups
     assert len(group.files) == 3
 
 

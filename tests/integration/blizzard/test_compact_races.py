@@ -3,13 +3,11 @@
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from lakebed.telemetry.events import Event
 from penguin.delta.table import Log, Table
 from penguin.events.commits import CompactionPassedOver
-from penguin.pipeline import TableRun, commit_all
 from tests.support.builders import entries
 from tests.support.compactions import crowded
-from tests.support.runner import InProcessRunner
+from tests.support.runner import InProcessRunner, RewriteRace
 
 ALL = list(range(10))
 
@@ -21,30 +19,7 @@ def desk(tmp_path):
 
 def committed(desk, open_log=Log):
     """Let penguin commit everything; return the compactions that gave way."""
-    told: list[Event] = []
-    run = TableRun(
-        settings=desk.table_settings,
-        emit=told.append,
-        clock=desk.clock,
-        open_store=lambda: desk.store,
-        open_log=open_log,
-        pause=lambda _seconds: None,
-    )
-    commit_all(run, None)
-    return [one for one in told if isinstance(one, CompactionPassedOver)]
-
-
-class Meanwhile(InProcessRunner):
-    """Lets something happen while files are put together."""
-
-    def __init__(self, happens):
-        super().__init__()
-        self._happens = happens
-
-    def merge(self, groups, work, **told):
-        found = super().merge(groups, work, **told)
-        self._happens()
-        return found
+    return desk.events_of_penguin(CompactionPassedOver, open_log)
 
 
 def optimize(desk):
@@ -75,7 +50,7 @@ def test_another_program_that_comes_before_penguin_wins(desk, other):
 @pytest.mark.unbalanced("rows_removed")
 def test_another_program_that_comes_while_files_are_written_wins_and_they_are_dropped(desk, other):
     known = parquet_files(desk)
-    done = desk.tidy(runner=Meanwhile(lambda: other(desk)))
+    done = desk.tidy(runner=RewriteRace(after=lambda: other(desk)))
     assert done.entry is None
     assert "other writers" in done.gave_way
     named = {path.rpartition("/")[2] for path in desk.active}
@@ -95,7 +70,7 @@ def test_groups_whose_files_are_still_there_go_on_without_the_others(tmp_path):
     def happens():
         DeltaTable(str(desk.table)).delete("date = '2024-01-01' and id = 1")
 
-    done = desk.tidy(runner=Meanwhile(happens))
+    done = desk.tidy(runner=RewriteRace(after=happens))
     assert len(done.merged) == 1
     assert len(desk.active) == 4
     assert len(desk.rows()) == 7
@@ -145,7 +120,7 @@ def test_a_batch_that_is_journaled_meanwhile_is_committed_as_well(desk):
         desk.land("later.ndjson", {"id": 10, "user": "x"})
         desk.blizzard()
 
-    done = desk.tidy(runner=Meanwhile(happens))
+    done = desk.tidy(runner=RewriteRace(after=happens))
     assert done.entry == 7
     assert desk.ids() == [*ALL, 10]
     assert len(desk.active) == 2
@@ -168,7 +143,7 @@ def test_a_compaction_while_a_batch_runs_costs_the_batch_nothing(desk):
 
 
 def test_a_retraction_that_is_journaled_meanwhile_comes_first(desk):
-    done = desk.tidy(runner=Meanwhile(lambda: desk.retract("2.ndjson")))
+    done = desk.tidy(runner=RewriteRace(after=lambda: desk.retract("2.ndjson")))
     assert "the retraction in entry 6 is not committed yet" in done.gave_way
     assert desk.ids() == [0, 1, 2, 3, 6, 7, 8, 9]
     assert desk.tidy().entry is not None
@@ -176,7 +151,7 @@ def test_a_retraction_that_is_journaled_meanwhile_comes_first(desk):
 
 
 def test_a_retraction_that_is_committed_meanwhile_comes_first(desk):
-    done = desk.tidy(runner=Meanwhile(lambda: desk.take_back("2.ndjson")))
+    done = desk.tidy(runner=RewriteRace(after=lambda: desk.take_back("2.ndjson")))
     assert done.entry is None
     assert desk.ids() == [0, 1, 2, 3, 6, 7, 8, 9]
 
@@ -186,7 +161,7 @@ def test_two_compactions_at_once_are_one(desk):
         if not [one for one in entries(desk.table) if one.kind == "compact"]:
             desk.compact()
 
-    done = desk.tidy(runner=Meanwhile(happens))
+    done = desk.tidy(runner=RewriteRace(after=happens))
     assert "the compaction in entry 6 is not committed yet" in done.gave_way
     assert [one.kind for one in entries(desk.table)].count("compact") == 1
     assert (len(desk.active), desk.ids()) == (1, ALL)
@@ -206,7 +181,7 @@ def test_garbage_collection_while_files_are_written_is_noticed(desk):
     def happens():
         assert desk.cli("gc", "--delete", "--older-than", "0s").exit_code == 0
 
-    done = desk.tidy(runner=Meanwhile(happens))
+    done = desk.tidy(runner=RewriteRace(after=happens))
     assert "blizzard gc" in done.gave_way
     assert desk.ids() == ALL
     assert desk.tidy().entry is not None

@@ -19,7 +19,7 @@ from tests.support.deletion_vectors import delete_in_place
 from tests.support.erasures import FIELDS
 from tests.support.mapped import added
 from tests.support.promotions import PRICE
-from tests.support.runner import InProcessRunner
+from tests.support.runner import RewriteRace
 
 pytestmark = pytest.mark.unbalanced("rows_removed")
 
@@ -195,18 +195,8 @@ def test_rows_that_are_deleted_while_files_are_written_are_noticed(
     """The command begins anew, with the vector of by now."""
     desk.configure({"fields": [*FIELDS["fields"], PRICE]})
     given = {"retract": ("a.ndjson",), "erase": ("id = 1",), "promote": ("price",)}
-
-    class Meanwhile(InProcessRunner):
-        waits = True
-
-        def rewrite(self, *given: Any) -> Any:
-            done = super().rewrite(*given)
-            if self.waits:
-                self.waits = False
-                delete(desk, 4)
-            return done
-
-    getattr(desk, command)(*given[command], runner=Meanwhile())
+    race = RewriteRace(after=lambda: delete(desk, 4), times=1)
+    getattr(desk, command)(*given[command], runner=race)
     desk.penguin()
     left = {"retract": [5, 6, 7, 8], "erase": [2, 3, 5, 6, 7, 8], "promote": [1, 2, 3, 5, 6, 7, 8]}
     assert ids(desk) == left[command] == in_files(desk)

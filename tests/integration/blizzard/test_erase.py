@@ -8,7 +8,7 @@ from blizzard.rewrite.transaction import PromotionWaits
 from tests.support.builders import entries
 from tests.support.erasures import FIELDS, USER, Forgetful, landed
 from tests.support.promotions import ID, PRICE
-from tests.support.runner import InProcessRunner
+from tests.support.runner import RewriteRace
 
 PARTITIONED = {"partition_by": {"prefix_template": "date=%Y-%m-%d"}}
 
@@ -185,25 +185,16 @@ def test_a_file_that_others_rewrite_before_the_commit_leaves_the_table_as_it_is(
 
 
 def test_a_file_that_others_rewrite_meanwhile_is_looked_into_again(desk):
-    class Late(InProcessRunner):
-        def rewrite(self, files, work):
-            found = super().rewrite(files, work)
-            desk.optimize()
-            return found
-
-    desk.forget("user = 'x'", runner=Late())
+    desk.forget("user = 'x'", runner=RewriteRace(after=desk.optimize))
     assert desk.ids() == [2, 4, 7]
 
 
 def test_a_batch_that_comes_meanwhile_does_not_hinder_it(desk):
-    class Late(InProcessRunner):
-        def rewrite(self, files, work):
-            found = super().rewrite(files, work)
-            desk.land("e.ndjson", {"id": 8, "user": "x"})
-            desk.blizzard()
-            return found
+    def runs():
+        desk.land("e.ndjson", {"id": 8, "user": "x"})
+        desk.blizzard()
 
-    desk.forget("user = 'x'", runner=Late())
+    desk.forget("user = 'x'", runner=RewriteRace(after=runs))
     assert desk.ids() == [2, 4, 7, 8]
     desk.forget("user = 'x'")
     assert desk.ids() == [2, 4, 7]

@@ -8,7 +8,7 @@ from deltalake import DeltaTable
 
 from blizzard.cli.rows.rewriting import table_log
 from blizzard.model.predicate import parse
-from blizzard.rewrite.erase import look
+from blizzard.rewrite.erase import plan_erasure
 from blizzard.rewrite.transaction import PromotionWaits
 from tests.support.erasures import FIELDS, Forgetful, landed
 
@@ -120,7 +120,7 @@ def test_an_erasure_that_is_committed_while_another_looks_is_not_counted_twice(d
         return table
 
     def found(questions):
-        return look(desk.store, desk.settings, parse(X), questions)
+        return plan_erasure(desk.store, desk.settings, parse(X), questions)
 
     with pytest.raises(PromotionWaits, match="the erasure in entry 4 is not committed yet"):
         found(replace(log, now=overtaken))

@@ -10,7 +10,7 @@ import pytest
 from blizzard.events import NothingNew, SourcesListed
 from blizzard.journal import checkpoint
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
-from blizzard.repair.retry import look, retry
+from blizzard.repair.retry import find_failed, retry
 from lakebed.clock import Clock
 from lakebed.storage.store import Reader, Store
 from tests.support.builders import Bench, entries, ndjson, no_options, put, rows
@@ -161,9 +161,9 @@ def test_what_is_looked_for_is_what_has_failed(bench, desk):
     put(desk.landing, "a.ndjson", BAD)
     drain(bench)
     store = Reader(str(desk.table), no_options())
-    found = look(store, "default", frozenset({"default:a.ndjson"}))
+    found = find_failed(store, "default", frozenset({"default:a.ndjson"}))
     assert [each.path for each in found.records] == ["a.ndjson"]
-    assert look(store, "default", frozenset({"b"})).unknown == {"b"}
+    assert find_failed(store, "default", frozenset({"b"})).unknown == {"b"}
 
 
 def test_a_failed_file_is_named_as_a_shell_names_it(bench, desk, monkeypatch):

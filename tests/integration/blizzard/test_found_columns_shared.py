@@ -9,7 +9,7 @@ import yaml
 from deltalake import DeltaTable
 
 from blizzard.config import load as blizzard_config
-from blizzard.repair.redo import Wanted, redo
+from blizzard.repair.redo import RedoRequest, redo
 from lakebed.types import RESCUED
 from tests.support.builders import entries
 from tests.support.open_table import ID, OpenTable
@@ -55,7 +55,7 @@ class Two(OpenTable):
         held = frozenset(path.stem for path in self.table.glob("*.parquet"))
         held = frozenset(name for name in held if self.fates([name])[name] is not None)
         _found, number = redo(
-            self.store, pipeline, self.fates, clock=self.clock, wanted=Wanted(files=held)
+            self.store, pipeline, self.fates, clock=self.clock, wanted=RedoRequest(files=held)
         )
         return number
 

@@ -15,7 +15,7 @@ from blizzard.handoff.publish import MoveFromOutbox, StageMetas
 from blizzard.journal.fence import append_beside
 from blizzard.model.files import UnitOutcome
 from blizzard.model.settings import SinkSettings
-from blizzard.repair.gc import Found, Kind, _entry, collect, look
+from blizzard.repair.gc import Garbage, Kind, _entry, collect, find_garbage
 from lakebed.clock import Clock
 from lakebed.deltalog import tables
 from lakebed.documents.entry import digest, encode
@@ -54,8 +54,8 @@ def store_of(desk: Desk) -> Store:
     return Store(str(desk.table), no_options())
 
 
-def found_at(desk: Desk, older_than=AT_ONCE, **given) -> Found:
-    return look(
+def found_at(desk: Desk, older_than=AT_ONCE, **given) -> Garbage:
+    return find_garbage(
         store_of(desk), "default", given.get("log", log_of(desk)), now=Clock().now(),
         older_than=older_than,
     )  # fmt: skip

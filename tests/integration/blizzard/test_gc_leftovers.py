@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 from blizzard.journal.checkpoint import read_latest
 from blizzard.model.limits import SnapshotLimits
 from blizzard.model.settings import Sizing
-from blizzard.repair.gc import Kind, collect, look
+from blizzard.repair.gc import Kind, collect, find_garbage
 from lakebed.clock import Clock
 from lakebed.layout import batch_started, known_index, latest_snapshot, snapshot
 from lakebed.storage.store import Store
@@ -237,7 +237,7 @@ def test_an_unfinished_file_that_is_gone_meanwhile_is_no_trouble(desk):
     """HOLES W46: its writer may have finished it between the look and the deletion."""
     a_batch(desk)
     name = left(desk, f"{FILE}#1")
-    found = look(
+    found = find_garbage(
         Store(str(desk.table), no_options()),
         "default",
         frozenset,

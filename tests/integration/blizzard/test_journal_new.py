@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.identity import identity_of
 from blizzard.journal.lease_record import this_machine
-from blizzard.repair.new_journal import Renewed, begin_empty, take_over
+from blizzard.repair.new_journal import StartedJournal, begin_empty, take_over
 from lakebed.clock import Clock
 from lakebed.deltalog import tables
 from lakebed.documents.entry import decode_receipt
@@ -388,7 +388,7 @@ class Mortal(Store):
 
 def renew(
     desk: Desk, name: str, old: str | None, store: type[Store] = Store, *, chunk: int = 1
-) -> Renewed:
+) -> StartedJournal:
     settings = pipeline_settings(desk.landing, desk.table, name=name)
     identity = identity_of(settings, "run-new")
     opened = store(str(desk.table), no_options())

@@ -12,7 +12,7 @@ import pytest
 from blizzard.cli import init
 from blizzard.cli.app import app
 from blizzard.cli.surroundings import Surroundings
-from blizzard.model.rewriting import FileGroup, MergeOutcome, Merging
+from blizzard.model.rewriting import FileGroup, RewriteOutcome, Rewriting
 from tests.support.answering import Asked, Given, answering, error
 from tests.support.compactions import crowded, crowded_by_day
 from tests.support.runner import InsideService
@@ -46,9 +46,11 @@ class WatchedRunner(InsideService):
 
     watch: Callable[[], None] = lambda: None
 
-    def merge(self, groups: Sequence[FileGroup], work: Merging, **told: Any) -> list[MergeOutcome]:
+    def rewrite(
+        self, groups: Sequence[FileGroup], work: Rewriting, **told: Any
+    ) -> list[RewriteOutcome]:
         self.watch()
-        return super().merge(groups, work, **told)
+        return super().rewrite(groups, work, **told)
 
 
 @pytest.fixture

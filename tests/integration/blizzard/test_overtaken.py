@@ -9,23 +9,7 @@ from blizzard.rewrite.transaction import MOST_WAITS, TRIES, Overtaken, Promotion
 from tests.support.builders import entries
 from tests.support.compactions import Crowded, crowded
 from tests.support.erasures import FIELDS
-from tests.support.runner import InProcessRunner
-
-
-class Meanwhile(InProcessRunner):
-    """Rewrites files, and lets something happen before anything is said of them."""
-
-    def __init__(self, happens, times=1):
-        super().__init__()
-        self.happens = happens
-        self.times = times
-
-    def rewrite(self, files, work):
-        found = super().rewrite(files, work)
-        if self.times:
-            self.times -= 1
-            self.happens()
-        return found
+from tests.support.runner import InProcessRunner, RewriteRace
 
 
 @pytest.fixture
@@ -55,7 +39,7 @@ def files(desk):
 
 
 def test_a_compaction_that_lands_meanwhile_costs_nobody_a_second_run(desk, order):
-    order(desk, Meanwhile(desk.tidy))
+    order(desk, RewriteRace(after=desk.tidy, times=1))
     desk.penguin()
     assert desk.ids() == [1, 10, 11]
     assert [one.kind for one in entries(desk.table)][-2] == "compact"
@@ -73,7 +57,7 @@ def test_a_compaction_that_waits_for_penguin_is_waited_for(desk, order):
             desk.penguin()
 
     desk.clock = replace(desk.clock, sleep=sleep)
-    order(desk, Meanwhile(desk.compact))
+    order(desk, RewriteRace(after=desk.compact, times=1))
     desk.penguin()
     assert len(waits) == 3
     assert desk.ids() == [1, 10, 11]
@@ -84,7 +68,7 @@ def test_nobody_waits_for_ever(desk, order):
     waits: list[float] = []
     desk.clock = replace(desk.clock, sleep=waits.append)
     with pytest.raises(PromotionWaits, match="is not committed yet"):
-        order(desk, Meanwhile(desk.compact))
+        order(desk, RewriteRace(after=desk.compact, times=1))
     assert len(waits) == MOST_WAITS
     # And at its beginning a command does not wait at all.
     with pytest.raises(PromotionWaits):
@@ -102,6 +86,6 @@ def test_whoever_is_overtaken_all_the_time_is_told(desk, order):
         desk.optimize()
 
     with pytest.raises(Overtaken, match="try again"):
-        order(desk, Meanwhile(other, times=TRIES))
+        order(desk, RewriteRace(after=other, times=TRIES))
     assert {0, 1, 10, 11} < set(desk.ids())
     assert "erase" not in {one.kind for one in entries(desk.table)}

@@ -7,7 +7,7 @@ import pytest
 from deltalake import DeltaTable
 
 from blizzard.log_questions import asks_fates
-from blizzard.repair.gc import look
+from blizzard.repair.gc import find_garbage
 from lakebed.deltalog import tables
 from tests.support.builders import entries
 from tests.support.promotions import ID, PRICE, Rescued
@@ -41,7 +41,7 @@ def new_files(desk):
 
 def garbage(desk, older_than=AT_ONCE):
     sink = desk.settings.sink
-    found = look(
+    found = find_garbage(
         desk.store,
         "default",
         lambda: tables.named_files(sink.table_uri, sink.storage_options),

@@ -9,21 +9,18 @@ from deltalake.schema import PrimitiveType
 
 from blizzard.handoff.publish import HandedOn
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
-from blizzard.repair.gc import collect, look
+from blizzard.repair.gc import collect, find_garbage
 from blizzard.rewrite.transaction import NotRewritten, PromotionWaits
 from lakebed.deltalog import tables
 from lakebed.errors import ColumnsPromoted, JournalConflict, TableUnsupported
-from lakebed.telemetry.events import Event
-from penguin.config import load as penguin_config
 from penguin.delta.table import Log, Table
 from penguin.events.commits import PromotionPassedOver
 from penguin.foreign.listing import unnamed
-from penguin.pipeline import TableRun, commit_all
 from tests.support.builders import entries
 from tests.support.dying import Died
 from tests.support.pipelines import pipeline_of
 from tests.support.promotions import ID, PRICE, Rescued
-from tests.support.runner import InProcessRunner
+from tests.support.runner import InProcessRunner, RewriteRace
 
 OPEN = {"fields": [ID], "unknown_fields": "add"}
 
@@ -38,33 +35,9 @@ def desk(tmp_path):
     return desk
 
 
-class While(InProcessRunner):
-    """Lets something happen once files are rewritten and before the entry is appended."""
-
-    def __init__(self, happens):
-        super().__init__()
-        self.happens = happens
-
-    def rewrite(self, files, promotion):
-        done = super().rewrite(files, promotion)
-        self.happens()
-        return done
-
-
 def committed(desk, open_log=Log):
     """Let penguin commit what waits, and return what it tells."""
-    (settings,) = penguin_config.load([desk.file], [], {}).tables
-    told: list[Event] = []
-    run = TableRun(
-        settings=settings,
-        emit=told.append,
-        clock=desk.clock,
-        open_store=lambda: desk.store,
-        open_log=open_log,
-        pause=lambda _seconds: None,
-    )
-    commit_all(run, None)
-    return [one for one in told if isinstance(one, PromotionPassedOver)]
+    return desk.events_of_penguin(PromotionPassedOver, open_log)
 
 
 def prices(desk):
@@ -126,7 +99,7 @@ def test_somebody_who_rewrites_files_between_plan_and_commit_is_noticed(desk):
 
 def test_a_rewritten_file_that_is_gone_leaves_the_table_as_it_is(desk):
     done = desk.promote("price")
-    (desk.table / done.rewritten[0].new.filename).unlink()
+    (desk.table / done.rewritten[0].new[0].filename).unlink()
     (told,) = committed(desk)
     assert "the file is gone" in told.sentence()
     assert "price" not in desk.rows()[0]
@@ -162,7 +135,7 @@ def test_a_table_that_becomes_append_only_stays_as_it_is(desk):
 
 def test_of_two_promotions_at_once_one_wins(desk):
     with pytest.raises(PromotionWaits):
-        desk.promote("price", runner=While(lambda: desk.promote("price")))
+        desk.promote("price", runner=RewriteRace(after=lambda: desk.promote("price")))
     assert [one.kind for one in entries(desk.table)].count("promote") == 1
     assert committed(desk) == []
     assert prices(desk) == [Decimal("1.25"), Decimal("2.25")]
@@ -173,13 +146,13 @@ def test_a_batch_that_comes_first_does_no_harm(desk):
         desk.land("c.ndjson", '{"id":3,"price":3.25}')
         desk.ingest()
 
-    desk.promote("price", runner=While(batch))
+    desk.promote("price", runner=RewriteRace(after=batch))
     assert committed(desk) == []
     assert prices(desk) == [Decimal("1.25"), Decimal("2.25"), Decimal("3.25")]
 
 
 def test_files_rewritten_by_somebody_else_meanwhile_are_rewritten_again(desk):
-    desk.promote("price", runner=While(lambda: optimize(desk)))
+    desk.promote("price", runner=RewriteRace(after=lambda: optimize(desk)))
     assert committed(desk) == []
     assert prices(desk) == [Decimal("1.25"), Decimal("2.25")]
 
@@ -196,7 +169,7 @@ def clean_up(desk):
 
 def test_a_clean_up_that_takes_the_new_files_first_is_noticed(desk):
     with pytest.raises(JournalConflict, match="older-than"):
-        desk.promote("price", runner=While(lambda: clean_up(desk)))
+        desk.promote("price", runner=RewriteRace(after=lambda: clean_up(desk)))
     assert committed(desk) == []
     assert len(desk.rows()) == 2
 
@@ -211,20 +184,18 @@ def test_a_clean_up_leaves_what_a_promotion_names(desk):
 
 def test_files_of_a_promotion_are_named_by_it(desk):
     done = desk.promote("price")
-    paths = [one.new.filename for one in done.rewritten]
+    paths = [one.new[0].filename for one in done.rewritten]
     assert unnamed(desk.store, [*paths, "date=x/nobody.parquet"]) == {"date=x/nobody.parquet"}
 
 
 def test_what_a_promotion_that_failed_has_written_is_garbage(desk):
-    class Fails(While):
-        def rewrite(self, files, promotion):
-            (desk.table / files[1].path).rename(desk.table / "away")
-            return super().rewrite(files, promotion)
+    def goes():
+        (desk.table / sorted(desk.active)[1]).rename(desk.table / "away")
 
     with pytest.raises(NotRewritten, match="nothing was changed"):
-        desk.promote("price", runner=Fails(lambda: None))
+        desk.promote("price", runner=RewriteRace(before=goes))
     (desk.table / "away").rename(desk.table / sorted(desk.active)[1])
-    found = look(
+    found = find_garbage(
         desk.store, "default", names(desk), now=desk.clock.now(), older_than=timedelta(seconds=0)
     )
     assert [piece.kind.value for piece in found.garbage] == ["data"]
@@ -328,7 +299,7 @@ def pair(tmp_path):
 class Never(InProcessRunner):
     """Rewrites nothing."""
 
-    def rewrite(self, files, promotion):
+    def rewrite(self, *_given, **_named):
         raise AssertionError("files were rewritten")
 
 
@@ -345,6 +316,6 @@ def test_a_promotion_of_another_pipeline_is_noticed_before_anything_is_rewritten
 def test_a_promotion_of_another_pipeline_is_noticed_after_the_rewriting(pair):
     one, other = pair
     with pytest.raises(PromotionWaits, match="entry 2 of pipeline default"):
-        other.promote("price", runner=While(lambda: one.promote("price")))
+        other.promote("price", runner=RewriteRace(after=lambda: one.promote("price")))
     assert committed(one) == []
     assert prices(one) == [Decimal("1.25"), None]

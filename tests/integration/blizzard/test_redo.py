@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from blizzard.model.limits import SnapshotLimits
 from blizzard.model.settings import Sizing
 from blizzard.repair.gc import collect
-from blizzard.repair.redo import look
+from blizzard.repair.redo import plan_redo
 from lakebed import layout
 from lakebed.deltalog import tables
 from lakebed.errors import JournalConflict
@@ -131,7 +131,7 @@ def test_a_clean_up_after_a_redo_gives_up_nothing_again(desk):
 @pytest.mark.unbalanced("file_gone")
 def test_before_penguin_has_held_the_file_there_is_nothing_to_redo(desk):
     desk.loses_a_file()
-    assert look(desk.store, desk.settings.name, desk.fates).units == ()
+    assert plan_redo(desk.store, desk.settings.name, desk.fates).units == ()
     assert "no data file is missing, as far as penguin knows" in desk.cli("redo", "--yes").stdout
 
 

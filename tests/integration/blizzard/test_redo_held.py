@@ -4,7 +4,7 @@ import contextlib
 
 import pytest
 
-from blizzard.repair.redo import Wanted, redo
+from blizzard.repair.redo import RedoRequest, redo
 from lakebed.layout import discarded_meta, held_meta
 from lakebed.storage.store import Store
 from tests.support.builders import entries
@@ -32,7 +32,7 @@ class Held(Desk):
 
     @property
     def wanted(self):
-        return Wanted(files=frozenset({self.name}))
+        return RedoRequest(files=frozenset({self.name}))
 
     def goes_on(self):
         """Let both programs do whatever there is to do."""

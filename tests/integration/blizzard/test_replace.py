@@ -5,7 +5,7 @@ import json
 import pytest
 from deltalake import DeltaTable
 
-from blizzard.rewrite.content import ContentNotRead
+from blizzard.rewrite.replace import ContentNotRead
 from blizzard.rewrite.retract import SourceNotRetractable
 from lakebed.errors import ObjectMissing, SourcesReplaced
 from tests.support.builders import entries

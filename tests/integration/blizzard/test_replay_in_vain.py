@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from blizzard.log_questions import asks_columns, asks_passed_over
-from blizzard.rewrite.replay import Done, replay
+from blizzard.rewrite.replay import ReplayOutcome, replay
 from lakebed.clock import Clock
 from tests.support.retractions import Taken
 from tests.support.runner import InProcessRunner
@@ -20,7 +20,7 @@ def readable(desk: Taken) -> None:
     desk.configure({"fields": [{**ID, "coerce": True}], "provenance": ["file"]})
 
 
-def replayed(desk: Taken) -> Done:
+def replayed(desk: Taken) -> ReplayOutcome:
     settings = desk.settings
     return replay(
         desk.store,

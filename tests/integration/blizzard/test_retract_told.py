@@ -13,7 +13,7 @@ from tests.support.builders import entries
 from tests.support.pipelines import pipeline_of
 from tests.support.promotions import ID
 from tests.support.retractions import Taken
-from tests.support.runner import InProcessRunner
+from tests.support.runner import InProcessRunner, RewriteRace
 
 
 @pytest.fixture
@@ -201,15 +201,13 @@ def test_one_that_somebody_overtook_has_no_effect_and_can_be_run_again(tmp_path)
 
 
 def test_an_optimize_while_files_are_rewritten_is_noticed(desk):
-    class Overtaken(InProcessRunner):
-        def rewrite(self, files, work):
-            desk.land("d.ndjson", {"id": 9})
-            desk.ingest()
-            desk.optimize()
-            return super().rewrite(files, work)
+    def optimizes():
+        desk.land("d.ndjson", {"id": 9})
+        desk.ingest()
+        desk.optimize()
 
     with pytest.raises(RowsNotToldApart, match="Nothing was changed"):
-        desk.retract("b.ndjson", runner=Overtaken())
+        desk.retract("b.ndjson", runner=RewriteRace(before=optimizes))
     assert desk.ids() == [1, 2, 3, 4, 9]
 
 
@@ -220,14 +218,7 @@ def test_files_that_somebody_rewrote_meanwhile_are_rewritten_again(tmp_path):
     desk.ingest()
     desk.land("c.ndjson", {"id": 3})
     desk.ingest()
-
-    class Overtaken(InProcessRunner):
-        def rewrite(self, files, work):
-            found = super().rewrite(files, work)
-            desk.optimize()
-            return found
-
-    desk.retract("b.ndjson", runner=Overtaken())
+    desk.retract("b.ndjson", runner=RewriteRace(after=desk.optimize))
     assert desk.ids() == [1, 2, 3]
     desk.penguin()
     assert desk.ids() == [1, 3]
@@ -248,13 +239,11 @@ def test_a_batch_that_was_running_is_journaled_after_it(desk):
 
 
 def test_a_batch_that_runs_meanwhile_goes_on(desk):
-    class Beside(InProcessRunner):
-        def rewrite(self, files, work):
-            desk.land("d.ndjson", {"id": 9})
-            desk.blizzard()
-            return super().rewrite(files, work)
+    def runs():
+        desk.land("d.ndjson", {"id": 9})
+        desk.blizzard()
 
-    assert desk.retract("b.ndjson", runner=Beside()).entry == 3
+    assert desk.retract("b.ndjson", runner=RewriteRace(before=runs)).entry == 3
     desk.land("e.ndjson", {"id": 10})
     desk.ingest()
     assert desk.ids() == [1, 2, 9, 10]

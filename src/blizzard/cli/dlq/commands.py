@@ -19,7 +19,7 @@ from blizzard.log_questions import asks_passed_over, asks_refusal
 from blizzard.model.bad_lines import Meant, meant_by
 from blizzard.model.locations import sink_location, source_location, source_uris_of
 from blizzard.model.settings import PipelineSettings
-from blizzard.repair.retry import Failed, Present
+from blizzard.repair.retry import FailedSources, Present
 from blizzard.repair.retry import retry as append_retry
 from lakebed.clock import Clock
 from lakebed.errors import ObjectMissing
@@ -239,7 +239,7 @@ def _present(settings: PipelineSettings) -> Present:
 
 def _one(
     settings: PipelineSettings, wanted: frozenset[str] | None, present: Present | None
-) -> tuple[Failed, int | None]:
+) -> tuple[FailedSources, int | None]:
     place = sink_location(settings)
     try:
         store = Store(place.uri, place.options)
@@ -253,10 +253,10 @@ def _one(
         )
     except ObjectMissing:
         # The table's folder does not exist yet, so nothing has failed.
-        return Failed(unknown=wanted or frozenset()), None
+        return FailedSources(unknown=wanted or frozenset()), None
 
 
-def _show(pipeline: str, found: Failed, entry: int | None) -> None:
+def _show(pipeline: str, found: FailedSources, entry: int | None) -> None:
     to = console()
     if entry is None:
         say(to, f"pipeline {pipeline}: no source file has failed")

@@ -20,15 +20,15 @@ from blizzard.model.locations import sink_location
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
 from blizzard.model.source.part_way import is_part_way
 from blizzard.model.source.unread import in_the_table
-from blizzard.repair.retry import Failed, deleted, give_up
+from blizzard.repair.retry import FailedSources, deleted, give_up
 from blizzard.rewrite.replay import (
-    Done,
+    ReplayOutcome,
     corrections,
     discard,
     in_place,
     lines_not_in_place,
-    look,
     meant_lines,
+    plan_replay,
     replay,
 )
 from lakebed.clock import Clock
@@ -164,7 +164,7 @@ def dlq_discard(
     try:
         store, around = _store(settings), Surroundings.of(context)
         clock = around.clock
-        done, given_up = Done(unknown=frozenset(names or ())), Failed()
+        done, given_up = ReplayOutcome(unknown=frozenset(names or ())), FailedSources()
         if store is not None:
             if not lost:
                 done = discard(store, settings, meant, clock=clock)
@@ -193,10 +193,10 @@ class _Files:
     names: list[str] | None = None
     lost: bool = False
 
-    def find(self, store: Store, settings: PipelineSettings) -> Failed:
+    def find(self, store: Store, settings: PipelineSettings) -> FailedSources:
         """Return them; nothing is written."""
         if not (self.lost or self.names):
-            return Failed()
+            return FailedSources()
         wanted = frozenset(self.names) if self.names else None
         return deleted(store, settings.name, wanted, passed_over=asks_passed_over(settings))
 
@@ -245,10 +245,10 @@ def _replay(
     loaded: BlizzardSettings,
     around: Surroundings,
     corrected: Sequence[bytes] | None,
-) -> Done:
+) -> ReplayOutcome:
     store = _store(settings)
     if store is None:
-        return Done()
+        return ReplayOutcome()
     with rewriter(loaded, around) as runner:
         return replay(
             store,
@@ -267,7 +267,7 @@ def _replay(
 
 
 def _commit(
-    settings: PipelineSettings, done: Done, table_of: TableOf, around: Surroundings
+    settings: PipelineSettings, done: ReplayOutcome, table_of: TableOf, around: Surroundings
 ) -> None:
     """Commit the entry of a pipeline that commits inline: no penguin is expected to."""
     if done.entry is not None and settings.sink.commit is Commit.INLINE:
@@ -283,14 +283,14 @@ def _show_plan(
     corrected: Sequence[bytes] | None = None,
 ) -> None:
     """Print what would be done, and end the program."""
-    lost = Failed()
+    lost = FailedSources()
     try:
         store = _store(settings)
         meant, in_vain, unknown, sources = 0, 0, frozenset(names or ()), frozenset[str]()
         if store is not None:
             if files is None or not files.lost:
                 asks = asks_passed_over(settings)
-                found = look(store, settings.name, names, passed_over=asks)
+                found = plan_replay(store, settings.name, names, passed_over=asks)
                 meant, unknown = meant_lines(store, found)
                 sources = found.meant.sources
                 if files is None:  # What is discarded need not be in its place.
@@ -305,7 +305,7 @@ def _show_plan(
         complain(trouble, who=settings.name)
         raise typer.Exit(exit_code_of(trouble)) from None
     if output is Output.JSON:
-        _print(settings, Done(lines=meant, sources=sources), lost)
+        _print(settings, ReplayOutcome(lines=meant, sources=sources), lost)
     elif meant or lost.records or not unknown:
         say(console(), f"pipeline {settings.name}: {_both(settings, meant, lost)} would be {verb}")
         say_first(console(), [f"bad lines of {key}" for key in sorted(sources)], FEW)
@@ -318,7 +318,7 @@ def _show_plan(
     raise typer.Exit(FAILED if meant or lost.records or unknown else DONE)
 
 
-def _both(settings: PipelineSettings, lines: int, lost: Failed) -> str:
+def _both(settings: PipelineSettings, lines: int, lost: FailedSources) -> str:
     """Return in words how many lines and how many deleted files are meant."""
     in_part = sum(map(is_part_way, lost.records))
     told = [plural(lines, word_for(settings))] if lines or not lost.records else []
@@ -329,7 +329,7 @@ def _both(settings: PipelineSettings, lines: int, lost: Failed) -> str:
     return " and ".join(told)
 
 
-def _list(lost: Failed) -> None:
+def _list(lost: FailedSources) -> None:
     for record in lost.records[:FEW]:
         stays = in_the_table(record)
         say(console(), f"  {record.key}" + (f": {stays}; they stay there" if stays else ""))
@@ -337,14 +337,21 @@ def _list(lost: Failed) -> None:
 
 
 def _tell(
-    settings: PipelineSettings, done: Done, verb: str, output: Output, lost: Failed | None = None
+    settings: PipelineSettings,
+    done: ReplayOutcome,
+    verb: str,
+    output: Output,
+    lost: FailedSources | None = None,
 ) -> None:
     if output is Output.JSON:
-        _print(settings, done, lost or Failed())
+        _print(settings, done, lost or FailedSources())
     else:
-        to, word = console(), word_for(settings)
-        say(to, f"pipeline {settings.name}: {_both(settings, done.lines, lost or Failed())} {verb}")
-        _list(lost or Failed())
+        to, word, given_up = console(), word_for(settings), lost or FailedSources()
+        say(
+            to,
+            f"pipeline {settings.name}: {_both(settings, done.lines, given_up)} {verb}",
+        )
+        _list(given_up)
         if done.filtered:
             passed = plural(done.filtered, word)
             say(to, f"  {passed} passed over by source.skip_records, without a row")
@@ -354,7 +361,7 @@ def _tell(
         _tell_in_vain(settings, done.not_in_place)
         if done.entry is not None:
             say(to, f"  recorded in entry {done.entry}")
-    _warn_of(lost or Failed())
+    _warn_of(lost or FailedSources())
     _complain_of(done.unknown)
     raise typer.Exit(FAILED if done.unknown else DONE)
 
@@ -369,7 +376,7 @@ def _tell_in_vain(settings: PipelineSettings, lines: int) -> None:
         )
 
 
-def _print(settings: PipelineSettings, done: Done, lost: Failed) -> None:
+def _print(settings: PipelineSettings, done: ReplayOutcome, lost: FailedSources) -> None:
     print_line(
         ResolvedRow(
             pipeline=settings.name,
@@ -384,7 +391,7 @@ def _print(settings: PipelineSettings, done: Done, lost: Failed) -> None:
     )
 
 
-def _warn_of(found: Failed) -> None:
+def _warn_of(found: FailedSources) -> None:
     """Name the files that were meant and still stand as failed: only their bad lines are done."""
     for key, why in found.refused.items():
         say_error(f"warning: {key}: {why}")

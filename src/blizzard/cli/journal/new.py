@@ -15,7 +15,7 @@ from blizzard.journal.ledger import Ledger
 from blizzard.log_questions import asks_fates, asks_last_committed
 from blizzard.model.locations import sink_location
 from blizzard.model.settings import PipelineSettings
-from blizzard.repair.new_journal import Renewed, begin_empty, take_over
+from blizzard.repair.new_journal import StartedJournal, begin_empty, take_over
 from blizzard.repair.old_journal import check_past, past_of
 from lakebed.clock import Clock
 from lakebed.deltalog import tables
@@ -57,7 +57,7 @@ class DoneRow:
 
     pipeline: str
     done: bool
-    renewed: Renewed = field(metadata=INLINED)
+    renewed: StartedJournal = field(metadata=INLINED)
 
 
 def begin_anew(
@@ -213,7 +213,7 @@ def _tell_ahead(pipeline: str, ahead: Prospect, output: Output) -> None:
     say(to, "nothing was done. Stop every blizzard of this pipeline, then add --yes to do it")
 
 
-def _tell_done(pipeline: str, done: Renewed, output: Output) -> None:
+def _tell_done(pipeline: str, done: StartedJournal, output: Output) -> None:
     if output is Output.JSON:
         print_line(DoneRow(pipeline=pipeline, done=True, renewed=done))
         return

@@ -6,17 +6,8 @@ from typing import Annotated
 
 import typer
 
-from blizzard.cli.output import (
-    One,
-    load,
-    looked_at,
-    looked_with,
-    tables_of,
-    the_one,
-    written_before,
-)
-from blizzard.cli.rows.rewriting import commit, rewriter, table_log
-from blizzard.cli.surroundings import Surroundings
+from blizzard.cli.output import One
+from blizzard.cli.rows.rewriting import RewriteCommand, table_log
 from blizzard.events import (
     CompactionFailed,
     CompactionGaveWay,
@@ -24,14 +15,11 @@ from blizzard.events import (
     FilesCompacted,
 )
 from blizzard.execute.runner import Rewriter, Runner
-from blizzard.log_questions import table_entry
-from blizzard.model.locations import sink_location
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
 from blizzard.plan.small_files import Group
 from blizzard.renewal import Compact
-from blizzard.rewrite.compact import Compacted, Partition, look
+from blizzard.rewrite.compact import Compacted, KnownOrigins, Partition, plan_compaction
 from blizzard.rewrite.compact import compact as put_together
-from blizzard.rewrite.origins import KnownOrigins
 from blizzard.rewrite.transaction import PromotionWaits
 from blizzard.service import CompactOf
 from lakebed.clock import Clock
@@ -47,8 +35,6 @@ from lakebed.terminal.arguments import (
     Output,
     Shape,
     Sure,
-    ends_on_error,
-    exit_code_of,
 )
 from lakebed.terminal.console import console, print_line, say, say_error, say_first
 from lakebed.types import Commit
@@ -83,38 +69,27 @@ def compact(
     They are rewritten on Spark; no row changes, and penguin commits it all at once.
     """
     _check_options(yes, dry_run)
-    loaded = load(files, folders)
-    settings = the_one(loaded, name or pipeline)
-    if at_once:
-        settings = _without_quiet(settings)
-    around = Surroundings.of(context)
     values = _partition(partition)
-    with ends_on_error(settings.name, exit_code_of), written_before(settings):
-        table = table_entry(settings, tables_of(loaded, files, folders))
-        log, place = table_log(settings, table), sink_location(settings)
-        if yes:
-            from lakebed.terminal.progress_bars import CountedStore  # noqa: PLC0415 - it brings rich along
+    with RewriteCommand.of(context, files, folders, name or pipeline, output) as command:
+        settings, log, clock = command.settings, command.log, command.around.clock
+        if at_once:
+            settings = _without_quiet(settings)
 
-            with (
-                looked_at(settings.name, output) as looked,
-                rewriter(loaded, around, write=looked.write) as runner,
-            ):
-                done = put_together(
-                    CountedStore(place.uri, place.options, looked),
-                    settings,
-                    log,
-                    runner,
-                    clock=around.clock,
-                    partition=values,
-                    rewritten=looked.rewritten,
-                )
-            if done.entry is not None and settings.sink.commit is Commit.INLINE:
-                commit(settings, table, around)
-        else:
-            with looked_with(settings.name, output) as opens:
-                reader, now = opens(place), around.clock.now()
-                found = look(reader, settings, log, now=now, partition=values)
-            done = Compacted(found=found)
+        done = command.run(
+            sure=yes,
+            plan=lambda _opens, reader: Compacted(
+                found=plan_compaction(reader, settings, log, now=clock.now(), partition=values)
+            ),
+            apply=lambda store, runner, looked: put_together(
+                store,
+                settings,
+                log,
+                runner,
+                clock=clock,
+                partition=values,
+                rewritten=looked.rewritten,
+            ),
+        )
     if output is Output.JSON:
         print_line(compaction_row(settings, done))
     else:

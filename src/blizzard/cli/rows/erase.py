@@ -1,29 +1,19 @@
 """`blizzard erase`: take rows out of the table by what they hold, and say who holds them still."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
 
 import typer
 
-from blizzard.cli.output import (
-    One,
-    load,
-    looked_with,
-    tables_of,
-    the_one,
-    written_before,
-)
-from blizzard.cli.rows.erased import show
-from blizzard.cli.rows.rewriting import commit, rewriter, table_log
-from blizzard.cli.surroundings import Surroundings
-from blizzard.log_questions import table_entry
+from blizzard.cli.output import One, looked_with
+from blizzard.cli.rows.rewriting import RewriteCommand
 from blizzard.log_questions import table_log as log_questions
 from blizzard.model.locations import sink_location
 from blizzard.model.predicate import parse
 from blizzard.model.settings import PipelineSettings
-from blizzard.rewrite.erase import Erased, FileWithRows, look
+from blizzard.rewrite.erase import Erased, FileWithRows, plan_erasure
 from blizzard.rewrite.erase import erase as append_erasure
 from blizzard.rewrite.still_held import (
     BadLinesLeft,
@@ -34,9 +24,11 @@ from blizzard.rewrite.still_held import (
     StillHeld,
     UnsearchedSource,
     Why,
+    WhyNotSearched,
     still_held,
 )
-from lakebed.storage.store import Reader, Store
+from lakebed.deltalog import tables
+from lakebed.storage.store import Reader
 from lakebed.terminal.arguments import (
     DONE,
     FAILED,
@@ -45,11 +37,10 @@ from lakebed.terminal.arguments import (
     Output,
     Shape,
     Sure,
-    ends_on_error,
-    exit_code_of,
 )
-from lakebed.terminal.console import print_line
+from lakebed.terminal.console import console, plural, print_line, say, say_first, second
 from lakebed.types import Commit
+from lakebed.units import in_words
 
 
 def erase(
@@ -72,32 +63,21 @@ def erase(
 
     Data files that also hold other rows are rewritten on Spark; penguin commits it all at once.
     """
-    loaded = load(files, folders)
-    settings = the_one(loaded, pipeline)
-    around = Surroundings.of(context)
-    with ends_on_error(settings.name, exit_code_of), written_before(settings):
+    with RewriteCommand.of(context, files, folders, pipeline, output) as command:
+        settings, log = command.settings, command.log
         predicate = parse(where)
-        table = table_entry(settings, tables_of(loaded, files, folders))
-        log, place = table_log(settings, table), sink_location(settings)
-        if yes:
-            with rewriter(loaded, around) as runner:
-                done = append_erasure(
-                    Store(place.uri, place.options),
-                    settings,
-                    predicate,
-                    log,
-                    runner,
-                    clock=around.clock,
-                    reason=reason,
-                )
-            if done.entry is not None and settings.sink.commit is Commit.INLINE:
-                commit(settings, table, around)
-        else:
-            with looked_with(settings.name, output) as opens:
-                done = Erased(found=look(opens(place), settings, predicate, log))
+        done = command.run(
+            sure=yes,
+            plan=lambda _opens, reader: Erased(
+                found=plan_erasure(reader, settings, predicate, log)
+            ),
+            apply=lambda store, runner, _looked: append_erasure(
+                store, settings, predicate, log, runner, clock=command.around.clock, reason=reason
+            ),
+        )
         with looked_with(settings.name, output) as opens:
             left = still_held(
-                opens(place),
+                opens(sink_location(settings)),
                 settings,
                 predicate,
                 done.found,
@@ -193,3 +173,172 @@ def history_of(settings: PipelineSettings) -> FilesInHistory:
         return found | {path: told(Why.CHANGES, since) for path, since in changes.items()}
 
     return ask
+
+
+FEW = 10
+NOT_LOOKED_AT = (
+    "not looked at: other tables, backups and copies, the quarantine of other pipelines, and the "
+    "least and greatest values of columns that the Delta log and the journal keep of data files"
+)
+WHY = {
+    Why.ADDED: "in the table since it was looked at: run this again",
+    Why.WAITING: "not committed yet: run {committer}, then this again",
+    Why.HELD: "held by penguin: penguin release or penguin discard {them}, then this again",
+    Why.UNNAMED: "not named by the Delta log: blizzard gc, or VACUUM, deletes {them}",
+}
+HISTORY = {
+    Why.REMOVED: "removed from the table, read by time travel",
+    Why.CHANGES: "of the change data feed, read through it",
+}
+
+NOT_SEARCHED = {
+    WhyNotSearched.FAILED: "failed: rows come once it is read, so delete it, or erase again then",
+    WhyNotSearched.WAITING: "not read to its end yet: erase again once it is in the table",
+    WhyNotSearched.CHANGED: "changed since it was read: look into it",
+    WhyNotSearched.RETRACTED: "whose rows were retracted: look into it, or delete it",
+}
+
+
+def show(settings: PipelineSettings, done: Erased, left: StillHeld, *, sure: bool) -> None:
+    """Print it."""
+    to, found = console(), done.found
+    say(to, f"pipeline {settings.name}: {_in_short(done, left)}")
+    to_be = "" if sure else "to be "
+    for what, files in (
+        (f"{to_be}removed, with no other rows", [one for one in found.files if one.is_whole]),
+        (f"{to_be}rewritten without them", [one for one in found.files if not one.is_whole]),
+    ):
+        if files:
+            size = in_words(sum(one.file.size for one in files))
+            say(to, f"  {plural(len(files), 'data file')} ({size}) {what}:")
+            say_first(to, [_file_line(one) for one in files], FEW, indent="    ")
+    if done.entry is not None:
+        inlined = settings.sink.commit is Commit.INLINE
+        when = "is committed" if inlined else "takes the rows out once penguin has committed it"
+        say(to, f"  entry {done.entry} {when}")
+        if not inlined:
+            say(to, "  -> run penguin, then this again: it says what is left")
+    for line in _still_held(settings, done, left):
+        say(to, line)
+    say(to, NOT_LOOKED_AT)
+    if found.files and not sure:
+        say(to, "add --yes to take the rows out of the table; nothing was changed")
+
+
+def _in_short(done: Erased, left: StillHeld) -> str:
+    found = done.found
+    if not found.files:
+        rest = "nothing else was found" if left.is_nothing else "what is left is below"
+        return f"nothing in the table: the condition holds for no row of it; {rest}"
+    rows = plural(found.rows, "row")
+    files = plural(len(found.files), "data file")
+    every = ", which are ALL rows of the table" if found.is_everything else ""
+    before = plural(found.deleted, "row that was", "rows that were")
+    also = f", and for {before} deleted in place before" if found.deleted else ""
+    return f"the condition holds for {rows} in {files}{every}{also}"
+
+
+def _file_line(one: FileWithRows) -> str:
+    return f"{one.file.path}: {one.rows:,} of {plural(one.file.rows or 0, 'row')}"
+
+
+def _still_held(settings: PipelineSettings, done: Erased, left: StillHeld) -> Iterator[str]:
+    if left.is_nothing and not done.found.files:
+        return
+    yield "what still holds such rows:"
+    if done.found.files:
+        sink = settings.sink
+        days = tables.file_retention(sink.table_uri, sink.storage_options).total_seconds() / 86_400
+        count = len(done.found.files)
+        which, them = ("data file", "it") if count == 1 else (f"{count:,} data files", "them")
+        yield (
+            f"  time travel reads the {which} above until VACUUM deletes {them}, {days:g} days "
+            "after the commit at the earliest"
+        )
+    for why in Why:
+        files = [one for one in left.data_files if one.why is why]
+        yield from _data_files(why, files, settings.sink.committer)
+    yield from _bad_lines(left)
+    yield from _sources(left)
+    yield from _not_searched(left)
+    if left.unread:
+        yield f"  {plural(len(left.unread), 'file')} could not be read, and may hold some:"
+        yield from _first([f"    {path}" for path in left.unread])
+
+
+def _data_files(why: Why, files: list[OtherFile], committer: str) -> Iterator[str]:
+    if not files:
+        return
+    them = "it" if len(files) == 1 else "them"
+    told = WHY.get(why, "").format(committer=committer, them=them)
+    if why in HISTORY:
+        latest = max((one.deleted_from for one in files if one.deleted_from), default=None)
+        all_of = "" if len(files) == 1 else "all of them "
+        until = "" if latest is None else f": not {all_of}before {second(latest)} UTC"
+        told = f"{HISTORY[why]} until VACUUM deletes {them}{until}"
+    yield f"  {plural(len(files), 'data file')} {told}:"
+    yield from _first([f"    {one.path}: {plural(one.rows, 'row')}" for one in files])
+
+
+def _bad_lines(left: StillHeld) -> Iterator[str]:
+    for waits, told in (
+        (True, "waiting in quarantine"),
+        (False, "in quarantine files that are done with; blizzard gc --delete deletes those"),
+    ):
+        some = [one for one in left.bad_lines if one.waits is waits]
+        if not some:
+            continue
+        sure, maybe = sum(one.lines for one in some), sum(one.maybe for one in some)
+        also = f", and {maybe:,} that may hold it" if maybe else ""
+        yield f"  {plural(sure, 'bad line')}{also}, {told}:"
+        names = dict.fromkeys(one.source for one in some)
+        if waits:
+            # All lines of a file go: single lines have no name.
+            yield from _first([f"    blizzard dlq discard {name}" for name in names])
+            yield "    gives up all bad lines of these source files"
+        else:
+            yield from _first([f"    {one.file}" for one in some])
+
+
+def _sources(left: StillHeld) -> Iterator[str]:
+    there = left.sources_there
+    gone = len(left.sources) - len(there)
+    if there:
+        yield f"  {plural(len(there), 'source file')} of such rows, or of rows erased before:"
+        yield from _first([_source(one) for one in there])
+        they = "it is" if len(there) == 1 else "they are"
+        yield (
+            f"    {they} yours to delete; on_change: reingest, blizzard redo or a new journal "
+            "would bring the rows back"
+        )
+    if gone:
+        files = plural(gone, "source file of such rows is", "source files of such rows are")
+        yield f"  {files} not there any more"
+    if left.sources_unknown:
+        rows = plural(left.sources_unknown, "row")
+        yield f"  the source files of {rows}, found here or erased before, are not known:"
+        yield "    another program wrote the data files; look for the value in the source files"
+        yield "    yourself"
+    if left.possible_sources:
+        yield "    data files that are not in the table have such rows of these source files:"
+        yield from _first([_source(one) for one in left.possible_sources])
+
+
+def _not_searched(left: StillHeld) -> Iterator[str]:
+    for why, way_out in NOT_SEARCHED.items():
+        some = [f"    {one.uri}" for one in left.not_searched if one.why is why]
+        if some:
+            yield f"  {plural(len(some), 'source file')} not searched, {way_out}:"
+            yield from _first(some)
+
+
+def _source(one: SourceLeft) -> str:
+    known = {True: "", False: "; it is not there any more"}
+    told = "; whether it is there is not known" if one.is_there is None else known[one.is_there]
+    return f"    {one.uri}: {plural(one.rows, 'line')}{told}"
+
+
+def _first(lines: list[str]) -> Iterator[str]:
+    yield from lines[:FEW]
+    if len(lines) > FEW:
+        yield f"    ... and {len(lines) - FEW:,} more; --output json has them all"

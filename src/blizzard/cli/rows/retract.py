@@ -6,29 +6,20 @@ from typing import Annotated
 
 import typer
 
-from blizzard.cli.output import (
-    One,
-    load,
-    looked_with,
-    open_reader,
-    tables_of,
-    the_one,
-    written_before,
-)
-from blizzard.cli.rows.rewriting import commit, reading_of, rewriter, table_log
-from blizzard.cli.surroundings import Surroundings
+from blizzard.cli.output import One, open_reader
+from blizzard.cli.rows.rewriting import DataFileRow, RewriteCommand, file_rows, ingest_of
 from blizzard.journal.source_names import the_key
-from blizzard.log_questions import asked_of, table_entry
-from blizzard.model.locations import sink_location
-from blizzard.model.rewriting import ActiveFile
+from blizzard.log_questions import asked_of
+from blizzard.model.locations import OpenReader
 from blizzard.model.settings import PipelineSettings
 from blizzard.rewrite.replace import exchange_of, replace_rows
-from blizzard.rewrite.retract import Retracted, look
+from blizzard.rewrite.retract import Retracted, plan_retraction
 from blizzard.rewrite.retract import retract as append_retraction
+from blizzard.service import ServiceRunner
 from lakebed.clock import Clock
 from lakebed.deltalog import tables
 from lakebed.errors import ObjectMissing
-from lakebed.storage.store import Store
+from lakebed.storage.store import Reader, Store
 from lakebed.telemetry.levels import LogFormat, LogLevel
 from lakebed.telemetry.logs import log_events
 from lakebed.terminal.arguments import (
@@ -39,8 +30,6 @@ from lakebed.terminal.arguments import (
     Output,
     Shape,
     Sure,
-    ends_on_error,
-    exit_code_of,
 )
 from lakebed.terminal.console import console, is_are, plural, print_line, say, say_first
 from lakebed.types import Commit
@@ -77,39 +66,25 @@ def retract(
 
     Data files that also hold other rows are rewritten on Spark; penguin commits it all at once.
     """
-    loaded = load(files, folders)
-    settings = the_one(loaded, pipeline)
-    around = Surroundings.of(context)
-    with ends_on_error(settings.name, exit_code_of), written_before(settings):
-        table = table_entry(settings, tables_of(loaded, files, folders))
-        log, place = table_log(settings, table), sink_location(settings)
-        keys, new = _keys(settings, sources, other, around.clock)
-        if yes:
-            with rewriter(loaded, around) as runner:
-                store = Store(place.uri, place.options)
-                if new is None:
-                    done = append_retraction(store, settings, keys, log, runner, clock=around.clock)
-                else:
-                    reading = reading_of(
-                        loaded,
-                        settings,
-                        runner,
-                        around.clock,
-                        log_events(LogLevel.WARN, LogFormat.TEXT),
-                    )
-                    exchange = exchange_of(
-                        store, settings, keys, new, open_reader, now=around.clock.now()
-                    )
-                    done = replace_rows(store, settings, exchange, log, runner, reading)
-            if done.entry is not None and settings.sink.commit is Commit.INLINE:
-                commit(settings, table, around)
-        else:
-            with looked_with(settings.name, output) as opens:
-                reader = opens(place)
-                if new is not None:
-                    now = around.clock.now()
-                    keys = exchange_of(reader, settings, keys, new, opens, now=now).keys
-                done = Retracted(found=look(reader, settings, keys, log))
+    with RewriteCommand.of(context, files, folders, pipeline, output) as command:
+        settings, log, clock = command.settings, command.log, command.around.clock
+        keys, new = _keys(settings, sources, other, clock)
+
+        def plan(opens: OpenReader, reader: Reader) -> Retracted:
+            some = keys
+            if new is not None:
+                some = exchange_of(reader, settings, keys, new, opens, now=clock.now()).keys
+            return Retracted(found=plan_retraction(reader, settings, some, log))
+
+        def apply(store: Store, runner: ServiceRunner, _looked: object) -> Retracted:
+            if new is None:
+                return append_retraction(store, settings, keys, log, runner, clock=clock)
+            warn = log_events(LogLevel.WARN, LogFormat.TEXT)
+            ingest = ingest_of(command.loaded, settings, runner, clock, warn)
+            exchange = exchange_of(store, settings, keys, new, open_reader, now=clock.now())
+            return replace_rows(store, exchange, log, runner, ingest, open_reader)
+
+        done = command.run(sure=yes, plan=plan, apply=apply)
     if output is Output.JSON:
         print_line(retraction_row(settings, done, new))
     else:
@@ -136,15 +111,6 @@ class SourceRow:
     source: str
     path: str
     rows: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DataFileRow:
-    """One data file with rows that leave; `rows` are all that are in it."""
-
-    path: str
-    rows: int | None
-    bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,9 +148,9 @@ def retraction_row(
         ),
         rows=sum(rows.values()),
         bad_lines=found.waiting_lines,
-        removed=_files(found.rows.whole),
-        rewritten=_files(found.rows.mixed),
-        searched=_files(found.rows.unnamed),
+        removed=file_rows(found.rows.whole),
+        rewritten=file_rows(found.rows.mixed),
+        searched=file_rows(found.rows.unnamed),
         replaced_by=_new_name(done) or other,
         new_rows=None if done.content is None else sum(one.rows for one in done.content.records),
         new_bad_lines=None
@@ -201,10 +167,6 @@ def _rows(done: Retracted) -> Counter[str]:
     if done.entry is not None:
         return Counter(done.rows)
     return Counter(done.found.rows.rows) + Counter(done.found.rows.counted)
-
-
-def _files(files: tuple[ActiveFile, ...]) -> tuple[DataFileRow, ...]:
-    return tuple(DataFileRow(path=one.path, rows=one.rows, bytes=one.size) for one in files)
 
 
 def _show(settings: PipelineSettings, done: Retracted, other: str | None, *, sure: bool) -> None:

@@ -1,20 +1,31 @@
-"""What the commands share that rewrite data files: the table's log, Spark, and the commit."""
+"""One way to run the commands that rewrite data files: plan or apply, commit, and report."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, Self, TypeVar
+
+import typer
 
 from blizzard.answers.progress import repaired
 from blizzard.answers.trace import named_by, uri_of
+from blizzard.cli.output import load, looked_at, looked_with, tables_of, the_one, written_before
 from blizzard.cli.surroundings import Surroundings
 from blizzard.events import SparkStarting
 from blizzard.execute.runner import Rewriter, Runner
-from blizzard.log_questions import asks_columns, asks_still_out, open_reader, table_rules
+from blizzard.ingest import Ingest
+from blizzard.log_questions import (
+    asks_columns,
+    asks_still_out,
+    open_reader,
+    table_entry,
+    table_rules,
+)
 from blizzard.model.files import SourceFile
-from blizzard.model.locations import sink_location
+from blizzard.model.locations import OpenReader, sink_location
 from blizzard.model.rewriting import ActiveFile
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
 from blizzard.renewal import Renew, Renewed
-from blizzard.rewrite.content import Reading
 from blizzard.rewrite.replace import renew
 from blizzard.rewrite.transaction import Origins, TableLog, TableNow
 from blizzard.service import SPARK_SAID, RenewOf, ServiceRunner
@@ -22,15 +33,104 @@ from lakebed.clock import Clock
 from lakebed.deltalog import tables
 from lakebed.deltalog.snapshot import Snapshot
 from lakebed.layout import TablePath
-from lakebed.storage.store import Store
+from lakebed.storage.store import Reader, Store
 from lakebed.telemetry.events import Emit
 from lakebed.telemetry.levels import LogFormat, LogLevel
 from lakebed.telemetry.logs import log_events
+from lakebed.terminal.arguments import Files, Folders, Output, ends_on_error, exit_code_of
+from lakebed.types import Commit
 from penguin import inline
 from penguin.model.settings import TableSettings
 
+if TYPE_CHECKING:
+    from lakebed.terminal.progress_bars import Looked
+
 REST_SECS = 30.0
 """How long changed files wait before it is tried again to replace their rows."""
+
+
+class Outcome(Protocol):
+    """What a command has done: the number of its entry, or None."""
+
+    @property
+    def entry(self) -> int | None:
+        """Return the entry that it appended."""
+
+
+Done = TypeVar("Done", bound=Outcome)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataFileRow:
+    """One data file; `rows` are all that are in it."""
+
+    path: str
+    rows: int | None
+    bytes: int
+
+
+def file_rows(files: Sequence[ActiveFile]) -> tuple[DataFileRow, ...]:
+    """Return data files as JSON has them."""
+    return tuple(DataFileRow(path=one.path, rows=one.rows, bytes=one.size) for one in files)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewriteCommand:
+    """A command that rewrites data files of one pipeline's table."""
+
+    loaded: BlizzardSettings
+    settings: PipelineSettings
+    around: Surroundings
+    output: Output
+    table: TableSettings | None
+    log: TableLog
+
+    @classmethod
+    @contextmanager
+    def of(
+        cls,
+        context: typer.Context,
+        files: Files,
+        folders: Folders,
+        pipeline: str | None,
+        output: Output,
+    ) -> Iterator[Self]:
+        """Yield the command; an error inside ends the program with its exit code."""
+        loaded = load(files, folders)
+        settings = the_one(loaded, pipeline)
+        with ends_on_error(settings.name, exit_code_of), written_before(settings):
+            table = table_entry(settings, tables_of(loaded, files, folders))
+            yield cls(
+                loaded=loaded,
+                settings=settings,
+                around=Surroundings.of(context),
+                output=output,
+                table=table,
+                log=table_log(settings, table),
+            )
+
+    def run(
+        self,
+        *,
+        sure: bool,
+        plan: Callable[[OpenReader, Reader], Done],
+        apply: "Callable[[Store, ServiceRunner, Looked], Done]",
+    ) -> Done:
+        """Apply the command and commit its entry; if the operator is not sure, only plan it."""
+        from lakebed.terminal.progress_bars import CountedStore  # noqa: PLC0415 - it brings rich along
+
+        name, place = self.settings.name, sink_location(self.settings)
+        if not sure:
+            with looked_with(name, self.output) as opens:
+                return plan(opens, opens(place))
+        with (
+            looked_at(name, self.output) as looked,
+            rewriter(self.loaded, self.around, write=looked.write) as runner,
+        ):
+            done = apply(CountedStore(place.uri, place.options, looked), runner, looked)
+        if done.entry is not None and self.settings.sink.commit is Commit.INLINE:
+            commit(self.settings, self.table, self.around)
+        return done
 
 
 @contextmanager
@@ -59,13 +159,13 @@ def rewriter(
         runner.stop()
 
 
-def reading_of(
+def ingest_of(
     loaded: BlizzardSettings, settings: PipelineSettings, runner: Runner, clock: Clock, emit: Emit
-) -> Reading:
-    """Return what reads source files that are to take the place of rows."""
-    return Reading(
+) -> Ingest:
+    """Return what reads source objects that supersede rows."""
+    return Ingest(
+        settings=settings,
         runner=runner,
-        open_source=open_reader,
         of_table=asks_columns(settings),
         clock=clock,
         emit=emit,
@@ -79,7 +179,7 @@ def renews(clock: Clock) -> RenewOf:
     def renew_of(
         loaded: BlizzardSettings, settings: PipelineSettings, runner: Runner, emit: Emit
     ) -> Renew:
-        reading = reading_of(loaded, settings, runner, clock, emit)
+        ingest = ingest_of(loaded, settings, runner, clock, emit)
         rested = -REST_SECS
         if not isinstance(runner, Rewriter):
             raise TypeError("this runner rewrites no data files")
@@ -90,7 +190,7 @@ def renews(clock: Clock) -> RenewOf:
             # Whoever waits for penguin need not read all journals every second.
             if rested <= now < rested + REST_SECS:
                 return Renewed()
-            renewed = renew(store, settings, files, table_log(settings), runner, reading)
+            renewed = renew(store, files, table_log(settings), runner, ingest, open_reader)
             rested = now if renewed.waits is not None else -REST_SECS
             return renewed
 

@@ -5,17 +5,12 @@ from typing import Annotated
 
 import typer
 
-from blizzard.cli.output import One, load, open_reader, tables_of, the_one, written_before
-from blizzard.cli.rows.rewriting import commit, rewriter, table_log
-from blizzard.cli.surroundings import Surroundings
-from blizzard.log_questions import table_entry
-from blizzard.model.locations import sink_location
+from blizzard.cli.output import One
+from blizzard.cli.rows.rewriting import DataFileRow, RewriteCommand, file_rows
 from blizzard.model.rewriting import ActiveFile
-from blizzard.model.settings import BlizzardSettings, PipelineSettings
-from blizzard.rewrite.promote import Promoted, Wanted, look
+from blizzard.model.settings import PipelineSettings
+from blizzard.rewrite.promote import Promoted, PromotedField, plan_promotion
 from blizzard.rewrite.promote import promote as append_promotion
-from blizzard.rewrite.transaction import TableLog
-from lakebed.storage.store import Store
 from lakebed.terminal.arguments import (
     DONE,
     FAILED,
@@ -24,8 +19,6 @@ from lakebed.terminal.arguments import (
     Output,
     Shape,
     Sure,
-    ends_on_error,
-    exit_code_of,
 )
 from lakebed.terminal.console import console, plural, print_line, say, say_first
 from lakebed.types import Commit
@@ -56,47 +49,23 @@ def promote(
 
     The data files with such values are rewritten on Spark; penguin replaces them in one commit.
     """
-    loaded = load(files, folders)
-    settings = the_one(loaded, pipeline)
-    wanted = Wanted(field=field, type=kind)
-    around = Surroundings.of(context)
-    with ends_on_error(settings.name, exit_code_of), written_before(settings):
-        table = table_entry(settings, tables_of(loaded, files, folders))
-        log = table_log(settings, table)
-        if yes:
-            done = _promote(settings, wanted, log, loaded, around)
-            if done.entry is not None and settings.sink.commit is Commit.INLINE:
-                commit(settings, table, around)
-        else:
-            reader = open_reader(sink_location(settings))
-            done = Promoted(found=look(reader, settings, wanted, log))
+    wanted = PromotedField(field=field, type=kind)
+    with RewriteCommand.of(context, files, folders, pipeline, output) as command:
+        settings, log = command.settings, command.log
+        done = command.run(
+            sure=yes,
+            plan=lambda _opens, reader: Promoted(
+                found=plan_promotion(reader, settings, wanted, log)
+            ),
+            apply=lambda store, runner, _looked: append_promotion(
+                store, settings, wanted, log, runner, clock=command.around.clock
+            ),
+        )
     if output is Output.JSON:
         print_line(promotion_row(settings, done))
     else:
         _show(settings, done, sure=yes)
     raise typer.Exit(FAILED if done.found.files and not yes else DONE)
-
-
-def _promote(
-    settings: PipelineSettings,
-    wanted: Wanted,
-    log: TableLog,
-    loaded: BlizzardSettings,
-    around: Surroundings,
-) -> Promoted:
-    place = sink_location(settings)
-    with rewriter(loaded, around) as runner:
-        store = Store(place.uri, place.options)
-        return append_promotion(store, settings, wanted, log, runner, clock=around.clock)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileRow:
-    """One data file."""
-
-    path: str
-    rows: int | None
-    bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +77,7 @@ class PromotionRow:
     field: str
     type: str
     entry: int | None
-    files: tuple[FileRow, ...]
+    files: tuple[DataFileRow, ...]
     rows: int
     bytes: int
     promoted: int | None
@@ -125,7 +94,7 @@ def promotion_row(settings: PipelineSettings, done: Promoted) -> PromotionRow:
         field=found.target.shown,
         type=found.target.field.shown,
         entry=done.entry,
-        files=tuple(FileRow(path=one.path, rows=one.rows, bytes=one.size) for one in files),
+        files=file_rows(files),
         rows=sum(one.rows or 0 for one in files),
         bytes=sum(one.size for one in files),
         promoted=sum(one.taken for one in done.rewritten) if done.rewritten else None,
@@ -137,7 +106,7 @@ def promotion_row(settings: PipelineSettings, done: Promoted) -> PromotionRow:
 def _files(done: Promoted) -> tuple[ActiveFile, ...]:
     if not done.rewritten:
         return done.found.files
-    return tuple(one.old for one in done.rewritten if one.new is not None)
+    return tuple(one.old for one in done.rewritten if one.new)
 
 
 def _show(settings: PipelineSettings, done: Promoted, *, sure: bool) -> None:

@@ -13,14 +13,13 @@ from pyspark.sql import Row, SparkSession
 
 from blizzard.model.files import Work, WorkUnit
 from blizzard.model.progress import Address, Report
-from blizzard.model.rewriting import ActiveFile, Rewriting
+from blizzard.model.rewriting import Concatenate, FileGroup, FillColumn, Rewriting
 from blizzard.worker.progress import ProgressClient
 from lakebed.storage.store import Store
 from lakebed.units import in_words, plural
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
-Changes = TypeVar("Changes", bound=Rewriting)
 
 Ended = Callable[[int], None]
 """Is told how many items of a job are done."""
@@ -28,8 +27,8 @@ Ended = Callable[[int], None]
 
 def each(
     items: tuple[Item, ...],
-    work: Changes,
-    do: Callable[[Item, Changes, Store], Answer],
+    work: Rewriting,
+    do: Callable[[Item, Rewriting, Store], Answer],
     *,
     driver: Address | None = None,
     job: str = "",
@@ -121,8 +120,10 @@ def batch_description(units: Sequence[WorkUnit], work: Work) -> str:
     return f"{work.marks['pipeline']}{batch}: {step}{what}" + ("" if replayed else f", {size}")
 
 
-def rewrite_description(files: Sequence[ActiveFile], work: Rewriting) -> str:
-    """Describe a job that rewrites data files by pipeline, change, files and bytes."""
+def rewrite_description(groups: Sequence[FileGroup], work: Rewriting) -> str:
+    """Describe a job that rewrites data files by pipeline, transform, files and bytes."""
+    files = [file for group in groups for file in group.files]
     size = in_words(sum(file.size for file in files))
-    change = type(work).__name__.lower()
+    names = {FillColumn: "promotion", Concatenate: "merging"}
+    change = names.get(type(work.transform), "removal")
     return f"{work.marks['pipeline']}, {change}: {plural(len(files), 'data file')}, {size}"

@@ -28,10 +28,7 @@ from blizzard.execute.runner import (
 from blizzard.execute.spark.executor_check import unfit
 from blizzard.execute.spark.job import (
     TROUBLE,
-    Answer,
-    Changes,
     Ended,
-    Item,
     JobLabel,
     batch_description,
     counting,
@@ -53,23 +50,14 @@ from blizzard.execute.spark.session import (
 from blizzard.model.bounds import Overseer
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.progress import Instruction, Progress, Report
-from blizzard.model.rewriting import (
-    ActiveFile,
-    FileGroup,
-    MergeOutcome,
-    Merging,
-    RewriteOutcome,
-    Rewriting,
-)
+from blizzard.model.rewriting import FileGroup, RewriteOutcome, Rewriting
 from blizzard.model.settings import SparkSettings
-from blizzard.worker.merge_files import merge_files
 from blizzard.worker.progress import ProgressClient, ProgressServer
 from blizzard.worker.quarantine.replay import run_replay
-from blizzard.worker.rewrite import rewrite_file
+from blizzard.worker.rewrite_group import rewrite_group
 from blizzard.worker.stores import OpenedStores
 from blizzard.worker.unit import run_unit
 from lakebed.errors import ConfigInvalid, LakeError
-from lakebed.storage.store import Store
 
 ANSWER = "unit bigint, outcome binary, reached boolean"
 CONTEXT_IS_GONE = ("SparkContext was shut down", "Master removed our application")
@@ -158,37 +146,26 @@ class SparkRunner:
         by_unit = {row.unit: pickle.loads(row.outcome) for row in answers}  # noqa: S301 - our own workers wrote it
         return [by_unit[index] for index in range(count)]
 
-    def rewrite(self, files: Sequence[ActiveFile], work: Rewriting) -> list[RewriteOutcome]:
-        """Rewrite every file as a task of one job; return the outcomes in the order of the files.
+    def rewrite(
+        self, groups: Sequence[FileGroup], work: Rewriting, *, ended: Ended | None = None
+    ) -> list[RewriteOutcome]:
+        """Rewrite every group as a task of one job; return the outcomes in the order of the groups.
 
         What an attempt wrote means nothing until an entry names it, as with units.
         """
-        return self._each(files, work, rewrite_file, rewrite_description(files, work))
-
-    def merge(
-        self, groups: Sequence[FileGroup], work: Merging, *, ended: Ended | None = None
-    ) -> list[MergeOutcome]:
-        """Make fewer files of every group as a task of one job, as files are rewritten."""
-        files = [file for group in groups for file in group.files]
-        return self._each(groups, work, merge_files, rewrite_description(files, work), ended)
-
-    def _each(
-        self,
-        items: Sequence[Item],
-        work: Changes,
-        do: Callable[[Item, Changes, Store], Answer],
-        description: str,
-        ended: Ended | None = None,
-    ) -> list[Answer]:
         session, server = self._started()
-        count = len(items)
+        count = len(groups)
         job = secrets.token_hex(8)
         if ended is not None:
             self._rewrites[job] = counting(ended)
         driver = None if ended is None else server.address
-        label = JobLabel(group=job, pipeline=work.marks["pipeline"], description=description)
+        label = JobLabel(
+            group=job,
+            pipeline=work.marks["pipeline"],
+            description=rewrite_description(groups, work),
+        )
         try:
-            run = each(tuple(items), work, do, driver=driver, job=job)
+            run = each(tuple(groups), work, rewrite_group, driver=driver, job=job)
             answers = label.collect(session, count, run, "item bigint, outcome binary")
         except TROUBLE as cause:
             raise self._explained(cause, count, session) from cause

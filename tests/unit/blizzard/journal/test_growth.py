@@ -80,8 +80,10 @@ ASKED: dict[str, Callable[[Bucket], object]] = {
     "status": status,
     "dlq list": lambda store: dead_letter_queue(SETTINGS, lambda _place: store, every=False),
     "dlq show": lambda store: quarantine_of(SETTINGS, lambda _place: store).files,
-    "dlq replay": lambda store: replay.look(store, "default", None).files,
-    "dlq retry": lambda store: retry.look(store, "default", frozenset({"bad-000007.ndjson"})),
+    "dlq replay": lambda store: replay.plan_replay(store, "default", None).files,
+    "dlq retry": lambda store: retry.find_failed(
+        store, "default", frozenset({"bad-000007.ndjson"})
+    ),
 }
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from blizzard.journal.ledger import Before
 from blizzard.model.files import IngestedFile, UnfinishedFile
-from blizzard.rewrite.retracted_sources import Named, why_not
+from blizzard.rewrite.source_rows import RetractedSource, why_not
 from tests.support.builders import NOON, failure, record
 
 DONE = IngestedFile(key="in:a", size=3, etag="e")
@@ -34,7 +34,7 @@ def test_only_what_is_settled_can_be_taken_back(before, why):
 
 
 def test_what_the_journal_does_not_know_cannot_be_named():
-    assert Named.of("in:a", Before()) is None
-    named = Named.of("in:x/a:b", Before(finished=DONE))
+    assert RetractedSource.of("in:a", Before()) is None
+    named = RetractedSource.of("in:x/a:b", Before(finished=DONE))
     assert named is not None
     assert (named.source, named.path, named.size, named.etag) == ("in", "x/a:b", 3, "e")

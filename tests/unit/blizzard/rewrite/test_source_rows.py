@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from blizzard.model.rewriting import ActiveFile, RowRanges, RowsWhere
-from blizzard.rewrite.source_rows import FILE, Journals, Meant, find_rows
+from blizzard.rewrite.source_rows import FILE, JournaledFiles, SelectedSources, find_rows
 from lakebed.documents.data_file import ColumnStatistics, Run
 from lakebed.documents.entry import decode_entry
 from lakebed.documents.replacement import Replacement
@@ -11,7 +11,7 @@ from lakebed.layout import TablePath
 from tests.support.builders import entry_body, finished_file
 
 ENTRY = decode_entry(entry_body(1), "e")
-MEANT = Meant(journal=ENTRY.journal, keys=frozenset({"in:b"}), uris={"/in/b": "in:b"})
+MEANT = SelectedSources(journal=ENTRY.journal, keys=frozenset({"in:b"}), uris={"/in/b": "in:b"})
 
 
 def data_file(name, *sources, runs=(), told=False):
@@ -36,7 +36,7 @@ def replacing(old, new, kind="promote", left_out=0):
 
 
 def found(active, *entries, in_effect=True, aside=()):
-    journals = Journals(meant=MEANT)
+    journals = JournaledFiles(meant=MEANT)
     for entry in entries:
         journals.take(entry)
     journals.finish()

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from blizzard.model.rewriting import Target
-from blizzard.worker.rewrite import MOST_ROWS, Filling
+from blizzard.worker.transform import MOST_ROWS, Filling
 from lakebed.columns.schema import Field, Reading
 from lakebed.types import RESCUED, FieldType
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from blizzard.model.predicate import parse
 from blizzard.model.rewriting import ActiveFile, RowRanges, RowsWhere
 from blizzard.worker.output.origins import MOST_STRETCHES, runs_without
-from blizzard.worker.rewrite import LeavingOut
+from blizzard.worker.transform import LeavingOut
 from lakebed.columns.schema import Field, Schema
 from lakebed.documents.data_file import Run
 from lakebed.layout import TablePath

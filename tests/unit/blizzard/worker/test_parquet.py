@@ -12,7 +12,7 @@ import pytest
 from blizzard.model.files import ClosedFile
 from blizzard.model.settings import RollingPolicy
 from blizzard.worker.output.parquet import RollingWriter
-from blizzard.worker.rewrite import closed_file
+from blizzard.worker.rewrite_group import closed_file
 from lakebed.clock import Clock
 from lakebed.documents.data_file import ColumnStatistics
 from lakebed.types import ParquetCodec

@@ -1,4 +1,4 @@
-"""Many small data files of one partition, made into fewer under fresh names; no row changes.
+"""A group of data files, rewritten under fresh names: one of them changed, or many concatenated.
 
 Without columns to sort by, the rows of the files follow each other in the order of the files, and
 one row group at a time is in memory. To sort, the columns in question are read first; the rows of
@@ -7,11 +7,12 @@ one new file at a time are then picked out of all the old ones, which are on the
 
 import math
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
+from uuid import UUID
 
 import numpy as np
 import numpy.typing as npt
@@ -19,22 +20,30 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from blizzard.model.files import ClosedFile
 from blizzard.model.rewriting import (
     ActiveFile,
+    Concatenate,
     FileGroup,
-    Merged,
-    MergeFailed,
-    MergeOutcome,
-    Merging,
+    RewriteFailed,
+    RewriteOutcome,
+    Rewriting,
+    Rewritten,
 )
 from blizzard.worker.deleted_rows import Places, deleted_rows, marked
+from blizzard.worker.output.encoding import encoding_of
+from blizzard.worker.output.leaves import Values, leaves
+from blizzard.worker.output.mapped import as_in_files, logical_paths
 from blizzard.worker.output.row_ids import row_ids_of
 from blizzard.worker.output.upload import Uploads
 from blizzard.worker.plain_types import TableFile, plain_schema
 from blizzard.worker.record import failure_of
-from blizzard.worker.rewrite import closed_file, downloaded, write_groups
+from blizzard.worker.transform import change_of
 from lakebed.columns.field_ids import with_field_ids
+from lakebed.columns.row_tracking import RowColumns
 from lakebed.documents.data_file import FinishedFile
+from lakebed.documents.parquet_footer import statistics
+from lakebed.errors import ObjectMissing, StoreUnavailable
 from lakebed.storage.store import Store
 
 
@@ -53,20 +62,47 @@ SORTED_GROUPS = 8
 """Row groups of sorted rows are so much smaller: whoever looks for few of them reads one."""
 
 
-def merge_files(group: FileGroup, work: Merging, store: Store) -> MergeOutcome:
-    """Make fewer files of a group under fresh names; trouble of whatever kind is its outcome."""
+def rewrite_group(group: FileGroup, work: Rewriting, store: Store) -> RewriteOutcome:
+    """Rewrite a group under fresh names; any error becomes its outcome."""
     try:
-        with tempfile.TemporaryDirectory(prefix="blizzard-", ignore_cleanup_errors=True) as folder:
-            return Merged(group=group, new=_merged(group, work, store, Path(folder)))
+        with tempfile.TemporaryDirectory(prefix="blizzard-", ignore_cleanup_errors=True) as name:
+            folder = Path(name)
+            if isinstance(work.transform, Concatenate):
+                size = work.transform.row_group_size
+                return Rewritten(group=group, new=_merged(group, work, store, folder, size))
+            return _rewritten(group.file, work, store, folder)
     except Exception as error:  # noqa: BLE001 - an exception would reach the driver without its type
         failure = failure_of(error)
-        return MergeFailed(
+        return RewriteFailed(
             group=group, code=failure.code, message=failure.message, retryable=failure.retryable
         )
 
 
+def _rewritten(old: ActiveFile, work: Rewriting, store: Store, folder: Path) -> Rewritten:
+    deleted = deleted_rows(store, old.vector)
+    change = change_of(old, work, deleted)
+    local = downloaded(old, store, folder / "old.parquet")
+    name = work.clock.fresh_id()
+    path = folder / f"{name}.parquet"
+    with pq.ParquetFile(local, coerce_int96_timestamp_unit="us") as opened:
+        file = TableFile(opened, work.mapping, row_ids_of(old, work))
+        if not change.may_change(file):
+            return change.outcome(None)
+        groups = map(file.read, range(opened.num_row_groups))
+        names = write_groups(path, map(change.change, groups), work)
+        rows = change.rows_left(opened.metadata.num_rows)
+    if not rows:
+        return change.outcome(None)
+    closed = closed_file(name, path, rows, names, work.row_columns)
+    with Uploads(store, work.upload, pause=work.clock.sleep) as uploads:
+        new = uploads.hand_in(
+            closed, partition_values=old.partition_values, unit="rewrite", source_file=None
+        ).result()
+    return change.outcome(replace(new, row_columns=work.row_columns))
+
+
 def _merged(
-    group: FileGroup, work: Merging, store: Store, folder: Path
+    group: FileGroup, work: Rewriting, store: Store, folder: Path, row_group_size: int
 ) -> tuple[FinishedFile, ...]:
     paths = [folder / f"old-{place}.parquet" for place in range(len(group.files))]
     with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="fetch") as pool:
@@ -78,9 +114,9 @@ def _merged(
     counts = [_rows(one) for one in files]
     schema = common_schema([_schema(one, work) for one in files], work)
     if group.sorted_by:
-        parts = _sorted(files, schema, group, work)
+        parts = _sorted(files, schema, group, work, row_group_size)
     else:
-        parts = iter([(sum(counts), _in_order(files, schema, work))])
+        parts = iter([(sum(counts), _in_order(files, schema, work, row_group_size))])
     found: list[FinishedFile] = []
     values = group.files[0].partition_values
     with Uploads(store, work.upload, pause=work.clock.sleep) as uploads:
@@ -106,12 +142,12 @@ def _rows(one: Fetched) -> int:
     return rows - len(one.deleted)
 
 
-def _schema(one: Fetched, work: Merging) -> pa.Schema:
+def _schema(one: Fetched, work: Rewriting) -> pa.Schema:
     with pq.ParquetFile(one.path) as file:
         return TableFile(file, work.mapping, row_ids_of(one.old, work)).schema
 
 
-def common_schema(schemas: Sequence[pa.Schema], work: Merging) -> pa.Schema:
+def common_schema(schemas: Sequence[pa.Schema], work: Rewriting) -> pa.Schema:
     """Return every column that one of the files has, in the types and the order of the table."""
     there: dict[str, pa.Field[Any]] = {}
     required: set[str] = set()
@@ -144,14 +180,16 @@ def _fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _in_order(files: Sequence[Fetched], schema: pa.Schema, work: Merging) -> Iterator[pa.Table]:
+def _in_order(
+    files: Sequence[Fetched], schema: pa.Schema, work: Rewriting, row_group_size: int
+) -> Iterator[pa.Table]:
     """Yield the rows of files one after the other, as row groups of a usual size."""
     waiting: list[pa.Table] = []
     size = 0
     for _first, table in _tables(files, schema, work):
         waiting.append(table)
         size += table.nbytes
-        if size >= work.row_group_size:
+        if size >= row_group_size:
             yield pa.concat_tables(waiting)
             waiting, size = [], 0
     if waiting:
@@ -159,7 +197,7 @@ def _in_order(files: Sequence[Fetched], schema: pa.Schema, work: Merging) -> Ite
 
 
 def _tables(
-    files: Sequence[Fetched], schema: pa.Schema, work: Merging
+    files: Sequence[Fetched], schema: pa.Schema, work: Rewriting
 ) -> Iterator[tuple[int, pa.Table]]:
     """Yield row group after row group of all files, each with the place of its first row.
 
@@ -186,7 +224,11 @@ def _tables(
 
 
 def _sorted(
-    files: Sequence[Fetched], schema: pa.Schema, group: FileGroup, work: Merging
+    files: Sequence[Fetched],
+    schema: pa.Schema,
+    group: FileGroup,
+    work: Rewriting,
+    row_group_size: int,
 ) -> Iterator[tuple[int, Iterator[pa.Table]]]:
     """Yield how many rows each new file gets, and these; nulls come last."""
     absent = [name for name in group.sorted_by if name not in schema.names]
@@ -199,7 +241,7 @@ def _sorted(
         by: Any = [(name, "ascending") for name in names]
         order = np.asarray(pc.sort_indices(whole, sort_keys=by).to_numpy())
     each = math.ceil(rows / group.outputs)
-    limit = max(1, work.row_group_size // SORTED_GROUPS)
+    limit = max(1, row_group_size // SORTED_GROUPS)
     for start in range(0, rows, each):
         chosen = order[start : start + each]
         yield len(chosen), _picked(_tables(files, schema, work), chosen, limit)
@@ -219,3 +261,91 @@ def _picked(
     step = max(1, int(limit / max(1.0, table.nbytes / table.num_rows)))
     for start in range(0, table.num_rows, step):
         yield table.slice(start, step)
+
+
+def closed_file(
+    name: UUID, path: Path, rows: int, names: Mapping[str, str], kept: RowColumns | None
+) -> ClosedFile:
+    """Return a file that was written, as it is on the disk; raise if it has other rows.
+
+    `names` has what people call its columns, by what the file calls them, where that differs.
+    """
+    no_columns = () if kept is None else kept.names
+    # The footer is read back from the disk: what counts is what is there, not what was meant.
+    metadata = pq.read_metadata(path)
+    if metadata.num_rows != rows:
+        raise AssertionError("a file was written anew with another number of rows")
+    return ClosedFile(
+        name=name,
+        path=path,
+        size=path.stat().st_size,
+        rows=rows,
+        sources=(),
+        statistics={
+            names.get(column, column): known
+            for column, known in statistics(metadata, without_nan=not _has_nan(path)).items()
+            if column not in no_columns
+        },
+    )
+
+
+def _has_nan(path: Path) -> bool:
+    """Whether a float in a file is NaN: another engine may have put one into rows of the table."""
+    file = pq.ParquetFile(path)
+    columns = [one.name for one in file.schema_arrow if _floats(pa.schema([one]).empty_table())]
+    batches = file.iter_batches(columns=columns) if columns else ()
+    return any(
+        pc.any(pc.is_nan(leaf)).as_py()
+        for batch in batches
+        for leaf in _floats(pa.Table.from_batches([batch]))
+    )
+
+
+def _floats(rows: pa.Table) -> list[Values]:
+    return [leaf for _, leaf in leaves(rows) if pa.types.is_floating(leaf.type)]
+
+
+def downloaded(old: ActiveFile, store: Store, target: Path) -> Path:
+    """Fetch a file of the table; raise if it is not the one that the log means."""
+    facts = store.head(old.path)
+    if facts is None:
+        raise ObjectMissing("a file of the table is gone", path=store.describe(old.path))
+    if facts.size != old.size:
+        raise StoreUnavailable(
+            f"a file has {facts.size} bytes, but the log says {old.size}",
+            path=store.describe(old.path),
+        )
+    with target.open("wb") as file:
+        for piece in store.stream(old.path, size=facts.size, etag=facts.etag):
+            file.write(piece)
+    return target
+
+
+def write_groups(path: Path, groups: Iterator[pa.Table], work: Rewriting) -> dict[str, str]:
+    """Write rows to the local disk, each table as a row group, under the names that files have.
+
+    Return what people call the columns, by what the file calls them, where that differs.
+    """
+    writer: pq.ParquetWriter | None = None
+    names: dict[str, str] = {}
+    try:
+        for group in groups:
+            table = group if work.mapping is None else as_in_files(group, work.mapping)
+            if writer is None:
+                names = {} if work.mapping is None else logical_paths(group.schema, work.mapping)
+                writer = pq.ParquetWriter(
+                    path,
+                    table.schema,
+                    store_schema=False,
+                    write_statistics=True,
+                    **encoding_of(table, work.codec).options(table.schema, work.codec),
+                )
+                writer.add_key_value_metadata(
+                    {f"blizzard.{key}": value for key, value in work.marks.items()}
+                )
+            if table.num_rows:
+                writer.write_table(table, row_group_size=table.num_rows)
+    finally:
+        if writer is not None:
+            writer.close()
+    return names
