@@ -1,4 +1,7 @@
-"""Committing from within blizzard, in its own process. Delta is loaded when the first commit is."""
+"""What blizzard asks of penguin: to commit in its own process, and what penguin's rules allow.
+
+Delta is loaded with the first commit.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -11,9 +11,9 @@ from pathlib import Path
 import zstandard
 from rich.console import Console
 
+from lakebed.deltalog.tables import preview
 from lakebed.terminal.console import add, columns, print_table, second
 from lakebed.units import plural
-from penguin.delta import preview
 
 CONFIG = """\
 # One file for both programs: blizzard reads the top, penguin reads `tables`.
@@ -121,7 +121,7 @@ def make_sample(landing: Path) -> tuple[int, int]:
 
 def show_table(uri: str, console: Console) -> None:
     """Show what a reader of the Delta table sees."""
-    seen = preview.look(uri, rows=5)
+    seen = preview(uri, rows=5)
     console.print(
         f"\n[bold]The table[/]  {plural(seen.rows, 'row')} in {plural(seen.files, 'file')}, "
         f"Delta version {seen.version}\n{Path(uri).absolute()}",

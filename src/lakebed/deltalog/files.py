@@ -15,11 +15,9 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Protocol
 from urllib.parse import unquote
 
 from lakebed.deltalog.actions import LogActions, moment, read_actions
-from lakebed.deltalog.delta_types import TableFacts
 from lakebed.deltalog.file_names import naming
 from lakebed.deltalog.removals import (
     CLOCKS_DIFFER,
@@ -30,6 +28,7 @@ from lakebed.deltalog.removals import (
     kept_by_all,
 )
 from lakebed.deltalog.segment import checkpoints, newest, unbroken, versions_in
+from lakebed.deltalog.snapshot import Snapshot
 from lakebed.errors import StoreUnavailable
 from lakebed.layout import (
     DELTA_LOG,
@@ -49,28 +48,6 @@ AT_A_TIME = 100
 """Versions that are read back before it is asked whether that is far enough."""
 SAME_CLOCK = timedelta(minutes=5)
 """How far a version's own time may be from its object's, for it to be where it was written."""
-
-
-class Snapshot(Protocol):
-    """What is asked of an opened table."""
-
-    @property
-    def facts(self) -> TableFacts:
-        """Return what it is."""
-
-    @property
-    def id(self) -> str:
-        """Return the table's id; a table that was in its place before had another."""
-
-    @property
-    def version(self) -> int:
-        """Return its version."""
-
-    def paths(self) -> Iterable[str]:
-        """Name the files that are in it, as the log writes them."""
-
-    def transaction(self, app_id: str) -> int | None:
-        """Return the version of an app transaction."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from lakebed.deltalog.files import read_log
 from lakebed.deltalog.latest import read_latest
 from lakebed.deltalog.retention import retention
 from lakebed.deltalog.snapshot import LogReader, Snapshot
-from lakebed.errors import LakeError, TableUnreadable, TableUnsupported
+from lakebed.errors import LakeError, ObjectMissing, TableUnreadable, TableUnsupported
 from lakebed.layout import pipeline_transaction
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Reader, is_there
@@ -21,6 +21,7 @@ from lakebed.storage.store import Reader, is_there
 if TYPE_CHECKING:
     from lakebed.deltalog.search import LogSearch
     from lakebed.documents.log_version import LogHistory
+from dataclasses import dataclass
 
 
 def look_at(uri: str, options: StorageOptions) -> Snapshot | None:
@@ -148,3 +149,30 @@ def log_search(uri: str, options: StorageOptions) -> "LogSearch":
 
     store = Reader(uri, options)
     return LogSearch(store, LogReader(store).at)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TablePreview:
+    """What a reader of a table sees: counts, and the first rows."""
+
+    version: int
+    files: int
+    rows: int
+    columns: tuple[str, ...]
+    first_rows: tuple[tuple[object, ...], ...]
+
+
+def preview(uri: str, *, rows: int, options: StorageOptions | None = None) -> TablePreview:
+    """Return what a reader sees of the newest version of a table."""
+    snapshot = look_at(uri, options or StorageOptions())
+    if snapshot is None:
+        raise ObjectMissing("there is no Delta table here", path=uri)
+    columns = tuple(field["name"] for field in snapshot.facts.schema["fields"])
+    files, count = snapshot.counts()
+    return TablePreview(
+        version=snapshot.version,
+        files=files,
+        rows=count,
+        columns=columns,
+        first_rows=snapshot.first_rows(columns, rows),
+    )

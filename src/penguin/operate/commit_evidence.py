@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from lakebed.deltalog.actions import moment
-from lakebed.deltalog.files import LogContents, Snapshot, read_back, read_log
+from lakebed.deltalog.files import LogContents, read_back, read_log
 from lakebed.deltalog.removals import LONG_AGO
+from lakebed.deltalog.snapshot import Snapshot
 from lakebed.documents.data_file import FinishedFile
 from lakebed.layout import file_name, held_transaction
 from lakebed.listing.watermark import named_at

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from lakebed.clock import Clock
-from lakebed.deltalog.tables import pipeline_known
+from lakebed.deltalog.tables import pipeline_known, preview
 from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import LakeError
 from lakebed.layout import data_file, journal_entry
@@ -15,7 +15,6 @@ from lakebed.storage.store import Reader
 from lakebed.telemetry.events import Level
 from penguin import inline
 from penguin.committer import AlreadyCommitted, Committer
-from penguin.delta import preview
 from penguin.delta.table import Log
 from penguin.events.backlog import BacklogSeen, FilesLookedAt, TableWatched
 from penguin.inspect.explain import explain
@@ -225,7 +224,7 @@ def test_inline_raises_the_trouble_of_the_named_pipeline_only(table):
 def test_a_preview_shows_counts_and_rows(table):
     table.journal().batch(rows_of(1, 2), rows_of(3))
     Penguin(table).drain()
-    seen = preview.look(str(table.root), rows=2)
+    seen = preview(str(table.root), rows=2)
     assert (seen.rows, seen.files, len(seen.first_rows)) == (3, 2, 2)
     assert seen.columns == ("id", "name", "date")
 

@@ -8,11 +8,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakebed.clock import Clock
+from lakebed.deltalog.tables import preview
 from lakebed.documents.parquet_footer import TAIL
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 from penguin.adopt.adoption import Adopter
-from penguin.delta.preview import look
 from penguin.model.adoption import Wanted
 from penguin.model.settings import TableSettings
 from tests.support.s3 import options, store
@@ -52,7 +52,7 @@ def test_a_bucket_is_read_by_one_range_a_file_and_listed_twice(s3, bucket, proxy
     reads = [one.path for one in proxy.kinds("get") if "2024" in one.path]
     assert len(reads) == len(set(reads)) == FILES
     assert len(large) > 2 * TAIL
-    seen = look(uri, rows=1, options=StorageOptions(options(s3)))
+    seen = preview(uri, rows=1, options=StorageOptions(options(s3)))
     assert (seen.version, seen.files, seen.rows) == (0, FILES, 50_008)
     assert list(opened.objects("_staging")) == []
 

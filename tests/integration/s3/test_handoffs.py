@@ -8,12 +8,12 @@ from blizzard.model.settings import PipelineSettings, SinkSettings
 from blizzard.pipeline import Pipeline
 from blizzard.renewal import DeltaLog
 from lakebed.clock import Clock
+from lakebed.deltalog.tables import preview
 from lakebed.errors import ObjectMissing
 from lakebed.layout import PENDING, file_id, log_version
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Reader, Store
 from lakebed.types import Handoff
-from penguin.delta.preview import look
 from penguin.model.settings import TableSettings
 from tests.support.builders import ID_AND_NAME, ndjson, put, rows, source_settings
 from tests.support.runner import InProcessRunner
@@ -76,7 +76,7 @@ def test_rows_reach_a_table_on_s3_once_by_every_hand_off(s3, bucket, tmp_path, h
         table = TableSettings(name="t", table_uri=uri, storage_options=given)
         commit_table(table, Store(uri, given), lambda _event: None, Clock())
 
-    seen = look(uri, rows=0, options=given)
+    seen = preview(uri, rows=0, options=given)
     assert (seen.files, seen.rows) == (1, 5)
     left = [facts.path for facts in Reader(uri, given).objects()]
     assert len([path for path in left if path.endswith(".parquet")]) == 1
@@ -105,4 +105,4 @@ def test_old_versions_of_a_log_on_s3_are_removed(s3, bucket, tmp_path):
 
     assert log_version(1) not in log
     assert log_version(number + 1) in log
-    assert look(uri, rows=1, options=given).rows == 5 * (number + 1)
+    assert preview(uri, rows=1, options=given).rows == 5 * (number + 1)

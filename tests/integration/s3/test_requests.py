@@ -11,10 +11,10 @@ import pytest
 from deltalake import DeltaTable
 
 from lakebed.clock import Clock
+from lakebed.deltalog.tables import preview
 from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT, log_version
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.remote import for_delta
-from penguin.delta.preview import look
 from penguin.model.settings import TableSettings
 from penguin.pipeline import TableRun
 from tests.support.faulty import Proxy, Request
@@ -70,7 +70,7 @@ class Bay:
         return list(self.proxy.record)
 
     def rows(self) -> int:
-        return look(self.uri, rows=1, options=StorageOptions(options(self.address))).rows
+        return preview(self.uri, rows=1, options=StorageOptions(options(self.address))).rows
 
     def delta(self) -> DeltaTable:
         access = for_delta(options(self.address), uri=self.uri)

@@ -11,12 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakebed.clock import Clock, uuid7
+from lakebed.deltalog.tables import preview
 from lakebed.documents.parquet_footer import TAIL
 from lakebed.errors import ObjectChanged
 from lakebed.listing.lookback import Window
 from lakebed.storage.options import StorageOptions
 from lakebed.telemetry.events import Event
-from penguin.delta.preview import look
 from penguin.events.foreign_files import FilesLeftOut
 from penguin.model.settings import TableSettings
 from penguin.pipeline import TableRun
@@ -62,7 +62,7 @@ def test_scanned_files_and_bare_metas_reach_a_table_on_s3_once(s3, bucket, proxy
     )
     while run.step():
         pass
-    assert look(uri, rows=1, options=direct).rows == 50_001
+    assert preview(uri, rows=1, options=direct).rows == 50_001
     assert opened.get(pending) is None
     (read,) = [one for one in proxy.kinds("get") if first.rpartition("/")[2] in one.path]
     assert read.method == "GET", "one ranged read of the footer"
@@ -70,7 +70,7 @@ def test_scanned_files_and_bare_metas_reach_a_table_on_s3_once(s3, bucket, proxy
     opened.create(f"{folder}/{name_at(now - 60)}", parquet(3))
     while run.step():
         pass
-    seen = look(uri, rows=1, options=direct)
+    seen = preview(uri, rows=1, options=direct)
     assert (seen.rows, seen.version) == (50_002, 2)
     assert len(big) > TAIL
 
@@ -100,7 +100,7 @@ def test_markers_of_folders_are_neither_files_nor_left_out(s3, bucket):
     run = TableRun(settings=settings, emit=events.append, clock=Clock(), open_store=lambda: opened)
     while run.step():
         pass
-    assert look(uri, rows=1, options=given).rows == 2
+    assert preview(uri, rows=1, options=given).rows == 2
     assert not [one for one in events if isinstance(one, FilesLeftOut)]
 
 
@@ -133,11 +133,11 @@ def test_keys_that_cannot_be_used_are_told_and_the_others_go_in(s3, bucket, odd,
     run = TableRun(settings=settings, emit=events.append, clock=Clock(), open_store=lambda: opened)
     while run.step():
         pass
-    assert look(uri, rows=1, options=given).rows == 3
+    assert preview(uri, rows=1, options=given).rows == 3
     left = [one for one in events if isinstance(one, FilesLeftOut)]
     told = {path: one.code for one in left for path in one.paths}
     assert told == dict.fromkeys((ODD[key] for key in odd), "name_unusable")
     opened.create(f"date=2024-01-03/{name_at(now + 1)}", parquet(7))
     while run.step():
         pass
-    assert look(uri, rows=1, options=given).rows == 4
+    assert preview(uri, rows=1, options=given).rows == 4

@@ -7,9 +7,9 @@ from collections import Counter
 import pytest
 
 from lakebed.clock import Clock
+from lakebed.deltalog.tables import preview
 from lakebed.storage.options import StorageOptions
 from lakebed.types import Handoff
-from penguin.delta.preview import look
 from penguin.model.settings import TableSettings
 from penguin.pipeline import TableRun
 from tests.support.foreign import Directory
@@ -75,5 +75,5 @@ def test_penguins_at_once_commit_each_file_once_on_s3(s3, bucket, tmp_path, peng
     added = Counter(line["add"]["path"] for line in lines if "add" in line)
     assert (len(added), set(added.values())) == (2 * ENTRIES, {1})
     assert sum("metaData" in line for line in lines) == 1
-    assert look(uri, rows=1, options=given).rows == 2 * ENTRIES
+    assert preview(uri, rows=1, options=given).rows == 2 * ENTRIES
     assert sum(run.totals.commits for run in runs) == len(versions) - 1
