@@ -1,7 +1,7 @@
 """The numbers of which the books of a journal are made, and how an entry changes them. Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 
 from lakebed.documents.entry import Entry
@@ -27,43 +27,41 @@ class Totals:
     dropped: int = 0
     """Values of undeclared fields that were left out."""
 
+    @classmethod
+    def of(cls, records: Sequence[SourceRecord]) -> "Totals":
+        """Add up what was read of source files. Pure."""
+        return cls(
+            files=sum(record.complete for record in records),
+            lines=sum(record.lines for record in records),
+            blank=sum(record.blank for record in records),
+            filtered=sum(record.filtered for record in records),
+            quarantined=sum(record.quarantined for record in records),
+            rows=sum(record.rows for record in records),
+            source_bytes=sum(record.size for record in records if record.complete),
+            rescued=sum(sum(record.rescued.values()) for record in records if record.rescued),
+            dropped=sum(sum(record.dropped.values()) for record in records if record.dropped),
+        )
+
     def plus(self, entry: Entry, source: str | None = None) -> "Totals":
-        """Add what an entry says, or what it says of one source. Pure."""
+        """Add what was read for an entry, of all sources or of one. Pure."""
         # What is inherited was counted by the journal that it comes from.
         records = [
             record
             for record in entry.readings
             if record.failure is None and source in (None, record.source)
         ]
-        return Totals(
-            batches=self.batches + (entry.kind == "batch" and (source is None or bool(records))),
-            files=self.files + sum(record.complete for record in records),
-            lines=self.lines + sum(record.lines for record in records),
-            blank=self.blank + sum(record.blank for record in records),
-            filtered=self.filtered + sum(record.filtered for record in records),
-            quarantined=self.quarantined + sum(record.quarantined for record in records),
-            rows=self.rows + sum(record.rows for record in records) + replayed_rows(entry, source),
-            source_bytes=self.source_bytes + sum(each.size for each in records if each.complete),
-            rescued=self.rescued
-            + sum(sum(each.rescued.values()) for each in records if each.rescued),
-            dropped=self.dropped
-            + sum(sum(each.dropped.values()) for each in records if each.dropped),
-        )
+        is_batch = entry.kind == "batch" and (source is None or bool(records))
+        read = Totals.of(records)
+        rows = read.rows + replayed_rows(entry, source)
+        return self._with(replace(read, batches=int(is_batch), rows=rows), 1)
 
     def minus(self, given_up: Sequence[SourceRecord]) -> "Totals":
         """Take out what was read and then given up: it is read again, and counted then. Pure."""
-        return replace(
-            self,
-            files=self.files - sum(record.complete for record in given_up),
-            lines=self.lines - sum(record.lines for record in given_up),
-            blank=self.blank - sum(record.blank for record in given_up),
-            filtered=self.filtered - sum(record.filtered for record in given_up),
-            quarantined=self.quarantined - sum(record.quarantined for record in given_up),
-            rows=self.rows - sum(record.rows for record in given_up),
-            source_bytes=self.source_bytes - sum(each.size for each in given_up if each.complete),
-            rescued=self.rescued - sum(sum(each.rescued.values()) for each in given_up),
-            dropped=self.dropped - sum(sum(each.dropped.values()) for each in given_up),
-        )
+        return self._with(Totals.of(given_up), -1)
+
+    def _with(self, other: "Totals", sign: int) -> "Totals":
+        names = (each.name for each in fields(self))
+        return Totals(**{name: getattr(self, name) + sign * getattr(other, name) for name in names})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

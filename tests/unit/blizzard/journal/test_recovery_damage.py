@@ -8,6 +8,7 @@ from blizzard.journal import segments
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.journal import Journal
 from blizzard.journal.ledger import Before
+from blizzard.journal.source_names import KnownSources
 from lakebed import layout
 from lakebed.errors import DocumentUnreadable
 from tests.support.bucket import Bucket
@@ -32,6 +33,17 @@ def test_whatever_is_derived_and_damaged_is_built_again_from_the_entries(body):
         store.bodies[name] = body
         assert _known_after_all(store) == truth, name
         store.bodies[name] = kept
+
+
+def test_a_name_that_no_entry_has_is_unknown_though_its_segment_is_damaged():
+    """D05: what was built again is asked, not the segments of before."""
+    store = Bucket()
+    grow(opened(store), 25)
+    known = KnownSources(read_ledger(store, "default"))
+    for name in [name for name in store.names if name.endswith(".names")]:
+        store.bodies[name] = b"\0" * len(store.bodies[name])
+    assert known("default:000019-9.ndjson") == Before()
+    assert known("default:000019-0.ndjson").finished is not None
 
 
 def test_whatever_is_derived_and_missing_is_built_again_from_the_entries():
