@@ -33,7 +33,7 @@ from lakebed.errors import DocumentUnreadable, LakeError
 from lakebed.journal import JournalReader
 from lakebed.storage.store import Reader, Store
 
-FORMAT = 1
+FORMAT = 2
 """A snapshot of another format is not read: the entries are read once instead."""
 CHECK = b'"check":"'
 
