@@ -6,9 +6,10 @@ from dataclasses import replace
 from bench.figures import Figures
 from bench.measuring import measured, peak_of
 from blizzard.answers.bad_lines import quarantine_of
+from blizzard.answers.dead_letters import dead_letter_queue
 from blizzard.answers.status import pipeline_status
-from blizzard.handoff.dead_letters import dead_letter_queue, letters
 from blizzard.handoff.dead_letters import encode as encode_letters
+from blizzard.handoff.dead_letters import letters
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
 from blizzard.journal.ledger import Ledger
 from blizzard.model.files import Location

@@ -4,7 +4,7 @@ Delta is loaded with the first question, and Spark not at all.
 """
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ from blizzard.answers.asked import Asked
 from blizzard.answers.progress import StillOut
 from blizzard.answers.refusal import refusal_of
 from blizzard.answers.report import Reconciler
-from blizzard.answers.table_log import REPAIR, LogEntry, LogFile, LogVersion, TableLog
+from blizzard.answers.table_log import LogEntry, LogFile, LogVersion, TableLog
 from blizzard.config.columns import columns_from
 from blizzard.handoff.held_rows import CameBack, Fates, passed_over
 from blizzard.handoff.publish import IsCommitted
@@ -78,22 +78,8 @@ def asks_passed_over(settings: PipelineSettings) -> PassedOver:
 
 
 def asks_still_out(settings: PipelineSettings) -> StillOut:
-    """Return a function that asks the log which files a repair took out and nothing put back.
-
-    A file that another version has removed since was in the table again before.
-    """
-    sink = settings.sink
-
-    def ask(paths: Iterable[str]) -> frozenset[str]:
-        found = tables.log_search(sink.table_uri, sink.storage_options).files(paths)
-        return frozenset(
-            path
-            for path, told in found.items()
-            if told.standing != "in_table"
-            and (told.removed is None or told.removed.operation == REPAIR)
-        )
-
-    return ask
+    """Return a function that asks the log which files a repair took out and nothing put back."""
+    return lambda paths: table_log(settings).still_out(paths)
 
 
 def asks_came_back(settings: PipelineSettings) -> CameBack:

@@ -10,7 +10,7 @@ from blizzard.answers.report import Question
 from blizzard.answers.source_status import FailedFile as SourceFailure
 from blizzard.answers.source_status import failed_files
 from blizzard.answers.ways_out import way_out
-from blizzard.answers.why import why
+from blizzard.answers.why import Pipelines, why
 from blizzard.handoff.held_rows import Aside, read_aside
 from blizzard.journal.ledger import Ledger
 from blizzard.journal.source_names import FileUnknown
@@ -143,7 +143,7 @@ class Answers:
         key = _key(settings, path)
         asked = asked_of(settings, self._on.clock, opening=self._on.opening)
         try:
-            answers = why(key, (settings,), lambda _settings: asked)
+            answers = why(key, Pipelines((settings,), lambda _settings: asked))
         except FileUnknown as unknown:
             raise NoSuchFile(unknown.message) from unknown
         journey = journey_of(answers[0], quotes=not settings.show_values)

@@ -8,15 +8,12 @@ anything of the data: no row, no line, no value of a field.
 from dataclasses import dataclass, field
 from typing import Literal
 
+from blizzard.answers.lifecycle import FileState
 from liveview.over_time import DayVerdict
 
 State = Literal["running", "idle", "waiting", "failing", "stopped", "unknown"]
 """`waiting`: there is work, and it waits for its time or for penguin."""
 Health = Literal["ok", "warning", "failing", "unknown"]
-FileState = Literal[
-    "in_table", "journaled", "waiting", "running", "failed", "held", "retracted", "missing",
-    "passed_over", "discarded",
-]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -311,7 +308,7 @@ class Journey:
 
     path: str
     answer: str
-    state: str
+    state: FileState
     way_out: str | None
     steps: list[Step]
     rows: int | None

@@ -7,8 +7,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from blizzard.answers.bad_lines import quarantine_of
+from blizzard.answers.dead_letters import dead_letter_queue
 from blizzard.answers.status import pipeline_status
-from blizzard.handoff.dead_letters import dead_letter_queue
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
 from blizzard.journal.ledger import Ledger
 from blizzard.model.files import Location

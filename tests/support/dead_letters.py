@@ -4,8 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from blizzard.handoff import dead_letters
-from blizzard.handoff.dead_letters import dead_letter_queue
+from blizzard.answers.dead_letters import DeadLetterQueue, dead_letter_queue
 from lakebed.storage.store import Reader
 from tests.support.builders import Bench
 
@@ -32,5 +31,5 @@ def lines(bench: Bench) -> list[dict[str, Any]]:
     ]
 
 
-def queue(bench: Bench) -> dead_letters.Queue:
+def queue(bench: Bench) -> DeadLetterQueue:
     return dead_letter_queue(bench.settings, lambda place: Reader(place.uri, place.options))

@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+from blizzard.answers.lifecycle import FileState
 from liveview.model import (
     BadLineGroup,
     Batch,
@@ -205,11 +206,12 @@ def freshness(clock: Clock, points: int = 96) -> FreshnessSeries:
 
 
 def files(clock: Clock, name: str, search: str, count: int = 12) -> list[FileRow]:
-    states = ("running", "journaled", "failed", "held", "waiting", "retracted", "passed_over")
+    states = (*map(FileState, ("skipped", "journaled", "failed", "held", "waiting", "retracted")),)
+    states += (FileState.CHANGED,)
     return [
         FileRow(
             path=f"{name}/2026/11/16/{search}-{at:05}.ndjson.gz",
-            state=states[at] if at < len(states) else "in_table",  # type: ignore[arg-type]
+            state=states[at] if at < len(states) else FileState.IN_TABLE,
             at=clock.ago(minutes=3 * at),
             bytes=118_301_204 - at * 1_000_003,
             rows=None if at in {0, 2, 4, 6} else 431_204,
@@ -231,7 +233,7 @@ def journey(clock: Clock, path: str) -> Journey:
             path=path,
             answer="The file failed 3 times: it ends in the middle of a gzip member, after "
             "41.2 MiB. Nothing of it is in the table.",
-            state="failed",
+            state=FileState.FAILED,
             way_out="Upload it again under the same name, then run `blizzard redo`.",
             steps=[
                 step("done", "Landed in the source", "112.8 MiB", clock.ago(hours=3)),
@@ -246,7 +248,7 @@ def journey(clock: Clock, path: str) -> Journey:
         path=path,
         answer="The file is in the table since version 4,806: 431,204 rows, and 3 lines were set "
         "aside as bad.",
-        state="altered" if "altered" in path else "in_table",
+        state=FileState.ALTERED if "altered" in path else FileState.IN_TABLE,
         way_out=None,
         steps=[
             step("done", "Landed in the source", "112.8 MiB, gzip", clock.ago(minutes=4)),

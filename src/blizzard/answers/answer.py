@@ -2,57 +2,8 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 
-
-class State(StrEnum):
-    """How a file stands; these words do not change."""
-
-    MISSING = "missing"
-    """It is not in the store, and nothing is known of it."""
-    ELSEWHERE = "elsewhere"
-    """It lies in no source and no table of the configuration."""
-    SKIPPED = "skipped"
-    """It is there and is not read; the reason says why."""
-    REFUSED = "refused"
-    """It is to be read, and a start of the pipeline would be refused; the detail says why."""
-    WAITING = "waiting"
-    """It is to be read by a batch that has not begun."""
-    FAILED = "failed"
-    GONE = "gone"
-    """It was not done when it vanished from its source; nothing waits for it."""
-    PARTIAL = "partial"
-    """A part of it is journaled, and its rest is to be read."""
-    TO_REDO = "to_redo"
-    """Data files with its rows were given up, and it is read again."""
-    NO_ROWS = "no_rows"
-    """It was read, and there is no row in it."""
-    INHERITED = "inherited"
-    """It was read under an earlier journal."""
-    CHANGED = "changed"
-    """It was read, and is another object since that is not read; or its new content was to come in
-    the place of other rows, and penguin could not apply that."""
-    UNCOMMITTED = "uncommitted"
-    """It is journaled, and penguin has yet to commit it."""
-    COMMITTED = "committed"
-    HELD = "held"
-    DISCARDED = "discarded"
-    GIVEN_UP = "given_up"
-    """Of a data file: its sources were read again, so it never goes in."""
-    RETRACTED = "retracted"
-    """Its rows were taken out of the table by blizzard retract; it is not read again by itself."""
-    REMOVED = "removed"
-    """Somebody has removed it, or all of its rows, from the table."""
-    ALTERED = "altered"
-    """Another writer has rewritten its data files, as by DELETE: rows may have been removed."""
-    REWRITTEN = "rewritten"
-    """Of a data file: its rows are in other files now."""
-    ORPHAN = "orphan"
-    """Of a data file: no entry names it; blizzard gc deletes it."""
-    DELETED = "deleted"
-    """Of a data file: blizzard gc has deleted it, or is about to."""
-    FOREIGN = "foreign"
-    """Of a data file: another program wrote it."""
+from blizzard.answers.lifecycle import FileState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +103,7 @@ class DataFile:
     entry: int
     sources: int
     """How many source files have rows in it."""
-    state: State
+    state: FileState
     version: int | None = None
     removed_version: int | None = None
     removed_at: datetime | None = None
@@ -216,7 +167,7 @@ class Answer:
 
     kind: str
     """`source` or `data`: what the file is."""
-    state: State
+    state: FileState
     uri: str
     pipeline: str | None = None
     table_uri: str | None = None
@@ -232,6 +183,8 @@ class Answer:
     resolved: tuple[Resolution, ...] = ()
     """What has become of its bad lines since."""
     failure: FailedAt | None = None
+    gone: bool = False
+    """Whether it left its source before all of it was read, and a run has recorded that."""
     backlog: Backlog | None = None
     data_files: tuple[DataFile, ...] = ()
     sources: tuple[str, ...] = ()

@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from blizzard.answers.answer import Answer, DataFile, State, StoredObject
+from blizzard.answers.answer import Answer, DataFile, StoredObject
 from blizzard.answers.asked import Asked
 from blizzard.answers.entry_search import data_file_of, naming_data_file
 from blizzard.answers.evidence import Table
+from blizzard.answers.lifecycle import FileState
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.model.settings import SinkSettings
 from lakebed import layout
@@ -41,7 +42,7 @@ def why_data_file(asked: Asked, store: Reader, path: str) -> Answer | None:
         gone = f"; it has been removed since ({removed_by or 'by whom is not known any more'})"
         return replace(
             bare,
-            state=State.FOREIGN,
+            state=FileState.FOREIGN,
             reason="in_table" if told.in_table else "removed",
             answer="No entry of a journal names it, but the table's log does: another program "
             f"wrote or committed it{'' if told.in_table else gone}.",
@@ -51,7 +52,7 @@ def why_data_file(asked: Asked, store: Reader, path: str) -> Answer | None:
     if mark is None:
         return replace(
             bare,
-            state=State.FOREIGN,
+            state=FileState.FOREIGN,
             reason="uncommitted",
             answer="Another program wrote it: it does not carry blizzard's mark, no entry names it "
             "and the table's log does not either. blizzard gc leaves it alone.",
@@ -60,7 +61,7 @@ def why_data_file(asked: Asked, store: Reader, path: str) -> Answer | None:
     at = born(facts) + GC_AGE
     return replace(
         bare,
-        state=State.ORPHAN,
+        state=FileState.ORPHAN,
         pipeline=mark[0],
         deleted_from=at,
         answer="It is an orphan: blizzard wrote it, and no entry names it. Its batch died or is "
@@ -120,7 +121,7 @@ def _aside(store: Reader, pipeline: str, mark: tuple[str, str] | None) -> Iterat
 def _bare(asked: Asked, store: Reader, path: str, facts: ObjectFacts | None) -> Answer:
     return Answer(
         kind="data",
-        state=State.MISSING,
+        state=FileState.MISSING,
         uri=store.describe(path),
         table_uri=asked.settings.sink.table_uri,
         path=path,
@@ -143,17 +144,21 @@ def _of_entry(asked: Asked, store: Reader, table: Table, entry: Entry, name: str
         is_there = "it is still there" if bare.stored is not None else "it is gone"
         return replace(
             bare,
-            state=State.DELETED,
+            state=FileState.DELETED,
             answer=f"blizzard gc deletes it: no batch has ever named it, and entry "
             f"{entry.sequence} gives it up; {is_there}.",
             next=() if bare.stored is None else ("blizzard gc --delete finishes the deletion",),
         )
     (one,) = table.data_files(entry, (file,))
-    if entry.replaces and one.state is State.REMOVED and one.removed_at is None:
-        one = replace(one, state=State.DISCARDED)
+    if entry.replaces and one.state is FileState.REMOVED and one.removed_at is None:
+        one = replace(one, state=FileState.DISCARDED)
     sources = file.source_files
     sentence, ways = _told(one, entry, asked.settings.sink)
-    if bare.stored is None and one.state in (State.COMMITTED, State.UNCOMMITTED, State.HELD):
+    if bare.stored is None and one.state in (
+        FileState.IN_TABLE,
+        FileState.JOURNALED,
+        FileState.HELD,
+    ):
         if store.head(layout.outbox(table.pipeline, file.filename)) is not None:
             sentence += " It is still in the outbox; blizzard moves it from there when it starts."
             ways = ("run blizzard",)
@@ -184,36 +189,36 @@ def _told(one: DataFile, entry: Entry, sink: SinkSettings) -> tuple[str, tuple[s
     if one.removed_version is not None:
         removed += f" in version {one.removed_version}"
     match one.state:
-        case State.COMMITTED:
+        case FileState.IN_TABLE:
             version = (
                 f"since Delta version {one.version}"
                 if one.version is not None
                 else "since a version that the log has cleaned up, or that released it"
             )
             return f"It is in the table with {rows}, {version}; {named} names it.", ()
-        case State.UNCOMMITTED:
+        case FileState.JOURNALED:
             way = f"run {sink.committer} --once"
             if sink.commit is Commit.PENGUIN:
                 way += "; penguin status shows what stops it"
             waits = f"It is not in the table yet: {named} names it with {rows}"
             return f"{waits}, and {sink.committer} has yet to commit that.", (way,)
-        case State.HELD:
+        case FileState.HELD:
             why = "; ".join(one.reasons) or "penguin held shows why"
             way = f"penguin release {name}, penguin discard {name}, or blizzard redo --held {name}"
             return f"penguin holds it: {why}. Its {rows} {are} not in the table.", (way,)
-        case State.DISCARDED | State.GIVEN_UP:
+        case FileState.DISCARDED | FileState.GIVEN_UP:
             how = (
                 "its sources were read again"
-                if one.state is State.GIVEN_UP
+                if one.state is FileState.GIVEN_UP
                 else "it was discarded, and its sources were not read again"
             )
             return f"It never goes into the table: {how} ({named}, {rows}).", ()
-        case State.REWRITTEN:
+        case FileState.REWRITTEN:
             heir = f" {one.replaced_by} has them." if one.replaced_by else ""
             return f"Its {rows} {are} in other files now: {removed}.{heir}", ()
         case _:
             told = f"has been removed: {removed}."
-            if one.state is State.ALTERED:
+            if one.state is FileState.ALTERED:
                 told = (
                     f"has been rewritten: {removed}. Some of them may have been removed by that, "
                     "and the log does not say which."

@@ -3,8 +3,9 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from blizzard.answers.answer import DataFile, State
+from blizzard.answers.answer import DataFile
 from blizzard.answers.entry_search import came_for, mentioning
+from blizzard.answers.lifecycle import FileState
 from blizzard.answers.progress import repaired
 from blizzard.answers.table_log import LogEntry, LogFile, LogVersion, TableLog
 from blizzard.handoff.held_rows import GONE, HELD
@@ -58,7 +59,7 @@ class Table:
                 bytes=file.size,
                 entry=entry.sequence,
                 sources=len(file.source_files) or 1,
-                state=State.UNCOMMITTED,
+                state=FileState.JOURNALED,
             )
             for file in files
         ]
@@ -75,15 +76,15 @@ class Table:
         # A file that was held at first came with a later version than the rest of its entry.
         first = None if name in told.held else told.version
         if named.in_table:
-            return replace(one, state=State.COMMITTED, version=_number(named.added_by or first))
+            return replace(one, state=FileState.IN_TABLE, version=_number(named.added_by or first))
         if named.removed:
             now = self._now(one.path, named)
             own = replace(one, version=_number(first), replaced_by=" or ".join(now.files) or None)
             told_by = named if now.files or now.moved else now.ends
-            lost = State.ALTERED if told_by.rewritten else State.REMOVED
+            lost = FileState.ALTERED if told_by.rewritten else FileState.REMOVED
             return replace(
                 own,
-                state=State.REWRITTEN if now.files or now.moved else lost,
+                state=FileState.REWRITTEN if now.files or now.moved else lost,
                 removed_version=_number(told_by.removed_by),
                 removed_at=told_by.removed_at,
                 removed_by=None if told_by.removed_by is None else told_by.removed_by.who,
@@ -97,12 +98,12 @@ class Table:
             meta = _meta(self.store, layout.held_meta(name))
             reasons = () if meta is None else meta.reasons
             code = None if meta is None else meta.code
-            return replace(one, state=State.HELD, code=code, reasons=reasons)
+            return replace(one, state=FileState.HELD, code=code, reasons=reasons)
         if fate == GONE:
             again = mentioning(self.journal, name, self.last, lambda entry: name in entry.redone)
             is_redone = next(again, None) is not None
-            return replace(one, state=State.GIVEN_UP if is_redone else State.DISCARDED)
-        return replace(one, state=State.REMOVED)
+            return replace(one, state=FileState.GIVEN_UP if is_redone else FileState.DISCARDED)
+        return replace(one, state=FileState.REMOVED)
 
     def is_there_past(self, paths: Sequence[str], takes: Callable[[Entry], bool]) -> list[str]:
         """Return those of some data files whose rows are in the table and were never taken out.

@@ -36,20 +36,6 @@ def known_between(
         last = one.key
 
 
-def to_be_replaced(history: Ledger, key: str) -> Iterator[IngestedFile]:
-    """Yield what is in the table of a file until new content takes its place, if that waits."""
-    one = history.undecided.of(key)
-    if one is None or one.passed_over or one.after.retracted:
-        return
-    known = history.known_name(key)
-    if known is not None and not known.retracted:
-        yield known
-    if one.left is not None:
-        part = one.left.record
-        entry = last_entry(one.left)
-        yield IngestedFile(key=key, size=part.size, etag=part.etag, entry=entry)
-
-
 def _undecided(history: Ledger, start: str) -> Iterator[tuple[IngestedFile, int]]:
     """Yield files as retractions have them: new content before all else.
 

@@ -1,47 +1,95 @@
-"""How one source file stands: in the table, or how far it has come. Pure."""
+"""The lifecycle of a file: its states, and the one place that decides them. Pure.
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+`blizzard why`, `files`, `status`, `dlq` and the live page print what is decided here.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 
 from blizzard.discover.filter import Decision, is_same, same_object
-from blizzard.journal.ledger import Before
+from blizzard.discover.names import PartitionUnknown
+from blizzard.discover.skip_reason import Reason
+from blizzard.journal.ledger import Before, Ledger
+from blizzard.journal.standings import Undecided
 from blizzard.model.files import IngestedFile, UnfinishedFile
-from blizzard.model.source.part_way import GonePartWay, is_part_way
+from blizzard.model.settings import SourceSettings
+from blizzard.model.source.part_way import (
+    ChangedPartWay,
+    GonePartWay,
+    is_part_way,
+    lacks_its_object,
+)
 from lakebed.storage.store import ObjectFacts
+from lakebed.types import OnChange
 
 NOT_APPLIED = "not_applied"
-"""The reason of a file whose rows were to come in the place of others, and did not."""
+"""The reason of new content that was to replace other rows, by an entry that penguin rejected."""
+PART_READ = "part_read"
+"""The reason of a file whose first lines are read, and whose rest waits."""
+REDO = "redo"
+"""The reason of a file that is read again because its data files were given up."""
+NO_ROWS = "no_rows"
+"""The reason of a file that was read and has no row."""
+INHERITED = "inherited"
+"""The reason of a file that was read under an earlier journal."""
 
 
 class FileState(StrEnum):
-    """How far a file has come; every file that landed has one of these."""
+    """The state of a source file or a data file, by words that do not change."""
 
-    IN_TABLE = "in_table"
-    """It was read, and its entry is committed; also where it held no row."""
-    JOURNALED = "journaled"
-    """It was read; penguin has not committed its entry yet."""
-    HELD = "held"
-    """It was read, and penguin holds a data file with its rows."""
-    DISCARDED = "discarded"
-    """An operator gave it up: a data file with its rows, or all of it, after it failed and was
-    deleted from its source; or its rest, where a part of it is in the table."""
-    FAILED = "failed"
-    """It failed when it was last tried; also where it was deleted from its source since."""
     WAITING = "waiting"
-    """It is to be read, or a part of it is."""
+    """To be read, or a part of it is."""
+    FAILED = "failed"
+    """The last attempt failed; also if the file has left its source since."""
+    JOURNALED = "journaled"
+    """Read; penguin has not committed the entry yet."""
+    HELD = "held"
+    """Read; penguin holds a data file with its rows."""
     CHANGED = "changed"
-    """It was read, and is another object now, which `on_change` says not to read; or its rows were
-    to come in the place of others, and penguin could not apply that."""
-    RETRACTED = "retracted"
-    """Its rows were taken out of the table by `blizzard retract`."""
+    """Read, and another object now that `on_change` says not to read; or new content that was to
+    replace other rows, by an entry that penguin rejected."""
     REMOVED = "removed"
-    """`penguin fsck --repair` took rows of it out of the table, and it was not read again."""
+    """Read and committed; its rows were removed from the table since."""
+    ALTERED = "altered"
+    """Read and committed; another writer has rewritten its data files, perhaps without its rows."""
+    IN_TABLE = "in_table"
+    """Read and committed; also if it has no row."""
+    RETRACTED = "retracted"
+    """Committed once; `blizzard retract` has taken its rows out of the table."""
+    DISCARDED = "discarded"
+    """Given up by an operator: a data file with its rows, or all of it after it failed and was
+    deleted from its source; or its rest, if a part of it is in the table."""
+    MISSING = "missing"
+    """Not in the store, and unknown to the journal and the log."""
+    ELSEWHERE = "elsewhere"
+    """In no source and no table of the configuration."""
+    SKIPPED = "skipped"
+    """In a source and never read; the reason says why."""
+    REWRITTEN = "rewritten"
+    """A data file whose rows are in other files now."""
+    GIVEN_UP = "given_up"
+    """A data file that is never committed, because its sources were read again."""
+    ORPHAN = "orphan"
+    """A data file that no entry names; `blizzard gc` deletes it."""
+    DELETED = "deleted"
+    """A data file that `blizzard gc` has deleted, or is about to."""
+    FOREIGN = "foreign"
+    """A data file of another program."""
 
 
+LANDED = (
+    FileState.WAITING, FileState.FAILED, FileState.JOURNALED, FileState.HELD, FileState.CHANGED,
+    FileState.REMOVED, FileState.IN_TABLE, FileState.RETRACTED, FileState.DISCARDED,
+)  # fmt: skip
+"""The states by which files that landed are counted."""
 DONE = (FileState.IN_TABLE, FileState.RETRACTED, FileState.DISCARDED)
 """Nothing more is to come of a file: it is in, or an operator has decided otherwise."""
+
+
+DayOf = Callable[[int | None], datetime | None]
+"""Answers when about an entry was written; None if that is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,31 +170,11 @@ class Progress:
         return FileState.REMOVED if is_lost else FileState.IN_TABLE
 
 
-def state_of(
-    facts: ObjectFacts,
-    before: Before,
-    decision: Decision,
-    progress: Progress,
-) -> tuple[FileState, int | None, str | None]:
-    """Return how a listed object stands, the entry that says so, and why it failed.
-
-    What was read under its name before it was overwritten is an object of its own.
-    """
-    known, done = before.unfinished, before.finished
-    if done is not None and is_same(done, facts):
-        return progress.of(done), done.entry, None
-    if known is not None:
-        state, reason = _unfinished(facts, known, decision)
-        return state, last_entry(known), reason
-    is_read = done is None or decision is not Decision.DONE
-    return (FileState.WAITING if is_read else FileState.CHANGED), None, None
-
-
 def of_deleted(known: UnfinishedFile, progress: Progress) -> tuple[FileState, str | None]:
-    """Return how a file stands that is not done and not in its source any more, and why it failed.
+    """Return the state and the reason of a file that is not done and has left its source.
 
-    One that failed was never loaded, and nothing is there to be read: only an operator ends that.
-    What was read of one whose rest was given up still has to come into the table.
+    A file that failed was never loaded and cannot be read: only an operator ends that. What was
+    read of a file whose rest was given up still has to come into the table.
     """
     record = known.record
     reason = None if record.failure is None else record.failure.code
@@ -157,13 +185,13 @@ def of_deleted(known: UnfinishedFile, progress: Progress) -> tuple[FileState, st
         return (FileState.DISCARDED if is_in else state), GonePartWay.code
     if record.gone:
         return (FileState.DISCARDED if record.discarded else FileState.FAILED), reason or "gone"
-    return (FileState.WAITING if reason is None else FileState.FAILED), reason
+    return (FileState.WAITING, PART_READ) if reason is None else (FileState.FAILED, reason)
 
 
 def of_unfinished(known: UnfinishedFile, progress: Progress) -> tuple[FileState, str | None]:
-    """Return how a file stands that is not done, by the journal alone, and why it failed."""
+    """Return the state and the reason of a file that is not done, by the journal alone."""
     if not known.record.gone and _is_due(known):
-        return FileState.WAITING, None
+        return FileState.WAITING, REDO if known.record.redo else PART_READ
     return of_deleted(known, progress)
 
 
@@ -186,30 +214,199 @@ def _is_due(known: UnfinishedFile) -> bool:
 def _unfinished(
     facts: ObjectFacts, known: UnfinishedFile, decision: Decision
 ) -> tuple[FileState, str | None]:
-    failure = known.record.failure
-    is_new = known.record.gone or not same_object(known.record, facts)
-    if failure is None or _is_due(known) or (is_new and decision is not Decision.DONE):
-        return FileState.WAITING, None
-    return FileState.FAILED, failure.code
+    """Return the state and the reason of a listed object whose name is not done."""
+    record, failure = known.record, known.record.failure
+    is_due = failure is None or _is_due(known)
+    is_other = not same_object(record, facts)
+    is_back = decision is Decision.TAKE and lacks_its_object(record)
+    if (is_other or record.gone) and (is_due or decision is not Decision.DONE):
+        is_rest = is_back and not is_other
+        changed = PART_READ if is_rest else Reason.CHANGED.value
+        return FileState.WAITING, _young(decision) or changed
+    if is_due or is_back:
+        return FileState.WAITING, REDO if record.redo else PART_READ
+    return FileState.FAILED, None if failure is None else failure.code
 
 
-ByFile = Mapping[str, Mapping[int, int]]
-"""How many bad lines of files wait, by key and by the entry that read them."""
+def _young(decision: Decision) -> str | None:
+    return Reason.TOO_YOUNG.value if decision is Decision.WAIT else None
 
 
-@dataclass(slots=True)
-class WaitingLines:
-    """Tells bad lines once, as objects are met in the order in which they were read."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lifecycle:
+    """Decides the state of every object of one source. No other code does.
 
-    waiting: ByFile = field(default_factory=dict)
-    _told: set[tuple[str, int]] = field(default_factory=set)
+    Several objects may have had one name, each with rows in the table: each has its own standing.
+    """
 
-    def of(self, one: FileStanding) -> dict[int, int]:
-        """Return those of an object by entry: all up to its own that are of no earlier object."""
-        found = {
-            entry: lines
-            for entry, lines in self.waiting.get(one.key, {}).items()
-            if (one.entry is None or entry <= one.entry) and (one.key, entry) not in self._told
-        }
-        self._told |= {(one.key, entry) for entry in found}
-        return found
+    source: SourceSettings
+    ledger: Ledger
+    progress: Progress
+    partition: Callable[[str], str | None] = lambda _path: None
+    """Returns the partition that a path names."""
+    written: DayOf = lambda _entry: None
+
+    def before(self, key: str, done: IngestedFile | None) -> Before:
+        """Return what the ledger says of a name; `done` is the object that was read to its end."""
+        unfinished = self.ledger.unfinished.get(key)
+        if unfinished is not None and unfinished.record.redo:
+            done = None  # The files with its rows are gone: it is read again.
+        return Before(unfinished=unfinished, finished=done)
+
+    def listed(
+        self, facts: ObjectFacts, before: Before, decision: Decision, *, loses_rest: bool
+    ) -> Iterator[FileStanding]:
+        """Yield what was read under the name of a listed object before, and then the object."""
+        known, done = before.unfinished, before.finished
+        undone = self._not_applied(f"{self.source.name}:{facts.path}")
+        is_read = decision is Decision.TAKE and self.source.on_change is OnChange.REINGEST
+        if undone is not None and is_same(undone.after, facts) and not is_read:
+            yield from self._not_in_place(undone, done, at=facts.modified)
+            return
+        read = tuple(self._read_before(facts, before, decision, loses_rest=loses_rest))
+        yield from read
+        state, entry, reason = self._state(facts, before, decision, loses_rest=loses_rest)
+        in_part = not read and done is None and known is not None and has_a_part_read(known)
+        yield self._standing(
+            facts.path, state, facts.modified, facts.size, entry, reason=reason, in_part=in_part
+        )
+
+    def done_and_gone(self, done: IngestedFile) -> Iterator[FileStanding]:
+        """Yield an object that was read to its end and has left its source."""
+        undone = self._not_applied(done.key)
+        if undone is None:
+            yield self.read(done, deleted=True)
+        else:
+            at = self.written(undone.entry)
+            yield from self._not_in_place(undone, done, at=at, deleted=True)
+
+    def unfinished_and_gone(self, known: UnfinishedFile) -> FileStanding:
+        """Return an object that is not done and has left its source."""
+        record = known.record
+        state, reason = of_deleted(known, self.progress)
+        landed = known.since or known.at
+        if record.modified is not None:
+            landed = datetime.fromtimestamp(record.modified / 1000, UTC)
+        standing = self._standing(
+            record.path, state, landed, record.size, last_entry(known), reason=reason
+        )
+        return replace(standing, deleted=True, in_part=has_a_part_read(known))
+
+    def earlier(self, key: str) -> Iterator[FileStanding]:
+        """Yield the objects whose rows are in the table beside those of the present one."""
+        for each in self.ledger.earlier.get(key, ()):
+            one = self.read(each.file, overwritten=True)
+            if each.reason is None:
+                yield one
+            else:
+                is_in = one.state is FileState.IN_TABLE
+                state = FileState.DISCARDED if is_in else one.state
+                yield replace(one, state=state, reason=each.reason, in_part=True)
+        yield from (self.read(each, overwritten=True) for each in to_be_replaced(self.ledger, key))
+
+    def read(
+        self, done: IngestedFile, *, deleted: bool = False, overwritten: bool = False
+    ) -> FileStanding:
+        """Return an object that was read to its end, and is not in its source as it was."""
+        path = done.key.partition(":")[2]
+        state, at = self.progress.of(done), self.written(done.entry)
+        standing = self._standing(path, state, at, done.size, done.entry)
+        return replace(standing, deleted=deleted, overwritten=overwritten)
+
+    def _state(
+        self, facts: ObjectFacts, before: Before, decision: Decision, *, loses_rest: bool
+    ) -> tuple[FileState, int | None, str | None]:
+        """Return the state of a listed object, the entry that says so, and the reason."""
+        known, done = before.unfinished, before.finished
+        if done is not None and is_same(done, facts):
+            return self.progress.of(done), done.entry, None
+        if known is None and done is None and decision is Decision.FAIL:
+            return FileState.FAILED, None, PartitionUnknown.code
+        # What is in the table counts for more than other content that failed and is gone.
+        if known is None or (known.record.gone and done is not None and not loses_rest):
+            is_read = done is None or decision is not Decision.DONE
+            reason = None if done is None else Reason.CHANGED.value
+            state = FileState.WAITING if is_read else FileState.CHANGED
+            return state, None, _young(decision) or reason
+        if loses_rest:
+            return FileState.FAILED, last_entry(known), ChangedPartWay.code
+        state, code = _unfinished(facts, known, decision)
+        return state, last_entry(known), code
+
+    def _read_before(
+        self, facts: ObjectFacts, before: Before, decision: Decision, *, loses_rest: bool
+    ) -> Iterator[FileStanding]:
+        """Yield what was read under a name as another object, which counts by itself."""
+        known, done = before.unfinished, before.finished
+        if done is not None and not is_same(done, facts) and self._is_in(done):
+            yield self.read(done, overwritten=True)
+        if known is None:
+            return
+        record = known.record
+        is_given_up = record.discarded and is_part_way(record) and not same_object(record, facts)
+        if is_given_up and not loses_rest and decision is not Decision.DONE:
+            yield replace(self.unfinished_and_gone(known), deleted=False, overwritten=True)
+
+    def _not_applied(self, key: str) -> Undecided | None:
+        """Return the rejected entry by which rows of a file were to replace others."""
+        one = self.ledger.undecided.of(key)
+        is_it = one is not None and one.not_applied and key not in self.ledger.unfinished
+        return one if is_it else None
+
+    def _is_in(self, done: IngestedFile) -> bool:
+        """Whether the entry that read a file was not rejected."""
+        return done.entry not in self.progress.passed_over
+
+    def _not_in_place(
+        self,
+        undone: Undecided,
+        done: IngestedFile | None,
+        *,
+        at: datetime | None,
+        deleted: bool = False,
+    ) -> Iterator[FileStanding]:
+        """Yield what is in the table of a file, and its new content, which is not."""
+        if done is not None and self._is_in(done):
+            yield self.read(done, overwritten=True)
+        path, size = undone.after.key.partition(":")[2], undone.after.size
+        changed = self._standing(
+            path, FileState.CHANGED, at, size, undone.entry, reason=NOT_APPLIED
+        )
+        yield replace(changed, deleted=deleted)
+
+    def _standing(
+        self,
+        path: str,
+        state: FileState,
+        at: datetime | None,
+        size: int,
+        entry: int | None,
+        *,
+        reason: str | None = None,
+        in_part: bool = False,
+    ) -> FileStanding:
+        return FileStanding(
+            source=self.source.name,
+            path=path,
+            state=state,
+            at=at,
+            size=size,
+            entry=entry,
+            partition=self.partition(path),
+            reason=reason,
+            in_part=in_part,
+        )
+
+
+def to_be_replaced(ledger: Ledger, key: str) -> Iterator[IngestedFile]:
+    """Yield what is in the table of a file until new content replaces it."""
+    one = ledger.undecided.of(key)
+    if one is None or one.passed_over or one.after.retracted:
+        return
+    known = ledger.known_name(key)
+    if known is not None and not known.retracted:
+        yield known
+    if one.left is not None:
+        part = one.left.record
+        entry = last_entry(one.left)
+        yield IngestedFile(key=key, size=part.size, etag=part.etag, entry=entry)

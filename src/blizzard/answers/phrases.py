@@ -2,7 +2,8 @@
 
 from datetime import UTC, datetime
 
-from blizzard.answers.answer import Answer, DataFile, Read, Resolution, Retraction, State
+from blizzard.answers.answer import Answer, DataFile, Read, Resolution, Retraction
+from blizzard.answers.lifecycle import FileState
 from blizzard.answers.table_log import REPAIR
 from lakebed.units import is_are, plural
 
@@ -45,7 +46,7 @@ def removals(files: list[DataFile]) -> str:
 def taken_out(answer: Answer) -> tuple[str, str]:
     """Return what other writers have done to the rows of a file, and how to learn more."""
     files = in_state(answer)
-    if answer.state is State.ALTERED:
+    if answer.state is FileState.ALTERED:
         word = "its data file was" if len(files) == 1 else "its data files were"
         since = (
             f"{word} rewritten since: {removals(files)}. Some of its rows may have been removed "
@@ -95,7 +96,7 @@ def until_then(answer: Answer) -> str:
 
 def some_lost(files: list[DataFile]) -> str:
     """Say of which files rows were removed, or perhaps were."""
-    have = "may have" if any(one.state is State.ALTERED for one in files) else "have"
+    have = "may have" if any(one.state is FileState.ALTERED for one in files) else "have"
     return f" Some of its rows {have} been removed since: {removals(files)}."
 
 
@@ -188,7 +189,7 @@ def row_count(answer: Answer) -> int:
 
 def replays(answer: Answer) -> list[Resolution]:
     """Return the replays whose rows are where the others are."""
-    waits = answer.state is State.UNCOMMITTED
+    waits = answer.state is FileState.JOURNALED
     return [one for one in answer.resolved if one.rows and (one.committed or waits)]
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from blizzard.answers.lifecycle import DONE, NOT_APPLIED, FileStanding, FileState
+from blizzard.answers.lifecycle import DONE, LANDED, NOT_APPLIED, FileStanding, FileState
 from blizzard.discover.skip_reason import SkipSummary
 from lakebed.units import in_words, is_are, plural
 
@@ -85,7 +85,7 @@ class Group:
     @property
     def states(self) -> dict[FileState, int]:
         """Count the files by state."""
-        return {state: getattr(self, state.value) for state in FileState}
+        return {state: getattr(self, state.value) for state in LANDED}
 
 
 @dataclass(slots=True)

@@ -12,11 +12,17 @@ from functools import cache
 from typing import Generic
 
 from blizzard.answers.entry_rows import EntryRows
-from blizzard.answers.lifecycle import NOT_APPLIED, FileStanding, FileState, WaitingLines
+from blizzard.answers.lifecycle import (
+    LANDED,
+    NOT_APPLIED,
+    DayOf,
+    FileStanding,
+    FileState,
+)
 from blizzard.answers.progress import StillOut, progress_of
 from blizzard.answers.reconcile import By, DayBooks, Group, RowCount, SourceCounts
 from blizzard.answers.refusal import refuse_other_source
-from blizzard.answers.survey import Collected, DayOf, Survey
+from blizzard.answers.survey import Collected, Survey, WaitingLines
 from blizzard.discover.lister import SourceLister, source_listers
 from blizzard.discover.skip_reason import SkipSummary
 from blizzard.handoff.held_rows import Fates
@@ -183,7 +189,7 @@ class Reconciler:
                 counts.update(states)
         return SourceCounts(
             pipeline=self.settings.name,
-            states={state: counts[state] for state in FileState},
+            states={state: counts[state] for state in LANDED},
             unread=looked.passed_over,
             errors=looked.errors,
         )

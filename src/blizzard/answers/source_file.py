@@ -11,7 +11,6 @@ from blizzard.answers.answer import (
     Inherited,
     Read,
     Resolution,
-    State,
     StoredObject,
 )
 from blizzard.answers.asked import Asked
@@ -19,10 +18,22 @@ from blizzard.answers.backlog import backlog_of
 from blizzard.answers.entry_search import earlier_parts, reading
 from blizzard.answers.evidence import Table
 from blizzard.answers.later import REPLAY, erasures_of, resolutions, retraction_of, waiting_lines
-from blizzard.answers.lifecycle import NOT_APPLIED, last_entry
+from blizzard.answers.lifecycle import (
+    INHERITED,
+    NO_ROWS,
+    NOT_APPLIED,
+    PART_READ,
+    REDO,
+    FileStanding,
+    FileState,
+    Lifecycle,
+    Progress,
+    last_entry,
+)
+from blizzard.answers.progress import progress_of
 from blizzard.answers.table_log import LogEntry
 from blizzard.answers.words import worded
-from blizzard.discover.filter import is_same, same_object
+from blizzard.discover.filter import Decision
 from blizzard.discover.finding import Finding
 from blizzard.discover.lister import source_listers
 from blizzard.discover.retry import next_try
@@ -30,14 +41,13 @@ from blizzard.discover.skip_reason import Reason, SkippedFile
 from blizzard.journal.ledger import Before
 from blizzard.model.files import IngestedFile, UnfinishedFile
 from blizzard.model.settings import SourceSettings
-from blizzard.model.source.part_way import ChangedPartWay, lacks_its_object
+from blizzard.model.source.part_way import ChangedPartWay
 from lakebed.documents.entry import Entry
 from lakebed.documents.source_record import SourceRecord, Stage
 from lakebed.errors import StoreDenied
 from lakebed.listing.sort import readable
 from lakebed.storage.store import ObjectFacts, Reader
 from lakebed.telemetry.events import code_of
-from lakebed.types import OnChange
 
 
 def failure_of(asked: Asked, known: UnfinishedFile) -> FailedAt | None:
@@ -80,7 +90,12 @@ def _bases(asked: Asked, source: str) -> Mapping[Stage, str]:
     )
 
 
-TO_BE_READ = (State.WAITING, State.PARTIAL, State.TO_REDO)
+DECISIONS = {
+    Reason.TOO_YOUNG: Decision.WAIT,
+    Reason.BEYOND_BATCH: Decision.FULL,
+    Reason.MISPLACED: Decision.FAIL,
+}
+"""What becomes of a file that is not taken for a reason; of all others, nothing more."""
 
 
 def why_source_file(asked: Asked, source: SourceSettings, path: str) -> Answer:
@@ -88,9 +103,9 @@ def why_source_file(asked: Asked, source: SourceSettings, path: str) -> Answer:
     key = f"{source.name}:{path}"
     spot, before = asked.spot_check(source), asked.known(key)
     facts, found = _head(spot.store, path), spot.of(path)
-    bare = Answer(
+    answer = Answer(
         kind="source",
-        state=State.MISSING,
+        state=FileState.MISSING,
         uri=spot.store.describe(path),
         pipeline=asked.settings.name,
         table_uri=asked.settings.sink.table_uri,
@@ -101,7 +116,18 @@ def why_source_file(asked: Asked, source: SourceSettings, path: str) -> Answer:
         if facts is None
         else StoredObject(size=facts.size, etag=facts.etag, modified=facts.modified),
     )
-    answer = _decided(asked, bare, facts, before, found)
+    progress, unsure = _progress(asked, before)
+    life = Lifecycle(source=source, ledger=asked.history, progress=progress)
+    standing = _standing(life, facts, before, found, key)
+    passed = _passed(found, path)
+    if standing is not None:
+        answer = replace(answer, state=standing.state, reason=standing.reason)
+        if passed is not None and passed.reason in (Reason.CHANGED_PART_WAY, Reason.MISPLACED):
+            answer = replace(answer, detail=passed.detail)
+    elif passed is not None:
+        reason, detail = passed.reason.value, passed.detail
+        answer = replace(answer, state=FileState.SKIPPED, reason=reason, detail=detail)
+    answer = _with_history(asked, answer, before)
     answer = replace(
         answer,
         erased=erasures_of(asked, key, answer),
@@ -109,12 +135,64 @@ def why_source_file(asked: Asked, source: SourceSettings, path: str) -> Answer:
         taken_back_by=asked.history.undecided.taking_back(key),
         other_bad_lines=max(0, _waiting_in_all(asked, key) - max(0, waiting_lines(answer))),
     )
-    refusal = asked.refusal() if answer.state in TO_BE_READ else None
+    refusal = asked.refusal() if answer.state is FileState.WAITING else None
     if refusal is not None:
-        answer = replace(answer, state=State.REFUSED, reason=code_of(refusal), detail=str(refusal))
-    elif answer.state is State.WAITING:
+        answer = replace(answer, reason=code_of(refusal), detail=str(refusal))
+    elif answer.state is FileState.WAITING and answer.reason not in (PART_READ, REDO):
         answer = replace(answer, backlog=backlog_of(asked, spot, answer))
-    return worded(answer, asked.settings, source, asked.clock.now())
+    answer = worded(answer, asked.settings, source, asked.clock.now())
+    doubt = "".join(f" This is not known for sure: {one}." for one in unsure)
+    return replace(answer, answer=f"{answer.answer}{doubt}")
+
+
+def _standing(
+    life: Lifecycle, facts: ObjectFacts | None, before: Before, found: Finding, key: str
+) -> FileStanding | None:
+    """Return the standing of the object that has a name now, or had it last.
+
+    None where no row of it was read, and no batch will read it.
+    """
+    known, done = before.unfinished, before.finished
+    passed = _passed(found, key.partition(":")[2])
+    decision = Decision.DONE if passed is None else DECISIONS.get(passed.reason, Decision.DONE)
+    if found.take:
+        decision = Decision.TAKE
+    if facts is not None and (known or done or decision is not Decision.DONE):
+        loses_rest = passed is not None and passed.reason is Reason.CHANGED_PART_WAY
+        here = life.listed(facts, life.before(key, done), decision, loses_rest=loses_rest)
+        return list(here)[-1]
+    if known is not None and not _is_over(before):
+        return life.unfinished_and_gone(known)
+    return None if done is None else list(life.done_and_gone(done))[-1]
+
+
+def _is_over(before: Before) -> bool:
+    """Whether other content failed and is gone, and what is in the table counts for more."""
+    known = before.unfinished
+    is_gone = known is not None and known.record.gone and not known.record.records_read
+    return is_gone and before.finished is not None
+
+
+def _progress(asked: Asked, before: Before) -> tuple[Progress, tuple[str, ...]]:
+    """Return how far files have come, and why that is uncertain.
+
+    The log may be ahead of the receipt.
+    """
+    table, done = asked.table, before.finished
+    if table is None:
+        return Progress(committed=None), ()
+    progress, unsure = progress_of(
+        asked.settings,
+        table.store,
+        asked.history,
+        fates=asked.log.fates,
+        still_out=asked.log.still_out,
+    )
+    entry = None if done is None else done.entry
+    if entry is None or entry <= (progress.committed or 0):
+        return progress, unsure
+    is_committed = asked.log.entry(table.pipeline, asked.history.journal or "", entry).committed
+    return replace(progress, committed=entry) if is_committed else progress, unsure
 
 
 def _read_before(asked: Asked, key: str) -> tuple[Read, ...]:
@@ -144,31 +222,6 @@ def _head(place: Reader, path: str) -> ObjectFacts | None:
         return None  # The look says that it may not be read.
 
 
-def _decided(
-    asked: Asked,
-    bare: Answer,
-    facts: ObjectFacts | None,
-    before: Before,
-    found: Finding,
-) -> Answer:
-    """Choose the state, by the journal first, then by what the lister makes of the file."""
-    known = before.unfinished
-    # What is in the table counts for more than that other content failed, and is gone.
-    is_over = known is not None and known.record.gone and before.finished is not None
-    if known is not None and (not is_over or known.record.records_read):
-        return _as_found(_unfinished(asked, bare, facts, known, found), found)
-    if before.finished is not None:
-        return _finished(asked, bare, facts, before.finished, found)
-    if found.take:
-        return replace(bare, state=State.WAITING)
-    passed = _passed(found, bare.path or "")
-    if passed is None:
-        return bare
-    is_young = passed.reason is Reason.TOO_YOUNG
-    state = State.WAITING if is_young else State.SKIPPED
-    return replace(bare, state=state, reason=passed.reason.value, detail=passed.detail)
-
-
 def _passed(found: Finding, path: str) -> SkippedFile | None:
     """Return why a file, or a folder that it is in, is passed over."""
     names = {path, readable(path)}
@@ -182,39 +235,24 @@ def _passed(found: Finding, path: str) -> SkippedFile | None:
     )
 
 
-def _as_found(answer: Answer, found: Finding) -> Answer:
-    """Return that nothing more is read of a file, where the next run would say so."""
-    passed = _passed(found, answer.path or "")
-    if passed is None or passed.reason is not Reason.CHANGED_PART_WAY:
-        return answer
-    return replace(answer, state=State.FAILED, reason=ChangedPartWay.code, detail=passed.detail)
+def _with_history(asked: Asked, answer: Answer, before: Before) -> Answer:
+    """Add what entries say of a file, by the state that it is in."""
+    known, done = before.unfinished, before.finished
+    if known is not None and not (_is_over(before) or (done and answer.state is FileState.CHANGED)):
+        return _with_unfinished(asked, answer, known)
+    return answer if done is None else _with_finished(asked, answer, done)
 
 
-def _unfinished(
-    asked: Asked,
-    bare: Answer,
-    facts: ObjectFacts | None,
-    known: UnfinishedFile,
-    found: Finding,
-) -> Answer:
+def _with_unfinished(asked: Asked, answer: Answer, known: UnfinishedFile) -> Answer:
     record = known.record
-    parts = _parts_of_unfinished(asked, known)
-    answer = replace(_with_parts(asked, bare, parts, record.key), failure=failure_of(asked, known))
+    answer = _with_parts(asked, answer, _parts_of_unfinished(asked, known), record.key)
     unseen = record.records_read - sum(one.lines for one in answer.read)
     answer = _with_earlier(asked, answer, unseen)
-    is_other = facts is not None and not same_object(record, facts)
-    if found.take and lacks_its_object(record) and not is_other:
-        return replace(answer, state=State.PARTIAL, failure=None)  # It is back: its rest is read.
-    if found.take and (record.gone or is_other):
-        return replace(answer, state=State.WAITING, reason=Reason.CHANGED.value)
-    if record.gone:
-        reason = "discarded" if record.discarded else answer.reason
-        return replace(answer, state=State.GONE, reason=reason)
-    if record.redo and (record.failure is None or record.failure.attempts == 0):
-        return replace(answer, state=State.TO_REDO, failure=None)
-    if record.failure is not None:
-        return replace(answer, state=State.FAILED, reason=record.failure.code)
-    return replace(answer, state=State.PARTIAL)
+    if answer.reason in (PART_READ, REDO):
+        return answer
+    is_there = answer.state is FileState.WAITING or answer.reason == ChangedPartWay.code
+    gone = record.gone and not is_there
+    return replace(answer, failure=failure_of(asked, known), gone=gone)
 
 
 def _parts_of_unfinished(asked: Asked, known: UnfinishedFile) -> tuple[Entry, ...]:
@@ -230,53 +268,47 @@ def _parts_of_unfinished(asked: Asked, known: UnfinishedFile) -> tuple[Entry, ..
     return (*earlier_parts(table.journal, record.key, newest), newest)
 
 
-def _finished(
-    asked: Asked,
-    bare: Answer,
-    facts: ObjectFacts | None,
-    done: IngestedFile,
-    found: Finding,
-) -> Answer:
-    table = asked.table
+def _with_finished(asked: Asked, answer: Answer, done: IngestedFile) -> Answer:
+    table, undone = asked.table, asked.history.undecided.of(done.key)
     if table is None:
-        return bare
-    undone = asked.history.undecided.of(done.key)
-    # What has its name now is what was to come in the place of other rows, or is not there.
-    is_undone = undone is not None and undone.not_applied and _tells_of(undone.after, done, facts)
-    if undone is not None and is_undone:
+        return answer
+    if undone is not None and answer.reason == NOT_APPLIED:
         done = undone.after
     entry = _entry_of(table, done)
     if entry is None or not entry.has_read(done.key):
-        answer = _inherited(table, bare)
+        answer = replace(answer, inherited=_inherited(table))
     else:
         parts = (*earlier_parts(table.journal, done.key, entry), entry)
-        answer = _with_parts(asked, bare, parts, done.key)
+        answer = _with_parts(asked, answer, parts, done.key)
         skipped = (one.skipped for one in parts[0].readings if one.key == done.key)
         answer = _with_earlier(asked, answer, max(skipped, default=0))
     said = done.entry if undone is None else undone.entry
-    retraction = retraction_of(asked, table, replace(done, entry=said), answer.data_files)
-    if retraction is not None:
-        gone = retraction.is_done and not retraction.replaced
-        state = State.RETRACTED if gone else answer.state
-        answer = replace(answer, state=state, retraction=retraction)
-    is_other = facts is not None and not is_same(done, facts)
-    if is_undone and not (found.take and (is_other or _is_read_beside(asked, bare))):
-        return replace(answer, state=State.CHANGED, reason=NOT_APPLIED)
-    if is_other or is_undone:
-        state = State.WAITING if found.take else State.CHANGED
-        return replace(answer, state=state, reason=Reason.CHANGED.value)
+    taken = retraction_of(asked, table, replace(done, entry=said), answer.data_files)
+    answer = replace(answer, retraction=taken)
+    if answer.state is FileState.HELD:
+        codes = (one.code for one in answer.data_files if one.state is FileState.HELD)
+        return replace(answer, reason=next(codes, None))
+    is_back = taken is not None and taken.came_back
+    if answer.state is FileState.IN_TABLE or (answer.state is FileState.RETRACTED and is_back):
+        state, reason = _by_the_log(answer)
+        return replace(answer, state=state, reason=reason)
     return answer
 
 
-def _tells_of(new: IngestedFile, old: IngestedFile, facts: ObjectFacts | None) -> bool:
-    """Whether new content is what an answer is about: not where its source has another object."""
-    return facts is None or is_same(new, facts) or new == old
+def _by_the_log(answer: Answer) -> tuple[FileState, str | None]:
+    """Return the state and the reason of a committed file, by what the log says of its data files.
 
-
-def _is_read_beside(asked: Asked, bare: Answer) -> bool:
-    """Whether new content of a file is read, and its old rows stay."""
-    sources = {one.name: one for one in asked.settings.sources}
-    return sources[bare.source or ""].on_change is OnChange.REINGEST
+    Other writers may have removed or rewritten them, and rows of replayed lines may still wait.
+    """
+    states = {one.state for one in answer.data_files}
+    if not answer.read:
+        return FileState.IN_TABLE, INHERITED
+    if not states:
+        return FileState.IN_TABLE, NO_ROWS
+    if states in ({FileState.JOURNALED}, {FileState.REMOVED}):
+        return states.pop(), None
+    is_altered = states <= {FileState.REMOVED, FileState.ALTERED}
+    return (FileState.ALTERED if is_altered else FileState.IN_TABLE), None
 
 
 def _entry_of(table: Table, done: IngestedFile) -> Entry | None:
@@ -293,16 +325,15 @@ def _entry_of(table: Table, done: IngestedFile) -> Entry | None:
     return reading(table.journal, done.key, path, last) or entry
 
 
-def _inherited(table: Table, bare: Answer) -> Answer:
-    """Return that an earlier journal knew a file, and which one."""
+def _inherited(table: Table) -> Inherited | None:
+    """Return the earlier journal that knew a file; None if the present one replaced none."""
     opening = table.journal.entry(0)
     lineage = None if opening is None else opening.inherits
     if lineage is None:
-        return replace(bare, state=State.INHERITED)
-    earlier = Inherited(
+        return None
+    return Inherited(
         pipeline=lineage.pipeline, journal=lineage.journal, last_entry=lineage.sequence
     )
-    return replace(bare, state=State.INHERITED, inherited=earlier)
 
 
 def _with_earlier(asked: Asked, answer: Answer, lines: int) -> Answer:
@@ -310,7 +341,7 @@ def _with_earlier(asked: Asked, answer: Answer, lines: int) -> Answer:
     table = asked.table
     if table is None or lines <= 0:
         return answer
-    inherited = _inherited(table, answer).inherited
+    inherited = _inherited(table)
     if inherited is None:
         return answer
     return replace(answer, earlier_lines=lines, inherited=inherited)
@@ -335,8 +366,7 @@ def _with_parts(asked: Asked, bare: Answer, parts: tuple[Entry, ...], key: str) 
         if entry.kind == REPLAY:  # What a retraction writes is other content, or other rows.
             files = [file for file in entry.files if key in file.source_files]
             data_files += table.data_files(entry, files)
-    answer = replace(bare, read=tuple(reads), resolved=tuple(since), data_files=tuple(data_files))
-    return replace(answer, state=_state_of(answer), reason=_held_for(answer))
+    return replace(bare, read=tuple(reads), resolved=tuple(since), data_files=tuple(data_files))
 
 
 def _read(entry: Entry, record: SourceRecord, told: LogEntry) -> Read:
@@ -355,24 +385,3 @@ def _read(entry: Entry, record: SourceRecord, told: LogEntry) -> Read:
         committed_at=None if told.version is None else told.version.at,
         counted="records" if record.form else "lines",
     )
-
-
-def _state_of(answer: Answer) -> State:
-    """Return how a file that was read stands, by its data files: the worst of them counts."""
-    states = {one.state for one in answer.data_files}
-    for state in (State.HELD, State.DISCARDED, State.GIVEN_UP):
-        if state in states:
-            return state
-    if not all(read.committed for read in answer.read):
-        return State.UNCOMMITTED
-    if not states:
-        return State.NO_ROWS
-    if states == {State.UNCOMMITTED}:
-        return State.UNCOMMITTED  # All of its rows are of bad lines that were replayed.
-    if states == {State.REMOVED}:
-        return State.REMOVED
-    return State.ALTERED if states <= {State.REMOVED, State.ALTERED} else State.COMMITTED
-
-
-def _held_for(answer: Answer) -> str | None:
-    return next((one.code for one in answer.data_files if one.state is State.HELD), None)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from blizzard.answers.explain import look_at
+from blizzard.answers.lifecycle import FileState, Progress, of_unfinished
 from blizzard.answers.refusal import refuse_other_source
 from blizzard.discover.finding import Finding
 from blizzard.discover.retry import next_try
@@ -252,8 +253,8 @@ def failed_files(
         known
         for known in history.unfinished.values()
         if known.record.source == source.name
-        and known.record.failure is not None
         and not known.record.gone
+        and of_unfinished(known, Progress(committed=None))[0] is FileState.FAILED
     ]
     if not failed:
         return []  # A look that finds nothing amiss does not work out which settings matter.

@@ -73,3 +73,15 @@ class TableLog:
     fates: Fates
     retention: Callable[[], timedelta] = lambda: timedelta(days=7)
     """Returns how long the table keeps files that were removed, before VACUUM may delete them."""
+
+    def still_out(self, paths: Iterable[str]) -> frozenset[str]:
+        """Return the files that a repair took out, and that nothing has put back since.
+
+        A file that another version has removed since was in the table again before.
+        """
+        found = self.files(paths)
+        return frozenset(
+            path
+            for path, told in found.items()
+            if not told.in_table and (told.removed_by is None or told.removed_by.is_repair)
+        )

@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from blizzard.answers import phrases
-from blizzard.answers.answer import Answer, State
+from blizzard.answers.answer import Answer
 from blizzard.answers.backlog import waits, ways_of_waiting
 from blizzard.answers.later import bad_lines_in_words, erased_in_words, waiting_lines
+from blizzard.answers.lifecycle import INHERITED, NO_ROWS, PART_READ, REDO, FileState
 from blizzard.answers.ways_out import way_out
 from blizzard.discover.skip_reason import IN_WORDS, Reason
 from blizzard.model.settings import PipelineSettings, SourceSettings
@@ -31,7 +32,6 @@ WAYS = {
         f"{LOADED_ELSEWHERE}: raise or remove sweep_horizon; the next sweep then takes every "
         "unknown file in the folders that it reaches"
     ),
-    Reason.MISPLACED: "move it into the folders of its partition, where it is taken",
     Reason.LINK: "put the file itself there in place of the link",
     Reason.UNREADABLE: "let blizzard's user read the file and its folders",
     Reason.UNUSABLE_NAME: "rename the file",
@@ -40,7 +40,7 @@ WAYS = {
 
 FILE_MISSING = "file_missing"
 """The code of a file that penguin holds because it is gone."""
-NOT_DONE = (State.FAILED, State.PARTIAL, State.TO_REDO)
+NOT_DONE = (FileState.FAILED, FileState.WAITING)
 """States of a file that is to be read from its source again."""
 
 
@@ -67,11 +67,11 @@ def worded(
 ) -> Answer:
     """Return an answer about a source file with its sentence and what to do next."""
     case = Case(answer=answer, settings=settings, source=source, now=now)
-    told = SAYS[answer.state](case)
+    told = _says(case)
     sentence = told.sentence
-    if answer.stored is None and answer.state in NOT_DONE:
+    if answer.stored is None and answer.state in NOT_DONE and not answer.gone:
         sentence += " It is not in its source at the moment."
-    elif answer.stored is None and answer.read and answer.state is not State.GONE:
+    elif answer.stored is None and answer.read and not answer.gone:
         sentence += " It has gone from its source since; its rows do not depend on that."
     sentence += phrases.earlier(answer) + phrases.read_before(answer)
     sentence += "".join(f" {erased_in_words(one)}" for one in answer.erased)
@@ -94,7 +94,7 @@ def _gone(case: Case) -> Told:
     failure = case.answer.failure
     how = "a part of it was unread" if failure is None else f"it had failed [{failure.code}]"
     back = "put it back if its rows are wanted; it is then read like a new file"
-    if case.answer.reason == "discarded":
+    if case.answer.state is FileState.DISCARDED:
         return Told(
             f"It is not in its source any more, and {how} when it was deleted; an operator has "
             "given it up.",
@@ -113,16 +113,16 @@ def _gone(case: Case) -> Told:
 def _gone_part_way(answer: Answer) -> Told:
     rest = (
         "an operator has given up the rest"
-        if answer.reason == "discarded"
+        if answer.state is FileState.DISCARDED
         else "its day is not complete"
     )
     where = "in the table"
-    if any(one.state is State.HELD for one in answer.data_files):
+    if any(one.state is FileState.HELD for one in answer.data_files):
         where = "read, and penguin holds some of them"
     elif not all(one.committed for one in answer.read):
         where = "journaled, and not in the table yet"
     ways = ["put it back as it was if the rest is wanted; it is then read on"]
-    if answer.reason != "discarded":
+    if answer.state is not FileState.DISCARDED:
         ways.append("blizzard dlq discard PATH gives up the rest: its day may be complete then")
     rows = phrases.present_count(answer) if where == "in the table" else phrases.row_count(answer)
     read = f" {plural(rows, 'row')} from {phrases.lines(answer)} of it {is_are(rows)} {where}."
@@ -176,7 +176,7 @@ def _failed(case: Case) -> Told:
     if failure is None or (answer.detail is not None and failure.code != answer.reason):
         code = answer.reason or ""
         return Told(
-            f"It is not read on: {answer.detail} [{code}]{phrases.rows_there(answer)}. The next "
+            f"It cannot be read: {answer.detail} [{code}]{phrases.rows_there(answer)}. The next "
             "run records that.",
             (way_out(code, part_way=True).partition(": ")[2],),
         )
@@ -343,8 +343,8 @@ def _committed(case: Case) -> Told:
         f"It is in the table: {phrases.present(answer)} from {phrases.lines(answer)}, "
         f"read with {phrases.entries(answer)}, in {where}."
     )
-    moved = [one for one in answer.data_files if one.state is State.REWRITTEN]
-    lost = [one for one in answer.data_files if one.state in (State.REMOVED, State.ALTERED)]
+    moved = [one for one in answer.data_files if one.state is FileState.REWRITTEN]
+    lost = [one for one in answer.data_files if one.state in (FileState.REMOVED, FileState.ALTERED)]
     if moved:
         files = plural(len(moved), "data file has", "data files have")
         sentence += f" {files} been rewritten since: {phrases.removals(moved)}."
@@ -374,25 +374,32 @@ def _committed(case: Case) -> Told:
     return Told(sentence, (f"run {case.settings.sink.committer}",))
 
 
-SAYS: Mapping[State, Callable[[Case], Told]] = {
-    State.MISSING: _missing,
-    State.SKIPPED: _skipped,
-    State.REFUSED: _refused,
-    State.WAITING: _waiting,
-    State.FAILED: _failed,
-    State.GONE: _gone,
-    State.PARTIAL: _partial,
-    State.TO_REDO: _to_redo,
-    State.NO_ROWS: _no_rows,
-    State.INHERITED: _inherited,
-    State.CHANGED: _changed,
-    State.UNCOMMITTED: _uncommitted,
-    State.COMMITTED: _committed,
-    State.HELD: _held,
-    State.DISCARDED: _discarded,
-    State.GIVEN_UP: _discarded,
-    State.REMOVED: _removed,
-    State.ALTERED: _removed,
-    State.RETRACTED: _retracted,
+def _says(case: Case) -> Told:
+    """Return the words for a state and its reason."""
+    answer = case.answer
+    if answer.gone:
+        return _gone(case)
+    if answer.state is FileState.WAITING and answer.detail is not None:
+        return _refused(case)
+    return (SAYS.get((answer.state, answer.reason)) or SAYS[answer.state, None])(case)
+
+
+SAYS: Mapping[tuple[FileState, str | None], Callable[[Case], Told]] = {
+    (FileState.MISSING, None): _missing,
+    (FileState.SKIPPED, None): _skipped,
+    (FileState.WAITING, None): _waiting,
+    (FileState.WAITING, PART_READ): _partial,
+    (FileState.WAITING, REDO): _to_redo,
+    (FileState.FAILED, None): _failed,
+    (FileState.CHANGED, None): _changed,
+    (FileState.JOURNALED, None): _uncommitted,
+    (FileState.IN_TABLE, None): _committed,
+    (FileState.IN_TABLE, NO_ROWS): _no_rows,
+    (FileState.IN_TABLE, INHERITED): _inherited,
+    (FileState.HELD, None): _held,
+    (FileState.DISCARDED, None): _discarded,
+    (FileState.REMOVED, None): _removed,
+    (FileState.ALTERED, None): _removed,
+    (FileState.RETRACTED, None): _retracted,
 }
-"""The states that a source file can be in."""
+"""The states that a source file can be in, with the reasons that have words of their own."""

@@ -2,24 +2,23 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from blizzard.answers.answer import Answer, DataFile, Read, Resolution, Retraction
 from blizzard.answers.asked import Asked
+from blizzard.answers.why import NOT_TAKEN, Pipelines
 from blizzard.answers.why import why as answers_to
 from blizzard.cli.output import One, chosen, load, tables_of
 from blizzard.cli.surroundings import Surroundings
 from blizzard.log_questions import TableOf, asked_of
 from blizzard.model.settings import PipelineSettings
 from lakebed.clock import Clock
-from lakebed.terminal.arguments import Files, Folders, Outcome, Output, Shape
-from lakebed.terminal.console import console, plural, print_lines, say, second
+from lakebed.telemetry.events import code_of
+from lakebed.terminal.arguments import FAILED, Files, Folders, Outcome, Output, Shape
+from lakebed.terminal.console import console, plural, print_lines, say, say_error, second
 from lakebed.units import in_words
-
-if TYPE_CHECKING:
-    pass
 
 FEW = 20
 """How many data files are shown to a person."""
@@ -53,11 +52,13 @@ def why(
     pipelines, table_of = chosen(loaded, pipeline), tables_of(loaded, files, folders)
     outcome = Outcome()
     with outcome.of("why"):
-        found = answers_to(
-            file,
-            pipelines,
-            _asking(Surroundings.of(context).clock, table_of, count_all=count_all),
-        )
+        ask = _asking(Surroundings.of(context).clock, table_of, count_all=count_all)
+        asked = Pipelines(pipelines, ask)
+        found = answers_to(file, asked)
+        for name, trouble in asked.unread.items():
+            say_error(f"warning: pipeline {name} was not asked: {trouble} [{code_of(trouble)}]")
+            if all(each.state in NOT_TAKEN for each in found):
+                outcome.at_least(FAILED)
         if output is Output.JSON:
             print_lines(found)
         else:

@@ -7,31 +7,23 @@ never a failure without its record. If it cannot be written, the batch is not jo
 
 import json
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass
 from datetime import datetime
-from enum import StrEnum
 
 from pydantic import TypeAdapter, ValidationError
 
-from blizzard.handoff.lost_files import LostFile, as_told, lost_among
-from blizzard.journal.books import dead_letters_of
-from blizzard.journal.checkpoint import read_ledger
-from blizzard.journal.ledger import Ledger
-from blizzard.journal.standings import PassedOver, nothing_decided
-from blizzard.model.files import Location, UnfinishedFile
-from blizzard.model.locations import OpenReader, sink_location, source_uris_of
+from blizzard.model.files import Location
+from blizzard.model.locations import sink_location, source_uris_of
 from blizzard.model.settings import PipelineSettings
 from lakebed import layout
 from lakebed.clock import Clock
-from lakebed.documents.entry import Entry
 from lakebed.documents.source_record import SourceRecord, Stage
-from lakebed.errors import DocumentUnreadable, ObjectMissing, StoreUnavailable
-from lakebed.journal import JournalReader
+from lakebed.errors import DocumentUnreadable, StoreUnavailable
 from lakebed.locations import place_of
 from lakebed.retry import Backoff, attempts
 from lakebed.storage.options import StorageOptions
-from lakebed.storage.store import AlreadyThere, Reader, Store
+from lakebed.storage.store import AlreadyThere, Store
 
 TRIES = 4
 
@@ -197,123 +189,6 @@ def record_failures(
     return (write(store, place.folder, encode(found), clock=clock, pause=pause),)
 
 
-class Now(StrEnum):
-    """What has become of a file since a letter was written."""
-
-    FAILED = "failed"
-    """This was its last try."""
-    FAILED_AGAIN = "failed again"
-    """A later letter reports it."""
-    INGESTED = "ingested"
-    LOST = "lost"
-    """This was its last try, it was deleted from its source since, and nobody has given it up."""
-    GONE = "gone"
-    """It is not in its source any more, or is to be read again for another reason."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Queue:
-    """What the queue of one pipeline holds."""
-
-    pipeline: str
-    letters: tuple[DeadLetter, ...]
-    """The newest first."""
-    gone: tuple[str, ...]
-    """Objects that entries name and that are not there any more."""
-    now: tuple[Now, ...] = ()
-    """What has become of the file of each letter."""
-    inherited: int = 0
-    """Files that failed under an earlier journal: it has their letters."""
-    unread: int = 0
-    """Letters in objects that were not read, because none is of a file that is failed now."""
-    lost: tuple[LostFile, ...] = ()
-    """Files that nobody has given up: their days stay open. The newest first."""
-
-    @property
-    def current(self) -> tuple[DeadLetter, ...]:
-        """Return the letters of files that are failed now, one of each file."""
-        together = zip(self.letters, self.now, strict=True)
-        return tuple(letter for letter, now in together if now is Now.FAILED)
-
-    @property
-    def over(self) -> int:
-        """Count the letters of failures that nobody has to do anything about."""
-        return sum(now not in (Now.FAILED, Now.LOST) for now in self.now) + self.unread
-
-
-def read(
-    entries: Sequence[Entry],
-    states: Mapping[str, "int | Now"],
-    *,
-    pipeline: str,
-    open_folder: Callable[[str], Reader],
-    lost: Collection[str] = (),
-) -> Queue:
-    """Read the objects that journal entries name; no other object belongs to the queue.
-
-    `states` says by key what became of a file, or which entry says how it failed; `lost` are the
-    keys of those that are lost. The objects may be in several places, since `dlq_path` may have
-    been another one before.
-    """
-    found: list[DeadLetter] = []
-    now: list[Now] = []
-    gone: list[str] = []
-    named = [(uri, entry) for entry in entries for uri in entry.dlq]
-    for uri, entry in reversed(named):
-        folder, _slash, name = uri.rpartition("/")
-        if not layout.is_dead_letters(name):
-            raise DocumentUnreadable(
-                "a journal entry lists this as dead letters, but it does not have the name of "
-                "such an object",
-                path=uri,
-            )
-        try:
-            body = open_folder(folder).get(name)
-        except ObjectMissing:
-            body = None  # The whole folder was cleared away.
-        if body is None:
-            gone.append(uri)
-        else:
-            letters_here = decode(body, uri)
-            found += letters_here
-            now += [_now(letter, entry, states, lost) for letter in letters_here]
-    return Queue(pipeline=pipeline, letters=tuple(found), gone=tuple(gone), now=tuple(now))
-
-
-def _states(entries: Iterable[Entry], lost: Collection[str]) -> dict[str, int | Now]:
-    """Return what became of each file that has ever failed, or the entry that says how it failed.
-
-    Pure. Only those are held: of all others there is no letter.
-    """
-    states: dict[str, int | Now] = {}
-    for entry in entries:
-        for record in entry.sources:
-            if record.failure is None and record.key not in states:
-                continue
-            if record.gone and record.key in lost:
-                continue  # It failed as it did before, and still stands so.
-            if record.gone:
-                states[record.key] = Now.GONE
-            elif record.failure is None:
-                states[record.key] = Now.INGESTED
-            elif not record.retry:  # One that is asked for again has failed as it did before.
-                states[record.key] = entry.sequence
-    return states
-
-
-def _now(
-    letter: DeadLetter, entry: Entry, states: Mapping[str, int | Now], lost: Collection[str]
-) -> Now:
-    root = entry.source_uris.get(letter.source, "").rstrip("/")
-    key = f"{letter.source}:{letter.path.removeprefix(f'{root}/')}"
-    state = states.get(key, Now.GONE)
-    if isinstance(state, Now):
-        return state
-    if state != entry.sequence:
-        return Now.FAILED_AGAIN
-    return Now.LOST if key in lost else Now.FAILED
-
-
 def dlq_location_of(settings: PipelineSettings) -> DlqLocation:
     """Return where the pipeline's dead letters go."""
     return dlq_location(
@@ -322,57 +197,3 @@ def dlq_location_of(settings: PipelineSettings) -> DlqLocation:
         configured=settings.dlq_path,
         options=settings.dlq_options,
     )
-
-
-def dead_letter_queue(
-    settings: PipelineSettings,
-    open_reader: OpenReader,
-    *,
-    every: bool = True,
-    passed_over: PassedOver = nothing_decided,
-) -> Queue:
-    """Read a pipeline's dead letter queue. It is handed readers only, so it cannot write.
-
-    Without `every` only objects with letters of files that are failed now: the newest snapshot and
-    the entries after it say which entries name those. With it, every entry is read.
-    """
-    sink = sink_location(settings)
-
-    def open_folder(uri: str) -> Reader:
-        return open_reader(queue_at(settings, uri))
-
-    try:
-        store = open_reader(sink)
-    except ObjectMissing:
-        # The table's folder does not exist yet.
-        return Queue(pipeline=settings.name, letters=(), gone=())
-    journal = JournalReader(store, settings.name)
-    history = read_ledger(store, settings.name, passed_over=passed_over)
-    inherited = sum(_failed_before(known, history) for known in history.unfinished.values())
-    lost = lost_among(history)
-    told = as_told(settings, history, lost.values())
-    if every:
-        entries = list(journal.entries())
-        in_vain = {one.entry for one in history.undecided.passed_over}
-        states = _states((one for one in entries if one.sequence not in in_vain), lost)
-        queue = read(entries, states, pipeline=settings.name, open_folder=open_folder, lost=lost)
-        return replace(queue, inherited=inherited, lost=told)
-    failed_in = {
-        key: known.failed_in
-        for key, known in history.unfinished.items()
-        if known.record.failure is not None
-        and (key in lost or not known.record.gone)
-        and known.failed_in is not None
-    }
-    named = [journal.listed(number).entry for number in sorted(set(failed_in.values()))]
-    queue = read(named, failed_in, pipeline=settings.name, open_folder=open_folder, lost=lost)
-    there = sum(dead_letters_of(entry) for entry in named)
-    unread = history.books.sums.dead_letters - there
-    return replace(queue, unread=unread, inherited=inherited, lost=told)
-
-
-def _failed_before(known: UnfinishedFile, history: Ledger) -> bool:
-    """Whether a file failed under the journal that this one has taken over, and not since."""
-    entry = known.entry if known.failed_in is None else known.failed_in
-    before = entry is None or entry <= history.awaits
-    return known.record.failure is not None and not known.record.gone and before

@@ -6,15 +6,21 @@ How each stands is decided as `blizzard files` decides it.
 """
 
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
 
-from blizzard.answers import lifecycle as standing
 from blizzard.answers.entry_rows import EntryRows
-from blizzard.answers.lifecycle import Progress, has_a_part_read, of_unfinished
+from blizzard.answers.lifecycle import (
+    NOT_APPLIED,
+    FileState,
+    Progress,
+    has_a_part_read,
+    of_unfinished,
+)
 from blizzard.answers.refusal import refuse_other_source
+from blizzard.discover.names import why_not_ours
 from blizzard.journal.ledger import Ledger, Lookup
 from blizzard.journal.segments import SegmentBroken, names_with
 from blizzard.model.files import IngestedFile, UnfinishedFile
@@ -26,28 +32,15 @@ from lakebed.journal import JournalReader
 from lakebed.listing.sort import Guide
 from lakebed.shown import typed
 from lakebed.storage.store import Reader
-from liveview.model import FileRow, Files, FileState
+from liveview.model import FileRow, Files
 from liveview.times import rfc3339
 from liveview.views.entries import Committed
 
 BUDGET_SECS = 2.0
-IN_TABLE = standing.FileState.IN_TABLE
 MOST_ENTRIES = 2000
 MOST_LISTED = 5000
 """Names of a source that are listed to find one that the journal does not know."""
-STATES: dict[standing.FileState, FileState] = {
-    standing.FileState.IN_TABLE: "in_table",
-    standing.FileState.JOURNALED: "journaled",
-    standing.FileState.HELD: "held",
-    standing.FileState.DISCARDED: "discarded",
-    standing.FileState.FAILED: "failed",
-    standing.FileState.WAITING: "waiting",
-    standing.FileState.CHANGED: "in_table",
-    standing.FileState.RETRACTED: "retracted",
-    standing.FileState.REMOVED: "missing",
-}
-"""How the API calls the states of files; of one that changed, what was read is in the table."""
-VERSIONED = ("in_table", "retracted")
+VERSIONED = (FileState.IN_TABLE, FileState.RETRACTED)
 """States that a version of the table has brought about."""
 
 
@@ -62,7 +55,6 @@ class Search:
     committed: Callable[[int], Committed | None]
     """Returns the version that has an entry, as far as it is known."""
     progress: Progress
-    running: Collection[str] = ()
     seconds: Callable[[], float] = time.monotonic
     budget_secs: float = BUDGET_SECS
     _found: dict[str, FileRow] = field(default_factory=dict)
@@ -118,7 +110,11 @@ class Search:
             for record in () if entry is None else entry.readings:
                 is_new = text in record.key and record.key not in self._found
                 done = _finished(lookup, record.key) if is_new else None
-                if done is not None and done.retracted and self.progress.of(done) is IN_TABLE:
+                if (
+                    done is not None
+                    and done.retracted
+                    and self.progress.of(done) is FileState.IN_TABLE
+                ):
                     # Until it is taken back, the last entry that has read it counts.
                     done = replace(done, entry=number, retracted=False)
                 if done is not None and entry is not None:
@@ -159,15 +155,16 @@ class Search:
                         return note, True
                     key = f"{source.name}:{facts.path}"
                     if text in key and key not in self._found:
+                        skip = why_not_ours(facts.path, source)
                         self._found[key] = FileRow(
                             path=key,
-                            state="running" if key in self.running else "waiting",
+                            state=FileState.WAITING if skip is None else FileState.SKIPPED,
                             at=rfc3339(facts.modified),
                             bytes=facts.size,
                             rows=None,
                             entry=None,
                             version=None,
-                            reason="the journal does not have it; its journey says why",
+                            reason=None if skip is None else skip.value,
                         )
             except LakeError as trouble:
                 return f"source {source.name} cannot be listed: {trouble}", False
@@ -178,11 +175,11 @@ class Search:
     ) -> FileRow:
         """Return a file that was read to its end; `read` is what its entry says of it."""
         is_over = done.entry in self.progress.passed_over
-        state: FileState = "passed_over" if is_over else STATES[self.progress.of(done)]
+        state = self.progress.of(done)
         inherited = done.entry is not None and done.entry <= self.history.awaits
         made = None if done.entry is None or inherited else self.committed(done.entry)
         rows = None
-        if done.empty or state == "retracted":
+        if done.empty or state is FileState.RETRACTED:
             rows = 0
         elif read is not None:
             later = self.history.books.replayed.get(f"{done.entry}:{read.key}", 0)
@@ -195,18 +192,16 @@ class Search:
             rows=rows,
             entry=done.entry,
             version=made.version if made is not None and state in VERSIONED else None,
-            reason=standing.NOT_APPLIED if is_over else None,
+            reason=NOT_APPLIED if is_over else None,
         )
 
     def _not_done(self, known: UnfinishedFile) -> FileRow:
         """Return a file that waits, failed, or was given up, as far as the journal says."""
         record = known.record
         state, reason = of_unfinished(known, self.progress)
-        if state is standing.FileState.WAITING:
-            reason = "a part of it is read" if has_a_part_read(known) else "it is to be read again"
         return FileRow(
             path=record.key,
-            state=STATES[state],
+            state=state,
             at=rfc3339(known.at),
             bytes=record.size,
             rows=self._rows_upto(known.read_in, record.key) if has_a_part_read(known) else None,

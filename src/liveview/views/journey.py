@@ -3,23 +3,27 @@
 from collections.abc import Iterator
 from datetime import datetime
 
-from blizzard.answers.answer import Answer, State
+from blizzard.answers.answer import Answer
+from blizzard.answers.lifecycle import PART_READ, REDO, FileState
 from lakebed.units import in_words, plural, span
 from liveview.model import Journey, Step
 from liveview.times import rfc3339
 
 BAD = {
-    State.FAILED,
-    State.HELD,
-    State.DISCARDED,
-    State.REFUSED,
-    State.SKIPPED,
-    State.MISSING,
-    State.GONE,
-    State.CHANGED,
-    State.ELSEWHERE,
+    FileState.FAILED,
+    FileState.HELD,
+    FileState.DISCARDED,
+    FileState.SKIPPED,
+    FileState.MISSING,
+    FileState.CHANGED,
+    FileState.ELSEWHERE,
 }
-ON_ITS_WAY = {State.WAITING, State.PARTIAL, State.TO_REDO, State.UNCOMMITTED}
+WAITS = {
+    (FileState.WAITING, PART_READ): "the rest of it waits to be read",
+    (FileState.WAITING, REDO): "waits to be read again",
+    (FileState.WAITING, None): "waits to be read",
+    (FileState.JOURNALED, None): "waits to be committed to the table",
+}
 
 
 def journey_of(answer: Answer, *, quotes: bool = True) -> Journey:
@@ -31,7 +35,7 @@ def journey_of(answer: Answer, *, quotes: bool = True) -> Journey:
     return Journey(
         path=answer.path or answer.uri,
         answer=answer.answer if quotes or answer.failure is None else _plainly(answer),
-        state=answer.state.value,
+        state=answer.state,
         way_out="; ".join(answer.next) or None,
         steps=list(_steps(answer, quotes=quotes)),
         rows=sum(one.rows for one in answer.read) if read else None,
@@ -77,14 +81,11 @@ def _steps(answer: Answer, *, quotes: bool) -> Iterator[Step]:
             )
     elif answer.state in BAD:
         yield Step(at=None, what=_words(answer), detail=answer.detail, state="bad")
-    if answer.state in ON_ITS_WAY:
-        waits = {
-            State.WAITING: "waits to be read",
-            State.PARTIAL: "the rest of it waits to be read",
-            State.TO_REDO: "waits to be read again",
-            State.UNCOMMITTED: "waits to be committed to the table",
-        }
-        yield Step(at=None, what=waits[answer.state], detail=_backlog(answer), state="now")
+    waits = WAITS.get((answer.state, answer.reason)) or WAITS.get((answer.state, None))
+    if waits is not None:
+        is_refused = answer.state is FileState.WAITING and answer.detail is not None
+        detail = answer.detail if is_refused else _backlog(answer)
+        yield Step(at=None, what=waits, detail=detail, state="bad" if is_refused else "now")
 
 
 def _plainly(answer: Answer) -> str:

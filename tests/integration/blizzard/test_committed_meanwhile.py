@@ -10,9 +10,9 @@ from functools import partial
 
 import pytest
 
-from blizzard.answers.answer import State
+from blizzard.answers.lifecycle import FileState
 from blizzard.answers.refusal import refusal_of
-from blizzard.answers.why import why
+from blizzard.answers.why import Pipelines, why
 from blizzard.cli.rows.rewriting import table_log
 from blizzard.handoff.held_rows import read_aside
 from blizzard.inspect.audit.table import audit_table
@@ -165,5 +165,5 @@ def test_a_file_that_is_just_released_has_not_been_removed(tmp_path):
     asked.log.files(["x.parquet"])
     desk.let("schema_evolution: overwrite")
     desk.operator().release(None)
-    (answer,) = why("b.ndjson", (asked.settings,), lambda _settings: asked)
-    assert answer.state is State.HELD
+    (answer,) = why("b.ndjson", Pipelines((asked.settings,), lambda _settings: asked))
+    assert answer.state is FileState.HELD

@@ -87,7 +87,7 @@ def test_why_names_the_file_that_has_the_rows_now(desk):
     (file,) = told["data_files"]
     assert (file["state"], file["replaced_by"]) == ("rewritten", new)
     told = desk.said("why", str(desk.table / new))
-    assert told["state"] == "committed"
+    assert told["state"] == "in_table"
     assert sorted(told["sources"]) == [f"in:{number}.ndjson" for number in range(5)]
     old = desk.said("why", str(desk.table / entries(desk.table)[1].files[0].filename))
     assert (old["state"], new in old["answer"]) == ("rewritten", True)

@@ -31,7 +31,7 @@ def test_rows_are_followed_through_compactions_and_rewrites_to_the_file_that_has
     desk.tidy()
     (now,) = desk.active
     told, file = asked(desk, "0.ndjson")
-    assert (told["state"], file["state"], file["replaced_by"]) == ("committed", "rewritten", now)
+    assert (told["state"], file["state"], file["replaced_by"]) == ("in_table", "rewritten", now)
     assert f"The rows are in {now} now." in told["answer"]
     old = desk.said("why", str(desk.table / entries(desk.table)[1].files[0].filename))
     assert (old["state"], f"{now} has them" in old["answer"]) == ("rewritten", True)
@@ -67,7 +67,7 @@ def test_a_restore_to_before_a_compaction_removes_what_was_read_since(desk):
     before = desk.version - 1
     desk.tidy()
     DeltaTable(str(desk.table)).restore(before)
-    assert asked(desk, "0.ndjson")[1]["state"] == "committed"
+    assert asked(desk, "0.ndjson")[1]["state"] == "in_table"
     told, file = asked(desk, "2.ndjson")
     assert (told["state"], file["removed_version"]) == ("removed", desk.version)
     assert "RESTORE" in told["answer"]
@@ -78,7 +78,7 @@ def test_compacted_rows_that_another_writer_compacted_are_in_the_table(desk):
     arrives(desk, 3)
     desk.optimize()
     told, file = asked(desk, "0.ndjson")
-    assert (told["state"], file["state"], file["replaced_by"]) == ("committed", "rewritten", None)
+    assert (told["state"], file["state"], file["replaced_by"]) == ("in_table", "rewritten", None)
 
 
 @pytest.mark.unbalanced("rows_back")
@@ -99,7 +99,7 @@ def test_rows_that_came_back_past_a_compaction_are_told_as_such(desk, how, past,
         desk.tidy()
         assert len(desk.active) == 1
     told, _file = asked(desk, "0.ndjson")
-    assert told["state"] == "committed"
+    assert told["state"] == "in_table"
     (taken,) = [told["retraction"]] if how == "retract" else told["erased"]
     assert taken["came_back"]
     assert "came back" in told["answer"]

@@ -61,7 +61,7 @@ def test_a_file_that_is_gone_is_told_and_given_up_by_its_uri(bench, desk):
     drain(bench.again(run_id="run-2"))
 
     (why,) = told(desk.run("why", uri, "--output", "json"))
-    assert (why["state"], why["failure"]["entry"]) == ("gone", 1)
+    assert (why["state"], why["gone"], why["failure"]["entry"]) == ("failed", True, 1)
     again = desk.run("dlq", "retry", "--file", uri)
     assert again.exit_code == 1
     assert "is not in its source any more" in again.stderr

@@ -59,7 +59,7 @@ def test_the_queue_shows_what_is_failed_now_and_all_of_it_if_asked(bench, desk):
     assert "2 earlier failures are over, and --all lists them too" in shown
     everything = desk.run("dlq", "list", "--all")
     assert len(told(desk.run("dlq", "list", "--all", "--output", "json"))) == 4 + 1
-    for state in ("ingested", "lost", "failed again"):
+    for state in ("in_table", "failed, deleted", "failed again"):
         assert state in " ".join(everything.stdout.split())
     (desk.landing / "stays.ndjson").unlink()
     drain(bench.again(run_id="run-3"))
@@ -91,8 +91,8 @@ def test_the_queue_names_files_that_are_lost_until_they_are_given_up(bench, desk
     assert "1 earlier failure is over" in shown
     assert "1 file is lost, it failed and was deleted from the source" in shown
     every = " ".join(desk.run("dlq", "list", "--all").stdout.split())
-    assert "lost" in every
-    assert "gone" in every
+    assert "failed, deleted" in every
+    assert "discarded" in every
     put(desk.landing, "second.ndjson", ndjson(rows(1)))
     drain(bench.again(run_id="run-3"))
     assert "lost" not in desk.run("dlq", "list").stdout

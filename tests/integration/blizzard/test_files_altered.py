@@ -160,7 +160,7 @@ def test_new_content_that_failed_and_was_deleted_leaves_what_is_in_the_table(des
 
     assert (old.in_table, old.deleted, old.complete) == (1, 1, True)
     assert (new.failed, new.lost, new.complete) == (1, 1, False)
-    assert "committed" in desk.cli("why", "a.ndjson").output
+    assert "in_table" in desk.cli("why", "a.ndjson").output
 
 
 def test_an_object_that_is_ignored_leaves_its_file_on_the_day_it_was_read(desk):

@@ -59,7 +59,7 @@ def test_what_was_read_before_stays_counted(tmp_path: Path, snapshot: bool) -> N
         (1, True), (2, True), (3, False),
     ]  # fmt: skip
     (why,) = told(desk, "why", "a.ndjson")
-    assert (why["state"], rows_of(why)) == ("committed", len(desk.ids()))
+    assert (why["state"], rows_of(why)) == ("in_table", len(desk.ids()))
     assert (
         "3 rows of other content that had its name before, read with entries 1 and 2, stay"
         in (why["answer"])
@@ -144,7 +144,7 @@ def test_the_part_of_a_given_up_file_is_counted_beside_what_is_read_whole(
     assert part["reason"] == "gone_part_way"
     assert (whole["state"], whole["in_part"]) == ("in_table", False)
     (why,) = told(desk, "why", NAME)
-    assert (why["state"], rows_of(why)) == ("committed", len(ids(desk)) - 3)
+    assert (why["state"], rows_of(why)) == ("in_table", len(ids(desk)) - 3)
     assert desk.cli("files", "--check").exit_code == 0
 
 

@@ -31,7 +31,7 @@ def test_why_prints_a_name_in_one_line_and_takes_it_as_it_was_printed(desk, name
         assert said.exit_code == 0, said.output
         assert said.output.splitlines()[0].endswith(printed), asked
         assert "\u202e" not in said.output
-        assert "committed" in said.output
+        assert "in_table" in said.output
 
 
 def test_why_finds_files_beside_such_a_name_by_a_part_of_theirs(desk):
@@ -171,6 +171,6 @@ def test_the_search_of_the_page_and_the_journey_take_a_printed_name(tmp_path):
             status, journey = asking.get(
                 "/api/v1/pipelines/orders/file", f"path=default:{quote(printed)}"
             )
-            assert (status, journey["state"], journey["rows"]) == (200, "committed", 2)
+            assert (status, journey["state"], journey["rows"]) == (200, "in_table", 2)
     finally:
         asking.api.close()

@@ -43,7 +43,7 @@ def test_new_content_comes_in_the_place_of_the_old_with_one_version(desk):
     assert desk.version == before + 1
     assert sorted(desk.ids()) == [1, 20]
     assert sorted(desk.ids(before)) == [1, 2, 3]
-    assert why(desk, "b.ndjson")["state"] == "committed"
+    assert why(desk, "b.ndjson")["state"] == "in_table"
     desk.ingest()
     assert desk.version == before + 1
     balanced(desk)

@@ -155,7 +155,7 @@ def test_the_same_object_is_read_on_though_its_rest_was_given_up(gone, desk):
     assert (refused.exit_code, "has given it up" in plain(refused.stderr)) == (1, True)
     body.rename(desk.landing / NAME)
     (why,) = told(desk.run("why", NAME, "--output", "json"))
-    assert (why["state"], why["failure"]) == ("partial", None)
+    assert (why["state"], why["failure"]) == ("waiting", None)
 
     done = drain(bench)
 

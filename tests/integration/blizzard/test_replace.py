@@ -76,7 +76,7 @@ def test_another_file_takes_the_place_and_is_not_read_again(tmp_path):
     desk.ingest()
     assert desk.ids() == [9]
     assert why(desk, "a.ndjson")["state"] == "retracted"
-    assert why(desk, "late/c.ndjson")["state"] == "committed"
+    assert why(desk, "late/c.ndjson")["state"] == "in_table"
 
 
 def test_a_file_that_was_read_already_comes_anew(tmp_path):
@@ -216,14 +216,14 @@ def test_why_and_trace_lead_to_the_new_content(tmp_path):
     desk.land("b.ndjson", {"id": 30})
     desk.replace("b.ndjson", by="b.ndjson")
     answer = why(desk, "b.ndjson")
-    assert answer["state"] == "uncommitted"
+    assert answer["state"] == "journaled"
     desk.penguin()
     answer = why(desk, "b.ndjson")
-    assert (answer["state"], answer["read"][0]["rows"]) == ("committed", 1)
+    assert (answer["state"], answer["read"][0]["rows"]) == ("in_table", 1)
     assert "took the place of 2 rows of its earlier content" in answer["answer"]
     assert answer["retraction"]["replaced"]
     desk.writes_a_snapshot()
-    assert why(desk, "b.ndjson")["state"] == "committed"
+    assert why(desk, "b.ndjson")["state"] == "in_table"
 
 
 def test_a_batch_that_reads_the_same_file_meanwhile_gives_way(tmp_path):

@@ -63,7 +63,7 @@ def test_once_it_is_repeated_nobody_speaks_of_it_any_more(desk):
     assert desk.cli("files", "--check").exit_code == 0
     (day,) = said(desk, "files")["groups"]
     assert (day["in_table"], day["not_applied"], day["rows"]) == (2, 0, 4)
-    assert said(desk, "why", "a.ndjson")["state"] == "committed"
+    assert said(desk, "why", "a.ndjson")["state"] == "in_table"
     row = said(desk, "status")
     assert (row["discarded_files"], row["unapplied_files"]) == (0, 0)
 
@@ -80,7 +80,7 @@ def test_another_file_that_was_to_take_the_place_is_not_in_either(desk):
     assert (answer["state"], answer["reason"]) == ("changed", "not_applied")
     assert "1 row of b.ndjson stays in the table" in answer["answer"]
     assert "blizzard retract b.ndjson --replace c.ndjson again" in answer["next"][0]
-    assert said(desk, "why", "b.ndjson")["state"] == "committed"
+    assert said(desk, "why", "b.ndjson")["state"] == "in_table"
     (day,) = said(desk, "files")["groups"]
     assert (day["in_table"], day["not_applied"], day["rows"], day["uncounted"]) == (3, 2, 4, 0)
 

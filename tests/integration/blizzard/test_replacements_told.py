@@ -56,7 +56,7 @@ def test_content_that_came_back_is_not_taken_for_what_was_not_put_in_its_place(
 
     (row,) = told(desk, "files", "a.ndjson")
     (why,) = told(desk, "why", "a.ndjson")
-    assert (row["state"], why["state"]) == ("in_table", "committed")
+    assert (row["state"], why["state"]) == ("in_table", "in_table")
     assert {one["entry"] for one in why["data_files"]} == {1}
     assert "3 rows from 5 lines" in why["answer"]
     assert "discarded" not in why["answer"]
@@ -81,7 +81,7 @@ def test_a_part_that_was_not_replaced_is_told_with_the_rest_that_is_read_since(
 
     (why,) = told(desk, "why", NAME)
     assert sum(one["rows"] for one in why["read"]) == len(ids(desk)) - 3
-    assert why["state"] == ("committed" if read_on else "partial")
+    assert why["state"] == ("in_table" if read_on else "waiting")
     assert counted(desk)["rows"] == len(ids(desk))
 
 

@@ -179,7 +179,7 @@ def test_content_that_is_put_back_as_it_was_is_in_the_table(tmp_path: Path) -> N
 
     (row,) = told(desk, "files", "b.ndjson")
     (why,) = told(desk, "why", "b.ndjson")
-    assert (row["state"], why["state"]) == ("in_table", "committed")
+    assert (row["state"], why["state"]) == ("in_table", "in_table")
     assert desk.cli("files", "--check").exit_code == 0
 
 
@@ -236,7 +236,7 @@ def test_a_file_that_was_to_take_the_place_of_another_is_in_no_answer_in_the_tab
     overtaken(desk)
 
     (row,) = on_the_page(desk, "new.ndjson")
-    assert (row.state, row.reason) == ("passed_over", "not_applied")
+    assert (row.state, row.reason) == ("changed", "not_applied")
     (row,) = on_the_page(desk, "a.ndjson")
     assert row.state == "in_table"
     desk.blizzard()
@@ -256,7 +256,7 @@ def test_rows_that_are_to_be_taken_back_are_in_the_table_until_then(tmp_path: Pa
     (why,) = told(desk, "why", "a.ndjson")
     (found,) = on_the_page(desk, "a.ndjson")
     assert (row["state"], row["entry"]) == ("in_table", 1)
-    assert (why["state"], why["retraction"]["committed"]) == ("committed", False)
+    assert (why["state"], why["retraction"]["committed"]) == ("in_table", False)
     assert (found.state, found.entry, found.rows) == ("in_table", 1, 1)
 
     desk.penguin()
@@ -276,7 +276,7 @@ def test_a_part_that_is_to_be_taken_back_is_in_the_table_until_then(
     (row,) = told(desk, "files", NAME)
     (why,) = told(desk, "why", NAME)
     (answer,) = told(desk, "files")
-    assert (row["state"], why["state"]) == ("in_table", "committed")
+    assert (row["state"], why["state"]) == ("in_table", "in_table")
     assert sum(group["rows"] for group in answer["groups"]) == before
 
 
@@ -287,4 +287,4 @@ def test_new_content_waits_for_its_commit_in_every_answer(tmp_path: Path) -> Non
     (_old, row) = told(desk, "files", "b.ndjson")
     (why,) = told(desk, "why", "b.ndjson")
     (found,) = on_the_page(desk, "b.ndjson")
-    assert (row["state"], why["state"], found.state) == ("journaled", "uncommitted", "journaled")
+    assert (row["state"], why["state"], found.state) == ("journaled", "journaled", "journaled")

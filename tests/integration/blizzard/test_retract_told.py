@@ -111,7 +111,7 @@ def test_every_hand_off_takes_rows_out(tmp_path, handoff):
 def test_why_says_when_the_rows_were_taken_back_and_how_long_they_can_be_read(desk):
     desk.retract("b.ndjson")
     waiting = why(desk, "b.ndjson")
-    assert waiting["state"] == "committed"
+    assert waiting["state"] == "in_table"
     assert "Entry 2 takes its rows back, and is not committed yet" in waiting["answer"]
     desk.penguin()
     answer = why(desk, "b.ndjson")
@@ -120,7 +120,7 @@ def test_why_says_when_the_rows_were_taken_back_and_how_long_they_can_be_read(de
     assert f"Delta version {desk.version}" in answer["answer"]
     assert "still readable by time travel until VACUUM" in answer["answer"]
     assert answer["retraction"]["deleted_from"] > answer["retraction"]["committed_at"]
-    assert why(desk, "a.ndjson")["state"] == "committed"
+    assert why(desk, "a.ndjson")["state"] == "in_table"
     shown = desk.cli("why", "b.ndjson")
     assert "2 rows to be taken out of the table; committed" in shown.stdout
 
@@ -148,7 +148,7 @@ def test_why_says_that_rows_came_back_with_a_restore_and_they_can_be_taken_out_a
     desk.take_back("b.ndjson")
     DeltaTable(str(desk.table)).restore(before)
     answer = why(desk, "b.ndjson")
-    assert (answer["state"], answer["retraction"]["came_back"]) == ("committed", True)
+    assert (answer["state"], answer["retraction"]["came_back"]) == ("in_table", True)
     assert "2 rows were taken out by the retraction in entry 2, and came back" in answer["answer"]
     assert "and they came back" in " ".join(desk.cli("why", "b.ndjson").stdout.split())
     desk.take_back("b.ndjson")

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from blizzard.answers.why import why
+from blizzard.answers.why import Pipelines, why
 from blizzard.log_questions import asked_of
 from tests.support.builders import ndjson, put, tree
 from tests.support.commands import Desk as PlainDesk
@@ -86,7 +86,7 @@ def test_a_path_without_its_partition_is_told_before_it_fails_and_after(desk):
     desk.configure(partitioned=True)
     put(desk.landing.folder, "a.ndjson", ndjson([{"id": 1}]))
     answer = desk.why("a.ndjson")
-    assert (answer["state"], answer["reason"]) == ("skipped", "misplaced")
+    assert (answer["state"], answer["reason"]) == ("failed", "partition_unknown")
     assert "date=" in answer["detail"]
     desk.blizzard()
     answer = desk.why("a.ndjson")
@@ -151,7 +151,8 @@ def test_of_a_large_source_the_files_of_one_folder_are_counted(desk):
 
     def asked(most):
         found = asked_of(desk.settings, desk.clock)
-        (answer,) = why("y/d.ndjson", [desk.settings], lambda _: replace(found, most_names=most))
+        few = Pipelines([desk.settings], lambda _: replace(found, most_names=most))
+        (answer,) = why("y/d.ndjson", few)
         return answer
 
     backlog = asked(2).backlog
@@ -209,7 +210,7 @@ def test_a_failed_file_that_vanished_is_gone_once_that_is_noticed(desk):
     assert answer["state"] == "failed"
     assert "It is not in its source at the moment." in answer["answer"]
     desk.blizzard(later=timedelta(hours=3).total_seconds())
-    assert desk.state("default:bad.ndjson") == "gone"
+    assert desk.state("default:bad.ndjson") == "failed"
 
 
 def test_a_file_that_is_read_in_part_says_how_far(tmp_path):
@@ -221,7 +222,7 @@ def test_a_file_that_is_read_in_part_says_how_far(tmp_path):
     assert bench.pipeline().step()
     (first,) = bench.entries()[-1].sources
     (answer,) = told(desk.run("why", "large.ndjson", "--output", "json"))
-    assert answer["state"] == "partial"
+    assert (answer["state"], answer["reason"]) == ("waiting", "part_read")
     assert [read["lines"] for read in answer["read"]] == [first.lines]
     assert f"{first.lines} lines so far" in answer["answer"]
     (desk.landing / "large.ndjson").unlink()
@@ -275,7 +276,7 @@ def test_a_file_that_was_read_by_several_batches_has_a_row_for_each(tmp_path):
     while later.step():
         pass
     (answer,) = told(desk.run("why", "large.ndjson", "--output", "json"))
-    assert answer["state"] == "uncommitted"
+    assert answer["state"] == "journaled"
     assert [read["entry"] for read in answer["read"]] == [1, 2]
     assert sum(read["rows"] for read in answer["read"]) == 600
     assert {file["entry"] for file in answer["data_files"]} == {1, 2}
@@ -299,5 +300,5 @@ def test_damaged_names_are_not_believed(desk):
     desk.writes_a_snapshot()
     (names,) = (desk.table / "_blizzard/default/known").glob("*.names")
     names.write_bytes(names.read_bytes().replace(b"events-1", b"events-2"))
-    assert desk.state("events-1.ndjson") == "committed"
+    assert desk.state("events-1.ndjson") == "in_table"
     assert desk.why("ents-1")["path"] == "events-1.ndjson"

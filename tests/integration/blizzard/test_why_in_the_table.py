@@ -25,17 +25,17 @@ def test_a_file_that_is_in_says_its_entry_its_data_files_and_its_version(desk):
     desk.landing.land("a.ndjson", 5)
     desk.blizzard()
     waiting = desk.why("a.ndjson")
-    assert waiting["state"] == "uncommitted"
-    assert [one["state"] for one in waiting["data_files"]] == ["uncommitted"]
+    assert waiting["state"] == "journaled"
+    assert [one["state"] for one in waiting["data_files"]] == ["journaled"]
     assert "run penguin --once" in waiting["next"][0]
     desk.penguin()
     answer = desk.why("a.ndjson")
     (read,), (file,) = answer["read"], answer["data_files"]
-    assert answer["state"] == "committed"
+    assert answer["state"] == "in_table"
     assert (read["entry"], read["lines"], read["rows"], read["version"]) == (1, 5, 5, 1)
-    assert (file["path"], file["state"], file["version"]) == (desk.data_file(), "committed", 1)
-    assert desk.state(f"default:{answer['path']}") == "committed"
-    assert desk.state(answer["uri"]) == "committed"
+    assert (file["path"], file["state"], file["version"]) == (desk.data_file(), "in_table", 1)
+    assert desk.state(f"default:{answer['path']}") == "in_table"
+    assert desk.state(answer["uri"]) == "in_table"
 
 
 def test_blank_lines_and_values_without_a_column_are_counted(desk):
@@ -53,7 +53,7 @@ def test_lines_that_were_set_aside_are_told_with_where_to_find_them(desk, bad, t
     put(desk.landing.folder, "a.ndjson", b'{"id": 1}\n' + b"{nope\n" * bad)
     desk.both()
     answer = desk.why("a.ndjson")
-    assert answer["state"] == "committed"
+    assert answer["state"] == "in_table"
     assert answer["answer"].endswith(f" {told} set aside.")
     assert "blizzard dlq list" in answer["next"][-1]
 
@@ -63,7 +63,7 @@ def test_a_file_without_a_row_says_so(desk, body):
     put(desk.landing.folder, "a.ndjson", body)
     desk.both()
     answer = desk.why("a.ndjson")
-    assert (answer["state"], answer["data_files"]) == ("no_rows", [])
+    assert (answer["state"], answer["reason"], answer["data_files"]) == ("in_table", "no_rows", [])
     assert "there is no row in it" in answer["answer"]
 
 
@@ -72,7 +72,7 @@ def test_a_file_that_has_left_its_source_is_in_all_the_same(desk):
     desk.both()
     (desk.landing.folder / "a.ndjson").unlink()
     answer = desk.why("a.ndjson")
-    assert (answer["state"], answer["stored"]) == ("committed", None)
+    assert (answer["state"], answer["stored"]) == ("in_table", None)
     assert "It has gone from its source since" in answer["answer"]
 
 
@@ -109,16 +109,16 @@ def test_a_discarded_file_and_one_that_is_read_again(desk):
     assert desk.order("discard", name, "--yes").exit_code == 0
     assert desk.state("b.ndjson") == desk.state(name) == "discarded"
     assert desk.cli("redo", "--held", name, "--yes").exit_code == 0
-    assert desk.state("b.ndjson") == "to_redo"
+    assert desk.why("b.ndjson")["reason"] == "redo"
     body = (desk.landing.folder / "b.ndjson").read_bytes()
     (desk.landing.folder / "b.ndjson").unlink()
     desk.blizzard(later=4000)
-    assert desk.state("b.ndjson") == "gone"
+    assert desk.why("b.ndjson")["gone"]
     put(desk.landing.folder, "b.ndjson", body)
     assert desk.state("b.ndjson") == "waiting"
     desk.both()
     answer = desk.why("b.ndjson")
-    assert (answer["state"], answer["read"][0]["entry"]) == ("committed", 5)
+    assert (answer["state"], answer["read"][0]["entry"]) == ("in_table", 5)
     assert desk.state(name) == "given_up"
 
 
@@ -127,7 +127,7 @@ def test_a_released_file_is_in_with_the_version_that_released_it(desk):
     desk.let("schema_evolution: overwrite")
     assert desk.order("release", name).exit_code == 0
     answer = desk.why("b.ndjson")
-    assert answer["state"] == "committed"
+    assert answer["state"] == "in_table"
     (file,) = answer["data_files"]
     assert file["version"] == DeltaTable(str(desk.table)).version()
 
@@ -156,7 +156,7 @@ def test_rows_that_were_compacted_are_still_in(desk, checkpointed):
     if checkpointed:
         opened(Log(desk.store)).checkpoint()
     answer = desk.why("a.ndjson")
-    assert answer["state"] == "committed"
+    assert answer["state"] == "in_table"
     assert [one["state"] for one in answer["data_files"]] == ["rewritten"]
     assert [one["removed_version"] for one in answer["data_files"]] == [3]
     assert "OPTIMIZE" in answer["answer"]
@@ -174,11 +174,11 @@ def test_a_promoted_file_says_which_has_its_rows_now(tmp_path):
     (new,) = rescued.active
     row = json.loads(rescued.cli("why", "a.ndjson", "--output", "json").stdout)
     (file,) = row["data_files"]
-    assert (row["state"], file["state"], file["replaced_by"]) == ("committed", "rewritten", new)
+    assert (row["state"], file["state"], file["replaced_by"]) == ("in_table", "rewritten", new)
     row = json.loads(rescued.cli("why", old, "--output", "json").stdout)
     assert (row["state"], row["data_files"][0]["replaced_by"]) == ("rewritten", new)
     row = json.loads(rescued.cli("why", new, "--output", "json").stdout)
-    assert (row["state"], row["data_files"][0]["entry"]) == ("committed", 2)
+    assert (row["state"], row["data_files"][0]["entry"]) == ("in_table", 2)
 
 
 def test_a_file_of_an_earlier_journal_is_inherited(desk):
@@ -191,10 +191,10 @@ def test_a_file_of_an_earlier_journal_is_inherited(desk):
     done = desk.cli("journal", "new", "--from", "default", "--yes")
     assert done.exit_code == 0, done.output
     answer = desk.why("a.ndjson")
-    assert (answer["state"], answer["pipeline"]) == ("inherited", "later")
+    assert (answer["reason"], answer["pipeline"]) == ("inherited", "later")
     assert answer["inherited"] == {"pipeline": "default", "journal": old, "last_entry": 1}
     data = desk.why(str(desk.table / path))
-    assert (data["state"], data["data_files"][0]["entry"]) == ("committed", 1)
+    assert (data["state"], data["data_files"][0]["entry"]) == ("in_table", 1)
 
 
 def test_names_of_an_earlier_version_lead_to_the_entry_all_the_same(desk):
@@ -216,7 +216,7 @@ def test_a_file_of_a_source_that_was_moved_leads_to_its_batch(desk):
     done = desk.cli("source", "set", "default", "--same-files", "--yes")
     assert done.exit_code == 0, done.output
     answer = desk.why("a.ndjson")
-    assert (answer["state"], answer["read"][0]["entry"]) == ("committed", 1)
+    assert (answer["state"], answer["read"][0]["entry"]) == ("in_table", 1)
 
 
 def test_a_data_file_that_no_entry_names_is_an_orphan_until_gc_deletes_it(desk):
@@ -264,7 +264,7 @@ def test_a_data_file_that_nobody_knows(desk):
 def test_a_data_file_whose_object_is_gone_says_so(desk):
     name = desk.loses_a_file()
     answer = desk.why(name)
-    assert (answer["state"], answer["stored"]) == ("uncommitted", None)
+    assert (answer["state"], answer["stored"]) == ("journaled", None)
     assert "not in the store any more" in answer["answer"]
     assert answer["sources"] == ["default:b.ndjson"]
 
@@ -278,7 +278,7 @@ def test_a_data_file_that_is_still_in_the_outbox_says_so(desk):
     outbox.mkdir(exist_ok=True)
     (desk.table / path).rename(outbox / path)
     answer = desk.why(path)
-    assert (answer["state"], answer["next"]) == ("uncommitted", ["run blizzard"])
+    assert (answer["state"], answer["next"]) == ("journaled", ["run blizzard"])
     assert "still in the outbox" in answer["answer"]
 
 

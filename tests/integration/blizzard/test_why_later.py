@@ -50,7 +50,7 @@ def test_rows_that_a_replay_added_are_counted_with_their_entry_and_data_file(
     does(desk, "dlq", "replay", "a.ndjson", "--yes")
 
     answer = why(desk, "a.ndjson")
-    assert answer["state"] == "committed"
+    assert answer["state"] == "in_table"
     assert "1 row from 4 lines, read with entry 1, in Delta version 1." in answer["answer"]
     assert "2 became rows with entry 2 (replay, which is not committed yet)" in answer["answer"]
     desk.penguin()
@@ -65,8 +65,8 @@ def test_rows_that_a_replay_added_are_counted_with_their_entry_and_data_file(
     assert (done["entry"], done["kind"], done["lines"], done["rows"]) == (2, "replay", 2, 2)
     assert (done["version"], done["committed"]) == (2, True)
     assert [(one["entry"], one["rows"], one["state"]) for one in answer["data_files"]] == [
-        (1, 1, "committed"),
-        (2, 2, "committed"),
+        (1, 1, "in_table"),
+        (2, 2, "in_table"),
     ]
     told = " ".join(does(desk, "why", "a.ndjson").split())
     assert "UTC: replay of 2 bad lines, 2 rows; Delta version 2" in told
@@ -76,14 +76,14 @@ def test_rows_that_a_replay_added_are_counted_with_their_entry_and_data_file(
 def test_a_file_whose_only_rows_are_replayed_ones_is_in_with_them(desk: OpenTable) -> None:
     desk.land("a.ndjson", {"id": "1"})
     desk.ingest()
-    assert why(desk, "a.ndjson")["state"] == "no_rows"
+    assert why(desk, "a.ndjson")["reason"] == "no_rows"
     configure(desk, "schema", coerce=True)
     does(desk, "dlq", "replay", "--all", "--yes")
     answer = why(desk, "a.ndjson")
-    assert answer["state"] == "uncommitted"
+    assert answer["state"] == "journaled"
     assert "read with entry 1 and replayed with entry 2 (1 row from 1 line)" in answer["answer"]
     desk.penguin()
-    assert why(desk, "a.ndjson")["state"] == "committed"
+    assert why(desk, "a.ndjson")["state"] == "in_table"
 
 
 def test_lines_that_were_discarded_or_are_passed_over_are_told_apart(desk: OpenTable) -> None:
@@ -134,7 +134,7 @@ def test_where_a_start_would_be_refused_nothing_is_said_to_wait(desk: OpenTable)
 
     for name in ("a.ndjson", "b.ndjson"):
         answer = why(desk, name)
-        assert (answer["state"], answer["reason"]) == ("refused", "journal_lost")
+        assert (answer["state"], answer["reason"]) == ("waiting", "journal_lost")
         assert "a start as things are, which would be refused" in answer["answer"]
         assert "blizzard journal new" in answer["answer"]
         assert answer["backlog"] is None

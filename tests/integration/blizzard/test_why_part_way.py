@@ -77,19 +77,19 @@ def test_rows_that_an_earlier_journal_has_counted_are_told_as_such(desk):
 
     gives_up(desk)
     gone = why(desk)
-    assert (gone["state"], gone["reason"]) == ("gone", "discarded")
+    assert (gone["state"], gone["gone"]) == ("discarded", True)
     assert told in gone["answer"]
     assert gone["next"] == ["put it back as it was if the rest is wanted; it is then read on"]
 
     put_back(desk)
     back = why(desk)
-    assert (back["state"], back["earlier_lines"]) == ("partial", read)
+    assert (back["reason"], back["earlier_lines"]) == ("part_read", read)
     assert told in back["answer"]
     assert "0 lines" not in back["answer"]
 
     runs(desk)
     done = why(desk)
-    assert (done["state"], done["earlier_lines"]) == ("committed", read)
+    assert (done["state"], done["earlier_lines"]) == ("in_table", read)
     assert f"{ROWS - read} rows from {ROWS - read} lines" in done["answer"]
     assert told in done["answer"]
 
@@ -118,7 +118,7 @@ def comes_back_changed(desk: Desk) -> Path:
     return target
 
 
-def all_say(desk: Desk, state: str, reason: str | None) -> None:
+def all_say(desk: Desk, state: str, reason: str) -> None:
     """Ask everybody how the file stands, and compare it with what the next run does."""
     answer = why(desk)
     listed = desk.cli("files", NAME, "--day", YESTERDAY, "--output", "json")
@@ -128,11 +128,11 @@ def all_say(desk: Desk, state: str, reason: str | None) -> None:
     told = (answer["state"], answer["reason"], row["state"], row["reason"])
     failures = [one["code"] for one in source["failures"]]
     assert (*told, failures) == (
-        *("partial" if state == "waiting" else state, reason, state, reason),
-        [] if reason is None else [reason],
+        *(state, reason, state, reason),
+        [reason] if state == "failed" else [],
     )
-    assert source["failed_files"] == (reason is not None)
-    assert (f'"{reason}"' in dry) is (reason is not None)
+    assert source["failed_files"] == (state == "failed")
+    assert (f'"{reason}"' in dry) is (state == "failed")
 
 
 @pytest.mark.parametrize("before", ["unnoticed", "failed", "given up"])
@@ -154,7 +154,7 @@ def test_another_object_fails_for_all_before_a_run_has_said_so(desk, before):
 def test_the_same_object_is_waiting_for_all(desk):
     runs(desk)
     put_back(desk)
-    all_say(desk, "waiting", None)
+    all_say(desk, "waiting", "part_read")
 
 
 def test_a_file_with_the_same_lines_is_waiting_for_all(desk):
@@ -163,9 +163,9 @@ def test_a_file_with_the_same_lines_is_waiting_for_all(desk):
     comes_back_changed(desk)
     asked = desk.cli("dlq", "retry", "--file", NAME, "--same-lines")
     assert asked.exit_code == 0, asked.output
-    all_say(desk, "waiting", None)
+    all_say(desk, "waiting", "part_read")
     runs(desk)
-    assert why(desk)["state"] == "committed"
+    assert why(desk)["state"] == "in_table"
 
 
 # ------------------------------------------------------------------------------ read whole
@@ -205,6 +205,6 @@ def test_bad_lines_of_what_was_read_before_are_not_forgotten(tmp_path):
 
     answer = why(desk)
 
-    assert (answer["state"], answer["other_bad_lines"]) == ("committed", 1)
+    assert (answer["state"], answer["other_bad_lines"]) == ("in_table", 1)
     assert answer["answer"].endswith("1 bad line of what was read of it before is waiting.")
     assert "blizzard dlq list shows which bad lines are waiting, and why" in answer["next"]

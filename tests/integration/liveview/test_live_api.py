@@ -171,7 +171,7 @@ def test_files_are_found_by_a_part_of_their_names_in_every_state(pages):
 
 def test_the_journey_of_a_file_is_the_answer_of_why(pages):
     found = asked(pages, "/api/v1/pipelines/orders/file?path=default:2024/a1.ndjson")
-    assert found["state"] == "committed"
+    assert found["state"] == "in_table"
     assert (found["rows"], found["bad_lines"]) == (11, 1)
     assert [one["what"] for one in found["steps"]] == [
         "arrived in the source",

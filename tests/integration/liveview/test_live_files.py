@@ -76,7 +76,7 @@ def test_what_failed_part_way_and_was_retracted_is_retracted(desk):
     there = rows_in_table(desk)
     assert 0 < there < 200
     (waiting,) = on_the_page(desk, NAME)
-    assert (waiting.state, waiting.reason) == ("waiting", "a part of it is read")
+    assert (waiting.state, waiting.reason) == ("waiting", "part_read")
     assert (waiting.rows, waiting.version) == (there, None)
     (desk.landing.folder / NAME).unlink()
     desk.blizzard()

@@ -94,13 +94,13 @@ def test_a_file_is_followed_from_its_bucket_into_the_table(lake):
     answer = lake.why(uri)
     assert (answer["state"], answer["backlog"]["position"]) == ("waiting", 1)
     lake.blizzard()
-    assert lake.why(uri)["state"] == "uncommitted"
+    assert lake.why(uri)["state"] == "journaled"
     lake.penguin()
     answer = lake.why(uri)
-    assert (answer["state"], answer["read"][0]["version"]) == ("committed", 1)
+    assert (answer["state"], answer["read"][0]["version"]) == ("in_table", 1)
     (file,) = answer["data_files"]
     data = lake.why(f"s3://{lake.bucket}/table/{file['path']}")
-    assert (data["state"], data["sources"]) == ("committed", ["default:a.ndjson"])
+    assert (data["state"], data["sources"]) == ("in_table", ["default:a.ndjson"])
     lake.land("a.ndjson", ndjson(rows(4)))
     assert lake.why(uri)["state"] == "changed"
 
@@ -142,7 +142,7 @@ def test_a_long_history_is_not_read_for_one_file(lake):
         if journal.snapshot_is_due:
             journal.write_snapshot()
     answer = lake.why("a.ndjson")
-    assert answer["state"] == "committed"
+    assert answer["state"] == "in_table"
     paths = Counter(request.path for request in lake.proxy.record)
     read = [path for path in paths if entry_sequence(path.partition("?")[0]) is not None]
     # The tail since the last snapshot, the entry of the snapshot, and the one that is asked for.

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from blizzard.answers.answer import Answer, FailedAt, State
+from blizzard.answers.answer import Answer, FailedAt
+from blizzard.answers.lifecycle import FileState
 from blizzard.answers.reconcile import Group
 from blizzard.answers.report import Reconciliation
 from lakebed.deltalog.versions import Commit, Settled, read_commit
@@ -175,7 +176,7 @@ def test_a_failure_is_quoted_only_where_its_message_holds_nothing(quotes: bool):
         next_try=None,
     )
     answer = Answer(
-        kind="source", state=State.FAILED, uri="u", answer="failed: canary", failure=failure
+        kind="source", state=FileState.FAILED, uri="u", answer="failed: canary", failure=failure
     )
     shown = str(journey_of(answer, quotes=quotes))
     assert ("canary" in shown) is quotes

@@ -7,15 +7,15 @@ from typing import Annotated
 import typer
 
 from blizzard.answers.bad_lines import groups_of, quarantine_of
+from blizzard.answers.dead_letters import dead_letter_queue
 from blizzard.answers.ways_out import quarantine_hint
 from blizzard.cli.dlq import bad_lines
 from blizzard.cli.dlq.resolve_lines import dlq_discard, dlq_replay
 from blizzard.cli.names import resolved, scopes_of
 from blizzard.cli.output import One, chosen, load, open_reader
 from blizzard.cli.run import results
-from blizzard.handoff.dead_letters import dead_letter_queue
 from blizzard.journal.checkpoint import read_ledger
-from blizzard.log_questions import asks_passed_over, asks_refusal
+from blizzard.log_questions import asks_fates, asks_passed_over, asks_refusal, asks_still_out
 from blizzard.model.bad_lines import Meant, meant_by
 from blizzard.model.locations import sink_location, source_location, source_uris_of
 from blizzard.model.settings import PipelineSettings
@@ -84,7 +84,12 @@ def dlq_list(
         with outcome.of(settings.name):
             _refuse_what_a_start_would(settings)
             queue = dead_letter_queue(
-                settings, open_reader, every=every, passed_over=asks_passed_over(settings)
+                settings,
+                open_reader,
+                every=every,
+                passed_over=asks_passed_over(settings),
+                fates=asks_fates(settings),
+                still_out=asks_still_out(settings),
             )
             results.dead_letters(queue, output, source_uris_of(settings), every=every)
             hint = quarantine_hint(settings, (letter.line for letter in queue.current))
@@ -93,6 +98,8 @@ def dlq_list(
             for uri in queue.gone:
                 told = f"{settings.name}: {printable(uri)} is not there any more"
                 say_error(f"warning: {told}")
+            for doubt in queue.unsure:
+                say_error(f"warning: {settings.name}: states are not known for sure: {doubt}")
             quarantine = quarantine_of(settings, open_reader)
             groups = groups_of(quarantine, Meant(everything=True))
             if output is Output.JSON:

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from blizzard.answers.lifecycle import FileStanding, FileState
+from blizzard.answers.lifecycle import LANDED, FileStanding, FileState
 from blizzard.answers.report import DAYS, Question, Reconciliation
 from blizzard.cli.files.shown import FileRow, show_days, show_files
 from blizzard.cli.output import One, chosen, load, looked_with, open_reader
@@ -79,7 +79,7 @@ def files_command(
         typer.Option(
             "--state",
             metavar="STATE",
-            help=f"List the files in this state: {', '.join(FileState)}; repeatable.",
+            help=f"List the files in this state: {', '.join(LANDED)}; repeatable.",
         ),
     ] = None,
     limit: Annotated[
@@ -94,6 +94,12 @@ def files_command(
 
     With PATH or --state it also lists files. Nothing is written.
     """
+    for state in states or ():
+        if state not in LANDED:
+            raise typer.BadParameter(
+                f"no file that landed is {state}; choose from {', '.join(LANDED)}",
+                param_hint="--state",
+            )
     pipelines = chosen(load(files, folders), pipeline)
     clock = Surroundings.of(context).clock
     asked = _Asked(

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field, fields
 from itertools import zip_longest
 from typing import assert_never
 
-from blizzard.handoff.dead_letters import DeadLetter, Queue
+from blizzard.answers.dead_letters import DeadLetterQueue, FailedLetter
+from blizzard.handoff.dead_letters import DeadLetter
 from blizzard.handoff.held_rows import Counts
 from blizzard.handoff.switch import Changed, Switched, TooEarly, Unchanged
 from blizzard.run_summary import Statistics
@@ -64,7 +65,7 @@ def results(rows: list[ResultRow], output: Output, inline: Collection[str] = ())
 
 
 def dead_letters(
-    queue: Queue, output: Output, uris: Mapping[str, str], *, every: bool = True
+    queue: DeadLetterQueue, output: Output, uris: Mapping[str, str], *, every: bool = True
 ) -> None:
     """Print what a dead letter queue holds, the newest first: a JSON object a line, or a table.
 
@@ -79,7 +80,7 @@ def dead_letters(
     _show_lost(queue)
 
 
-def _show_lost(queue: Queue) -> None:
+def _show_lost(queue: DeadLetterQueue) -> None:
     """Name the files that no run can read any more, with the way out."""
     if not queue.lost:
         return
@@ -103,7 +104,7 @@ def _show_lost(queue: Queue) -> None:
 
 
 def _show_letters(
-    queue: Queue, letters: tuple[DeadLetter, ...], uris: Mapping[str, str], *, every: bool
+    queue: DeadLetterQueue, letters: tuple[DeadLetter, ...], uris: Mapping[str, str], *, every: bool
 ) -> None:
     to = console()
     if queue.inherited:
@@ -134,8 +135,7 @@ def _show_letters(
         numbers=("line", "retries"),
         wide=("path", "code", "message", "now"),
     )
-    states = queue.now if every else ()
-    for letter, now in zip_longest(letters, states):
+    for letter, failed in zip_longest(letters, queue.failures if every else ()):
         field = "" if letter.field is None else f"{letter.field}: "
         add(
             table,
@@ -145,9 +145,15 @@ def _show_letters(
             "" if letter.line is None else str(letter.line),
             f"{field}{letter.error}",
             letter.retry_count,
-            *([now] if now is not None else []),
+            *([] if failed is None else [_now(failed)]),
         )
     print_table(to, table)
+
+
+def _now(failed: FailedLetter) -> str:
+    """Return the state of a failed file as `blizzard files` prints it."""
+    more = ", deleted" if failed.deleted else " again" if failed.repeated else ""
+    return f"{failed.state.value}{more}"
 
 
 def _is_one(letters: tuple[DeadLetter, ...], uris: Mapping[str, str]) -> bool:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from blizzard.answers.dead_letters import DeadLetterQueue
 from blizzard.cli.app import app
 from blizzard.handoff import dead_letters
 from blizzard.model.files import Location
@@ -95,7 +96,7 @@ def test_objects_that_were_cleared_away_are_named_and_no_error(bench, source):
     written.unlink()
     assert queue(bench).gone == (str(written),)
     written.parent.rmdir()
-    assert queue(bench) == dead_letters.Queue(pipeline="default", letters=(), gone=(str(written),))
+    assert queue(bench) == DeadLetterQueue(pipeline="default", gone=(str(written),))
 
 
 def test_a_table_that_does_not_exist_yet_has_no_failures(bench):

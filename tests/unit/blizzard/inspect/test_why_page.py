@@ -4,12 +4,14 @@ import re
 from dataclasses import fields
 from pathlib import Path
 
-from blizzard.answers.answer import Answer, State
+from blizzard.answers.answer import Answer
+from blizzard.answers.lifecycle import LANDED, FileState
 from blizzard.answers.words import SAYS, WAYS
 from blizzard.discover.skip_reason import Reason
 
 PAGE = (Path(__file__).parents[4] / "docs/answers.md").read_text()
-OF_A_DATA_FILE = {State.GIVEN_UP, State.REWRITTEN, State.ORPHAN, State.DELETED, State.FOREIGN}
+STATES = (*LANDED, FileState.ALTERED, FileState.SKIPPED, FileState.MISSING, FileState.ELSEWHERE)
+"""The states of a source file."""
 
 
 def test_every_state_is_on_the_page():
@@ -19,8 +21,8 @@ def test_every_state_is_on_the_page():
     second = rest.partition("### What it costs")[0]
     rows = [set(re.findall(r"^\| `(\w+)` \|", part, re.MULTILINE)) for part in (first, second)]
     of_a_source, of_a_data_file = (names - {"state"} for names in rows)
-    assert of_a_source == {state.value for state in set(State) - OF_A_DATA_FILE}
-    assert of_a_data_file == {state.value for state in OF_A_DATA_FILE | {State.MISSING}}
+    assert of_a_source == set(STATES)
+    assert of_a_data_file == set(FileState) - set(STATES) | {FileState.MISSING}
 
 
 def test_every_key_is_on_the_page():
@@ -28,10 +30,10 @@ def test_every_key_is_on_the_page():
 
 
 def test_every_state_of_a_source_file_has_its_words():
-    assert set(State) - set(SAYS) == OF_A_DATA_FILE - {State.GIVEN_UP} | {State.ELSEWHERE}
+    assert {state for state, _reason in SAYS} == set(STATES) - {FileState.ELSEWHERE}
 
 
 def test_every_reason_that_somebody_can_do_something_about_says_what():
     passing = {Reason.INGESTED, Reason.CHANGED, Reason.CHANGED_PART_WAY, Reason.RESTING}
     passing |= {Reason.FAILED, Reason.BEYOND_BATCH, Reason.TOO_YOUNG, Reason.FOLDER_MARKER}
-    assert set(WAYS) == set(Reason) - passing
+    assert set(WAYS) == set(Reason) - passing - {Reason.MISPLACED}

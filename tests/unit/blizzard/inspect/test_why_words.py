@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from blizzard.answers.answer import Answer, Backlog, DataFile, FailedAt, Read, State
+from blizzard.answers.answer import Answer, Backlog, DataFile, FailedAt, Read
+from blizzard.answers.lifecycle import FileState
 from blizzard.answers.words import worded
 from lakebed.types import Commit
 from tests.support.builders import NOON, pipeline_settings
@@ -25,7 +26,7 @@ READ = Read(
     committed=True,
 )
 FILE = DataFile(
-    path="x.parquet", rows=1, bytes=10, entry=7, sources=1, state=State.COMMITTED, version=3
+    path="x.parquet", rows=1, bytes=10, entry=7, sources=1, state=FileState.IN_TABLE, version=3
 )
 
 
@@ -51,18 +52,18 @@ def failure(**changes):
 
 
 def test_a_file_that_rests_says_when_it_is_tried_again_and_how_to_have_it_at_once():
-    told = said(State.FAILED, failure=failure())
+    told = said(FileState.FAILED, failure=failure())
     since = f"{NOON - timedelta(hours=2):%Y-%m-%d %H:%M:%S} UTC"
     again = f"{NOON + timedelta(minutes=3):%Y-%m-%d %H:%M:%S} UTC"
     assert f"It has failed since {since} (3 tries) at stage download" in told.answer
     assert f"It is tried again at {again}." in told.answer
     assert told.next == ("blizzard dlq retry --file a has it read right away",)
-    due = said(State.FAILED, failure=failure(next_try=NOON))
+    due = said(FileState.FAILED, failure=failure(next_try=NOON))
     assert "tried again with the next batch" in due.answer
 
 
 def test_what_is_not_known_since_when_is_not_told():
-    told = said(State.FAILED, failure=failure(since=None))
+    told = said(FileState.FAILED, failure=failure(since=None))
     assert told.answer.startswith("It has failed (3 tries) at stage download")
 
 
@@ -72,27 +73,29 @@ def test_what_is_not_known_since_when_is_not_told():
 )
 def test_what_to_do_about_a_waiting_file_depends_on_whether_blizzard_runs(running, way):
     backlog = Backlog(position=1, files=1, counted="source", in_next_batch=True, running=running)
-    (told,) = said(State.WAITING, backlog=backlog).next
+    (told,) = said(FileState.WAITING, backlog=backlog).next
     assert told.startswith(way)
 
 
 def test_who_commits_is_as_configured():
     inline = replace(SETTINGS, sink=replace(SETTINGS.sink, commit=Commit.INLINE))
-    assert "penguin has yet to commit it" in said(State.UNCOMMITTED, read=(READ,)).answer
-    told = said(State.UNCOMMITTED, settings=inline, read=(READ,))
+    assert "penguin has yet to commit it" in said(FileState.JOURNALED, read=(READ,)).answer
+    told = said(FileState.JOURNALED, settings=inline, read=(READ,))
     assert "blizzard commits it with its next batch" in told.answer
     assert told.next == ("run blizzard --once",)
 
 
 def test_a_version_that_was_cleaned_up_is_not_made_up():
-    told = said(State.COMMITTED, read=(READ,), data_files=(replace(FILE, version=None),))
+    told = said(FileState.IN_TABLE, read=(READ,), data_files=(replace(FILE, version=None),))
     assert "1 row from 1 line" in told.answer
     assert "in a version that the Delta log has cleaned up since" in told.answer
 
 
 def test_rows_of_which_some_were_removed_say_so():
-    gone = replace(FILE, state=State.REMOVED, removed_version=5, removed_by="DELETE by somebody")
-    told = said(State.COMMITTED, read=(READ,), data_files=(FILE, gone))
+    gone = replace(
+        FILE, state=FileState.REMOVED, removed_version=5, removed_by="DELETE by somebody"
+    )
+    told = said(FileState.IN_TABLE, read=(READ,), data_files=(FILE, gone))
     assert (
         "Some of its rows have been removed since: DELETE by somebody in version 5." in told.answer
     )

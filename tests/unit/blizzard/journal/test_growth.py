@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from blizzard.answers.bad_lines import quarantine_of
+from blizzard.answers.dead_letters import dead_letter_queue
 from blizzard.answers.status import PipelineStatus, pipeline_status
-from blizzard.handoff.dead_letters import dead_letter_queue
 from blizzard.journal import checkpoint
 from blizzard.journal.books import Books as JournalBooks
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
