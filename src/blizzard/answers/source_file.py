@@ -285,14 +285,13 @@ def _with_finished(asked: Asked, answer: Answer, done: IngestedFile) -> Answer:
     said = done.entry if undone is None else undone.entry
     taken = retraction_of(asked, table, replace(done, entry=said), answer.data_files)
     answer = replace(answer, retraction=taken)
-    if answer.state is FileState.HELD:
-        codes = (one.code for one in answer.data_files if one.state is FileState.HELD)
-        return replace(answer, reason=next(codes, None))
     is_back = taken is not None and taken.came_back
     if answer.state is FileState.IN_TABLE or (answer.state is FileState.RETRACTED and is_back):
         state, reason = _by_the_log(answer)
-        return replace(answer, state=state, reason=reason)
-    return answer
+        answer = replace(answer, state=state, reason=reason)
+    held = (one.code for one in answer.data_files if one.state is FileState.HELD)
+    is_held = answer.state is FileState.HELD
+    return replace(answer, reason=next(held, None)) if is_held else answer
 
 
 def _by_the_log(answer: Answer) -> tuple[FileState, str | None]:
@@ -301,10 +300,11 @@ def _by_the_log(answer: Answer) -> tuple[FileState, str | None]:
     Other writers may have removed or rewritten them, and rows of replayed lines may still wait.
     """
     states = {one.state for one in answer.data_files}
-    if not answer.read:
-        return FileState.IN_TABLE, INHERITED
     if not states:
-        return FileState.IN_TABLE, NO_ROWS
+        return FileState.IN_TABLE, NO_ROWS if answer.read else INHERITED
+    for state in (FileState.HELD, FileState.DISCARDED):
+        if state in states:
+            return state, None  # penguin's note of it came or went since the log was read.
     if states in ({FileState.JOURNALED}, {FileState.REMOVED}):
         return states.pop(), None
     is_altered = states <= {FileState.REMOVED, FileState.ALTERED}

@@ -59,7 +59,7 @@ def test_the_queue_shows_what_is_failed_now_and_all_of_it_if_asked(bench, desk):
     assert "2 earlier failures are over, and --all lists them too" in shown
     everything = desk.run("dlq", "list", "--all")
     assert len(told(desk.run("dlq", "list", "--all", "--output", "json"))) == 4 + 1
-    for state in ("in_table", "failed, deleted", "failed again"):
+    for state in ("journaled", "failed, deleted", "failed again"):
         assert state in " ".join(everything.stdout.split())
     (desk.landing / "stays.ndjson").unlink()
     drain(bench.again(run_id="run-3"))
