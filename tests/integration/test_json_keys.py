@@ -37,7 +37,7 @@ KEYS = {
         kind state uri pipeline table_uri source path answer reason detail
         stored(size etag modified) read[entry at lines blank filtered quarantined rescued dropped
         rows version committed
-        committed_at counted] resolved failure
+        committed_at counted] resolved failure gone
         backlog data_files[path rows bytes entry sources state version
         removed_version removed_at removed_by code reasons replaced_by] sources retraction
         erased inherited earlier_lines read_before
@@ -47,14 +47,14 @@ KEYS = {
         kind state uri pipeline table_uri source path answer reason detail
         stored(size etag modified) read resolved
         failure(stage code message line field attempts since last
-        entry next_try) backlog
+        entry next_try) gone backlog
         data_files sources retraction erased inherited earlier_lines read_before
         taken_back_by other_bad_lines deleted_from next
     """,
     "blizzard why c.ndjson": """
         kind state uri pipeline table_uri source path answer reason detail
         stored(size etag modified) read resolved
-        failure backlog(position files counted in_next_batch
+        failure gone backlog(position files counted in_next_batch
         trigger starts_in_secs running)
         data_files sources retraction erased inherited earlier_lines read_before
         taken_back_by other_bad_lines deleted_from next
@@ -62,7 +62,7 @@ KEYS = {
     "blizzard why ID": """
         kind state uri pipeline table_uri source path answer reason detail
         stored(size etag modified) read resolved
-        failure backlog data_files[path rows bytes entry sources
+        failure gone backlog data_files[path rows bytes entry sources
         state version
         removed_version removed_at removed_by code reasons replaced_by] sources retraction
         erased inherited earlier_lines read_before
