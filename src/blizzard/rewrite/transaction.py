@@ -13,7 +13,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 from blizzard.config.columns import columns_from
 from blizzard.execute.runner import Rewriter
-from blizzard.handoff.held_rows import Fates, passed_over
+from blizzard.handoff.held_rows import passed_over
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.checks import last_entry
 from blizzard.journal.fence import append_what_is_found, refuse_collected_since
@@ -34,6 +34,7 @@ from lakebed.clock import Clock
 from lakebed.columns.column_mapping import ColumnMapping
 from lakebed.columns.row_tracking import RowColumns
 from lakebed.columns.schema import Schema
+from lakebed.deltalog.snapshot import Snapshot
 from lakebed.documents.data_file import FinishedFile, Run
 from lakebed.documents.entry import Entry, Kind
 from lakebed.documents.replacement import Replacement
@@ -83,21 +84,34 @@ class NotRewritten(LakeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableNow:
-    """One version of the table, as its log has it."""
+    """One version of the table: all answers are of it, whatever is committed meanwhile."""
 
-    schema: Mapping[str, Any]
-    """As Delta writes it."""
+    snapshot: Snapshot
     files: Mapping[str, ActiveFile]
     """Its data files by their names."""
-    committed: Callable[[str, str], int]
-    """Returns the last entry of a pipeline's journal that this version has; 0 where it has none.
-    A later version may have more: asked for it, an entry would neither wait nor be in the files."""
-    fates: Fates
-    """Returns what it has decided of files that were held, and of entries without effect."""
-    mapping: ColumnMapping | None = None
-    """How files hold its columns; None where it maps none."""
-    row_columns: RowColumns | None = None
-    """The columns of files in which rows keep their ids; None where it tracks no rows."""
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """Return the schema, as Delta writes it."""
+        return self.snapshot.facts.schema
+
+    @property
+    def mapping(self) -> ColumnMapping | None:
+        """Return how files hold its columns; None where it maps none."""
+        return self.snapshot.mapping
+
+    @property
+    def row_columns(self) -> RowColumns | None:
+        """Return the columns in which rows keep their ids; None where it tracks no rows."""
+        return self.snapshot.row_columns
+
+    def committed(self, pipeline: str, journal: str) -> int:
+        """Return the last entry of a journal that this version has; 0 where it has none."""
+        return self.snapshot.committed(pipeline, journal) or 0
+
+    def fates(self, names: Iterable[str]) -> Mapping[str, int | None]:
+        """Return what is decided of held files, and of entries without effect."""
+        return self.snapshot.fates(names)
 
     def passed_over(self, pipeline: str) -> PassedOver:
         """Return the way to ask which entries of a pipeline had no effect."""

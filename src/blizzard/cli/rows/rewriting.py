@@ -235,16 +235,7 @@ def table_log(settings: PipelineSettings, table: TableSettings | None = None) ->
 
     def now() -> TableNow | None:
         found = tables.replaceable(sink.table_uri, sink.storage_options)
-        if found is None:
-            return None
-        return TableNow(
-            schema=found.facts.schema,
-            files=active_files(found),
-            committed=lambda pipeline, journal: found.committed(pipeline, journal) or 0,
-            fates=found.fates,
-            mapping=found.mapping,
-            row_columns=found.row_columns,
-        )
+        return None if found is None else TableNow(snapshot=found, files=active_files(found))
 
     def check(schema: dict[str, object], partition_columns: tuple[str, ...]) -> None:
         inline.check_schema(rules, schema, partition_columns, mode_is_known=mode_is_known)
