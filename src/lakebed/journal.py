@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import count
 
 from lakebed import layout
+from lakebed.documents.accepted import Accepted, decode_accepted
 from lakebed.documents.entry import (
     Entry,
     Protocol,
@@ -191,3 +192,11 @@ def latest_protocol_number(store: Reader) -> int | None:
     """Return the highest number of a protocol document; None where there is none yet."""
     listed = (layout.protocol_number(facts.path) for facts in store.objects(layout.PROTOCOL))
     return max((number for number in listed if number is not None), default=None)
+
+
+def accepted_losses(store: Reader) -> dict[int, Accepted]:
+    """Return the losses of rows that an operator has accepted, by the versions that caused them."""
+    listed = sorted(one.path for one in store.objects(layout.ACCEPTED))
+    bodies = ((path, store.get(path)) for path in listed)
+    found = [decode_accepted(body, path) for path, body in bodies if body is not None]
+    return {one.version: one for one in found}

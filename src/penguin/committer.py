@@ -12,6 +12,7 @@ from typing import assert_never
 from lakebed.clock import Clock
 from lakebed.deltalog.actions import read_actions
 from lakebed.deltalog.files import touched_since
+from lakebed.deltalog.versions import brought_back
 from lakebed.documents.entry import encode
 from lakebed.documents.pending_meta import EntryName
 from lakebed.errors import CommitFailed, LakeError
@@ -231,7 +232,7 @@ class Committer:
     def _is_overtaken(self, plan: CommitPlan, table: Table) -> bool:
         """Whether one of the files was added or removed since the plan was made.
 
-        So is a file that came back in whose place others are added. A writer other than penguin
+        So is a file that came back and that the plan supersedes. A writer other than penguin
         leaves no transaction; and a file that was added and then rewritten by an OPTIMIZE is no
         longer in the table, but its rows are.
         """
@@ -239,7 +240,9 @@ class Committer:
         touched = touched_since(self.store, oldest, table.version)
         if touched is None or not touched.isdisjoint(add.path for add in plan.adds):
             return True
-        return not plan.stands_for.isdisjoint(map(file_name, touched))
+        if not plan.supersedes or not plan.supersedes.isdisjoint(map(file_name, touched)):
+            return bool(plan.supersedes)
+        return brought_back(self.store, plan.supersedes, oldest, table.version) is not None
 
     def _version_of(self, token: str, plan: CommitPlan, table: Table) -> int | None:
         """Find the version that carries our token among those since the plan was made."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from lakebed.deltalog.versions import is_unused
 from lakebed.storage.store import Reader
 from penguin.backlog.look import TableView
-from penguin.backlog.redo_conflicts import came_back, given_up
+from penguin.backlog.redo_conflicts import came_back, given_up, put_back
 from penguin.held import HeldFile, releasable
 from penguin.model.backlog import Stopped, Waiting
 from penguin.model.commit import CommitPlan, Releasable
@@ -75,6 +75,7 @@ def propose(
             view.table.why_not_replaced if view.table is not None else lambda _files: NO_TABLE
         ),
         came_back=lambda names: came_back(store, names, view.transactions),
+        put_back=lambda entry: put_back(store, entry, facts.version if facts else None),
         looked=looked,
     )
     joined = join_others(settings, facts, planned.commit, view.others, store, unused=unused)

@@ -139,6 +139,8 @@ class Retraction:
     """The source files whose rows they are, where they are not of this one."""
     came_back: bool = False
     """Whether data files that it took out are in the table again, as after a RESTORE."""
+    is_out: bool = False
+    """Whether it was rejected, and none of the data files that it names is in the table."""
 
     @property
     def is_done(self) -> bool:

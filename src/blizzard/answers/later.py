@@ -118,9 +118,11 @@ def _taken_out(
     told, mark = table.committed(entry), entry.replacement_mark
     at = None if told.version is None else told.version.at
     passed_over = table.log.fates([mark]).get(mark) == GONE
-    taken_out = [one.old for one in entry.replaced] if told.committed and not passed_over else []
-    named = table.log.files(taken_out) if taken_out else {}
-    came_back = any(one.in_table for one in named.values())
+    olds = [one.old for one in entry.replaced] if told.committed else []
+    named = table.log.files(olds) if olds else {}
+    taken_out = [] if passed_over else olds
+    version = None if told.version is None else told.version.version
+    came_back = bool(taken_out) and any(one.is_back_after(version) for one in named.values())
     if taken_out and not came_back:
         there = table.is_there_past(list(had_them), takes)
         came_back = any(
@@ -137,7 +139,8 @@ def _taken_out(
         passed_over=passed_over,
         reasons=told.reasons_against if passed_over else (),
         came_back=came_back,
-        version=None if told.version is None else told.version.version,
+        is_out=passed_over and not any(one.may_hold_rows for one in named.values()),
+        version=version,
         committed_at=at,
         deleted_from=None if at is None else at + asked.log.retention(),
     )

@@ -67,11 +67,13 @@ def not_applied(path: str | None, taken: Retraction) -> tuple[str, str]:
     """Return that new content did not come in the place of other rows, and what to do."""
     old = ", ".join(taken.others) or "the old content"
     stay = "stays" if taken.rows == 1 else "stay"
+    where = f"{plural(taken.rows, 'row')} of {old} {stay} in the table, and no row"
+    if taken.is_out:
+        where = f"No row of {old} is in the table any more, and none"
     sentence = (
         f"The replacement was not applied: its new content was read with entry {taken.entry} to "
         f"take the place of {old}, and penguin had to pass that entry over"
-        f"{because(taken.reasons)}. {plural(taken.rows, 'row')} of {old} {stay} in the table, and "
-        "no row of the new content is in it."
+        f"{because(taken.reasons)}. {where} of the new content is in it."
     )
     names = " ".join(taken.others) or path
     return sentence, (

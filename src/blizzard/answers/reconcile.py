@@ -210,7 +210,10 @@ _MISSING = (
     (FileState.JOURNALED, "{count} {are} waiting to be committed"),
     (FileState.HELD, "penguin holds rows of {count}"),
     (FileState.CHANGED, "{count} changed after being read, and the new content is not read"),
-    (FileState.REMOVED, "penguin fsck took rows of {count} out, and nobody has read them again"),
+    (
+        FileState.REMOVED,
+        "penguin fsck or forget took rows of {count} out, and nobody has read them again",
+    ),
 )
 _ASIDE = (
     (FileState.RETRACTED, "{count} {were} retracted"),

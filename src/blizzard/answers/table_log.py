@@ -61,6 +61,17 @@ class LogFile:
     rewritten: bool = False
     """Whether another writer has put others in its place, with some of its rows or all of them."""
 
+    @property
+    def may_hold_rows(self) -> bool:
+        """Whether rows of it may be in the table, in whichever file."""
+        return self.in_table or self.rows_moved or self.rewritten
+
+    def is_back_after(self, version: int | None) -> bool:
+        """Whether it came back after a version took it out, also if it was rewritten since."""
+        by = self.removed_by
+        was_back = version is not None and by is not None and by.version > version
+        return self.in_table or (was_back and self.may_hold_rows)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableLog:

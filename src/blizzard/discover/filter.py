@@ -105,6 +105,8 @@ class FileFilter:
             return self._lose_rest(facts, known.record)
         if before.finished is not None and is_same(before.finished, facts):
             return self.done(facts)
+        if before.is_rejected:
+            return self._pass_over(facts)  # Its rows would come beside those it was to replace.
         # What gave no row has none in the table: its new content is read like a new file's.
         is_other = is_cut or (before.finished is not None and not before.finished.empty)
         # The rest of an object whose first lines are in the table is read whatever came before it.

@@ -324,7 +324,7 @@ class Journal:
             return record
         before = self.unfinished.get(record.key)
         if before is not None:
-            record = replace(record, given_up=before.record.given_up)
+            record = replace(record, supersedes=before.record.supersedes)
         if record.failure is None or before is None or before.record.failure is None:
             return record
         if record.gone or (before.record.gone and not before.record.redo):

@@ -92,6 +92,9 @@ class Before:
     """It failed, or a stop left a part of it unread."""
     finished: IngestedFile | None = None
     """All of it is in the table, as the object it was then."""
+    is_rejected: bool = False
+    """Whether it was to replace rows of other files, and that was rejected: it is not read by
+    itself, whatever it holds now."""
 
 
 UNKNOWN = Before()
@@ -325,12 +328,14 @@ class Lookup:
         """Return what is known of a source file."""
         finished, unfinished = self.named(key), self._history.unfinished.get(key)
         is_known = finished is not None or unfinished is not None
+        undecided = self._history.undecided.of(key)
+        is_rejected = undecided is not None and undecided.not_applied and not is_known
         finished = self._history.undecided.counting(key, is_known=is_known) or finished
         if unfinished is not None and unfinished.record.redo:
             finished = None  # The files with its rows are gone: it is to be read again.
         if finished is None and unfinished is None:
             return UNKNOWN
-        return Before(unfinished=unfinished, finished=finished)
+        return Before(unfinished=unfinished, finished=finished, is_rejected=is_rejected)
 
     def named(self, key: str) -> IngestedFile | None:
         """Return a file that is done, whatever a retraction that is not decided makes of it."""

@@ -322,7 +322,7 @@ def _redo_entry(
             etag=record.etag,
             failure=_failure(unit),
             redo=True,
-            given_up=unit.files,
+            supersedes=unit.files,
         )
         for unit in units
         for record in unit.sources

@@ -28,6 +28,7 @@ from blizzard.rewrite.retract import (
     RowsNotToldApart,
     SourceNotRetractable,
     plan_retraction,
+    refuse_rows_out,
     retract,
 )
 from blizzard.rewrite.source_rows import RetractedSource, has_rows
@@ -107,6 +108,7 @@ def replace_rows(
     """Read the new content, and append the entry that supersedes the old rows with it."""
     settings = ingest.settings
     plan = plan_retraction(store, settings, exchange.keys, log)
+    refuse_rows_out(store, plan)
     content = read_content(plan, (exchange.new,), ingest, open_source)
     for record in content.failed:
         if record.failure is not None:
@@ -141,6 +143,7 @@ def renew(
 
     def together(some: Sequence[SourceFile]) -> Renewed:
         plan = plan_retraction(store, settings, tuple(file.key for file in some), log)
+        refuse_rows_out(store, plan)
         content = read_content(plan, some, ingest, open_source)
         if not content.records:
             return Renewed(failed=content.failed)

@@ -5,8 +5,9 @@ supersedes all of them. The source objects stay known: blizzard does not read th
 """
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 from blizzard.execute.runner import Rewriter
 from blizzard.handoff.held_rows import GONE, HELD
@@ -25,7 +26,10 @@ from blizzard.rewrite.source_rows import (
     RetractedSource,
     RowsFound,
     SelectedSources,
+    SupersededFile,
     find_rows,
+    follow_journals,
+    superseded_files,
     why_not,
 )
 from blizzard.rewrite.transaction import (
@@ -45,12 +49,14 @@ from blizzard.rewrite.transaction import (
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.columns.schema import Schema
+from lakebed.deltalog.lineage import FileFate, Removed
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
 from lakebed.documents.quarantine_file import QuarantineFile
 from lakebed.documents.replacement import Replacement
 from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import JournalConflict, LakeError, Whose
+from lakebed.journal import accepted_losses
 from lakebed.layout import file_name
 from lakebed.storage.store import Reader, Store
 from lakebed.types import Handoff
@@ -85,11 +91,20 @@ class Content:
     failed: tuple[SourceRecord, ...] = ()
     """Objects that cannot be read, or that have no row; nothing of them is in the rest."""
 
-    def within(self, entry: Entry) -> Entry:
-        """Return an entry that takes rows out, with this content added."""
+    def within(self, entry: Entry, plan: "RetractPlan", outgoing: Collection[str]) -> Entry:
+        """Return an entry that takes rows out, with this content added.
+
+        Each source object supersedes all data files with its earlier rows.
+        """
+        read = [one.key for one in self.records]
+        records = (
+            replace(one, supersedes=tuple(plan.supersedes(one.key, read, outgoing)))
+            for one in self.records
+        )
         return replace(
             entry,
-            sources=(*entry.sources, *self.records),
+            sources=(*entry.sources, *records),
+            as_of=plan.state.table.snapshot.version,
             files=self.files,
             quarantine=self.quarantine,
             table_schema=self.columns.table_schema,
@@ -109,6 +124,23 @@ class RetractPlan(RewritePlan):
     rows: RowsFound
     bad_lines: tuple[WaitingFile, ...]
     """The quarantine files with waiting lines of them."""
+    superseded: tuple[SupersededFile, ...]
+    """All data files with rows of the source objects."""
+    fate: Callable[[str], FileFate]
+    """Returns what became of a data file, by the log."""
+
+    def supersedes(self, key: str, read: Collection[str], outgoing: Collection[str]) -> list[str]:
+        """Name the data files that a source object supersedes, of those that an entry reads.
+
+        The first of them supersedes the rows of source objects that are not read again.
+        """
+        others = self.meant.keys.difference(read) if key == next(iter(read), None) else ()
+        return [
+            one.name
+            for one in self.superseded
+            if (key in one.keys or not set(one.keys).isdisjoint(others))
+            and (one.path not in self.state.table.files or one.path in outgoing)
+        ]
 
     @property
     def waiting_lines(self) -> int:
@@ -164,28 +196,33 @@ def plan_retraction(
     aside = _aside(journals, last, table, fates, settings.sink.committer)
     searched = search or RowSearch(store)
 
-    def found_without(repaired: Collection[str]) -> RowsFound:
-        return find_rows(
-            journals,
-            table.files,
-            in_effect=lambda entry: (
-                entry.sequence <= table.committed(entry.pipeline, entry.journal)
-                and fates.get(entry.replacement_mark) != GONE
-            ),
-            aside=aside,
-            repaired=repaired,
-            deleted=searched.deleted,
-        )
+    def in_effect(entry: Entry) -> bool:
+        is_committed = entry.sequence <= table.committed(entry.pipeline, entry.journal)
+        return is_committed and fates.get(entry.replacement_mark) != GONE
 
-    rows = found_without(())
-    if rows.untold:
-        rows = found_without({file_name(path) for path in log.repaired()})
+    lineage = cache(
+        lambda: follow_journals(log.lineage(table.snapshot.version), journals, in_effect)
+    )
+
+    def holders(path: str) -> Collection[str] | None:
+        trace = lineage().trace(path)
+        return None if trace.is_unknown else trace.active
+
+    rows = find_rows(journals, table.files, holders=holders, aside=aside, deleted=searched.deleted)
     _refuse_untold(rows)
     rows = searched(rows, meant, table)
     refuse_contested(store, settings, state, rows.files)
     lines = MeantLines(sources=meant.keys)
     waiting = tuple(one for one in history.books.waiting_files() if may_have(one, lines))
-    return RetractPlan(state=state, sources=sources, meant=meant, rows=rows, bad_lines=waiting)
+    return RetractPlan(
+        state=state,
+        sources=sources,
+        meant=meant,
+        rows=rows,
+        bad_lines=waiting,
+        superseded=superseded_files(journals, table.files, in_effect),
+        fate=lambda path: lineage().of(path),
+    )
 
 
 @tries_again
@@ -205,6 +242,8 @@ def retract(
     """
     search = RowSearch(store)
     plan = plan_retraction(store, settings, keys, log, search)
+    if content is not None:
+        refuse_rows_out(store, plan)
     work = rewriting_of(settings, plan.state, DropRows(), clock)
     rewritten = rewrite_each(rewriter, (*plan.rows.mixed, *plan.rows.unnamed), work)
     replaced = (
@@ -227,7 +266,7 @@ def retract(
         if content is None:
             return following
         _refuse_read_since(store, settings.name, content, now.state.history)
-        return content.within(following)
+        return content.within(following, now, {one.old for one in replaced})
 
     now, number = commit(
         store,
@@ -244,6 +283,30 @@ def retract(
         entry=number,
         content=content,
     )
+
+
+def refuse_rows_out(store: Reader, plan: RetractPlan) -> None:
+    """Raise if a data file is out of the table that also holds expected rows of other sources.
+
+    Superseding it would lose those rows: they have to come back, or be accepted as lost, first.
+    """
+    table = plan.state.table
+    out = [one for one in plan.superseded if one.is_mixed and one.path not in table.files]
+    marks = table.fates([one.name for one in out]) if out else {}
+    losses = accepted_losses(store).values() if out else ()
+    accepted = {path for one in losses for path in one.files}
+    for one in out:
+        fate = plan.fate(one.path)
+        if one.path in accepted or not isinstance(fate, Removed) or store.head(one.path) is None:
+            continue  # What does not exist any more cannot be put back.
+        way = "run penguin replay first, or accept the loss with blizzard audit --accept"
+        if marks.get(one.name) == GONE:
+            way = f"run blizzard redo --held {one.name} first"
+        raise SourceNotRetractable(
+            f"{one.path} holds rows of {one.keys[0]} and of other source files, and version "
+            f"{fate.by} took it out of the table; {way}, then this again; nothing was changed",
+            file=one.keys[0],
+        )
 
 
 def rows_by_source(found: RetractPlan, rewritten: Sequence[Rewritten]) -> Counter[str]:

@@ -6,7 +6,7 @@ source files were in such a file, only a column of the rows themselves tells the
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -15,9 +15,10 @@ from blizzard.journal.ledger import Before
 from blizzard.model.predicate import Combined, Comparison, Operator
 from blizzard.model.rewriting import ActiveFile, RowRanges, RowsWhere
 from blizzard.worker.deleted_rows import NONE, Places
+from lakebed.deltalog.lineage import Lineage
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
-from lakebed.layout import TablePath, file_name
+from lakebed.layout import file_name
 from lakebed.types import Provenance
 
 
@@ -144,6 +145,8 @@ class JournaledFiles:
     """The files that compactions wrote, with their entries."""
     replacing: list[Entry] = field(default_factory=list)
     """The entries that put files in the place of others."""
+    superseding: list[Entry] = field(default_factory=list)
+    """The entries that supersede files."""
 
     def take(self, entry: Entry) -> None:
         """Go on by one entry; those of the journal in use come first."""
@@ -161,6 +164,8 @@ class JournaledFiles:
                     self.merged.append((entry, found))
         if entry.replaces:
             self.replacing.append(entry)
+        if entry.supersedes:
+            self.superseding.append(entry)
 
     def _written(self, file: FinishedFile, entry: Entry) -> WrittenFile | None:
         meant = tuple(self.meant.key_of(entry, name) for name in file.source_files)
@@ -242,20 +247,71 @@ class RowsFound:
         return (*self.whole, *self.mixed, *self.unnamed)
 
 
+def follow_journals(
+    lineage: Lineage, journals: JournaledFiles, in_effect: Callable[[Entry], bool]
+) -> Lineage:
+    """Let a lineage know what the entries that are in effect put in the place of what."""
+    for entry in filter(in_effect, journals.replacing):
+        for one in entry.replaced:
+            lineage.journaled(one.old, () if one.new is None else (one.new.filename,))
+        for merge in entry.merged:
+            for old in merge.old:
+                lineage.journaled(old.path, [file.filename for file in merge.new])
+    return lineage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SupersededFile:
+    """A data file whose rows of a source file are replaced by what is read of it again."""
+
+    path: str
+    keys: tuple[str, ...]
+    """The source files that are meant with rows in it."""
+    is_mixed: bool
+    """Whether rows of other source files are in it."""
+
+    @property
+    def name(self) -> str:
+        """Return its name, as entries supersede it."""
+        return file_name(self.path)
+
+
+def superseded_files(
+    journals: JournaledFiles, active: Mapping[str, ActiveFile], in_effect: Callable[[Entry], bool]
+) -> tuple[SupersededFile, ...]:
+    """Return every data file with rows of the source files, whether it is in the table or not.
+
+    One that is not, and that an earlier entry has taken out or superseded, is out for good.
+    """
+    effective = {id(one): one for one in (*journals.replacing, *journals.superseding)}.values()
+    out: set[str] = set()
+    for entry in filter(in_effect, effective):
+        out |= entry.supersedes
+        out |= {file_name(one.filename) for one in entry.outgoing}
+    return tuple(
+        SupersededFile(
+            path=path,
+            keys=tuple(dict.fromkeys(filter(None, one.meant))),
+            is_mixed=None in one.meant,
+        )
+        for path, one in sorted(journals.with_heirs().items())
+        if path in active or file_name(path) not in out
+    )
+
+
 def find_rows(
     journals: JournaledFiles,
     active: Mapping[str, ActiveFile],
     *,
-    in_effect: Callable[[Entry], bool],
+    holders: Callable[[str], Collection[str] | None],
     aside: Collection[str] = (),
-    repaired: Collection[str] = (),
     deleted: Callable[[ActiveFile], Places] = lambda _file: NONE,
 ) -> RowsFound:
     """Find the rows of source files in the files that are in the table.
 
     `deleted` returns the places of rows that are deleted, though the file has them. `aside` are
-    the names of files that were never added, `repaired` those of files that were missing and taken
-    out of the table; `in_effect` says whether what an entry says of other files was done.
+    the names of files that were never added; `holders` returns the files of the table that hold
+    rows of one that is not in it, or None where the log no longer shows that.
     """
     written = journals.with_heirs()
     whole: list[ActiveFile] = []
@@ -286,8 +342,9 @@ def find_rows(
             mixed.append(replace(file, without=journals.meant.condition()))
         else:
             untold[path] = frozenset(keys)
-    lost = _lost(journals, active, in_effect, aside, repaired)
-    unnamed = _unnamed(journals, active) if lost else []
+    unnamed = _unnamed(journals, active)
+    lost = _rewritten_by_others(journals, active, unnamed, holders, aside) if unnamed else {}
+    unnamed = unnamed if lost else []
     around = {_partition(file.partition_values) for file in unnamed}
     untold |= {
         path: frozenset(filter(None, one.meant))
@@ -332,43 +389,23 @@ def _ranges(one: WrittenFile) -> RowRanges:
     return RowRanges(tuple(found))
 
 
-def _lost(
+def _rewritten_by_others(
     journals: JournaledFiles,
     active: Mapping[str, ActiveFile],
-    in_effect: Callable[[Entry], bool],
+    unnamed: Sequence[ActiveFile],
+    holders: Callable[[str], Collection[str] | None],
     aside: Collection[str],
-    repaired: Collection[str],
 ) -> dict[str, WrittenFile]:
-    """Return the files whose rows somebody else has removed from the table, or rewritten."""
-    heirs: dict[str, list[TablePath | None]] = {}
-    for entry in filter(in_effect, journals.replacing):
-        for old, new in _places(entry):
-            heirs.setdefault(old, []).append(new)
+    """Return the files whose rows are, or may be, in files of other writers."""
+    theirs = {file.path for file in unnamed}
 
-    def is_there(path: str) -> bool:
-        left: list[str] = [path]
-        while left:
-            one = left.pop()
-            if one in active or file_name(one) in repaired:
-                return True  # Rows of a file that was missing are in no other.
-            for heir in heirs.get(one, ()):
-                if heir is None:
-                    return True  # All of its rows were taken out on purpose.
-                left.append(heir)
-        return False
+    def may_be_there(path: str) -> bool:
+        found = holders(path)
+        return found is None or not theirs.isdisjoint(found)
 
     written = {path: one for path, one in journals.written.items() if file_name(path) not in aside}
-    written |= {one.file.filename: one for entry, one in journals.merged if in_effect(entry)}
-    return {path: one for path, one in written.items() if not is_there(path)}
-
-
-def _places(entry: Entry) -> Iterator[tuple[TablePath, TablePath | None]]:
-    """Yield the files that an entry takes out, each with one that has rows of it, or with None."""
-    for pair in entry.replaced:
-        yield pair.old, None if pair.new is None else pair.new.filename
-    for merge in entry.merged:
-        for old in merge.old:
-            yield from ((old.path, new.filename) for new in merge.new)
+    written |= {one.file.filename: one for _entry, one in journals.merged}
+    return {path: one for path, one in written.items() if path not in active and may_be_there(path)}
 
 
 def _unnamed(journals: JournaledFiles, active: Mapping[str, ActiveFile]) -> list[ActiveFile]:

@@ -34,6 +34,7 @@ from lakebed.clock import Clock
 from lakebed.columns.column_mapping import ColumnMapping
 from lakebed.columns.row_tracking import RowColumns
 from lakebed.columns.schema import Schema
+from lakebed.deltalog.lineage import Lineage
 from lakebed.deltalog.snapshot import Snapshot
 from lakebed.documents.data_file import FinishedFile, Run
 from lakebed.documents.entry import Entry, Kind
@@ -147,9 +148,8 @@ class TableLog:
     """Asks the journals of the table, of whichever pipeline."""
     check: Callable[[dict[str, Any], tuple[str, ...]], None] = lambda _schema, _partitions: None
     """Raises where the table would not take this schema and these partition columns."""
-    repaired: Callable[[], Collection[str]] = tuple
-    """Returns the names of blizzard's data files that were missing, whose rows `penguin fsck
-    --repair` took out of the table and nothing has put back."""
+    lineage: Callable[[int], Lineage] = lambda _version: Lineage()
+    """Returns which data files hold the rows of which earlier ones, up to a version."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,7 +241,7 @@ def table_state(store: Reader, pipeline: str, log: TableLog) -> TableState:
 def refuse_waiting(store: Reader, settings: PipelineSettings, state: TableState) -> None:
     """Raise while an earlier entry of the pipeline is still to supersede files."""
     for entry in JournalReader(store, settings.name).entries(state.committed):
-        if entry.replaces:
+        if entry.outgoing:
             raise PromotionWaits(
                 f"the {NOUNS[entry.kind]} in entry {entry.sequence} is not committed yet; run "
                 f"{settings.sink.committer} first, then this again",

@@ -160,6 +160,12 @@ class CommitInfo:
         return found if isinstance(found, dict) else {}
 
     @property
+    def metrics(self) -> Mapping[str, Any]:
+        """Return what the operation counted."""
+        found = self.told.get("operationMetrics")
+        return found if isinstance(found, dict) else {}
+
+    @property
     def is_ours(self) -> bool:
         """Whether penguin made it."""
         return isinstance(self.told.get("penguin"), dict)

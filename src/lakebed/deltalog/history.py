@@ -91,6 +91,7 @@ def log_version_of(actions: LogActions, where: str) -> LogVersion:
         settles=tuple(_settled(info)),
         adopts=info.note.get("step") == ADOPTION_STEP,
         replays=_replayed(info.note),
+        rows_deleted=_rows_deleted(info),
         adds=tuple(
             LoggedFile(
                 name=one.path,
@@ -159,3 +160,11 @@ def _replayed(note: Mapping[str, Any]) -> int | None:
         case {"restore": int(version)}:
             return version
     return None
+
+
+def _rows_deleted(info: CommitInfo) -> int | None:
+    """Return the rows that a MERGE deleted, as Spark or delta-rs spells it."""
+    if info.operation != "MERGE":
+        return None
+    told = info.metrics.get("numTargetRowsDeleted", info.metrics.get("num_target_rows_deleted"))
+    return int(told) if isinstance(told, int | str) and str(told).isdigit() else None

@@ -37,13 +37,15 @@ from lakebed.storage.store import Reader
 if TYPE_CHECKING:
     from lakebed.deltalog.snapshot import Snapshot
 
-COLUMNS = ("add.path", "remove.path", "remove.deletionTimestamp", "remove.dataChange")
+COLUMNS = ("add.path", "remove.path", "remove.deletionTimestamp")
 GONE = -1
 """What stands for a version that was cleaned up: it is older than all that are there."""
 WHOLE_FILES = ("FSCK", "RESTORE")
 """Operations that take files out, and put none with some of their rows in."""
 NEAR = 8
-"""Versions after the likely one in which a removal is looked for: clocks differ a little."""
+"""Versions that are read at once where a removal is looked for around its time."""
+CLOCKS_DIFFER_MS = 3_600_000
+"""How far the time of a removal may be from that of its commit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,25 +199,61 @@ class LogSearch:
             for path, told in self._in_version(number, wanted):
                 found[path] = replace(told, added=told.added or found[path].added)
         return {
-            path: self._with_version(replace(wanted, paths=frozenset({path})), told, tail)
+            path: self._followed(
+                path, self._with_version(replace(wanted, paths=frozenset({path})), told, tail)
+            )
             for path, told in found.items()
         }
+
+    def _followed(self, path: str, told: FileInLog) -> FileInLog:
+        """Follow rows that were moved: where the files that took them are gone, say by what."""
+        if not told.rows_moved or told.removed is None:
+            return told
+        files = self._moved_to(path, told.removed.version)
+        found = self.files(files) if files else {}
+        if not found or any(one.standing is not Standing.REMOVED for one in found.values()):
+            return told
+        if any(one.rows_moved for one in found.values()):
+            return told
+        last = max(found.values(), key=lambda one: one.removed_at_ms or 0)
+        return replace(
+            told, removed=last.removed, removed_at_ms=last.removed_at_ms, rows_moved=False
+        )
+
+    def _moved_to(self, path: str, version: int) -> list[str]:
+        """Return the files of the same partition that a version without data change added."""
+        where, name = self.store.describe(log_version(version)), path.rpartition("/")[2]
+        actions = read_actions(version, self._body(version) or b"", where, naming(self.store))
+        added = [(one.path, one.partition_values) for one in actions.adds]
+        gone = (one for one in actions.removes if one.path.rpartition("/")[2] == name)
+        partition = next((one.partition_values for one in gone), ())
+        same = [one for one, values in added if values == partition]
+        return same or [one for one, _values in added]
 
     def _with_version(self, wanted: Wanted, told: FileInLog, tail: LogSegment) -> FileInLog:
         """Find the version that removed a file before the checkpoint, by when that was."""
         at = told.removed_at_ms
         if told.standing is not Standing.REMOVED or told.removed is not None or at is None:
             return told
-        sought = seek(at, 0, tail.version, self._times)
-        if sought.number is None:
-            return told
-        near = range(sought.number, min(sought.number + NEAR, tail.version + 1))
-        self._fetch(near)
-        for number in near:
-            for _path, again in self._in_version(number, wanted):
-                if again.standing is Standing.REMOVED:
-                    return again
+        sought = seek(at, 0, tail.version, self._times).number
+        first = tail.version if sought is None else sought
+        after = range(first, tail.version + 1)
+        for numbers in (after, range(first - 1, -1, -1)):
+            for number in self._around(numbers, at):
+                for _path, again in self._in_version(number, wanted):
+                    if again.standing is Standing.REMOVED:
+                        return again
         return told
+
+    def _around(self, numbers: Sequence[int], at_ms: int) -> Iterator[int]:
+        """Yield versions in their order, until they are an hour away from a time."""
+        for start in range(0, len(numbers), NEAR):
+            some = numbers[start : start + NEAR]
+            self._fetch(some)
+            yield from some
+            last = self._actions(some[-1])
+            if last is None or abs((last.info.at_ms or 0) - at_ms) > CLOCKS_DIFFER_MS:
+                return
 
     def _in_checkpoint(
         self, checkpoint: Checkpoint, wanted: Wanted
@@ -226,9 +264,9 @@ class LogSearch:
                 for row in _rows(batch, kind, ends):
                     path = wanted.path_of(row["path"])
                     if path in wanted.paths:
+                        # What a checkpoint says of data change is its writer's, not the removal's.
                         at = row.get("deletionTimestamp")
-                        moved = kind == "remove" and row.get("dataChange") is False
-                        yield path, FileInLog(standing=standing, removed_at_ms=at, rows_moved=moved)
+                        yield path, FileInLog(standing=standing, removed_at_ms=at)
 
     def _in_version(self, number: int, wanted: Wanted) -> Iterator[tuple[str, FileInLog]]:
         """Yield the wanted files that a version adds or removes; a removal comes before its add."""

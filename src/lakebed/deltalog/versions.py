@@ -7,7 +7,7 @@ from lakebed.deltalog.actions import LogActions, fetch_actions, read_actions
 from lakebed.deltalog.delta_types import type_name
 from lakebed.documents.reading import parse_json
 from lakebed.errors import TableUnreadable
-from lakebed.layout import DELTA_LOG, log_version
+from lakebed.layout import DELTA_LOG, file_name, log_version
 from lakebed.storage.store import Reader
 
 MOST_READ = 1_000
@@ -108,6 +108,22 @@ def added_in(store: Reader, newest: int, names: Collection[str]) -> dict[str, in
             if one.path in names:
                 found.setdefault(one.path, actions.version)
     return found
+
+
+def brought_back(store: Reader, names: Collection[str], since: int, last: int) -> str | None:
+    """Return which version after one may have put superseded files back; None if none has.
+
+    A RESTORE also brings back files of other writers that hold the same rows.
+    """
+    for version in range(since + 1, last + 1):
+        body = store.get(log_version(version))
+        if body is None:
+            return f"the log no longer has version {version}, which may have put them back"
+        actions = read_actions(version, body, store.describe(log_version(version)))
+        added = any(file_name(one.path) in names for one in actions.adds)
+        if actions.info.operation == "RESTORE" or added:
+            return commit_of(actions).words
+    return None
 
 
 def read_commit(version: int, body: bytes) -> Commit:

@@ -90,6 +90,8 @@ class Entry:
     """What a `promote`, `retract` or `erase` entry changes: all in one commit, or nothing."""
     merged: tuple[Merge, ...] = ()
     """The data files that a `compact` entry makes fewer of: all in one commit, or nothing."""
+    as_of: int | None = None
+    """The version of the table for which an entry was planned that supersedes data files."""
     erased: Mapping[str, int] = field(default_factory=dict)
     """How many rows an `erase` entry takes of each source file, by URI; others are unknown."""
     reason: str | None = None
@@ -113,18 +115,18 @@ class Entry:
         return (*self.files, *replaced, *(new for one in self.merged for new in one.new))
 
     @property
-    def stands_for(self) -> frozenset[str]:
-        """Name the data files in whose place its rows come, or will come: none may be in the table.
+    def supersedes(self) -> frozenset[str]:
+        """Name the data files that its rows, now or later, replace: none may be active beside them.
 
-        A `redo` entry gives them up, and a batch that reads their sources again repeats them.
+        A `redo` entry names them, and so does each entry that reads their sources again.
         """
         read = (record for record in self.readings if record.failure is None)
-        return frozenset((*self.redone, *(name for record in read for name in record.given_up)))
+        return frozenset((*self.redone, *(name for record in read for name in record.supersedes)))
 
     @property
     def replaces(self) -> bool:
         """Whether it takes data files of the table out, or puts others in their place."""
-        return bool(self.replaced or self.merged)
+        return bool(self.replaced or self.merged or (self.kind == "retract" and self.supersedes))
 
     @property
     def outgoing(self) -> tuple[FinishedFile, ...]:

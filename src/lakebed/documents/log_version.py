@@ -74,11 +74,19 @@ class LogVersion:
     """Whether it made a table of files that were there already."""
     replays: int | None = None
     """The RESTORE whose removals it puts back."""
+    rows_deleted: int | None = None
+    """The rows that a MERGE says it deleted: it may have inserted as many."""
     adds: tuple[LoggedFile, ...] = ()
     removes: tuple[RemovedFile, ...] = ()
     transactions: Mapping[str, int] = field(default_factory=dict)
     shape: TableShape | None = None
     """What the table is from now on; None where that stays as it was."""
+
+    @property
+    def changes_data(self) -> bool:
+        """Whether it says that it changes rows, and does not only move them."""
+        added = any(one.data_change for one in self.adds)
+        return added or any(one.data_change for one in self.removes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -79,9 +79,9 @@ class SourceRecord:
     failure: Failure | None = None
     redo: bool = False
     """Whether files with its rows were given up, so that its being done before does not count."""
-    given_up: tuple[str, ...] = ()
-    """The data files that were given up with its rows, by their names: what is read of it since
-    comes in their place, so none of them may be in the table beside it."""
+    supersedes: tuple[str, ...] = ()
+    """The names of all data files with rows that what is read of it replaces, whether these are in
+    the table or not: none of them may be active beside it."""
     reingested: bool = False
     """Whether it was ingested before as another object, whose rows are in the table, too."""
     retry: bool = False

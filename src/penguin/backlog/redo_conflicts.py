@@ -15,16 +15,20 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from lakebed.deltalog.snapshot import LogReader, Snapshot
+from lakebed.deltalog.versions import brought_back
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
 from lakebed.documents.pending_meta import EntryName, entry_named_by
 from lakebed.errors import DocumentUnreadable, LakeError, Whose
-from lakebed.journal import JournalReader
+from lakebed.journal import JournalReader, journals_aside
 from lakebed.layout import (
     DISCARDED,
+    OURS,
     file_name,
     held_transaction,
+    journal_folder,
     journal_transaction,
+    pipelines,
     taken_out_transaction,
 )
 from lakebed.storage.store import Reader
@@ -126,7 +130,7 @@ def _of_pipeline(
     by: dict[str, EntryName] = {}
     states: dict[str, HeldState | None] = {}
     for entry in _waiting(store, pipeline, journal, transactions):
-        names = entry.stands_for
+        names = entry.supersedes
         back = came_back(store, names, transactions) if names else {}
         for name in names:
             mark = transactions(held_transaction(name))
@@ -161,6 +165,37 @@ def came_back(store: Reader, names: frozenset[str], transactions: Transactions) 
                 by = "" if told.removed is None else f": {told.removed.words}"
                 found[name] = f"it was rewritten{by}"
     return found
+
+
+def superseded(store: Reader, transactions: Transactions) -> frozenset[str]:
+    """Name the data files that committed entries of all journals have superseded."""
+    found: set[str] = set()
+    for pipeline in pipelines(store.folders(OURS)):
+        for folder in (journal_folder(pipeline), *journals_aside(store, pipeline)):
+            for entry in JournalReader(store, pipeline, folder=folder).entries():
+                committed = transactions(journal_transaction(pipeline, entry.journal)) or 0
+                mark = held_transaction(entry.replacement_mark)
+                is_rejected = entry.replaces and transactions(mark) == HeldState.GONE
+                if entry.supersedes and entry.sequence <= committed and not is_rejected:
+                    found |= entry.supersedes
+    return frozenset(found)
+
+
+def put_back(store: Reader, entry: Entry, version: int | None) -> str | None:
+    """Return what may have put files back into the table that an entry supersedes.
+
+    Those that leave with the entry itself may be there. Of a log that was put back from a backup
+    only what is in the table now is known.
+    """
+    from lakebed.deltalog.search import LogSearch, Standing  # noqa: PLC0415 - it loads Arrow
+
+    if version is None or entry.as_of is None:
+        return None
+    names = entry.supersedes - {file_name(one.filename) for one in entry.outgoing}
+    for name, told in sorted(LogSearch(store, LogReader(store).at).named(names).items()):
+        if told.standing is Standing.IN_TABLE:
+            return f"{name} is" if told.added is None else told.added.words
+    return brought_back(store, names, entry.as_of, version)
 
 
 def why_not_taken_out(one: ContestedFile, table: Snapshot) -> str | None:

@@ -239,8 +239,8 @@ class CommitPlan:
     """What else is said in the commit."""
     others: ForeignAdds | None = None
     """The files of other programs that are among those that are added."""
-    stands_for: frozenset[str] = frozenset()
-    """The names of files in whose place rows come, now or later: none may be in the table."""
+    supersedes: frozenset[str] = frozenset()
+    """The names of files that this commit supersedes: it fails if one is still active."""
     replaces: bool = False
     """Whether the schema is replaced: that holds only while nobody else has written a version."""
 
@@ -263,7 +263,7 @@ class CommitPlan:
         An entry's files are added because its transaction is not there; only where they come in the
         place of others, these must still be out of the table.
         """
-        return self.others is not None or bool(self.moved or self.stands_for)
+        return self.others is not None or bool(self.moved or self.supersedes)
 
     def transaction_updates(self) -> tuple[TransactionUpdate, ...]:
         """Return what the commit moves besides pipelines: files that are, or were, set aside."""

@@ -11,11 +11,13 @@ from dataclasses import dataclass, field
 from lakebed.deltalog.files import read_log
 from lakebed.documents.entry import Receipt, digest_number, encode
 from lakebed.documents.pending_meta import EntryName, entry_named_by
+from lakebed.documents.repaired import Repair, TakenOut, encode_repair
 from lakebed.errors import CommitFailed, JournalLost, LakeError, Whose
-from lakebed.layout import HELD_TRANSACTIONS, file_name, held_meta, held_transaction
+from lakebed.layout import HELD_TRANSACTIONS, file_name, held_meta, held_transaction, repaired
 from lakebed.layout import receipt as receipt_path
 from lakebed.types import Evolution
 from penguin.backlog.journals import read_pipelines
+from penguin.backlog.redo_conflicts import superseded
 from penguin.committer import Superseded, missing_files
 from penguin.delta.restore import NoRestore, NothingToReplay, Restore, find_restore
 from penguin.delta.table import Table
@@ -203,6 +205,8 @@ class Replay(TableOperation):
             note["remembered"] = {position.pipeline: [rolled_back.first, kept]}
         if sequence >= rolled_back.first_lost:
             note["forgotten"] = {position.pipeline: [rolled_back.first_lost, sequence]}
+            version = 0 if table is None else table.version + 1
+            self._write_down(last, range(rolled_back.first_lost, sequence + 1), version)
         plan = CommitPlan(
             table=facts,
             after=facts,
@@ -216,6 +220,22 @@ class Replay(TableOperation):
         if isinstance(outcome, Superseded):
             raise CommitFailed("the table changed in the meantime; try again", table=self.store.uri)
         return outcome.version
+
+    def _write_down(self, last: ReadyEntry, numbers: range, version: int) -> None:
+        """Write down which files are left out, as a repair does, for who counts what is in."""
+        pipeline, journal = last.entry.pipeline, last.entry.journal
+        entries = (self._entry(pipeline, journal, number).entry for number in numbers)
+        document = Repair(
+            version=version,
+            files=tuple(
+                TakenOut(path=file.filename, pipeline=pipeline, entry=entry.sequence)
+                for entry in entries
+                for file in entry.data_files
+            ),
+            created=self.clock.now().isoformat(),
+        )
+        if document.files:
+            self.store.replace(repaired(version), encode_repair(document))
 
     def _held_updates(
         self, table: Table, last: ReadyEntry, kept: int
@@ -238,7 +258,10 @@ class Replay(TableOperation):
         )
 
     def undone(self) -> tuple[Restore, tuple[Add, ...]] | None:
-        """Return what the last RESTORE took out and is not back yet; None where nothing is."""
+        """Return what the last RESTORE took out and is not back yet; None where nothing is.
+
+        Files that were superseded since stay out: their rows are in the table, as others.
+        """
         table = self.open_log(self.store).open()
         if table is None:
             return None
@@ -248,6 +271,8 @@ class Replay(TableOperation):
             return None
         since = table.transaction(restore.app_id) or restore.restored_to
         adds = [add for version, files in restore.commits if version > since for add in files]
+        out = superseded(self.store, table.transaction) if adds else frozenset()
+        adds = [add for add in adds if file_name(add.path) not in out]
         return (restore, tuple(adds)) if adds else None
 
     def replay_undone(self) -> int | None:

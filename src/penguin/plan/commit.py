@@ -61,7 +61,9 @@ class Rules:
     why_not_replaced: Callable[[Sequence[FinishedFile]], str | None] = lambda _files: None
     """Why files of the table cannot be replaced; None where they can."""
     came_back: Callable[[frozenset[str]], Mapping[str, str]] = lambda _names: {}
-    """How rows of files that were given up came back into the table, by the files' names."""
+    """How rows of superseded files came back into the table, by the files' names."""
+    put_back: Callable[[Entry], str | None] = lambda _entry: None
+    """What may have put files back that an entry supersedes, since it was planned."""
 
 
 def plan_commit(
@@ -159,10 +161,10 @@ class _Draft:
         after = self.after or table
         check_books(ready)
         check_names(ready, self.adds)
-        given_up = _given_up(ready, self.rules)
         if entry.replaces:
             self._replace(ready, table, after)
             return
+        given_up = _given_up(ready, self.rules)
         decision = self.rules.decide(after, entry)
         replacement = self._replacement(decision, after, entry)
         if replacement is not None:
@@ -261,7 +263,9 @@ class _Draft:
         old = frozenset(one.filename for one in entry.outgoing)
         if not old.isdisjoint(self.removes):
             return ("another entry in the same commit replaces the same files",)
-        why = self.rules.why_not_replaced(entry.outgoing)
+        why = self.rules.why_not_replaced(entry.outgoing) if entry.outgoing else None
+        if why is None and entry.supersedes and (how := self.rules.put_back(entry)) is not None:
+            why = f"rows that it supersedes may be in the table again: {how}"
         return () if why is None else (why,)
 
     def _new_table(self, ready: ReadyEntry) -> TableFacts:
@@ -325,8 +329,8 @@ class _Draft:
             holds=tuple(self.holds),
             released=tuple(self.released),
             discarded=dict(self.discarded),
-            stands_for=frozenset().union(
-                *(one.entry.stands_for for taken in self.taken.values() for one in taken)
+            supersedes=frozenset().union(
+                *(one.entry.supersedes for taken in self.taken.values() for one in taken)
             ),
             replaces=self.replaces,
             removes=tuple(self.removes.values()),
@@ -355,7 +359,7 @@ def _given_up(ready: ReadyEntry, rules: Rules) -> dict[str, HeldState | None]:
     One that was released in the meantime, or came back, is in the table; its rows would be added a
     second time.
     """
-    names = ready.entry.stands_for
+    names = ready.entry.supersedes
     states = {name: rules.held_state(name) for name in sorted(names)}
     for name, how in (rules.came_back(names) if names else {}).items():
         raise FileReleased(

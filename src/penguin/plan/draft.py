@@ -47,6 +47,7 @@ def draft_commit(
     unused: Callable[[], bool] = lambda: False,
     why_not_replaced: Callable[[Sequence[FinishedFile]], str | None] = lambda _files: NO_TABLE,
     came_back: Callable[[frozenset[str]], Mapping[str, str]] = lambda _names: {},
+    put_back: Callable[[Entry], str | None] = lambda _entry: None,
     looked: Callable[[int, int], None] = lambda _done, _files: None,
 ) -> Planned:
     """Plan the next commit of files that are all there.
@@ -54,7 +55,8 @@ def draft_commit(
     With `asked` an operator wants what was set aside to go in, also where that changes the schema.
     `unused` says whether no row was ever written to the table: the first files say what it is then.
     `why_not_replaced` says why files of the table cannot be replaced; None where they can.
-    `came_back` says how rows of files that were given up came into the table again.
+    `came_back` says how rows of superseded files came into the table again, and `put_back` what
+    may have put them back since an entry was planned.
     """
     rules = Rules(
         decide=lambda table, entry: decide(table, entry, settings),
@@ -69,6 +71,7 @@ def draft_commit(
         ),
         why_not_replaced=why_not_replaced,
         came_back=came_back,
+        put_back=put_back,
     )
     lacking: dict[str, str] = {}
     waiting: tuple[Waiting, ...] = ()

@@ -18,6 +18,8 @@ from tests.support.audits import audited as audit
 
 pytestmark = pytest.mark.unbalanced(*Kind, UNREADABLE)
 
+MEND = "; restore version 3, or accept it with blizzard audit --accept"
+
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory) -> Path:
@@ -293,7 +295,7 @@ def test_rows_that_another_writer_deleted_are_told_with_version_and_operation(da
     DeltaTable(str(damage.table)).delete("date = '2024-01-01'")
     found = audit(damage.table)
     (by,) = found.others
-    assert told(found) == [f"rows_removed: version 4 (DELETE of {by.writer}) removed 12 rows"]
+    assert told(found) == [f"rows_removed: version 4 (DELETE of {by.writer}) removed 12 rows{MEND}"]
     assert (by.version, by.operation, by.rows_removed) == (4, "DELETE", 12)
     assert found.places.amounts[Place.REMOVED_BY_OTHERS].rows == 12
 
@@ -309,7 +311,7 @@ def test_rows_that_another_writer_overwrote_are_told_though_it_wrote_as_many(dam
     shutil.copy(damage.table / file["path"], damage.table / "new.parquet")
     damage.commit(*removes, {"add": new}, operationParameters={"mode": "Overwrite"})
     assert told(audit(damage.table, deep=False)) == [
-        "rows_removed: version 4 (WRITE of another) removed 19 rows"
+        f"rows_removed: version 4 (WRITE of another) removed 19 rows{MEND}"
     ]
 
 
@@ -322,7 +324,7 @@ def test_rows_that_a_deletion_vector_hides_are_told(damage):
         operation="DELETE",
     )
     found = audit(damage.table, deep=False)
-    assert told(found) == ["rows_removed: version 4 (DELETE of another) removed 2 rows"]
+    assert told(found) == [f"rows_removed: version 4 (DELETE of another) removed 2 rows{MEND}"]
     assert found.active.rows == 17
 
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Protocol, Self, TypeVar
 
 import typer
 
-from blizzard.answers.progress import repaired
 from blizzard.answers.trace import named_by, uri_of
 from blizzard.cli.output import load, looked_at, looked_with, tables_of, the_one, written_before
 from blizzard.cli.surroundings import Surroundings
@@ -16,7 +15,6 @@ from blizzard.execute.runner import Rewriter, Runner
 from blizzard.ingest import Ingest
 from blizzard.log_questions import (
     asks_columns,
-    asks_still_out,
     open_reader,
     table_entry,
     table_rules,
@@ -31,6 +29,7 @@ from blizzard.rewrite.transaction import Origins, TableLog, TableNow
 from blizzard.service import SPARK_SAID, RenewOf, ServiceRunner
 from lakebed.clock import Clock
 from lakebed.deltalog import tables
+from lakebed.deltalog.lineage import Lineage
 from lakebed.deltalog.snapshot import Snapshot
 from lakebed.layout import TablePath
 from lakebed.storage.store import Reader, Store
@@ -240,10 +239,9 @@ def table_log(settings: PipelineSettings, table: TableSettings | None = None) ->
     def check(schema: dict[str, object], partition_columns: tuple[str, ...]) -> None:
         inline.check_schema(rules, schema, partition_columns, mode_is_known=mode_is_known)
 
-    def taken_out() -> frozenset[str]:
-        found = repaired(open_reader(sink_location(settings)))
-        out = asks_still_out(settings)([one.path for one in found]) if found else ()
-        return frozenset(one.written or one.path for one in found if one.path in out and one.whole)
+    def lineage(version: int) -> Lineage:
+        history = tables.whole_log(sink.table_uri, sink.storage_options)
+        return Lineage() if history is None else Lineage.fold(history, until=version)
 
     def origins(names: Collection[str]) -> dict[str, Origins]:
         store = open_reader(sink_location(settings))
@@ -256,4 +254,4 @@ def table_log(settings: PipelineSettings, table: TableSettings | None = None) ->
             for name, one in named_by(store, names).items()
         }
 
-    return TableLog(now=now, origins=origins, check=check, repaired=taken_out)
+    return TableLog(now=now, origins=origins, check=check, lineage=lineage)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
+from blizzard.inspect.audit.expected import ExpectedFiles, superseded_paths
 from blizzard.inspect.audit.findings import (
     Amount,
     Difference,
@@ -13,9 +14,9 @@ from blizzard.inspect.audit.findings import (
     WaitingDataFile,
 )
 from blizzard.inspect.audit.journal_books import JournalBooks
-from blizzard.inspect.audit.log_books import BEFORE, GONE, HELD, REPAIR, Active, LogBooks
+from blizzard.inspect.audit.log_books import GONE, HELD, REPAIR, LogBooks
 from blizzard.inspect.audit.shapes import disagreements, why_not_held
-from blizzard.inspect.audit.successors import Successors
+from lakebed.deltalog.lineage import BEFORE, Active
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
 from lakebed.documents.log_version import TableShape
@@ -43,8 +44,6 @@ class FileBooks:
     """The pipeline and the id of each journal, by its number."""
     waiting: list[WaitingDataFile] = field(default_factory=list)
     """The files of entries that are not committed."""
-    to_delete: int = 0
-    """The rows of files that were given up once others had rewritten them."""
     _missing: dict[str, int] = field(default_factory=dict)
     """The rows of files of which the log no longer says what became of them."""
     _taken_out: dict[str, tuple[str, int, int]] = field(default_factory=dict)
@@ -52,11 +51,15 @@ class FileBooks:
     _left_of: dict[str, tuple[int, int]] = field(default_factory=dict)
     """The rows that are left, and those deleted in place, of files which an entry replaced before
     their own was read: it may be of another pipeline's journal."""
-    _successors: Successors = field(default_factory=Successors)
+    _expected: ExpectedFiles = field(init=False)
     _shapes: set[tuple[str, int]] = field(default_factory=set)
     """The schemas that were compared, as text, with the number of the table's."""
     _without: set[tuple[str, str, int]] = field(default_factory=set)
     """The entries whose transactions are missing."""
+
+    def __post_init__(self) -> None:
+        """Begin to expect files, to be compared with the same log."""
+        self._expected = ExpectedFiles(self.log)
 
     def begin(self, journal: JournalBooks) -> None:
         """Go on with another journal."""
@@ -72,6 +75,8 @@ class FileBooks:
         self.places.read_again(entry.redone)
         if entry.merged:
             yield from self._merged(entry, journal)
+        if entry.supersedes and not entry.replaced and journal.has_effect(entry):
+            self._expected.take(entry, (), journal.version_of(entry))
         for path in entry.deleted:
             if path in self.log.active:
                 yield self._differs(
@@ -85,6 +90,7 @@ class FileBooks:
     def finish(self) -> Iterator[Difference]:
         """Yield what no single entry tells: files that nothing names, rows that nobody removed."""
         self.places.settle()
+        self._supersede()
         accepted_losses = self._accepted_losses()
         for path, (pipeline, sequence, rows) in self._taken_out.items():
             version = self.log.removed[path]
@@ -120,8 +126,19 @@ class FileBooks:
                 f"up to version {self.log.first - 1}, such as {min(self._missing)}, and what was "
                 f"added in their place by then has {plural(back, 'row')}{but if before else ''}",
             )
-        yield from self._successors.differences(self.log.active)
+        yield from self._expected.differences()
         yield from self._unnamed()
+
+    def _supersede(self) -> None:
+        """Count what was superseded while it was out of the table."""
+        paths = superseded_paths(self._expected.superseded, self.named)
+        self._expected.supersede(paths)
+        for path in paths.values():
+            rows = self._missing.pop(path, None)
+            if (taken := self._taken_out.pop(path, None)) is not None:
+                rows = taken[2]
+            if rows is not None:
+                self.places.put(Place.GIVEN_UP, rows)
 
     def _accepted_losses(self) -> set[int]:
         """Return the repairs whose loss of rows was accepted; name the others as to be accepted."""
@@ -230,19 +247,21 @@ class FileBooks:
                 yield from self._no_transaction(entry, path)
         elif aside in (HELD, GONE):
             yield from self._set_aside(file, entry, is_held=aside == HELD)
+        elif self._is_forgotten(entry, journal) and active is None and removed is None:
+            self.places.put(Place.FORGOTTEN, rows)
         elif active is not None:
+            self._expected.add(path, rows)
             self.places.put(Place.IN_TABLE, rows - active.deleted)
             self._put_deleted(active.deleted)
             yield from self._compare(file, active, entry)
         elif path in self._left_of:
             self._put_left(*self._left_of.pop(path))
         elif removed is not None and removed != BEFORE:
+            self._expected.add(path, rows)
             if removed in self.log.ours:
                 self._taken_out[path] = entry.pipeline, entry.sequence, rows
             else:
                 self.places.put(Place.REMOVED_BY_OTHERS, rows)
-        elif self._is_forgotten(entry, journal):
-            self.places.put(Place.FORGOTTEN, rows)
         elif self.log.is_whole:
             self.places.put(Place.NOWHERE, rows)
             yield self._differs(
@@ -262,8 +281,7 @@ class FileBooks:
         path, removed = file.filename, self.log.removed.get(file.filename, BEFORE)
         name, repaired = file_name(path), removed in self.log.repairs
         self.places.set_aside(name, file.record_count, is_held=is_held, is_repaired=repaired)
-        if removed != BEFORE and removed not in self.log.ours:
-            self.to_delete += file.record_count
+        self._expected.give_up(path, file.record_count)
         if path in self.log.active:
             state = "is held" if is_held else "was given up"
             yield self._differs(
@@ -309,7 +327,7 @@ class FileBooks:
                 yield from self._no_transaction(entry, _named(one))
             return
         if done:
-            self._successors.take(entry, done)
+            self._expected.take(entry, done, journal.version_of(entry))
         for one in done:
             yield from self._in_place(one, entry, journal)
         if done and len(done) < len(entry.replaced) and self.log.is_whole:
@@ -332,7 +350,7 @@ class FileBooks:
                 yield from self._no_transaction(entry, file.filename)
             return
         if done:
-            self._successors.take(entry, ())
+            self._expected.take(entry, (), journal.version_of(entry))
         for one in entry.merged if done else ():
             for old in one.old:
                 self._gone(old.path, left=old.rows, deleted=old.deleted)

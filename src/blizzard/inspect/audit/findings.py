@@ -110,17 +110,13 @@ class Loss:
     rows: int
     files: tuple[str, ...]
     """The files whose rows they were, sorted."""
-    both_sides: tuple[int, int] | None = None
-    """The rows that it took out and those that it brought back, where it did both."""
 
     @property
     def message(self) -> str:
         """Return it in words."""
-        out, back = self.both_sides or (0, 0)
-        sides = f": it took out {plural(out, 'row')} and brought back {back:,}" if back else ""
         return (
             f"version {self.version} ({self.operation or 'an unknown operation'} of "
-            f"{self.writer or 'an unknown writer'}) removed {plural(self.rows, 'row')}{sides}"
+            f"{self.writer or 'an unknown writer'}) removed {plural(self.rows, 'row')}"
         )
 
     def accepted(self, reason: str, at: datetime) -> Accepted:

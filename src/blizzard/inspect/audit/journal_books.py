@@ -4,6 +4,7 @@ Entries are taken one at a time and not kept. Of source files only those are rem
 read in part, and of all others a number.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -58,6 +59,17 @@ class JournalBooks:
         mark = held_transaction(entry.replacement_mark)
         is_over = entry.replaces and self.is_committed(entry)
         return is_over and self.log.transactions.get(mark) == GONE
+
+    def has_effect(self, entry: Entry) -> bool:
+        """Whether the log has committed an entry, and has not rejected it."""
+        return self.is_committed(entry) and not self.is_passed_over(entry)
+
+    def version_of(self, entry: Entry) -> int:
+        """Return the version that committed an entry; that before the history if it is older."""
+        settled = self.log.settled.get(self.name, [])
+        place = bisect_left(settled, entry.sequence, key=lambda one: one.last)
+        is_known = place < len(settled) and settled[place].first <= entry.sequence
+        return settled[place].version if is_known else self.log.first - 1
 
     def unreadable(self, number: int, why: str) -> Iterator[Difference]:
         """Go on after an entry that cannot be read."""

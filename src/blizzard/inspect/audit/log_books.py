@@ -8,46 +8,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from blizzard.inspect.audit.findings import Amount, Difference, Kind, Loss, OtherCommit
+from lakebed.deltalog.lineage import BEFORE, RESTORE, Active, Lineage
 from lakebed.documents.accepted import Accepted
 from lakebed.documents.log_version import (
     LoggedFile,
     LogVersion,
-    PartitionValues,
     SettledEntries,
     TableShape,
 )
 from lakebed.layout import digest_transaction, journal_transaction
 from lakebed.units import plural
 
-RESTORE = "RESTORE"
 REPAIR = "FSCK"
-BEFORE = -1
-"""Stands for a version that is no longer in the log."""
 HELD, GONE = 0, 2
 """What the log says of files that were set aside, and of entries without effect."""
 
 JournalName = tuple[str, str]
 """A pipeline and the id of one of its journals."""
-
-
-@dataclass(frozen=True, slots=True)
-class Active:
-    """A file that is in the table."""
-
-    written: str
-    size: int
-    rows: int | None
-    deleted: int
-    values: PartitionValues
-    version: int
-    """The one that added it."""
-    of_others: bool
-    """Whether its rows are another writer's, and never were in any other file."""
-
-    @property
-    def visible(self) -> int | None:
-        """Return how many rows readers see."""
-        return None if self.rows is None else self.rows - self.deleted
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +45,8 @@ class LogBooks:
     first: int = 0
     """The first version that is read by itself."""
     version: int | None = None
-    active: dict[str, Active] = field(default_factory=dict)
-    removed: dict[str, int] = field(default_factory=dict)
-    """The version that removed each file that is not in the table any more."""
+    lineage: Lineage = field(default_factory=Lineage)
+    """Its data files, and which hold the rows of which earlier ones."""
     old_rows: dict[str, int] = field(default_factory=dict)
     """The rows of those of them that were added before the history begins."""
     transactions: dict[str, int] = field(default_factory=dict)
@@ -81,7 +57,6 @@ class LogBooks:
     """The versions by which penguin took missing files out, with what it calls itself there."""
     adoptions: set[int] = field(default_factory=set)
     """The versions that made a table of files that were there already."""
-    others: list[OtherCommit] = field(default_factory=list)
     shapes: list[tuple[int, TableShape]] = field(default_factory=list)
     differences: list[Difference] = field(default_factory=list)
     accepted: Mapping[int, Accepted] = field(default_factory=dict)
@@ -91,11 +66,26 @@ class LogBooks:
     losses: list[Loss] = field(default_factory=list)
     """Rows that other writers took away and nobody has accepted."""
     _restores: set[int] = field(default_factory=set)
-    _lost: dict[int, int] = field(default_factory=dict)
-    """The rows that each version of another writer, or a repair, took away."""
-    _lost_files: dict[int, tuple[str, ...]] = field(default_factory=dict)
-    """The files whose rows these were."""
-    _values: dict[PartitionValues, PartitionValues] = field(default_factory=dict)
+    _commits: dict[int, OtherCommit] = field(default_factory=dict)
+
+    @property
+    def active(self) -> dict[str, Active]:
+        """Return the files in the table, by their names."""
+        return self.lineage.active
+
+    @property
+    def removed(self) -> dict[str, int]:
+        """Return the version that removed each file that is not in the table any more."""
+        return self.lineage.removed
+
+    @property
+    def others(self) -> tuple[OtherCommit, ...]:
+        """Return the versions of other writers."""
+        return tuple(self._commits.values())
+
+    def commit_of(self, version: int) -> OtherCommit | None:
+        """Return the version of another writer; None where it is penguin's."""
+        return self._commits.get(version)
 
     @property
     def is_whole(self) -> bool:
@@ -123,45 +113,12 @@ class LogBooks:
             self.shapes.append((found.version, found.shape))
         if found.is_checkpoint:
             self.transactions |= found.transactions
-            for one in found.removes:
-                self.removed[one.name] = BEFORE
-            for add in found.adds:
-                self.removed.pop(add.name, None)
-                self.active[add.name] = self._active(add, BEFORE, of_others=False)
+            self.lineage.take(found)
             return
         if found.is_ours:
             self._take_ours(found)
         self.transactions |= found.transactions
         self._take_files(found)
-
-    def finish(self, ordered: int) -> None:
-        """Report what other writers took away and nobody put back.
-
-        So many rows had to be deleted: those of files that were given up after they were rewritten.
-        """
-        self._bring_back(ordered)
-        commits = {one.version: one for one in self.others}
-        for version, rows in self._lost.items():
-            if rows <= 0:
-                continue
-            commit = commits.get(version)
-            loss = Loss(
-                version=version,
-                operation=REPAIR if commit is None else commit.operation,
-                writer=self.repairs[version] if commit is None else commit.writer,
-                both_sides=None if commit is None else _both_sides(commit),
-                rows=rows,
-                files=self._lost_files[version],
-            )
-            document = self.accepted.get(version)
-            if loss.is_accepted_by(document):
-                self.applied.add(version)
-                continue
-            self.losses.append(loss)
-            instead = "" if document is None else f", but {plural(document.rows, 'row')} "
-            if document is not None:
-                instead += f"of {plural(len(document.files), 'file')} were accepted"
-            self._differs(Kind.ROWS_REMOVED, f"{loss.message}{instead}", version=version)
 
     def _take_ours(self, found: LogVersion) -> None:
         for one in found.settles:
@@ -224,61 +181,16 @@ class LogBooks:
     def _take_files(self, found: LogVersion) -> None:
         if found.operation == RESTORE:
             self._restores.add(found.version)
-        gone = self._take_out(found)
-        # Rows that were in no other file before are another writer's own.
-        theirs = all(one.of_others for one in gone.values())
+        out = {one.name for one in found.removes}
         for add in found.adds:
-            if found.operation != RESTORE and not self._is_put_back(add, found.replays):
+            if found.operation != RESTORE and add.name not in out:
                 self._check_new(add, found)
-            self.removed.pop(add.name, None)
-            of_others = theirs and not found.is_ours and (add.data_change or bool(found.removes))
-            before = self.active.get(add.name)
-            if before is not None and before.written == add.written:
-                gone[add.name] = before  # In its own place, say with other statistics.
-                of_others = before.of_others
-            self.active[add.name] = self._active(add, found.version, of_others=of_others)
+        gone = self.lineage.take(found)
+        for name, one in gone.items():
+            if one.version == BEFORE and name not in self.active:
+                self.old_rows[name] = one.visible or 0
         if not found.is_ours:
             self._take_other(found, gone)
-        elif found.version in self.repairs:
-            self._take_repair(found.version, gone)
-
-    def _take_repair(self, version: int, gone: dict[str, Active]) -> None:
-        """Enter the rows of journals that a repair took out in files of other writers.
-
-        Such a file holds what was in others before, say after an OPTIMIZE; no journal names it, so
-        nothing else misses them.
-        """
-        rewritten = {
-            name: one.visible or 0
-            for name, one in gone.items()
-            if not one.of_others and one.version != BEFORE and one.version not in self.ours
-        }
-        if any(rewritten.values()):
-            self._lost[version] = sum(rewritten.values())
-            self._lost_files[version] = tuple(sorted(rewritten))
-
-    def _take_out(self, found: LogVersion) -> dict[str, Active]:
-        """Take out what a version removes; return what of it was in the table."""
-        gone: dict[str, Active] = {}
-        for one in found.removes:
-            before = self.active.pop(one.name, None)
-            if before is not None:
-                gone[one.name] = before
-                if before.version == BEFORE:
-                    self.old_rows[one.name] = before.visible or 0
-            self.removed[one.name] = found.version
-        return gone
-
-    def _is_put_back(self, add: LoggedFile, replays: int | None) -> bool:
-        """Whether a file comes back whose rows a version took away; they are there again then.
-
-        A RESTORE has also taken the rows of files that were compacted before it.
-        """
-        by = self.removed.get(add.name, BEFORE) if replays is None else replays
-        if not add.rows or self._lost.get(by, 0) < add.rows:
-            return False
-        self._lost[by] -= add.rows
-        return True
 
     def _check_new(self, add: LoggedFile, found: LogVersion) -> None:
         """Report a file whose rows are, or were, in the table by an earlier version."""
@@ -286,8 +198,8 @@ class LogBooks:
         again = there is not None and (found.is_ours or add.data_change)
         if there is not None and there.written != add.written:
             again = True
-        if removed is not None and removed != found.version:
-            again = found.replays is None and removed not in self._restores
+        if removed is not None:
+            again = found.replays is None and not self._is_put_back(add.name, removed)
         if again:
             first = "an earlier version" if there is None else _by(there.version)
             self._differs(
@@ -298,41 +210,23 @@ class LogBooks:
                 version=found.version,
             )
 
+    def _is_put_back(self, name: str, removed: int) -> bool:
+        """Whether another writer has taken a file out, and its rows are in no other."""
+        if removed == BEFORE or removed in self.ours:
+            return False
+        return removed in self._restores or not self.lineage.forward(name).active
+
     def _take_other(self, found: LogVersion, gone: dict[str, Active]) -> None:
-        """Enter a version of another writer, and the rows that it took away."""
-        told = _other(found, gone)
-        self.others.append(told)
-        added, removed = told.rows_added, told.rows_removed
-        if added is None or removed is None:
-            return
-        if not told.changes_data and added != removed:
+        """Enter a version of another writer."""
+        told = self._commits[found.version] = _other(found, gone)
+        counts = (told.rows_removed, told.rows_added)
+        if None not in counts and not told.changes_data and counts[0] != counts[1]:
             self._differs(
                 Kind.ROWS_CHANGED,
                 f"version {told.version} ({told.operation}) says that it changes no data, but "
-                f"removes {plural(removed, 'row')} and adds {added}",
+                f"removes {plural(counts[0] or 0, 'row')} and adds {counts[1]}",
                 version=told.version,
             )
-        if told.changes_data:
-            theirs = sum(one.visible or 0 for one in gone.values() if one.of_others)
-            lost = removed if found.overwrites else removed - added
-            if lost > 0:
-                self._lost[told.version] = min(lost, removed - theirs)
-                self._lost_files[told.version] = tuple(sorted(gone))
-            elif found.operation == RESTORE:
-                self._bring_back(-lost)
-
-    def _bring_back(self, rows: int) -> None:
-        """Take rows that a RESTORE has brought back off what was taken away last."""
-        for version in sorted(self._lost, reverse=True):
-            back = min(rows, self._lost[version])
-            self._lost[version] -= back
-            rows -= back
-
-    def _active(self, add: LoggedFile, version: int, *, of_others: bool) -> Active:
-        # Files of one partition share its values.
-        values = self._values.setdefault(add.partition_values, add.partition_values)
-        written = add.name if add.written == add.name else add.written
-        return Active(written, add.size, add.rows, add.deleted, values, version, of_others)
 
     def _differs(
         self,
@@ -356,14 +250,6 @@ class LogBooks:
         )
 
 
-def _both_sides(commit: OtherCommit) -> tuple[int, int] | None:
-    """Return the rows that a RESTORE took out and brought back; of others the sum says enough."""
-    out, back = commit.rows_removed, commit.rows_added
-    if commit.operation != RESTORE or out is None or back is None:
-        return None
-    return out, back
-
-
 def _other(found: LogVersion, gone: dict[str, Active]) -> OtherCommit:
     return OtherCommit(
         version=found.version,
@@ -373,8 +259,7 @@ def _other(found: LogVersion, gone: dict[str, Active]) -> OtherCommit:
         files_removed=len(found.removes),
         rows_added=_sum([None if a.rows is None else a.rows - a.deleted for a in found.adds]),
         rows_removed=_sum([one.visible for one in gone.values()]),
-        changes_data=any(one.data_change for one in found.adds)
-        or any(one.data_change for one in found.removes),
+        changes_data=found.changes_data,
     )
 
 

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 
 from blizzard.inspect.audit.file_books import FileBooks
 from blizzard.inspect.audit.findings import Difference, Kind, WaitingDataFile
-from blizzard.inspect.audit.log_books import Active
 from lakebed import layout
+from lakebed.deltalog.lineage import Active
 from lakebed.storage.ahead import ahead
 from lakebed.storage.objects import ObjectFacts
 from lakebed.storage.parquet_tail import footer_of

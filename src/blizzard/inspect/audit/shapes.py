@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from blizzard.inspect.audit.findings import Kind
-from blizzard.inspect.audit.log_books import Active
+from lakebed.deltalog.lineage import Active
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.log_version import TableShape
 from lakebed.units import plural

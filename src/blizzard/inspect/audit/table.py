@@ -20,11 +20,10 @@ from blizzard.inspect.audit.log_books import LogBooks
 from blizzard.inspect.audit.objects import is_elsewhere, look_at_objects
 from blizzard.inspect.audit.quarantine_books import QuarantineBooks, damaged, gone
 from lakebed import layout
-from lakebed.documents.accepted import Accepted, decode_accepted
 from lakebed.documents.entry import Entry, Receipt, decode_entry, digest
 from lakebed.documents.log_version import LogHistory
 from lakebed.errors import DocumentUnreadable, ObjectMissing
-from lakebed.journal import JournalReader, journals_aside
+from lakebed.journal import JournalReader, accepted_losses, journals_aside
 from lakebed.storage.ahead import ahead
 from lakebed.storage.parquet_tail import footer_of
 from lakebed.storage.store import Reader
@@ -62,7 +61,7 @@ class _Audit:
         # Listed again: the log may have entries of a pipeline that began in between.
         pipelines = layout.pipelines(self.store.folders(layout.OURS))
         readable = history is None or not history.gone
-        self.log.accepted = self._accepted()
+        self.log.accepted = accepted_losses(self.store)
         if history is not None:
             self._read_log(history)
         for pipeline in pipelines:
@@ -71,7 +70,6 @@ class _Audit:
                 receipt = receipts.get(pipeline) if in_use else None
                 self._read_journal(pipeline, folder, receipt, with_log=readable)
         if readable:
-            self.log.finish(self.files.to_delete)
             self.differences += self.log.differences
             self._check_journals()
             self.differences += self.files.finish()
@@ -86,7 +84,7 @@ class _Audit:
             by_others=self.files.by_others(),
             adopted=self.files.adopted(),
             unknown=self.files.unknown(),
-            others=tuple(self.log.others),
+            others=self.log.others,
             accepted=tuple(
                 AcceptedLoss(
                     version=one.version,
@@ -113,15 +111,8 @@ class _Audit:
             self._add(Kind.RECEIPT_DIFFERS, f"the receipt of {pipeline}: {why}", pipeline)
             return None
 
-    def _accepted(self) -> dict[int, Accepted]:
-        """Return the losses that an operator has accepted, by their versions."""
-        listed = sorted(one.path for one in self.store.objects(layout.ACCEPTED))
-        bodies = ((path, self.store.get(path)) for path in listed)
-        found = [decode_accepted(body, path) for path, body in bodies if body is not None]
-        return {one.version: one for one in found}
-
     def _read_log(self, history: LogHistory) -> None:
-        self.log.first = history.first
+        self.log.first = self.log.lineage.first = history.first
         for version in history.versions:
             self.log.take(version)
         if history.gone:

@@ -91,7 +91,11 @@ def standing(state: FileState, **given: object) -> FileStanding:
         ([FileState.JOURNALED] * 2, False, "of 2 files, 2 are waiting to be committed"),
         ([FileState.HELD, FileState.FAILED], False, "1 failed, penguin holds rows of 1"),
         ([FileState.CHANGED], False, "1 changed after being read"),
-        ([FileState.REMOVED], False, "penguin fsck took rows of 1 out, and nobody has read"),
+        (
+            [FileState.REMOVED],
+            False,
+            "penguin fsck or forget took rows of 1 out, and nobody",
+        ),
     ],
 )
 def test_a_verdict_says_what_is_missing(states, complete, words):

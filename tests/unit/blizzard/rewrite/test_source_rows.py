@@ -3,7 +3,14 @@
 from dataclasses import replace
 
 from blizzard.model.rewriting import ActiveFile, RowRanges, RowsWhere
-from blizzard.rewrite.source_rows import FILE, JournaledFiles, SelectedSources, find_rows
+from blizzard.rewrite.source_rows import (
+    FILE,
+    JournaledFiles,
+    SelectedSources,
+    find_rows,
+    follow_journals,
+)
+from lakebed.deltalog.lineage import Active, Lineage
 from lakebed.documents.data_file import ColumnStatistics, Run
 from lakebed.documents.entry import decode_entry
 from lakebed.documents.replacement import Replacement
@@ -44,7 +51,14 @@ def found(active, *entries, in_effect=True, aside=()):
         name: ActiveFile(path=TablePath(name), size=1, rows=None, partition_values={})
         for name in active
     }
-    return find_rows(journals, files, in_effect=lambda _entry: in_effect, aside=aside)
+    lineage = follow_journals(Lineage(first=1), journals, lambda _entry: in_effect)
+    lineage.active |= dict.fromkeys(active, Active("", 1, None, 0, (), -1, of_others=False))
+
+    def holders(path):
+        trace = lineage.trace(path)
+        return None if trace.is_unknown else trace.active
+
+    return find_rows(journals, files, holders=holders, aside=aside)
 
 
 MIXED = data_file("m", "in:a", "in:b", runs=(Run(0, 1, 2, 2), Run(1, 1, 3, 3), Run(0, 3, 1, 1)))

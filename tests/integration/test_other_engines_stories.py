@@ -1,0 +1,387 @@
+"""What becomes of rows when another engine restores, compacts or changes a table.
+
+Every story begins with a.ndjson (rows 1 and 2) in version 1 and b.ndjson (rows 3 and 4) in
+version 2. No row may be in the table twice, none may be missing without a difference in the audit,
+and no answer may contradict the table.
+"""
+
+import json
+import shutil
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from tests.support.builders import entries
+from tests.support.promotions import ID
+from tests.support.retractions import Taken
+
+PLAIN = {"fields": [ID]}
+TELLS = {"fields": [ID], "provenance": ["file"]}
+REPLACE = {"on_change": "replace"}
+A, B, C, OTHER = "a.ndjson", "b.ndjson", "c.ndjson", "other.ndjson"
+
+
+class Lake(Taken):
+    """Both programs, and another engine on the same table."""
+
+    @property
+    def delta(self):
+        return DeltaTable(str(self.table))
+
+    def arrives(self, name, *ids):
+        self.land(name, *({"id": number} for number in ids))
+        self.ingest()
+
+    def restore(self, version):
+        self.delta.restore(version)
+
+    def delete(self, where):
+        self.delta.delete(where)
+
+    def run(self, *arguments, code=0):
+        """Run a command of blizzard's to its end."""
+        done = self.cli(*arguments)
+        assert done.exit_code == code, done.output
+        return " ".join(done.output.split())
+
+    def replaces(self, *names, by=None, code=0):
+        return self.run("retract", *names, "--replace", by or names[0], "--yes", code=code)
+
+    def replays(self, code=0):
+        done = self.order("replay", "--yes")
+        assert done.exit_code == code, done.output
+        return " ".join(done.output.split())
+
+    def asked(self, *arguments):
+        return json.loads(self.cli(*arguments, "--output", "json").stdout)
+
+    def kinds(self):
+        return {one.kind.value for one in self.audited().differences}
+
+    def balanced(self):
+        audit = self.audited()
+        assert audit.is_balanced, [one.message for one in audit.differences]
+
+    def loses(self, name):
+        """Delete the data file of a source, and let fsck take it out; return how it comes back."""
+        (lost,) = [
+            self.table / one.filename
+            for entry in self.entries()
+            for one in entry.files
+            if one.source_files == (f"in:{name}",)
+        ]
+        body = lost.read_bytes()
+        lost.unlink()
+        return lambda: lost.write_bytes(body)
+
+    def entries(self):
+        return entries(self.table)
+
+
+def lake(folder, schema=None, **more):
+    found = Lake(folder, schema or PLAIN, **more)
+    found.arrives(A, 1, 2)
+    found.arrives(B, 3, 4)
+    assert found.ids() == [1, 2, 3, 4]
+    return found
+
+
+@pytest.fixture
+def desk(tmp_path):
+    return lake(tmp_path)
+
+
+# ------------------------------------------------ a source read again while its rows are out
+
+
+def restored(desk):
+    desk.restore(1)
+    return lambda: None
+
+
+def deleted(desk):
+    desk.delete("id >= 3")
+    return lambda: desk.restore(2)
+
+
+def compacted(desk):
+    desk.optimize()
+    desk.restore(1)
+    return lambda: None
+
+
+def lost(desk):
+    puts_back = desk.loses(B)
+    assert desk.order("fsck", "--repair", "--yes").exit_code == 0
+    return lambda: (puts_back(), desk.restore(2))
+
+
+def lost_for_good(desk):
+    puts_back = desk.loses(B)
+    assert desk.order("fsck", "--repair", "--rows-lost", "--yes").exit_code == 0
+    return lambda: (puts_back(), desk.restore(2))
+
+
+OUT = [restored, deleted, compacted, lost, lost_for_good]
+
+
+@pytest.mark.parametrize("schema", [PLAIN, TELLS], ids=["plain", "provenance"])
+@pytest.mark.parametrize("by", [B, OTHER])
+@pytest.mark.parametrize("out", OUT)
+def test_replaced_rows_that_were_out_of_the_table_do_not_come_back(tmp_path, out, by, schema):
+    desk = lake(tmp_path, schema)
+    out(desk)
+    if by == OTHER:
+        desk.land(OTHER, {"id": 5})
+    desk.replaces(B, by=by)
+    desk.penguin()
+    desk.replays()
+    assert desk.ids() == ([1, 2, 3, 4] if by == B else [1, 2, 5])
+    desk.balanced()
+    desk.replays()
+    desk.ingest()
+    assert desk.ids() == ([1, 2, 3, 4] if by == B else [1, 2, 5])
+
+
+@pytest.mark.parametrize("out", OUT)
+def test_replaced_rows_that_another_engine_brings_back_are_reported_and_mended(tmp_path, out):
+    desk = lake(tmp_path)
+    out(desk)()
+    before = desk.version
+    desk.restore(1)
+    desk.replaces(B)
+    desk.penguin()
+    desk.restore(before)
+    desk.replays()
+    twice = len(desk.ids()) > len(set(desk.ids()))
+    assert not twice or desk.kinds()
+
+
+@pytest.mark.parametrize("meanwhile", ["replay", "restore"])
+def test_rows_that_came_back_before_the_commit_reject_the_replacement(desk, meanwhile):
+    desk.restore(1)
+    desk.replaces(B)
+    if meanwhile == "replay":
+        desk.replays()
+    else:
+        desk.restore(2)
+    desk.penguin()
+    assert desk.ids() == [1, 2, 3, 4]
+    desk.balanced()
+    desk.replaces(B)
+    desk.penguin()
+    assert desk.ids() == [1, 2, 3, 4]
+    desk.replays()
+    assert desk.ids() == [1, 2, 3, 4]
+    desk.balanced()
+
+
+def test_a_compacted_file_that_came_back_before_the_commit_rejects_the_replacement(tmp_path):
+    desk = lake(tmp_path, TELLS)
+    desk.optimize()
+    desk.restore(1)
+    desk.replaces(B)
+    desk.restore(3)
+    desk.penguin()
+    assert desk.ids() == [1, 2, 3, 4]
+    desk.balanced()
+
+
+def test_inline_commits_supersede_as_well(tmp_path):
+    desk = Lake(tmp_path, PLAIN, commit="inline")
+    for name, ids in ((A, (1, 2)), (B, (3, 4))):
+        desk.land(name, *({"id": number} for number in ids))
+        desk.run("--once")
+    desk.restore(1)
+    desk.replaces(B)
+    desk.replays()
+    assert desk.ids() == [1, 2, 3, 4]
+    desk.balanced()
+
+
+@pytest.mark.parametrize("out", OUT)
+def test_new_content_supersedes_rows_that_are_out_of_the_table(tmp_path, out):
+    desk = lake(tmp_path, source=REPLACE)
+    out(desk)
+    desk.arrives(B, 30)
+    desk.ingest()
+    assert desk.ids() == [1, 2, 30]
+    desk.replays()
+    assert desk.ids() == [1, 2, 30]
+    desk.balanced()
+
+
+@pytest.mark.parametrize("on_change", [False, True], ids=["retract", "on_change"])
+def test_a_file_out_of_the_table_with_rows_of_others_is_put_back_first(tmp_path, on_change):
+    desk = Lake(tmp_path, PLAIN, source=REPLACE if on_change else {})
+    desk.arrives("z.ndjson", 0)
+    desk.land(A, {"id": 1}, {"id": 2})
+    desk.arrives(B, 3, 4)
+    desk.restore(1)
+    if on_change:
+        desk.arrives(B, 30)
+    else:
+        desk.land(B, {"id": 30})
+        told = desk.replaces(B, code=1)
+        assert "penguin replay" in told
+    assert desk.ids() == [0]
+    desk.replays()
+    assert desk.ids() == [0, 1, 2, 3, 4]
+    if on_change:
+        desk.ingest()
+    else:
+        desk.replaces(B)
+        desk.penguin()
+    assert desk.ids() == [0, 1, 2, 30]
+    desk.balanced()
+
+
+# ------------------------------------------------ a rejected replacement by another file
+
+
+@pytest.mark.parametrize("on_change", ["reingest", "replace"])
+def test_a_rejected_replacement_does_not_arrive_beside_the_old_rows(tmp_path, on_change):
+    desk = lake(tmp_path, TELLS, source={"on_change": on_change})
+    desk.land(OTHER, {"id": 5})
+    desk.replaces(B, by=OTHER)
+    desk.optimize()
+    desk.penguin()
+    assert desk.ids() == [1, 2, 3, 4]
+    desk.arrives(OTHER, 50)
+    desk.ingest()
+    assert desk.ids() in ([1, 2, 3, 4], [1, 2, 50])
+    desk.replaces(B, by=OTHER)
+    desk.penguin()
+    assert desk.ids() == [1, 2, 50]
+    desk.balanced()
+
+
+# ------------------------------------------------ losses that other rows hid
+
+
+def test_rows_that_a_restore_took_out_are_missed_though_others_came_back(desk):
+    desk.run("retract", B, "--yes")
+    desk.penguin()
+    desk.arrives(C, 5, 6)
+    desk.restore(2)
+    assert desk.kinds() == {"rows_back", "rows_removed"}
+    desk.run("retract", B, "--yes")
+    desk.penguin()
+    assert desk.ids() == [1, 2]
+    (one,) = desk.audited().differences
+    assert one.kind.value == "rows_removed"
+    assert "version 5 (RESTORE of delta-rs" in one.message
+    assert "penguin replay" in one.message
+
+
+def test_rows_of_an_accepted_deletion_that_came_back_do_not_hide_a_loss(desk):
+    desk.delete("id = 3")
+    desk.run("audit", "--accept", "3", "--reason", "asked for")
+    desk.balanced()
+    desk.arrives(C, 5)
+    desk.restore(2)
+    assert desk.ids() == [1, 2, 3, 4]
+    assert "rows_removed" in desk.kinds()
+    assert [one.version for one in desk.audited().losses] == [5]
+
+
+def test_erased_rows_that_came_back_do_not_hide_a_loss(desk):
+    desk.run("erase", "--where", "id = 3", "--yes")
+    desk.penguin()
+    desk.arrives(C, 5)
+    desk.restore(2)
+    desk.run("erase", "--where", "id = 3", "--yes")
+    desk.penguin()
+    assert desk.ids() == [1, 2, 4]
+    assert desk.kinds() == {"rows_removed"}
+
+
+def test_a_merge_that_deletes_a_row_and_inserts_one_has_removed_one(desk):
+    source = pa.table({"id": pa.array([4, 9], pa.int64())})
+    (
+        desk.delta.merge(source, "t.id = s.id", source_alias="s", target_alias="t")
+        .when_matched_delete()
+        .when_not_matched_insert_all()
+        .execute()
+    )
+    assert desk.ids() == [1, 2, 3, 9]
+    (one,) = desk.audited().differences
+    assert one.kind.value == "rows_removed"
+    assert "version 3 (MERGE of delta-rs" in one.message
+    assert "removed 1 row" in one.message
+
+
+# ------------------------------------------------ rows that came back and were rewritten
+
+
+@pytest.mark.parametrize("how", ["retract", "erase"])
+@pytest.mark.parametrize("rewrites", ["optimize", "update"])
+def test_rows_that_came_back_and_were_rewritten_are_found(tmp_path, how, rewrites):
+    desk = lake(tmp_path, TELLS)
+    order = ("retract", B) if how == "retract" else ("erase", "--where", "id >= 3")
+    desk.run(*order, "--yes")
+    desk.penguin()
+    assert desk.ids() == [1, 2]
+    desk.restore(2)
+    if rewrites == "optimize":
+        desk.optimize()
+    else:
+        desk.delta.update(updates={"id": "id + 10"}, predicate="id >= 3")
+    assert desk.kinds() == {"rows_back"}
+    (one,) = desk.audited().differences
+    assert "version 4 (RESTORE of delta-rs" in one.message
+    answer = desk.asked("why", B)
+    assert answer["state"] != "retracted", answer["answer"]
+    desk.run("retract", B, "--yes")
+    desk.penguin()
+    assert desk.ids() == [1, 2]
+    desk.balanced()
+
+
+# ------------------------------------------------ answers after a compaction by another engine
+
+
+@pytest.mark.parametrize("how", ["delete", "erase"])
+def test_rows_that_were_compacted_and_deleted_are_not_said_to_be_there(tmp_path, how):
+    desk = lake(tmp_path, TELLS)
+    desk.optimize()
+    if how == "delete":
+        desk.delete("id >= 3")
+    else:
+        desk.run("erase", "--where", "id >= 3", "--yes")
+        desk.penguin()
+    assert desk.ids() == [1, 2]
+    answer = desk.asked("why", B)
+    assert "2 rows in the table" not in answer["answer"]
+    assert answer["state"] != "committed"
+
+
+# ------------------------------------------------ what the answers count
+
+
+@pytest.mark.parametrize("out", ["delete", "restore"])
+def test_a_rejected_replacement_of_rows_that_are_gone_does_not_say_they_are_there(tmp_path, out):
+    desk = lake(tmp_path, TELLS)
+    desk.land(B, {"id": 30})
+    desk.replaces(B)
+    if out == "delete":
+        desk.delete("id >= 3")
+    else:
+        desk.restore(1)
+    desk.penguin()
+    answer = desk.asked("why", B)
+    assert "stay in the table" not in answer["answer"]
+
+
+def test_forgotten_rows_are_not_counted_as_in_the_table(tmp_path):
+    desk = lake(tmp_path)
+    log, backup = desk.table / "_delta_log", tmp_path / "backup"
+    shutil.copytree(log, backup)
+    desk.arrives(C, 5, 6)
+    shutil.rmtree(log)
+    shutil.copytree(backup, log)
+    assert desk.order("forget", "--yes").exit_code == 0
+    assert desk.ids() == [1, 2, 3, 4]
+    assert "penguin fsck or forget took rows of 1 out" in desk.run("files", "--check", code=1)
+    assert desk.asked("why", C)["state"] == "removed"
