@@ -12,7 +12,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from typer.testing import CliRunner
 
-from blizzard.answers.lifecycle import FileState
+from blizzard.answers.lifecycle import LANDED
 from blizzard.cli.audit import not_covered
 from blizzard.inspect.audit.findings import Place
 from lakebed import layout
@@ -88,7 +88,7 @@ def test_balanced_also_counts_the_source_files_that_are_not_in_the_table(desk: D
     )
     (source,) = json.loads(desk.cli("audit", "--output", "json").output)["sources"]
     (group,) = json.loads(desk.cli("files", "--output", "json").output)["groups"]
-    counted = {state.value: group[state.value] for state in FileState}
+    counted = {state.value: group[state.value] for state in LANDED}
     assert source["states"] == counted
     assert counted["failed"] == 6
 
