@@ -176,7 +176,9 @@ class ExpectedFiles:
                 f", but {plural(document.rows, 'row')} of {plural(len(document.files), 'file')} "
                 "were accepted"
             )
-        mend = "penguin replay puts them back, or says what does" if loss.operation == RESTORE else ""
+        mend = (
+            "penguin replay puts them back, or says what does" if loss.operation == RESTORE else ""
+        )
         mend = mend or f"restore version {version - 1}, or accept it with blizzard audit --accept"
         yield Difference(
             kind=Kind.ROWS_REMOVED, message=f"{loss.message}{instead}; {mend}", version=version
