@@ -9,7 +9,7 @@ from typing import Any
 from deltalake.transaction import AddAction, RemoveAction
 
 from lakebed.layout import DELTA_LOG, log_version
-from penguin.events.foreign_files import FilesLeftOut
+from penguin.events.foreign_files import FilesLeftOut, FilesPassedOver
 from tests.support.foreign import Directory, Visitor
 
 HOUR = 3600.0
@@ -104,8 +104,14 @@ def begin(table: Directory, retention: str = "interval 14 days") -> None:
     table.penguin(properties={RETENTION: retention}).drain()
 
 
+PASSED_OVER = "passed over"
+
+
 def left_out(penguin: Visitor) -> dict[str, str]:
-    return {path: told.code for told in penguin.told(FilesLeftOut) for path in told.paths}
+    """Return the files that are not committed: each with its code, or that a scan passed it."""
+    passed = (path for told in penguin.told(FilesPassedOver) for path in told.some)
+    left = {path: told.code for told in penguin.told(FilesLeftOut) for path in told.paths}
+    return {**dict.fromkeys(passed, PASSED_OVER), **left}
 
 
 def reason(penguin: Visitor) -> str:

@@ -286,8 +286,13 @@ def _with_finished(asked: Asked, answer: Answer, done: IngestedFile) -> Answer:
     taken = retraction_of(asked, table, replace(done, entry=said), answer.data_files)
     answer = replace(answer, retraction=taken)
     is_back = taken is not None and taken.came_back
-    if answer.state is FileState.IN_TABLE or (answer.state is FileState.RETRACTED and is_back):
-        state, reason = _by_the_log(answer)
+    state, reason = _by_the_log(answer)
+    follows = (
+        answer.state is FileState.IN_TABLE
+        or (answer.state is FileState.RETRACTED and is_back)
+        or (answer.state is FileState.REMOVED and state is FileState.ALTERED)
+    )
+    if follows:
         answer = replace(answer, state=state, reason=reason)
     held = (one.code for one in answer.data_files if one.state is FileState.HELD)
     is_held = answer.state is FileState.HELD

@@ -17,7 +17,7 @@ from lakebed.telemetry.observed import observed
 from lakebed.types import DiscoverBy, Handoff
 from penguin.cli.app import app
 from penguin.delta.table import Table
-from penguin.events.foreign_files import FilesLeftOut
+from penguin.events.foreign_files import FilesLeftOut, FilesPassedOver
 from penguin.events.health import FilesWaitNoLonger, FilesWaitTooLong
 from penguin.metrics import METRICS
 from tests.support.foreign import DAY, Directory, Visitor, name_at
@@ -108,7 +108,8 @@ def test_what_is_not_there_and_what_optimize_may_have_left_behind_raise_none(tab
     os.utime(checkpoint, (table.hands.at, table.hands.at))
     table.file(9, modified=table.hands.at - LONG)
     penguin = table.penguin().drain()
-    assert {said.code for said in penguin.told(FilesLeftOut)} == {"file_missing", "file_too_old"}
+    assert {said.code for said in penguin.told(FilesLeftOut)} == {"file_missing"}
+    assert [said.files for said in penguin.told(FilesPassedOver)] == [1]
     assert alarms(penguin) == 0
 
 
