@@ -267,12 +267,19 @@ def _log_file(found: "FileInLog") -> LogFile:
         removed_by=_version(found.removed),
         removed_at=_moment(found.removed_at_ms),
         rows_moved=found.rows_moved,
-        rewritten=found.may_have_moved and _is_rewrite(found.removed),
+        rewritten=found.may_have_moved and _is_rewrite(found),
     )
 
 
-def _is_rewrite(commit: "LogCommit | None") -> bool:
-    return commit is not None and not commit.is_penguins and bool(commit.files_added)
+def _is_rewrite(found: "FileInLog") -> bool:
+    """Whether the version that removed a file may have written some of its rows anew.
+
+    What penguin writes anew in the place of a file that the journal names, the journal tells.
+    """
+    commit = found.removed
+    if commit is None or not commit.files_added:
+        return False
+    return found.followed or not commit.is_penguins
 
 
 def _moment(at_ms: int | None) -> datetime | None:

@@ -86,12 +86,12 @@ KEYS = {
         format kind pipeline journal sequence run created previous handoff source_uris
         table_schema partition_columns columns sources[source path size etag lines blank
         filtered quarantined rows skipped complete unread dropped rescued unit failure redo
-        given_up reingested retry gone discarded retracted modified form] files[filename size
+        supersedes reingested retry gone discarded retracted modified form] files[filename size
         record_count partition_values source_file source_files runs unit statistics
         modification_time row_columns vector]
         dlq deleted redone inherits heir moved follows replaced merged
-        erased reason quarantine resolved seconds path digest size committed passed_over is_last
-        held_files held_rows discarded_files discarded_rows
+        as_of erased reason quarantine resolved seconds path digest size committed passed_over
+        is_last held_files held_rows discarded_files discarded_rows
     """,
     "blizzard --dry-run": """
         pipeline table_uri entry files bytes units[unit partition_values files[path size bytes

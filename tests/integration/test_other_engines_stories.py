@@ -354,7 +354,8 @@ def test_rows_that_were_compacted_and_deleted_are_not_said_to_be_there(tmp_path,
     assert desk.ids() == [1, 2]
     answer = desk.asked("why", B)
     assert "2 rows in the table" not in answer["answer"]
-    assert answer["state"] != "committed"
+    assert answer["state"] == "altered"
+    assert desk.asked("why", A)["state"] == "altered", "the log does not say whose rows are left"
 
 
 # ------------------------------------------------ what the answers count

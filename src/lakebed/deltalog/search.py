@@ -82,6 +82,8 @@ class FileInLog:
     removed_at_ms: int | None = None
     rows_moved: bool = False
     """Whether its rows are in other files since: it was rewritten, as by OPTIMIZE."""
+    followed: bool = False
+    """Whether `removed` took out files that its rows had been moved to, with other rows."""
 
     @property
     def may_have_moved(self) -> bool:
@@ -206,8 +208,11 @@ class LogSearch:
         }
 
     def _followed(self, path: str, told: FileInLog) -> FileInLog:
-        """Follow rows that were moved: where the files that took them are gone, say by what."""
-        if not told.rows_moved or told.removed is None:
+        """Follow rows that another engine moved: if the files that took them are gone, say by what.
+
+        What penguin moves, the journal follows.
+        """
+        if not told.rows_moved or told.removed is None or told.removed.is_penguins:
             return told
         files = self._moved_to(path, told.removed.version)
         found = self.files(files) if files else {}
@@ -217,7 +222,11 @@ class LogSearch:
             return told
         last = max(found.values(), key=lambda one: one.removed_at_ms or 0)
         return replace(
-            told, removed=last.removed, removed_at_ms=last.removed_at_ms, rows_moved=False
+            told,
+            removed=last.removed,
+            removed_at_ms=last.removed_at_ms,
+            rows_moved=False,
+            followed=True,
         )
 
     def _moved_to(self, path: str, version: int) -> list[str]:

@@ -131,7 +131,7 @@ def test_other_rows_of_a_source_file_that_were_compacted_since_have_not_come_bac
     assert [one["came_back"] for one in told["erased"]] == [False]
 
 
-@pytest.mark.unbalanced("rows_back")
+@pytest.mark.unbalanced("rows_back", "rows_removed")
 def test_content_that_was_replaced_and_came_back_past_a_compaction_is_told_as_such(desk):
     before = desk.version
     desk.tidy()

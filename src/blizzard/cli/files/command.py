@@ -80,6 +80,7 @@ def files_command(
             "--state",
             metavar="STATE",
             help=f"List the files in this state: {', '.join(LANDED)}; repeatable.",
+            autocompletion=lambda incomplete: [one for one in LANDED if one.startswith(incomplete)],
         ),
     ] = None,
     limit: Annotated[
