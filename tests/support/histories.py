@@ -11,10 +11,9 @@ from blizzard.handoff.dead_letters import encode as encode_letters
 from blizzard.handoff.dead_letters import letters
 from lakebed import layout
 from lakebed.clock import uuid7
+from lakebed.documents.data_file import Merge, MergedFile, Replacement
 from lakebed.documents.entry import Entry, digest, encode
-from lakebed.documents.merge import Merge, MergedFile
 from lakebed.documents.quarantine_file import BadLines, QuarantineFile, Resolved
-from lakebed.documents.replacement import Replacement
 from lakebed.documents.source_record import Failure, SourceRecord, Stage
 from lakebed.layout import TablePath
 from lakebed.types import Handoff

@@ -35,9 +35,8 @@ from blizzard.worker.output.origins import runs_without
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.columns.schema import Schema
-from lakebed.documents.data_file import FinishedFile, Run
+from lakebed.documents.data_file import FinishedFile, Merge, MergedFile, Run
 from lakebed.documents.entry import Entry
-from lakebed.documents.merge import Merge, MergedFile
 from lakebed.errors import JournalConflict, LakeError, Whose
 from lakebed.journal import JournalReader
 from lakebed.listing.watermark import named_at

@@ -32,8 +32,8 @@ from blizzard.rewrite.transaction import (
 from blizzard.worker.find_rows import RowsInFile, check_columns, rows_in
 from lakebed.clock import Clock
 from lakebed.columns.schema import Schema
+from lakebed.documents.data_file import Replacement
 from lakebed.documents.entry import Entry
-from lakebed.documents.replacement import Replacement
 from lakebed.storage.store import Reader, Store
 
 

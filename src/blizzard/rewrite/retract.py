@@ -50,10 +50,9 @@ from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.columns.schema import Schema
 from lakebed.deltalog.lineage import FileFate, Removed
-from lakebed.documents.data_file import FinishedFile
+from lakebed.documents.data_file import FinishedFile, Replacement
 from lakebed.documents.entry import Entry
 from lakebed.documents.quarantine_file import QuarantineFile
-from lakebed.documents.replacement import Replacement
 from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import JournalConflict, LakeError, Whose
 from lakebed.journal import accepted_losses

@@ -36,9 +36,8 @@ from lakebed.columns.row_tracking import RowColumns
 from lakebed.columns.schema import Schema
 from lakebed.deltalog.lineage import Lineage
 from lakebed.deltalog.snapshot import Snapshot
-from lakebed.documents.data_file import FinishedFile, Run
+from lakebed.documents.data_file import FinishedFile, Replacement, Run
 from lakebed.documents.entry import Entry, Kind
-from lakebed.documents.replacement import Replacement
 from lakebed.errors import JournalConflict, LakeError, ObjectMissing, Whose
 from lakebed.journal import JournalReader, entries_in, journals_aside
 from lakebed.storage.store import Reader, Store

@@ -12,12 +12,10 @@ from itertools import chain
 from typing import Any, Literal, TypeVar
 
 from lakebed.columns.schema import Schema
-from lakebed.documents.data_file import FinishedFile
+from lakebed.documents.data_file import FinishedFile, Merge, Replacement
 from lakebed.documents.lineage import Lineage
-from lakebed.documents.merge import Merge
 from lakebed.documents.quarantine_file import QuarantineFile, Resolved
 from lakebed.documents.reading import adapter_of, validated
-from lakebed.documents.replacement import Replacement
 from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import DocumentUnreadable
 from lakebed.layout import entry_sequence, file_name

@@ -10,8 +10,8 @@ from blizzard.cli.output import place
 from blizzard.handoff.held_rows import Aside, Counts, by_reason
 from blizzard.journal.totals import Batch
 from blizzard.model.source.unread import bytes_in_words
+from lakebed.documents.data_file import Replacement
 from lakebed.documents.entry import Entry
-from lakebed.documents.replacement import Replacement
 from lakebed.documents.source_record import SourceRecord
 from lakebed.terminal.console import (
     INLINED,

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from blizzard.inspect.audit.findings import Difference, Kind, Loss
 from blizzard.inspect.audit.log_books import REPAIR, LogBooks
 from lakebed.deltalog.lineage import BEFORE, RESTORE
+from lakebed.documents.data_file import Replacement
 from lakebed.documents.entry import Entry
-from lakebed.documents.replacement import Replacement
 from lakebed.layout import file_name
 from lakebed.units import plural
 

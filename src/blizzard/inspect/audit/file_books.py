@@ -17,10 +17,9 @@ from blizzard.inspect.audit.journal_books import JournalBooks
 from blizzard.inspect.audit.log_books import GONE, HELD, REPAIR, LogBooks
 from blizzard.inspect.audit.shapes import disagreements, why_not_held
 from lakebed.deltalog.lineage import BEFORE, Active
-from lakebed.documents.data_file import FinishedFile
+from lakebed.documents.data_file import FinishedFile, Replacement
 from lakebed.documents.entry import Entry
 from lakebed.documents.log_version import TableShape
-from lakebed.documents.replacement import Replacement
 from lakebed.layout import (
     SCANNED_TRANSACTION,
     file_id,

@@ -12,8 +12,8 @@ from blizzard.answers.trace import Named, named_by
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
 from lakebed import layout
 from lakebed.clock import Clock, uuid7
+from lakebed.documents.data_file import Replacement
 from lakebed.documents.entry import Entry, digest, encode
-from lakebed.documents.replacement import Replacement
 from lakebed.types import Handoff
 from tests.support.bucket import Bucket
 from tests.support.builders import NOON, finished_file

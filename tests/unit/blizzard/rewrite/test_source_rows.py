@@ -11,9 +11,8 @@ from blizzard.rewrite.source_rows import (
     follow_journals,
 )
 from lakebed.deltalog.lineage import Active, Lineage
-from lakebed.documents.data_file import ColumnStatistics, Run
+from lakebed.documents.data_file import ColumnStatistics, Replacement, Run
 from lakebed.documents.entry import decode_entry
-from lakebed.documents.replacement import Replacement
 from lakebed.layout import TablePath
 from tests.support.builders import entry_body, finished_file
 

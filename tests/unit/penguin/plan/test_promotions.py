@@ -6,7 +6,7 @@ import pytest
 
 from lakebed.columns.schema import Field, Schema
 from lakebed.deltalog.delta_types import TableFacts
-from lakebed.documents.replacement import Replacement
+from lakebed.documents.data_file import Replacement
 from lakebed.layout import file_name, held_transaction
 from lakebed.types import FieldType, Handoff
 from penguin.model.commit import HeldState

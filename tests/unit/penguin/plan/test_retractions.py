@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from lakebed.documents.replacement import Replacement
+from lakebed.documents.data_file import Replacement
 from lakebed.documents.source_record import SourceRecord
 from lakebed.layout import file_name, held_transaction
 from penguin.model.commit import HeldState
