@@ -339,6 +339,27 @@ def test_rows_that_came_back_and_were_rewritten_are_found(tmp_path, how, rewrite
     desk.balanced()
 
 
+def test_rows_beside_replaced_ones_are_missed_when_what_was_accepted_changes(tmp_path):
+    """A file with rows of two sources is superseded for one; the rows of the other stay lost."""
+    desk = Lake(tmp_path, PLAIN)
+    desk.land(A, {"id": 1}, {"id": 2})
+    desk.land(B, {"id": 3}, {"id": 4})
+    desk.ingest()
+    desk.arrives(C, 5, 6)
+    assert len(desk.active) == 2
+    desk.restore(0)
+    desk.run("audit", "--accept", "3", "--reason", "x")
+    desk.balanced()
+    desk.land(A, {"id": 11}, {"id": 12})
+    desk.replaces(A)
+    desk.penguin()
+    desk.replays()
+    assert desk.ids() == [5, 6, 11, 12]
+    (found,) = desk.audited().differences
+    assert found.message.startswith("version 3 (RESTORE of delta-rs")
+    assert "removed 2 rows, but 6 rows of 2 files were accepted" in found.message
+
+
 # ------------------------------------------------ answers after a compaction by another engine
 
 

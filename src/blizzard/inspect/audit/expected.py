@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from blizzard.inspect.audit.findings import Difference, Kind, Loss
 from blizzard.inspect.audit.log_books import REPAIR, LogBooks
 from lakebed.deltalog.lineage import BEFORE, RESTORE
-from lakebed.documents.data_file import Replacement
+from lakebed.documents.data_file import FinishedFile, Replacement
 from lakebed.documents.entry import Entry
 from lakebed.layout import file_name
 from lakebed.units import plural
@@ -46,17 +46,27 @@ class ExpectedFiles:
     places."""
     _absent: dict[str, int] = field(default_factory=dict)
     """The rows of files that were committed and are not in the table as they were."""
+    _origins: dict[str, Counter[str]] = field(default_factory=dict)
+    """Of those with rows of several source files, how many each has."""
+    _covered: dict[str, set[str] | None] = field(default_factory=dict)
+    """The source files whose rows in a superseded file were read again, by its name; None: all."""
+    _orphaned: dict[str, int] = field(default_factory=dict)
+    """The rows of superseded files whose source files were not read again."""
     _given_up: dict[str, int] = field(default_factory=dict)
     """The rows of files that were given up once they were in the table."""
     _taken: dict[int, Mapping[str, int]] = field(default_factory=dict)
     """The rows that were taken of each source file, by the number of an entry."""
     _entries: int = 0
 
-    def add(self, path: str, rows: int) -> None:
+    def add(self, file: FinishedFile) -> None:
         """Expect the rows of a committed file."""
-        one = self.log.active.get(path)
+        path, one = file.filename, self.log.active.get(file.filename)
         if one is None or one.deleted:
-            self._absent[path] = rows
+            self._absent[path] = file.record_count
+            if one is None and len(file.source_files) > 1:
+                rows = self._origins[path] = Counter()
+                for run in file.runs:
+                    rows[file.source_files[run.source]] += run.rows
 
     def give_up(self, path: str, rows: int) -> None:
         """Expect no row of a file that was given up."""
@@ -75,6 +85,12 @@ class ExpectedFiles:
                 self._enter(entry, old.path, names, version)
         told = (entry, version, self._entries)
         self.superseded |= dict.fromkeys(entry.supersedes, told)
+        for record in entry.readings:
+            for name in record.supersedes if record.failure is None else ():
+                covered = self._covered.setdefault(name, set())
+                if covered is not None:
+                    covered.add(record.key)
+        self._covered |= dict.fromkeys(entry.redone)
         if entry.left_out:
             self._taken[self._entries] = _rows_by_source(entry)
 
@@ -97,12 +113,20 @@ class ExpectedFiles:
     def supersede(self, paths: Mapping[str, str]) -> None:
         """Enter the superseded files, once all entries are in, with the paths of their names."""
         lineage = self.log.lineage
+        taken_out = {step.old for step in self.steps}
         for name, (entry, version, number) in self.superseded.items():
             path = paths.get(name)
             one = None if path is None else lineage.active.get(path) or lineage.past.get(path)
             if path is None or one is None:
                 continue
-            self._given_up[path] = self._absent.pop(path, one.visible or 0)
+            rows = self._absent.pop(path, None)
+            covered = self._covered[name]
+            if rows is not None and covered is not None and path not in taken_out:
+                origins = self._origins.get(path) or Counter[str]()
+                left = sum(count for key, count in origins.items() if key not in covered)
+                if left:
+                    self._orphaned[path] = left
+            self._given_up[path] = (one.visible or 0) if rows is None else rows
             self.steps.append(
                 Step(
                     entry=entry.sequence,
@@ -133,7 +157,7 @@ class ExpectedFiles:
             self._absent.pop(step.old, None)
         whole: dict[int, dict[str, int]] = {}
         altered: set[int] = set()
-        for path, rows in self._absent.items():
+        for path, rows in {**self._absent, **self._orphaned}.items():
             trace = lineage.trace(path)
             if trace.is_unknown:
                 continue

@@ -249,14 +249,14 @@ class FileBooks:
         elif self._is_forgotten(entry, journal) and active is None and removed is None:
             self.places.put(Place.FORGOTTEN, rows)
         elif active is not None:
-            self._expected.add(path, rows)
+            self._expected.add(file)
             self.places.put(Place.IN_TABLE, rows - active.deleted)
             self._put_deleted(active.deleted)
             yield from self._compare(file, active, entry)
         elif path in self._left_of:
             self._put_left(*self._left_of.pop(path))
         elif removed is not None and removed != BEFORE:
-            self._expected.add(path, rows)
+            self._expected.add(file)
             if removed in self.log.ours:
                 self._taken_out[path] = entry.pipeline, entry.sequence, rows
             else:
