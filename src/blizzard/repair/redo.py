@@ -277,8 +277,8 @@ def _why_not_replaced(written: _Written, marks: Mapping[str, int | None]) -> str
     if written.instead is None or marks.get(written.instead) != GONE:
         return None
     return (
-        "its rows were to come in the place of others, which are still in the table; run blizzard "
-        "retract with --replace again"
+        "its rows were to replace others, by an entry that penguin rejected; run blizzard retract "
+        "with --replace again"
     )
 
 

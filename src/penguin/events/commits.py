@@ -142,7 +142,7 @@ class PromotionPassedOver(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetractionPassedOver(Event):
-    """A retraction or erasure was settled without effect: the rows are still in the table."""
+    """A retraction or erasure was settled without effect: it removed no row."""
 
     level: ClassVar[Level] = Level.WARN
     table: str
@@ -154,17 +154,17 @@ class RetractionPassedOver(Event):
 
     def sentence(self) -> str:
         """Report why, and what to do."""
-        what, again = "erasure", "run blizzard erase again"
+        what, again = "erasure", "; run blizzard erase again"
         if self.kind == "retract":
             what = "retraction"
             again = (
-                "nothing has come in their place; run blizzard retract again for the source "
+                " and added none; run blizzard retract again for the source "
                 f"files that blizzard journal show {self.entry} names; it refuses if another "
                 "program has rewritten the rows and they have no column _file"
             )
         return (
             f"{self.table}: the {what} in entry {self.entry} of pipeline {self.pipeline} was not "
-            f"applied: {'; '.join(self.reasons)}; the rows are still in the table; {again}"
+            f"applied: {'; '.join(self.reasons)}; it removed no row{again}"
         )
 
     def measures(self) -> Iterable[Measure]:
