@@ -315,7 +315,7 @@ class Lineage:
             if not following and not self._is_journaled(one, version):
                 gone.add((one, version))
             elif rewrite is not None and not rewrite.moves and not rewrite.is_ours:
-                altered.add(version)
+                altered.add(rewrite.version)
             waiting += [other for other in following if other not in seen]
             seen |= set(following)
         return Trace(active=frozenset(active), altered=frozenset(altered), removed=frozenset(gone))

@@ -121,12 +121,12 @@ class ExpectedFiles:
                 continue
             rows = self._absent.pop(path, None)
             covered = self._covered[name]
-            if rows is not None and covered is not None and path not in taken_out:
-                origins = self._origins.get(path) or Counter[str]()
-                left = sum(count for key, count in origins.items() if key not in covered)
-                if left:
-                    self._orphaned[path] = left
-            self._given_up[path] = (one.visible or 0) if rows is None else rows
+            origins = self._origins.get(path) or Counter[str]()
+            others = () if covered is None else origins.keys() - covered
+            left = sum(origins[key] for key in others)
+            if rows is not None and left and path not in taken_out:
+                self._orphaned[path] = left
+            self._given_up[path] = ((one.visible or 0) if rows is None else rows) - left
             self.steps.append(
                 Step(
                     entry=entry.sequence,
@@ -169,9 +169,7 @@ class ExpectedFiles:
                 one = lineage.past.get(last)
                 lost = whole.setdefault(version, {})
                 lost[path if is_whole else last] = rows if is_whole or not one else one.visible or 0
-        ordered: Counter[int] = Counter()
-        for path, rows in self._given_up.items():
-            ordered.update(dict.fromkeys(lineage.forward(path).altered, rows))
+        ordered = self._altered_and_given_up()
         for version in sorted(altered | whole.keys()):
             files = whole.get(version, {})
             rewrite = lineage.rewrites.get(version) if version in altered else None
@@ -179,6 +177,25 @@ class ExpectedFiles:
             names = {*files, *(rewrite.removed if rewrite and rewritten else ())}
             if rows := sum(files.values()) + rewritten:
                 yield from self._loss(version, rows, names)
+
+    def _altered_and_given_up(self) -> Counter[int]:
+        """Count, by version, the rows it may have removed that entries have given up anyway.
+
+        Rows that an entry took out of the table later were not removed by a version before.
+        """
+        found: Counter[int] = Counter()
+        taken = {(one.old, one.version): one.left_out for one in self.steps if not one.supersedes}
+        for path, rows in self._given_up.items():
+            still_there: list[int] = []
+
+            def ends(name: str, version: int, still_there: list[int] = still_there) -> bool:
+                left_out = taken.get((name, version), 0)
+                still_there.append(left_out)
+                return left_out > 0
+
+            altered = self.log.lineage.forward(path, ends).altered
+            found.update(dict.fromkeys(altered, max(0, rows - sum(still_there))))
+        return found
 
     def _loss(self, version: int, rows: int, files: Iterable[str]) -> Iterator[Difference]:
         commit = self.log.commit_of(version)

@@ -1,0 +1,52 @@
+"""Random stories of both programs and another engine: nothing is lost, doubled or misreported."""
+
+import os
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from tests.support.stories import DeltaRs, Story
+
+VERBS = [
+    "arrive", "change", "land_only", "batch", "commits", "retracts", "replaces", "erases",
+    "compacts", "replays", "accepts", "restores", "optimizes", "deletes", "updates", "merges",
+    "appends", "checkpoints", "dies", "loses",
+]  # fmt: skip
+SMALL = st.integers(0, 11)
+STEPS: st.SearchStrategy[Any] = st.lists(
+    st.tuples(st.sampled_from(VERBS), SMALL, SMALL), min_size=2, max_size=9
+)
+
+
+def story(*steps, provenance=False, on_change="error", inline=False):
+    """Play a story that once went wrong, before random ones."""
+    return example(steps=steps, provenance=provenance, on_change=on_change, inline=inline)
+
+
+@story(
+    ("replaces", 0, 7), ("deletes", 11, 0), inline=True
+)  # The loss of a row beside replaced ones.
+@story(("deletes", 1, 0), ("restores", 0, 0), ("restores", 0, 0))  # A deletion that was restored.
+@story(
+    ("erases", 1, 0), ("merges", 2, 0), ("replaces", 0, 5), provenance=True
+)  # A loss before the row beside it was replaced.
+@settings(
+    max_examples=int(os.environ.get("STORIES", "20")),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+@given(
+    steps=STEPS,
+    provenance=st.booleans(),
+    on_change=st.sampled_from(["error", "reingest", "replace"]),
+    inline=st.booleans(),
+)
+def test_no_story_loses_doubles_or_misreports_a_row(steps, provenance, on_change, inline):
+    with TemporaryDirectory() as folder:
+        story = Story(
+            Path(folder), DeltaRs(), provenance=provenance, on_change=on_change, inline=inline
+        )
+        story.play(steps)
