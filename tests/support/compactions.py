@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 from blizzard.cli.rows.compact import compacts
-from blizzard.cli.rows.rewriting import table_log
 from blizzard.config.load import load
 from blizzard.rewrite.compact import Compacted, CompactionPlan, compact, plan_compaction
 from lakebed.telemetry.events import Event
@@ -25,7 +24,6 @@ class Crowded(Forgetful):
         return compact(
             around.get("store", self.store),
             self.settings,
-            around.get("log", table_log(self.settings)),
             around.get("runner", InProcessRunner()),
             clock=self.clock,
             partition=around.get("partition"),
@@ -40,8 +38,7 @@ class Crowded(Forgetful):
 
     def worth(self, **around: Any) -> CompactionPlan:
         """Find what a compaction would put together."""
-        log = table_log(self.settings)
-        return plan_compaction(self.store, self.settings, log, now=self.clock.now(), **around)
+        return plan_compaction(self.store, self.settings, now=self.clock.now(), **around)
 
     def runs_by_itself(self) -> list[Event]:
         """Run batches until nothing is left, and what is then due; return what was reported."""

@@ -5,8 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from blizzard.cli.output import open_reader
-from blizzard.cli.rows.erase import history_of
-from blizzard.cli.rows.rewriting import table_log
 from blizzard.model.predicate import parse
 from blizzard.rewrite.erase import Erased, ErasePlan, erase, plan_erasure
 from blizzard.rewrite.still_held import StillHeld, still_held
@@ -28,7 +26,6 @@ class Forgetful(Taken):
             store,
             self.settings,
             parse(where),
-            around.get("log", table_log(self.settings)),
             around.get("runner", InProcessRunner()),
             clock=self.clock,
             reason=around.get("reason"),
@@ -42,7 +39,7 @@ class Forgetful(Taken):
 
     def meant(self, where: str) -> ErasePlan:
         """Find what an erasure would take out."""
-        return plan_erasure(self.store, self.settings, parse(where), table_log(self.settings))
+        return plan_erasure(self.store, self.settings, parse(where))
 
     def held(self, where: str, found: ErasePlan | None = None) -> StillHeld:
         """Find who still holds rows for which a condition holds, after a look at the table."""
@@ -51,8 +48,6 @@ class Forgetful(Taken):
             self.settings,
             parse(where),
             found or self.meant(where),
-            history_of(self.settings),
-            table_log(self.settings).origins,
             open_reader,
         )
 

@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 from deltalake import DeltaTable
 
-from blizzard.cli.rows.rewriting import table_log
+from blizzard.cli.rows.rewriting import schema_check
 from blizzard.rewrite.promote import Promoted, PromotedField, promote
 from lakebed.telemetry.events import Event
 from lakebed.types import RESCUED
@@ -72,7 +72,7 @@ class Rescued(Desk):
             around.get("store", self.store),
             settings,
             PromotedField(field=field, type=kind),
-            table_log(settings),
+            schema_check(settings),
             around.get("runner", InProcessRunner()),
             clock=self.clock,
         )

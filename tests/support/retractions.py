@@ -1,5 +1,6 @@
 """A table, and source files whose rows are taken back."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,7 @@ import yaml
 from deltalake import DeltaTable
 
 from blizzard.cli.audit import audit_of
-from blizzard.cli.rows.rewriting import renews, table_log
+from blizzard.cli.rows.rewriting import renews
 from blizzard.config.load import load
 from blizzard.ingest import Ingest
 from blizzard.inspect.audit.findings import Audit
@@ -18,6 +19,7 @@ from blizzard.model.files import Location
 from blizzard.model.locations import sink_location
 from blizzard.rewrite.replace import exchange_of, replace_rows
 from blizzard.rewrite.retract import Retracted, RetractPlan, plan_retraction, retract
+from lakebed.deltalog import tables
 from lakebed.storage.store import Store
 from tests.support.pipelines import pipeline_of
 from tests.support.promotions import Rescued
@@ -27,6 +29,24 @@ from tests.support.runner import InProcessRunner
 def open_sink(place: Location) -> Store:
     """Open a table's directory, which need not be there yet."""
     return Store(place.uri, place.options, make_folder=True)
+
+
+def overtaken(monkeypatch: Any, happens: Callable[[], object], *, first: bool = False) -> None:
+    """Let something happen right after, or before, a command has read the log."""
+    opens = tables.replaceable
+
+    def opened(*given: Any) -> Any:
+        monkeypatch.setattr(tables, "replaceable", opens)
+        if first:
+            happens()
+        table = opens(*given)
+        if table is not None:
+            table.file_facts()
+        if not first:
+            happens()
+        return table
+
+    monkeypatch.setattr(tables, "replaceable", opened)
 
 
 class Taken(Rescued):
@@ -76,7 +96,6 @@ class Taken(Rescued):
             around.get("store", self.store),
             settings,
             self.keys(*names),
-            table_log(settings),
             around.get("runner", InProcessRunner()),
             clock=self.clock,
         )
@@ -94,13 +113,11 @@ class Taken(Rescued):
         (new,) = self.keys(by, listing=True)
         old = self.keys(*names, listing=True)
         exchange = exchange_of(store, settings, old, new, open_reader, now=self.clock.now())
-        return replace_rows(store, exchange, table_log(settings), runner, ingest, open_reader)
+        return replace_rows(store, exchange, runner, ingest, open_reader)
 
     def look(self, *names: str) -> RetractPlan:
         """Find what a retraction would take out."""
-        return plan_retraction(
-            self.store, self.settings, self.keys(*names), table_log(self.settings)
-        )
+        return plan_retraction(self.store, self.settings, self.keys(*names))
 
     def keys(self, *names: str, listing: bool = False) -> tuple[str, ...]:
         """Return the source files that names mean, as the commands take them."""

@@ -14,7 +14,6 @@ import typer
 from blizzard.answers.source_record import record_of
 from blizzard.answers.trace import Named, Origin, named_by, origin_of
 from blizzard.cli.output import One, load, looked_with, open_reader, the_one, written_before
-from blizzard.cli.rows.rewriting import active_files
 from blizzard.config.columns import columns_from
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.model.columns import with_found
@@ -22,6 +21,7 @@ from blizzard.model.locations import OpenReader, sink_location
 from blizzard.model.predicate import Predicate, parse
 from blizzard.model.settings import PipelineSettings
 from blizzard.rewrite.line_search import LineMatch, LineSearch, lines_in
+from blizzard.rewrite.transaction import active_files
 from blizzard.worker.find_rows import Match, check_columns, matching_rows
 from lakebed.columns.schema import PROVENANCE, Schema
 from lakebed.deltalog import tables

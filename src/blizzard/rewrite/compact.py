@@ -21,7 +21,6 @@ from blizzard.model.settings import PipelineSettings
 from blizzard.plan.small_files import Group, Policy, SmallFile, groups_of, is_small
 from blizzard.rewrite.transaction import (
     RewritePlan,
-    TableLog,
     TableState,
     commit,
     drop,
@@ -165,23 +164,22 @@ class Compacted:
 def plan_compaction(
     store: Reader,
     settings: PipelineSettings,
-    log: TableLog,
     *,
     now: datetime,
     partition: Partition | None = None,
     known: KnownOrigins | None = None,
 ) -> CompactionPlan:
     """Find the small files of this journal that are worth compacting."""
-    state = table_state(store, settings.name, log)
+    state = table_state(store, settings)
     refuse_waiting(store, settings, state)
-    wanted = settings.sink.compact.cluster_by
-    _check_columns(wanted, state.columns(store), partition or {}, state.last.partition_columns)
+    columns = state.require_columns(store)
+    _check_columns(settings, columns, partition or {}, state.last.partition_columns)
     origins = known if known is not None else KnownOrigins()
-    active = state.table.files
+    active = state.files
     origins.keep(state.last.journal, active.keys())
     policy = policy_of(settings)
     at = round(now.timestamp() * 1000)
-    waiting = waiting_entries(store, state.table)
+    waiting = waiting_entries(store, state.snapshot)
     taken = {old.filename for entry in waiting for old in entry.outgoing}
     small = [
         file
@@ -212,7 +210,6 @@ def plan_compaction(
 def compact(
     store: Store,
     settings: PipelineSettings,
-    log: TableLog,
     rewriter: Rewriter,
     *,
     clock: Clock,
@@ -224,25 +221,25 @@ def compact(
 
     `rewritten` gets the number of finished groups, and of all.
     """
-    plan = plan_compaction(store, settings, log, now=clock.now(), partition=partition, known=known)
+    plan = plan_compaction(store, settings, now=clock.now(), partition=partition, known=known)
     if not plan.groups:
         return Compacted(found=plan)
     size = settings.sink.rolling.row_group_size
     work = rewriting_of(settings, plan.state, Concatenate(size), clock)
-    groups = [_group(one, plan.state.table.files) for one in plan.groups]
+    groups = [_group(one, plan.state.files) for one in plan.groups]
     outcomes = rewriter.rewrite(groups, work, ended=_of(len(groups), rewritten))
     failed = tuple(one for one in outcomes if isinstance(one, RewriteFailed))
     merges = tuple(_merge(one, plan.files, store) for one in outcomes if isinstance(one, Rewritten))
     done: tuple[Merge, ...] = ()
 
     def replan() -> CompactionPlan:
-        state = table_state(store, settings.name, log)
+        state = table_state(store, settings)
         refuse_waiting(store, settings, state)
         return replace(plan, state=state)
 
     def entry(now: CompactionPlan) -> Entry | None:
         nonlocal done
-        waiting = waiting_entries(store, now.state.table)
+        waiting = waiting_entries(store, now.state.snapshot)
         done = _still_there(merges, now.state, waiting, plan.state.last.journal)
         return replace(now.state.next_entry("compact", clock), merged=done) if done else None
 
@@ -287,14 +284,14 @@ def is_meant(file: ActiveFile, partition: Partition) -> bool:
 
 
 def _check_columns(
-    wanted: Sequence[str], columns: Schema, partition: Partition, partitions: Sequence[str]
+    settings: PipelineSettings, columns: Schema, partition: Partition, partitions: Sequence[str]
 ) -> None:
     for name in partition:
         if name not in partitions:
             by = ", ".join(partitions) or "nothing"
             raise NoSuchPartition(f"the table is partitioned by {by}, not by {name}")
     kinds = {one.name: one.type for one in columns.fields}
-    for name in wanted:
+    for name in settings.sink.compact.cluster_by:
         if kinds.get(name, FieldType.STRUCT) in NESTED or name in partitions:
             raise CannotSort(
                 f"compact.cluster_by names {name}, which is no column of the table that rows can "
@@ -378,7 +375,7 @@ def _still_there(
     if now.last.journal != journal:
         return ()
     taken = {old.filename for entry in waiting for old in entry.outgoing}
-    active = now.table.files
+    active = now.files
     return tuple(
         one
         for one in merges

@@ -12,14 +12,13 @@ from itertools import accumulate
 
 import numpy as np
 
+from blizzard.answers.trace import Named, named_by, uri_of
 from blizzard.execute.runner import Rewriter
 from blizzard.model.predicate import Predicate
 from blizzard.model.rewriting import ActiveFile, DropRows, Rewritten, RowsWhere
 from blizzard.model.settings import PipelineSettings
 from blizzard.rewrite.transaction import (
-    Origins,
     RewritePlan,
-    TableLog,
     commit,
     refuse_contested,
     refuse_waiting,
@@ -95,7 +94,7 @@ class ErasePlan(RewritePlan):
     def is_everything(self) -> bool:
         """Whether the condition holds for every row of the table."""
         whole = sum(one.is_whole for one in self.files)
-        others = [file for file in self.state.table.files.values() if file.live_rows != 0]
+        others = [file for file in self.state.files.values() if file.live_rows != 0]
         return whole > 0 and whole >= len(others)
 
 
@@ -108,21 +107,19 @@ class Erased:
     """None if the condition holds for no row."""
 
 
-def plan_erasure(
-    store: Reader, settings: PipelineSettings, predicate: Predicate, log: TableLog
-) -> ErasePlan:
+def plan_erasure(store: Reader, settings: PipelineSettings, predicate: Predicate) -> ErasePlan:
     """Find the rows of the table for which a condition holds."""
-    state = table_state(store, settings.name, log)
+    state = table_state(store, settings)
     refuse_waiting(store, settings, state)
-    columns = state.columns(store)
+    columns = state.require_columns(store)
     check_columns(predicate, columns)
-    files = state.table.files
+    files = state.files
     places: dict[str, RowsInFile] = {}
     for path, file in sorted(files.items()):
-        inside = rows_in(store, file, predicate, columns, state.table.mapping)
+        inside = rows_in(store, file, predicate, columns, state.snapshot.mapping)
         if inside is not None:
             places[path] = inside
-    known = log.origins(places.keys())
+    known = named_by(store, places.keys())
     found = tuple(
         with_rows(files[path], inside, known.get(path), predicate)
         for path, inside in places.items()
@@ -136,14 +133,13 @@ def erase(
     store: Store,
     settings: PipelineSettings,
     predicate: Predicate,
-    log: TableLog,
     rewriter: Rewriter,
     *,
     clock: Clock,
     reason: str | None = None,
 ) -> Erased:
     """Rewrite the files with other rows, and append the entry that takes the rows out."""
-    plan = plan_erasure(store, settings, predicate, log)
+    plan = plan_erasure(store, settings, predicate)
     if not plan.files:
         return Erased(found=plan)
     work = rewriting_of(settings, plan.state, DropRows(), clock)
@@ -154,7 +150,7 @@ def erase(
     def replan() -> ErasePlan:
         # Files that were added since then are left alone; which of the old ones have such rows
         # cannot have changed.
-        state = table_state(store, settings.name, log)
+        state = table_state(store, settings)
         refuse_waiting(store, settings, state)
         return replace(plan, state=state)
 
@@ -172,34 +168,28 @@ def erase(
 
 
 def with_rows(
-    file: ActiveFile, inside: RowsInFile, origins: Origins | None, predicate: Predicate
+    file: ActiveFile, inside: RowsInFile, named: Named | None, predicate: Predicate
 ) -> FileWithRows:
-    """Return a data file with what is known of the rows in it that are meant. Pure."""
+    """Return a data file with what is known of the rows in it that are selected. Pure."""
     file = replace(file, rows=inside.rows, without=RowsWhere(predicate))
-    if origins is not None and _tells_every_row(origins, inside):
-        file = replace(file, source_files=origins.source_files, runs=origins.runs)
-    sources = sources_of(inside, origins)
+    if named is not None and _tells_every_row(named, inside):
+        file = replace(file, source_files=named.file.source_files, runs=named.file.runs)
+    sources = sources_of(inside, named)
     return FileWithRows(file=file, rows=len(inside.places), sources=sources, deleted=inside.deleted)
 
 
-def sources_of(inside: RowsInFile, origins: Origins | None) -> Mapping[str, int]:
-    """Count the rows that are meant by the URIs of their source files, where known. Pure."""
-    if origins is None or not _tells_every_row(origins, inside):
+def sources_of(inside: RowsInFile, named: Named | None) -> Mapping[str, int]:
+    """Count the selected rows by the URIs of their source files, where known. Pure."""
+    if named is None or not _tells_every_row(named, inside):
         return inside.by_column
-    return _by_runs(origins, inside.places)
+    uris = [uri_of(key, named.entry) for key in named.file.source_files]
+    ends = list(accumulate(run.rows for run in named.file.runs))
+    places = np.searchsorted(np.asarray(ends), np.asarray(inside.places), side="right").tolist()
+    return Counter(uris[named.file.runs[place].source] for place in places)
 
 
-def _tells_every_row(origins: Origins, inside: RowsInFile) -> bool:
-    return sum(run.rows for run in origins.runs) == inside.rows
-
-
-def _by_runs(origins: Origins, places: Sequence[int]) -> dict[str, int]:
-    ends = list(accumulate(run.rows for run in origins.runs))
-    runs = np.searchsorted(np.asarray(ends), np.asarray(places), side="right").tolist()
-    found: Counter[str] = Counter()
-    for run, count in Counter(runs).items():
-        found[origins.uris[origins.runs[run].source]] += count
-    return dict(found)
+def _tells_every_row(named: Named, inside: RowsInFile) -> bool:
+    return sum(run.rows for run in named.file.runs) == inside.rows
 
 
 def _replacements(

@@ -3,10 +3,11 @@
 The data files that hold such values are rewritten, and one `promote` entry supersedes them.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from blizzard.answers.trace import named_by
 from blizzard.config.columns import columns_from, schema_of
 from blizzard.execute.runner import Rewriter
 from blizzard.model.columns import with_found
@@ -23,7 +24,6 @@ from blizzard.model.seen import is_column_name
 from blizzard.model.settings import PipelineSettings
 from blizzard.rewrite.transaction import (
     RewritePlan,
-    TableLog,
     commit,
     entries_of_table,
     refuse_contested,
@@ -43,6 +43,9 @@ from lakebed.documents.entry import Entry
 from lakebed.errors import LakeError, Whose
 from lakebed.storage.store import Reader, Store
 from lakebed.types import RESCUED, UnknownFields
+
+SchemaCheck = Callable[[dict[str, Any], tuple[str, ...]], None]
+"""Raises if the table would not take this schema and these partition columns."""
 
 
 class FieldNotPromotable(LakeError):
@@ -92,25 +95,25 @@ class Promoted:
 
 
 def plan_promotion(
-    store: Reader, settings: PipelineSettings, wanted: PromotedField, log: TableLog
+    store: Reader, settings: PipelineSettings, wanted: PromotedField, check: SchemaCheck
 ) -> PromotionPlan:
     """Find the data files of the table that may hold values of a field in `_rescued`."""
-    state = table_state(store, settings.name, log)
-    history, table = state.history, state.table
+    state = table_state(store, settings)
+    history, schema = state.history, state.snapshot.facts.schema
     known = with_found(settings.schema, history.columns)
-    target = target_of(settings, known, columns_from(table.schema), wanted)
+    target = target_of(settings, known, columns_from(schema), wanted)
     if find_target(known, wanted.field) is None:
         known = Schema((*known.fields, *target.chain))
     adds = settings.unknown_fields is UnknownFields.ADD
-    table_schema = with_target(table.schema, target)
-    log.check(table_schema, state.last.partition_columns)
+    table_schema = with_target(schema, target)
+    check(table_schema, state.last.partition_columns)
     refuse_waiting(store, settings, state)
     named: dict[str, _Named] = {}
     for entry, _in_use in entries_of_table(store):
         named |= _in_entry(entry, target)
     files = tuple(
         replace(file, partition_values=named[path].partition_values) if path in named else file
-        for path, file in sorted(table.files.items())
+        for path, file in sorted(state.files.items())
         if path not in named or named[path].holds
     )
     refuse_contested(store, settings, state, files)
@@ -131,15 +134,15 @@ def promote(
     store: Store,
     settings: PipelineSettings,
     wanted: PromotedField,
-    log: TableLog,
+    check: SchemaCheck,
     rewriter: Rewriter,
     *,
     clock: Clock,
 ) -> Promoted:
     """Rewrite the files that hold values of a field, and append the entry that replaces them."""
-    plan = plan_promotion(store, settings, wanted, log)
+    plan = plan_promotion(store, settings, wanted, check)
     work = rewriting_of(settings, plan.state, FillColumn(plan.target), clock)
-    rewritten = rewrite_each(rewriter, _with_origins(plan.files, log), work)
+    rewritten = rewrite_each(rewriter, _with_origins(store, plan.files), work)
     replaced = tuple(superseded(one.old, one.new) for one in rewritten if one.new)
     if not replaced:
         return Promoted(found=plan, rewritten=rewritten)
@@ -153,21 +156,21 @@ def promote(
         store,
         plan,
         [file for one in rewritten for file in one.new],
-        replan=lambda: plan_promotion(store, settings, wanted, log),
+        replan=lambda: plan_promotion(store, settings, wanted, check),
         entry=entry,
     )
     return Promoted(found=now, rewritten=rewritten, entry=number)
 
 
-def _with_origins(files: Sequence[ActiveFile], log: TableLog) -> tuple[ActiveFile, ...]:
+def _with_origins(store: Reader, files: Sequence[ActiveFile]) -> tuple[ActiveFile, ...]:
     """Return files, those with deleted rows along with the origins of their rows.
 
     A file that takes such a one's place has fewer rows, so it needs origins of its own.
     """
-    known = log.origins([file.path for file in files if file.vector is not None])
+    known = named_by(store, [file.path for file in files if file.vector is not None])
     return tuple(
-        replace(file, source_files=known[file.path].source_files, runs=known[file.path].runs)
-        if file.path in known
+        replace(file, source_files=named.file.source_files, runs=named.file.runs)
+        if (named := known.get(file.path)) is not None
         else file
         for file in files
     )

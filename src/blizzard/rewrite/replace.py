@@ -32,7 +32,7 @@ from blizzard.rewrite.retract import (
     retract,
 )
 from blizzard.rewrite.source_rows import RetractedSource, has_rows
-from blizzard.rewrite.transaction import NothingCommitted, PromotionWaits, TableLog
+from blizzard.rewrite.transaction import NothingCommitted, PromotionWaits
 from lakebed.documents.source_record import Failure, SourceRecord, Stage
 from lakebed.errors import JournalConflict, LakeError, ObjectMissing, Whose
 from lakebed.storage.store import Reader, Store
@@ -100,14 +100,13 @@ def find_object(
 def replace_rows(
     store: Store,
     exchange: Exchange,
-    log: TableLog,
     rewriter: Rewriter,
     ingest: Ingest,
     open_source: OpenReader,
 ) -> Retracted:
     """Read the new content, and append the entry that supersedes the old rows with it."""
     settings = ingest.settings
-    plan = plan_retraction(store, settings, exchange.keys, log)
+    plan = plan_retraction(store, settings, exchange.keys)
     refuse_rows_out(store, plan)
     content = read_content(plan, (exchange.new,), ingest, open_source)
     for record in content.failed:
@@ -122,15 +121,12 @@ def replace_rows(
             f"{exchange.new.key} was not read, since a stop was asked for; nothing was changed",
             file=exchange.new.key,
         )
-    return retract(
-        store, settings, exchange.keys, log, rewriter, clock=ingest.clock, content=content
-    )
+    return retract(store, settings, exchange.keys, rewriter, clock=ingest.clock, content=content)
 
 
 def renew(
     store: Store,
     files: Sequence[SourceFile],
-    log: TableLog,
     rewriter: Rewriter,
     ingest: Ingest,
     open_source: OpenReader,
@@ -142,13 +138,13 @@ def renew(
     settings = ingest.settings
 
     def together(some: Sequence[SourceFile]) -> Renewed:
-        plan = plan_retraction(store, settings, tuple(file.key for file in some), log)
+        plan = plan_retraction(store, settings, tuple(file.key for file in some))
         refuse_rows_out(store, plan)
         content = read_content(plan, some, ingest, open_source)
         if not content.records:
             return Renewed(failed=content.failed)
         read = tuple(record.key for record in content.records)
-        done = retract(store, settings, read, log, rewriter, clock=ingest.clock, content=content)
+        done = retract(store, settings, read, rewriter, clock=ingest.clock, content=content)
         return Renewed(
             entries=() if done.entry is None else (done.entry,),
             keys=frozenset(read),
@@ -170,7 +166,7 @@ def read_content(
     settings, state = ingest.settings, plan.state
     known = KnownSources(state.history)
     before = {file.key: RetractedSource.of(file.key, known(file.key)) for file in files}
-    ingested = replace(ingest, mapping_of_table=lambda: state.table.mapping)(
+    ingested = replace(ingest, mapping_of_table=lambda: state.snapshot.mapping)(
         planned(settings, files, open_source, parallelism=ingest.runner.parallelism),
         known=state.history.columns,
         journal=state.last.journal,

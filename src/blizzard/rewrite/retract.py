@@ -20,22 +20,18 @@ from blizzard.model.bad_lines import WaitingFile, may_have
 from blizzard.model.rewriting import DropRows, Rewritten
 from blizzard.model.settings import PipelineSettings
 from blizzard.rewrite.replay import without_meant
-from blizzard.rewrite.row_search import RowSearch
 from blizzard.rewrite.source_rows import (
     JournaledFiles,
     RetractedSource,
+    RowSearch,
     RowsFound,
     SelectedSources,
-    SupersededFile,
-    find_rows,
-    follow_journals,
-    superseded_files,
+    WrittenFile,
     why_not,
 )
 from blizzard.rewrite.transaction import (
     RewritePlan,
-    TableLog,
-    TableNow,
+    TableState,
     commit,
     entries_of_table,
     refuse_contested,
@@ -49,7 +45,8 @@ from blizzard.rewrite.transaction import (
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.columns.schema import Schema
-from lakebed.deltalog.lineage import FileFate, Removed
+from lakebed.deltalog import tables
+from lakebed.deltalog.lineage import Lineage, Removed
 from lakebed.documents.data_file import FinishedFile, Replacement
 from lakebed.documents.entry import Entry
 from lakebed.documents.quarantine_file import QuarantineFile
@@ -103,7 +100,7 @@ class Content:
         return replace(
             entry,
             sources=(*entry.sources, *records),
-            as_of=plan.state.table.snapshot.version,
+            as_of=plan.state.snapshot.version,
             files=self.files,
             quarantine=self.quarantine,
             table_schema=self.columns.table_schema,
@@ -123,10 +120,10 @@ class RetractPlan(RewritePlan):
     rows: RowsFound
     bad_lines: tuple[WaitingFile, ...]
     """The quarantine files with waiting lines of them."""
-    superseded: tuple[SupersededFile, ...]
-    """All data files with rows of the source objects."""
-    fate: Callable[[str], FileFate]
-    """Returns what became of a data file, by the log."""
+    superseded: Mapping[str, WrittenFile]
+    """All data files with rows of the source objects, in the table or not."""
+    lineage: Callable[[], Lineage]
+    """Returns which data files hold the rows of which earlier ones."""
 
     def supersedes(self, key: str, read: Collection[str], outgoing: Collection[str]) -> list[str]:
         """Name the data files that a source object supersedes, of those that an entry reads.
@@ -135,10 +132,10 @@ class RetractPlan(RewritePlan):
         """
         others = self.meant.keys.difference(read) if key == next(iter(read), None) else ()
         return [
-            one.name
-            for one in self.superseded
+            file_name(path)
+            for path, one in self.superseded.items()
             if (key in one.keys or not set(one.keys).isdisjoint(others))
-            and (one.path not in self.state.table.files or one.path in outgoing)
+            and (path not in self.state.files or path in outgoing)
         ]
 
     @property
@@ -149,7 +146,7 @@ class RetractPlan(RewritePlan):
     @property
     def requires(self) -> object:
         """Return the objects, their rows and their lines."""
-        return self.sources, self.state.table.mapping, self.rows, self.bad_lines
+        return self.sources, self.state.snapshot.mapping, self.rows, self.bad_lines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,57 +168,50 @@ def plan_retraction(
     store: Reader,
     settings: PipelineSettings,
     keys: Sequence[str],
-    log: TableLog,
     search: RowSearch | None = None,
 ) -> RetractPlan:
     """Find the rows of source objects in the table; raise if they cannot be taken out of it."""
-    pipeline = settings.name
-    state = table_state(store, pipeline, log)
-    history, last, table = state.history, state.last, state.table
+    state = table_state(store, settings)
+    history = state.history
     sources = _named(settings, history, keys)
     meant = SelectedSources(
-        journal=last.journal,
+        journal=state.last.journal,
         keys=frozenset(one.key for one in sources),
         uris={uri: one.key for one in sources for uri in uris_of(one.key, settings, history)},
     )
     refuse_waiting(store, settings, state)
-    journals = _journals(store, pipeline, meant, history)
-    fates = table.fates(
-        [
-            *map(file_name, journals.written),
-            *(entry.replacement_mark for entry in journals.replacing),
-        ]
-    )
-    aside = _aside(journals, last, table, fates, settings.sink.committer)
-    searched = search or RowSearch(store)
-
-    def in_effect(entry: Entry) -> bool:
-        is_committed = entry.sequence <= table.committed(entry.pipeline, entry.journal)
-        return is_committed and fates.get(entry.replacement_mark) != GONE
-
-    lineage = cache(
-        lambda: follow_journals(log.lineage(table.snapshot.version), journals, in_effect)
-    )
+    journals = _journals(store, state, meant)
+    aside = _never_added(journals, state, settings.sink.committer)
+    lineage = cache(lambda: _lineage(settings, state, journals))
 
     def holders(path: str) -> Collection[str] | None:
+        if file_name(path) in aside:
+            return ()
         trace = lineage().trace(path)
         return None if trace.is_unknown else trace.active
 
-    rows = find_rows(journals, table.files, holders=holders, aside=aside, deleted=searched.deleted)
+    rows = (search or RowSearch(store)).find(journals, state, holders)
     _refuse_untold(rows)
-    rows = searched(rows, meant, table)
     refuse_contested(store, settings, state, rows.files)
     lines = MeantLines(sources=meant.keys)
-    waiting = tuple(one for one in history.books.waiting_files() if may_have(one, lines))
     return RetractPlan(
         state=state,
         sources=sources,
         meant=meant,
         rows=rows,
-        bad_lines=waiting,
-        superseded=superseded_files(journals, table.files, in_effect),
-        fate=lambda path: lineage().of(path),
+        bad_lines=tuple(one for one in history.books.waiting_files() if may_have(one, lines)),
+        superseded=dict(journals.superseded(state.files.keys())),
+        lineage=lineage,
     )
+
+
+def _lineage(settings: PipelineSettings, state: TableState, journals: JournaledFiles) -> Lineage:
+    """Fold the log up to the version of a state, with what entries replaced by what."""
+    log = tables.whole_log(settings.sink.table_uri, settings.sink.storage_options)
+    lineage = Lineage() if log is None else Lineage.fold(log, until=state.snapshot.version)
+    for old, new in journals.replaced:
+        lineage.journaled(old, new)
+    return lineage
 
 
 @tries_again
@@ -229,7 +219,6 @@ def retract(
     store: Store,
     settings: PipelineSettings,
     keys: Sequence[str],
-    log: TableLog,
     rewriter: Rewriter,
     *,
     clock: Clock,
@@ -240,7 +229,7 @@ def retract(
     The same entry adds `content`, which supersedes the rows.
     """
     search = RowSearch(store)
-    plan = plan_retraction(store, settings, keys, log, search)
+    plan = plan_retraction(store, settings, keys, search)
     if content is not None:
         refuse_rows_out(store, plan)
     work = rewriting_of(settings, plan.state, DropRows(), clock)
@@ -271,7 +260,7 @@ def retract(
         store,
         plan,
         [file for one in rewritten for file in one.new],
-        replan=lambda: plan_retraction(store, settings, keys, log, search),
+        replan=lambda: plan_retraction(store, settings, keys, search),
         entry=entry,
     )
     return Retracted(
@@ -289,22 +278,25 @@ def refuse_rows_out(store: Reader, plan: RetractPlan) -> None:
 
     Superseding it would lose those rows: they have to come back, or be accepted as lost, first.
     """
-    table = plan.state.table
-    out = [one for one in plan.superseded if one.is_mixed and one.path not in table.files]
-    marks = table.fates([one.name for one in out]) if out else {}
+    state = plan.state
+    out = {
+        path: one.keys[0]
+        for path, one in plan.superseded.items()
+        if None in one.meant and path not in state.files
+    }
     losses = accepted_losses(store).values() if out else ()
     accepted = {path for one in losses for path in one.files}
-    for one in out:
-        fate = plan.fate(one.path)
-        if one.path in accepted or not isinstance(fate, Removed) or store.head(one.path) is None:
+    for path, key in out.items():
+        fate, name = plan.lineage().of(path), file_name(path)
+        if path in accepted or not isinstance(fate, Removed) or store.head(path) is None:
             continue  # What does not exist any more cannot be put back.
         way = "run penguin replay first, or accept the loss with blizzard audit --accept"
-        if marks.get(one.name) == GONE:
-            way = f"run blizzard redo --held {one.name} first"
+        if state.snapshot.fates([name])[name] == GONE:
+            way = f"run blizzard redo --held {name} first"
         raise SourceNotRetractable(
-            f"{one.path} holds rows of {one.keys[0]} and of other source files, and version "
-            f"{fate.by} took it out of the table; {way}, then this again; nothing was changed",
-            file=one.keys[0],
+            f"{path} holds rows of {key} and of other source files, and version {fate.by} took it "
+            f"out of the table; {way}, then this again; nothing was changed",
+            file=key,
         )
 
 
@@ -364,53 +356,47 @@ def _named(
     return tuple(found.values())
 
 
-def _journals(
-    store: Reader, pipeline: str, meant: SelectedSources, history: Ledger
-) -> JournaledFiles:
-    """Read what all journals say."""
+def _journals(store: Reader, state: TableState, meant: SelectedSources) -> JournaledFiles:
+    """Read what all journals say, without entries that penguin rejected."""
     journals = JournaledFiles(meant=meant)
-    for entry, in_use in entries_of_table(store, first=pipeline):
-        ours = in_use and entry.pipeline == pipeline
-        if ours and entry.sequence > history.sequence:
+    last = state.last
+    for entry, in_use in entries_of_table(store, first=last.pipeline):
+        ours = in_use and entry.pipeline == last.pipeline
+        if ours and entry.sequence > last.sequence:
             continue  # It was appended since the history was read: the next try sees both.
-        journals.take(entry)
-    journals.finish()
+        if not state.has_rejected(entry):
+            journals.take(entry, in_effect=state.has(entry))
     return journals
 
 
-def _aside(
-    journals: JournaledFiles,
-    last: Entry,
-    table: TableNow,
-    fates: Mapping[str, int | None],
-    committer: str,
-) -> frozenset[str]:
-    """Return the files that never were in the table; raise where they may still come."""
-    aside: set[str] = set()
+def _never_added(journals: JournaledFiles, state: TableState, committer: str) -> frozenset[str]:
+    """Return the names of files that never were in the table; raise if they may still come."""
+    found: set[str] = set()
+    fates = state.snapshot.fates(map(file_name, journals.written))
     for path, one in journals.written.items():
-        name, key = file_name(path), next(filter(None, one.meant))
-        waits = one.sequence > table.committed(one.pipeline, one.journal)
-        if waits and (one.pipeline, one.journal) == (last.pipeline, last.journal):
+        name, key, entry = file_name(path), one.keys[0], one.entry
+        waits = not state.has(entry)
+        if waits and entry.journal == state.last.journal:
             raise SourceNotRetractable(
-                f"rows of {key} are in entry {one.sequence}, which is not committed yet; run "
+                f"rows of {key} are in entry {entry.sequence}, which is not committed yet; run "
                 f"{committer} first, then this again; nothing was changed",
                 file=key,
             )
-        if fates.get(name) == HELD:
+        if fates[name] == HELD:
             raise SourceNotRetractable(
                 f"penguin holds {path} with rows of {key}; run penguin release {name} or penguin "
                 f"discard {name} first, then this again; nothing was changed",
                 file=key,
             )
-        if waits or fates.get(name) == GONE:
-            aside.add(name)
-    return frozenset(aside)
+        if waits or fates[name] == GONE:
+            found.add(name)
+    return frozenset(found)
 
 
 def _refuse_untold(rows: RowsFound) -> None:
     if not rows.untold:
         return
-    keys = sorted(frozenset().union(*rows.untold.values()))
+    keys = sorted({key for some in rows.untold.values() for key in some})
     some = ", ".join(keys[:3]) + (", ..." if len(keys) > 3 else "")
     raise RowsNotToldApart(
         f"rows of {some} can no longer be told apart from others: {min(rows.untold)} was rewritten "

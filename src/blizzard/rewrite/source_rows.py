@@ -6,7 +6,7 @@ source files were in such a file, only a column of the rows themselves tells the
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -14,11 +14,13 @@ import numpy as np
 from blizzard.journal.ledger import Before
 from blizzard.model.predicate import Combined, Comparison, Operator
 from blizzard.model.rewriting import ActiveFile, RowRanges, RowsWhere
-from blizzard.worker.deleted_rows import NONE, Places
-from lakebed.deltalog.lineage import Lineage
-from lakebed.documents.data_file import FinishedFile
+from blizzard.rewrite.transaction import TableState
+from blizzard.worker.deleted_rows import Places, deleted_rows
+from blizzard.worker.find_rows import rows_in
+from lakebed.documents.data_file import FinishedFile, Replacement
 from lakebed.documents.entry import Entry
 from lakebed.layout import file_name
+from lakebed.storage.store import Reader
 from lakebed.types import Provenance
 
 
@@ -112,18 +114,17 @@ class SelectedSources:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenFile:
-    """A data file with rows of source files that are meant, as a journal has it."""
+    """A data file with rows of the selected source files, as a journal has it."""
 
     file: FinishedFile
     meant: tuple[str | None, ...]
-    """The key of each of its source files, None where that one is not meant."""
-    pipeline: str
-    journal: str
-    sequence: int
+    """The key of each of its source files, None where that one is not selected."""
+    entry: Entry
 
-    def has(self, key: str) -> bool:
-        """Whether rows of a source file are in it."""
-        return key in self.meant
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Return the selected source files with rows in it."""
+        return tuple(key for key in self.meant if key is not None)
 
     @property
     def tells(self) -> bool:
@@ -134,94 +135,83 @@ class WrittenFile:
 
 @dataclass(slots=True, kw_only=True)
 class JournaledFiles:
-    """What all journals say of the data files of some source files; taken entry by entry."""
+    """What all journals say of the data files of some source files, entry by entry."""
 
     meant: SelectedSources
     written: dict[str, WrittenFile] = field(default_factory=dict)
-    """The files of batches and replays."""
-    known: set[str] = field(default_factory=set)
+    """The files of batches, replays and compactions."""
+    told: set[str] = field(default_factory=set)
     """Every data file of which an entry says where its rows came from."""
-    merged: list[tuple[Entry, WrittenFile]] = field(default_factory=list)
-    """The files that compactions wrote, with their entries."""
-    replacing: list[Entry] = field(default_factory=list)
-    """The entries that put files in the place of others."""
-    superseding: list[Entry] = field(default_factory=list)
-    """The entries that supersede files."""
+    steps: dict[str, Replacement] = field(default_factory=dict)
+    """What each file replaced that took the place of another."""
+    replaced: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
+    """The files that entries took out, each with those in its place."""
+    out: set[str] = field(default_factory=set)
+    """The names of files that entries took out or superseded."""
 
-    def take(self, entry: Entry) -> None:
-        """Go on by one entry; those of the journal in use come first."""
+    def take(self, entry: Entry, *, in_effect: bool) -> None:
+        """Add one entry; those of the journal in use come first."""
         self.meant.learn(entry)
-        self.known |= {file.filename for file in entry.files}
-        self.known |= {file.filename for file in entry.data_files if file.source_files}
-        for file in entry.files:
-            found = self._written(file, entry)
-            if found is not None:
-                self.written[file.filename] = found
+        self._write(entry.files, entry)
+        if not in_effect:
+            return
         for merge in entry.merged:
-            for file in merge.new:
-                found = self._written(file, entry)
-                if found is not None:
-                    self.merged.append((entry, found))
-        if entry.replaces:
-            self.replacing.append(entry)
-        if entry.supersedes:
-            self.superseding.append(entry)
+            self._write(merge.new, entry)
+            new = tuple(file.filename for file in merge.new)
+            self.replaced += [(old.path, new) for old in merge.old]
+        for one in entry.replaced:
+            self.replaced.append((one.old, () if one.new is None else (one.new.filename,)))
+            if one.new is not None:
+                self.steps[one.new.filename] = one
+        self.out |= entry.supersedes | {file_name(one.filename) for one in entry.outgoing}
 
-    def _written(self, file: FinishedFile, entry: Entry) -> WrittenFile | None:
-        meant = tuple(self.meant.key_of(entry, name) for name in file.source_files)
-        if not any(meant):
-            return None
-        return WrittenFile(
-            file=file,
-            meant=meant,
-            pipeline=entry.pipeline,
-            journal=entry.journal,
-            sequence=entry.sequence,
-        )
+    def _write(self, files: Iterable[FinishedFile], entry: Entry) -> None:
+        for file in files:
+            self.told.add(file.filename)
+            meant = tuple(self.meant.key_of(entry, name) for name in file.source_files)
+            if any(meant):
+                self.written[file.filename] = WrittenFile(file=file, meant=meant, entry=entry)
 
-    def finish(self) -> None:
-        """Know of files in the place of others what is known of those, once all entries are in.
+    def is_told(self, path: str) -> bool:
+        """Whether journals say where the rows of a data file came from."""
+        while path in self.steps and path not in self.told:
+            path = self.steps[path].old
+        return path in self.told
 
-        What took the place of another writer's file is as unknown as that.
+    def find(self, path: str) -> WrittenFile | None:
+        """Return a data file with rows of the source files; None if it has none.
+
+        One that took the place of another has its rows in their order, or says itself which are
+        left. It names source files as that one does: its entry may be of another journal.
         """
-        pairs = [one for entry in self.replacing for one in entry.replaced if one.new is not None]
-        before = -1
-        while len(self.known) > before:
-            before = len(self.known)
-            self.known |= {one.new.filename for one in pairs if one.new and one.old in self.known}
-
-    def with_heirs(self) -> dict[str, WrittenFile]:
-        """Return the files, those that took the place of others included."""
-        found = self.written | {one.file.filename: one for _entry, one in self.merged}
-        left = [one for entry in self.replacing for one in entry.replaced]
-        while left:
-            later = []
-            for one in left:
-                if one.new is None or one.new.filename in found:
-                    continue
-                before = found.get(one.old)
-                new = None if before is None else _in_place_of(before, one.new)
-                if new is None:
-                    later.append(one)
-                else:
-                    found[one.new.filename] = new
-            if len(later) == len(left):
-                break
-            left = later
-        return found
-
-
-def _in_place_of(before: WrittenFile, new: FinishedFile) -> WrittenFile | None:
-    """Return a file that has the rows of another in their order, or what is left of them.
-
-    It names source files as that one does: the entry that replaces it may be of another journal.
-    """
-    if new.source_files:
+        step = self.steps.get(path)
+        if path in self.written or step is None or step.new is None:
+            return self.written.get(path)
+        before, new = self.find(step.old), step.new
+        if before is None:
+            return None
+        if not new.source_files:
+            new = replace(new, source_files=before.file.source_files, runs=before.file.runs)
+            return replace(before, file=new)
         known = dict(zip(before.file.source_files, before.meant, strict=True))
         meant = tuple(known.get(name) for name in new.source_files)
         return replace(before, file=new, meant=meant) if any(meant) else None
-    file = replace(new, source_files=before.file.source_files, runs=before.file.runs)
-    return replace(before, file=file)
+
+    def all(self) -> Iterator[tuple[str, WrittenFile]]:
+        """Yield every data file with rows of the source files, in the table or not."""
+        for path in sorted(self.written.keys() | self.steps.keys()):
+            found = self.find(path)
+            if found is not None:
+                yield path, found
+
+    def superseded(self, active: Collection[str]) -> Iterator[tuple[str, WrittenFile]]:
+        """Yield the data files that new content of the source files supersedes.
+
+        A file out of the table that an earlier entry took out or superseded is out for good.
+        """
+        for path, one in self.all():
+            if path in active or file_name(path) not in self.out:
+                yield path, one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,14 +221,14 @@ class RowsFound:
     whole: tuple[ActiveFile, ...] = ()
     """Files with no other rows."""
     mixed: tuple[ActiveFile, ...] = ()
-    """Files with others, too, each with the rows that are meant."""
+    """Files with others, too, each with the rows that are selected."""
     unnamed: tuple[ActiveFile, ...] = ()
     """Files of other writers, in which the rows say themselves where they came from."""
     rows: Mapping[str, int] = field(default_factory=dict)
-    """How many rows each source file has in files of which journals tell it."""
+    """How many rows each source file has, as far as journals tell it."""
     counted: Mapping[str, int] = field(default_factory=dict)
-    """How many it has in the others, once these were looked into."""
-    untold: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """How many it has in the other files."""
+    untold: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Files in which rows of source files cannot be told apart from others, with those."""
 
     @property
@@ -247,125 +237,113 @@ class RowsFound:
         return (*self.whole, *self.mixed, *self.unnamed)
 
 
-def follow_journals(
-    lineage: Lineage, journals: JournaledFiles, in_effect: Callable[[Entry], bool]
-) -> Lineage:
-    """Let a lineage know what the entries that are in effect put in the place of what."""
-    for entry in filter(in_effect, journals.replacing):
-        for one in entry.replaced:
-            lineage.journaled(one.old, () if one.new is None else (one.new.filename,))
-        for merge in entry.merged:
-            for old in merge.old:
-                lineage.journaled(old.path, [file.filename for file in merge.new])
-    return lineage
+Holders = Callable[[str], Collection[str] | None]
+"""Returns the files of the table that hold rows of one that is not in it; None if unknown."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SupersededFile:
-    """A data file whose rows of a source file are replaced by what is read of it again."""
+class RowSearch:
+    """Finds the rows of source files; looks into each data file once for each deletion vector."""
 
-    path: str
-    keys: tuple[str, ...]
-    """The source files that are meant with rows in it."""
-    is_mixed: bool
-    """Whether rows of other source files are in it."""
+    def __init__(self, store: Reader) -> None:
+        self._store = store
+        self._said: dict[tuple[str, str | None], Mapping[str, int]] = {}
+        self._deleted: dict[tuple[str, str | None], Places] = {}
 
-    @property
-    def name(self) -> str:
-        """Return its name, as entries supersede it."""
-        return file_name(self.path)
-
-
-def superseded_files(
-    journals: JournaledFiles, active: Mapping[str, ActiveFile], in_effect: Callable[[Entry], bool]
-) -> tuple[SupersededFile, ...]:
-    """Return every data file with rows of the source files, whether it is in the table or not.
-
-    One that is not, and that an earlier entry has taken out or superseded, is out for good.
-    """
-    effective = {id(one): one for one in (*journals.replacing, *journals.superseding)}.values()
-    out: set[str] = set()
-    for entry in filter(in_effect, effective):
-        out |= entry.supersedes
-        out |= {file_name(one.filename) for one in entry.outgoing}
-    return tuple(
-        SupersededFile(
-            path=path,
-            keys=tuple(dict.fromkeys(filter(None, one.meant))),
-            is_mixed=None in one.meant,
+    def find(self, journals: JournaledFiles, state: TableState, holders: Holders) -> RowsFound:
+        """Find the rows of source files in the files of the table."""
+        active, meant = state.files, journals.meant
+        whole: list[ActiveFile] = []
+        mixed: list[ActiveFile] = []
+        rows: Counter[str] = Counter()
+        untold: dict[str, tuple[str, ...]] = {}
+        for path, one in journals.all():
+            if path not in active:
+                continue
+            file = replace(
+                active[path],
+                rows=one.file.record_count,
+                partition_values=one.file.partition_values,
+                source_files=one.file.source_files,
+                runs=one.file.runs,
+            )
+            is_whole = None not in one.meant
+            if is_whole or one.file.runs:
+                here = _counted(one, self._deleted_of(file))
+                rows.update(here)
+                if is_whole and file.live_rows:
+                    whole.append(file)
+                elif not is_whole and here.total():
+                    mixed.append(replace(file, without=_ranges(one)))
+            elif one.tells:
+                mixed.append(replace(file, without=meant.condition()))
+            else:
+                untold[path] = one.keys
+        theirs = self._of_others(journals, active, holders, untold)
+        said = {
+            file.path: self._rows_in(file, file.without, state)
+            for file in (*mixed, *theirs)
+            if isinstance(file.without, RowsWhere) and not untold
+        }
+        by_column = sum(map(Counter[str], said.values()), Counter[str]())
+        counted = Counter[str]()
+        for uri, count in by_column.items():
+            counted[meant.uris[uri]] += count
+        return RowsFound(
+            whole=tuple(whole),
+            mixed=tuple(file for file in mixed if said.get(file.path, True)),
+            unnamed=tuple(file for file in theirs if said.get(file.path)),
+            rows=dict(rows),
+            counted=dict(counted),
+            untold=untold,
         )
-        for path, one in sorted(journals.with_heirs().items())
-        if path in active or file_name(path) not in out
-    )
+
+    def _of_others(
+        self,
+        journals: JournaledFiles,
+        active: Mapping[str, ActiveFile],
+        holders: Holders,
+        untold: dict[str, tuple[str, ...]],
+    ) -> list[ActiveFile]:
+        """Return the files of other writers that may hold rows; add to `untold` if they do not say.
+
+        They may be in every partition: an UPDATE moves rows to another.
+        """
+        condition = journals.meant.condition()
+        unnamed = {
+            path: replace(file, without=condition)
+            for path, file in sorted(active.items())
+            if not journals.is_told(path)
+        }
+        around = {_partition(file.partition_values) for file in unnamed.values()}
+        is_there = False
+        for path, one in journals.written.items() if unnamed else ():
+            holding = () if path in active else holders(path)
+            if holding is None or not unnamed.keys().isdisjoint(holding):
+                is_there = True
+                if not one.tells and _partition(one.file.partition_values) in around:
+                    untold[path] = one.keys
+        return list(unnamed.values()) if is_there else []
+
+    def _deleted_of(self, file: ActiveFile) -> Places:
+        key = file.path, file.vector_key
+        if key not in self._deleted:
+            self._deleted[key] = deleted_rows(self._store, file.vector)
+        return self._deleted[key]
+
+    def _rows_in(self, file: ActiveFile, where: RowsWhere, state: TableState) -> Mapping[str, int]:
+        key = file.path, file.vector_key
+        if key not in self._said:
+            mapping = state.snapshot.mapping
+            found = rows_in(self._store, file, where.predicate, state.columns, mapping)
+            self._said[key] = {} if found is None else found.by_column
+        return self._said[key]
 
 
-def find_rows(
-    journals: JournaledFiles,
-    active: Mapping[str, ActiveFile],
-    *,
-    holders: Callable[[str], Collection[str] | None],
-    aside: Collection[str] = (),
-    deleted: Callable[[ActiveFile], Places] = lambda _file: NONE,
-) -> RowsFound:
-    """Find the rows of source files in the files that are in the table.
-
-    `deleted` returns the places of rows that are deleted, though the file has them. `aside` are
-    the names of files that were never added; `holders` returns the files of the table that hold
-    rows of one that is not in it, or None where the log no longer shows that.
-    """
-    written = journals.with_heirs()
-    whole: list[ActiveFile] = []
-    mixed: list[ActiveFile] = []
-    rows: Counter[str] = Counter()
-    untold: dict[str, frozenset[str]] = {}
-    for path, one in sorted(written.items()):
-        if path not in active:
-            continue
-        names = one.file.source_files
-        file = replace(
-            active[path],
-            rows=one.file.record_count,
-            partition_values=one.file.partition_values,
-            source_files=names,
-            runs=one.file.runs,
-        )
-        keys = [key for key in one.meant if key is not None]
-        is_whole = len(keys) == len(names)
-        if is_whole or one.file.runs:
-            counted = _counted(one, keys, deleted(file))
-            rows.update(counted)
-            if is_whole and file.live_rows:
-                whole.append(file)
-            elif not is_whole and counted.total():
-                mixed.append(replace(file, without=_ranges(one)))
-        elif one.tells:
-            mixed.append(replace(file, without=journals.meant.condition()))
-        else:
-            untold[path] = frozenset(keys)
-    unnamed = _unnamed(journals, active)
-    lost = _rewritten_by_others(journals, active, unnamed, holders, aside) if unnamed else {}
-    unnamed = unnamed if lost else []
-    around = {_partition(file.partition_values) for file in unnamed}
-    untold |= {
-        path: frozenset(filter(None, one.meant))
-        for path, one in lost.items()
-        if not one.tells and _partition(one.file.partition_values) in around
-    }
-    condition = journals.meant.condition()
-    return RowsFound(
-        whole=tuple(whole),
-        mixed=tuple(mixed),
-        unnamed=tuple(replace(file, without=condition) for file in unnamed),
-        rows=dict(rows),
-        untold=untold,
-    )
-
-
-def _counted(one: WrittenFile, keys: list[str], deleted: Places) -> Counter[str]:
-    """Count the rows of each source file that is meant, without deleted ones."""
+def _counted(one: WrittenFile, deleted: Places) -> Counter[str]:
+    """Count the rows of each selected source file, without deleted ones."""
     if not one.file.runs:
         # Sorted rows are not told apart: together these sources have all of them.
-        return Counter({keys[0]: one.file.record_count - len(deleted)})
+        return Counter({one.keys[0]: one.file.record_count - len(deleted)})
     found: Counter[str] = Counter()
     start = 0
     for run in one.file.runs:
@@ -387,30 +365,6 @@ def _ranges(one: WrittenFile) -> RowRanges:
             found.append((found.pop()[0] if goes_on else start, end))
         start = end
     return RowRanges(tuple(found))
-
-
-def _rewritten_by_others(
-    journals: JournaledFiles,
-    active: Mapping[str, ActiveFile],
-    unnamed: Sequence[ActiveFile],
-    holders: Callable[[str], Collection[str] | None],
-    aside: Collection[str],
-) -> dict[str, WrittenFile]:
-    """Return the files whose rows are, or may be, in files of other writers."""
-    theirs = {file.path for file in unnamed}
-
-    def may_be_there(path: str) -> bool:
-        found = holders(path)
-        return found is None or not theirs.isdisjoint(found)
-
-    written = {path: one for path, one in journals.written.items() if file_name(path) not in aside}
-    written |= {one.file.filename: one for _entry, one in journals.merged}
-    return {path: one for path, one in written.items() if path not in active and may_be_there(path)}
-
-
-def _unnamed(journals: JournaledFiles, active: Mapping[str, ActiveFile]) -> list[ActiveFile]:
-    """Return the files of other writers, in every partition: an UPDATE moves rows to another."""
-    return [file for path, file in sorted(active.items()) if path not in journals.known]
 
 
 def _partition(values: Mapping[str, str | None]) -> frozenset[tuple[str, str | None]]:

@@ -6,14 +6,15 @@ earlier erasures were.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from urllib.parse import unquote
 
 import pyarrow as pa
 
+from blizzard.answers.trace import named_by
 from blizzard.discover.filter import is_same
 from blizzard.discover.names import why_not_ours
 from blizzard.handoff.held_rows import GONE, HELD
@@ -26,9 +27,13 @@ from blizzard.model.rewriting import ActiveFile
 from blizzard.model.settings import PipelineSettings
 from blizzard.rewrite.erase import ErasePlan, sources_of
 from blizzard.rewrite.line_search import LineSearch, lines_in
-from blizzard.rewrite.transaction import OriginsOf, waiting_entries
+from blizzard.rewrite.transaction import waiting_entries
 from blizzard.worker.find_rows import RowsInFile, rows_in
 from lakebed import layout
+from lakebed.deltalog import tables
+from lakebed.deltalog.actions import moment
+from lakebed.deltalog.search import Standing
+from lakebed.deltalog.table_files import change_files
 from lakebed.errors import LakeError
 from lakebed.journal import JournalReader
 from lakebed.layout import TablePath, file_name
@@ -141,32 +146,16 @@ class StillHeld:
         return not (found or self.sources_unknown or self.not_searched)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InHistory:
-    """What the log says by now of a file that was not in the table when that was looked at."""
-
-    why: Why
-    deleted_from: datetime | None
-    """From when on a VACUUM may delete it; None where that is not known."""
-
-
-FilesInHistory = Callable[[Collection[str]], Mapping[str, InHistory]]
-"""Returns what the log says by now of data files; nothing of those that it does not name."""
-
-
 def still_held(
     store: Reader,
     settings: PipelineSettings,
     predicate: Predicate,
     found: ErasePlan,
-    in_history: FilesInHistory,
-    origins_of: OriginsOf,
     open_source: OpenReader,
 ) -> StillHeld:
-    """Look for whoever holds rows for which the condition holds, beside the table."""
+    """Find what holds rows for which the condition holds, beside the table."""
     unread: list[str] = []
     others = _rows_of_others(store, predicate, found, unread)
-    files = _data_files(store, others, found, in_history)
     known = with_found(settings.schema, found.state.history.columns)
     search = LineSearch(predicate, known if known.fields else found.columns)
     lines, uris = _bad_lines(store, settings.name, search, found, unread)
@@ -174,13 +163,13 @@ def still_held(
     rows, unknown = found.sources + before + uris, unknown + found.unknown
     possible: Counter[str] = Counter()
     if unknown:
-        origins = origins_of(others.keys())
+        named = named_by(store, others.keys())
         for path, inside in others.items():
-            possible.update(sources_of(inside, origins.get(path)))
-    not_searched = tuple(_not_searched(settings, found.state.history, open_source, unread))
+            possible.update(sources_of(inside, named.get(path)))
     maybe = {uri: count for uri, count in possible.items() if uri not in rows}
+    not_searched = tuple(_not_searched(settings, found.state.history, open_source, unread))
     return StillHeld(
-        data_files=files,
+        data_files=_data_files(store, settings, others, found) if others else (),
         bad_lines=lines,
         sources=tuple(_sources(settings, rows, open_source)),
         sources_unknown=unknown,
@@ -230,7 +219,7 @@ def _rows_of_others(
     """Look into every data file below the table that is not in it now."""
     columns = frozenset(found.state.last.partition_columns)
     rows: dict[str, RowsInFile] = {}
-    for path in _others(store, frozenset(found.state.table.files)):
+    for path in _others(store, frozenset(found.state.files)):
         try:
             file = ActiveFile(
                 path=TablePath(path),
@@ -238,7 +227,7 @@ def _rows_of_others(
                 rows=None,
                 partition_values=_partition(path, columns),
             )
-            inside = rows_in(store, file, predicate, found.columns, found.state.table.mapping)
+            inside = rows_in(store, file, predicate, found.columns, found.state.snapshot.mapping)
         except (LakeError, pa.ArrowException, OSError):
             unread.append(path)
             continue
@@ -248,28 +237,48 @@ def _rows_of_others(
 
 
 def _data_files(
-    store: Reader, rows: Mapping[str, RowsInFile], found: ErasePlan, in_history: FilesInHistory
+    store: Reader, settings: PipelineSettings, rows: Mapping[str, RowsInFile], found: ErasePlan
 ) -> tuple[OtherFile, ...]:
-    """Return of files with such rows why they are there.
+    """Return why each file with such rows is there.
 
     To rewrite others may have taken long. The journals come after the folders, and the log last:
     what has come since then waits, or is in the table.
     """
-    waiting = waiting_entries(store, found.state.table) if rows else ()
-    entries = {file_name(file.filename) for entry in waiting for file in entry.data_files}
-    fates = found.state.table.fates([file_name(path) for path in rows]) if rows else {}
-    history = in_history(rows.keys()) if rows else {}
+    snapshot = found.state.snapshot
+    waiting = {
+        file_name(file.filename)
+        for entry in waiting_entries(store, snapshot)
+        for file in entry.data_files
+    }
+    fates = snapshot.fates(map(file_name, rows))
+    uri, options = settings.sink.table_uri, settings.sink.storage_options
+    keeps = tables.file_retention(uri, options)
+    in_log = tables.log_search(uri, options).files(rows.keys())
+    unnamed = (path for path, known in in_log.items() if known.standing is Standing.UNNAMED)
+    changes = change_files(Reader(uri, options), frozenset(unnamed))
 
-    def standing(path: str) -> OtherFile:
-        bare = OtherFile(path=path, rows=len(rows[path].places), why=Why.UNNAMED)
-        told = history.get(path)
-        if file_name(path) in entries and (told is None or told.why is not Why.ADDED):
-            return replace(bare, why=Why.WAITING)
-        if told is not None:
-            return replace(bare, why=told.why, deleted_from=told.deleted_from)
-        return replace(bare, why=Why.HELD) if fates.get(file_name(path)) == HELD else bare
+    def why(path: str) -> tuple[Why, datetime | None]:
+        known, name = in_log[path], file_name(path)
+        if known.standing is Standing.IN_TABLE:
+            return Why.ADDED, None
+        if name in waiting:
+            return Why.WAITING, None
+        if known.standing is Standing.REMOVED:
+            return Why.REMOVED, moment(known.removed_at_ms)
+        if path in changes:
+            return Why.CHANGES, changes[path]
+        return (Why.HELD if fates[name] == HELD else Why.UNNAMED), None
 
-    return tuple(standing(path) for path in rows)
+    return tuple(
+        OtherFile(
+            path=path,
+            rows=len(inside.places),
+            why=reason,
+            deleted_from=None if since is None else since + keeps,
+        )
+        for path, inside in rows.items()
+        for reason, since in [why(path)]
+    )
 
 
 def _others(store: Reader, active: frozenset[str]) -> Iterator[str]:
@@ -341,7 +350,7 @@ def _erased_before(store: Reader, pipeline: str, found: ErasePlan) -> tuple[Coun
         for number, one in found.state.history.books.retractions.items()
         if one.erased
     }
-    fates = found.state.table.fates(marks.keys()) if marks else {}
+    fates = found.state.snapshot.fates(marks.keys()) if marks else {}
     for mark, (number, taken) in marks.items():
         if fates.get(mark) == GONE:
             continue

@@ -6,19 +6,18 @@ new files are garbage like those of any attempt that died. After it, penguin app
 one version or, if one of the files has left the table, rejects it.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, wraps
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import ParamSpec, TypeVar, cast
 
 from blizzard.config.columns import columns_from
 from blizzard.execute.runner import Rewriter
-from blizzard.handoff.held_rows import passed_over
+from blizzard.handoff.held_rows import GONE, passed_over
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.checks import last_entry
 from blizzard.journal.fence import append_what_is_found, refuse_collected_since
 from blizzard.journal.ledger import Ledger
-from blizzard.journal.standings import PassedOver, nothing_decided
 from blizzard.model.locations import sink_location
 from blizzard.model.rewriting import (
     ActiveFile,
@@ -31,15 +30,14 @@ from blizzard.model.rewriting import (
 from blizzard.model.settings import PipelineSettings
 from lakebed import layout
 from lakebed.clock import Clock
-from lakebed.columns.column_mapping import ColumnMapping
-from lakebed.columns.row_tracking import RowColumns
 from lakebed.columns.schema import Schema
-from lakebed.deltalog.lineage import Lineage
+from lakebed.deltalog import tables
 from lakebed.deltalog.snapshot import Snapshot
-from lakebed.documents.data_file import FinishedFile, Replacement, Run
+from lakebed.documents.data_file import FinishedFile, Replacement
 from lakebed.documents.entry import Entry, Kind
 from lakebed.errors import JournalConflict, LakeError, ObjectMissing, Whose
 from lakebed.journal import JournalReader, entries_in, journals_aside
+from lakebed.layout import TablePath
 from lakebed.storage.store import Reader, Store
 
 P = ParamSpec("P")
@@ -50,6 +48,7 @@ TRIES = 3
 """Attempts of a command that other writers overtake."""
 WAIT_SECS = 2.0
 MOST_WAITS = 30
+NO_TABLE = "there is no table yet: nothing was committed; run penguin first"
 NOUNS = {
     "promote": "promotion",
     "retract": "retraction",
@@ -83,93 +82,39 @@ class NotRewritten(LakeError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableNow:
-    """One version of the table: all answers are of it, whatever is committed meanwhile."""
+class TableState:
+    """A version of the table, and the journal as it was read after it."""
 
     snapshot: Snapshot
     files: Mapping[str, ActiveFile]
     """Its data files by their names."""
-
-    @property
-    def schema(self) -> dict[str, Any]:
-        """Return the schema, as Delta writes it."""
-        return self.snapshot.facts.schema
-
-    @property
-    def mapping(self) -> ColumnMapping | None:
-        """Return how files hold its columns; None where it maps none."""
-        return self.snapshot.mapping
-
-    @property
-    def row_columns(self) -> RowColumns | None:
-        """Return the columns in which rows keep their ids; None where it tracks no rows."""
-        return self.snapshot.row_columns
-
-    def committed(self, pipeline: str, journal: str) -> int:
-        """Return the last entry of a journal that this version has; 0 where it has none."""
-        return self.snapshot.committed(pipeline, journal) or 0
-
-    def fates(self, names: Iterable[str]) -> Mapping[str, int | None]:
-        """Return what is decided of held files, and of entries without effect."""
-        return self.snapshot.fates(names)
-
-    def passed_over(self, pipeline: str) -> PassedOver:
-        """Return the way to ask which entries of a pipeline had no effect."""
-        return passed_over(self.fates, partial(self.committed, pipeline))
-
-    @property
-    def columns(self) -> Schema:
-        """Return its columns as blizzard declares them; none where they cannot be read."""
-        return columns_from(self.schema) or Schema(())
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Origins:
-    """Where the rows of a data file came from, as the journal has it that named it first."""
-
-    source_files: tuple[str, ...]
-    uris: tuple[str, ...]
-    """Where each of them was."""
-    runs: tuple[Run, ...]
-
-
-OriginsOf = Callable[[Collection[str]], Mapping[str, Origins]]
-"""Returns the origins of the rows of data files, those left out that no journal names."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableLog:
-    """What is asked of the table's log, which blizzard does not read itself."""
-
-    now: Callable[[], TableNow | None]
-    """Returns the table; None where there is none."""
-    origins: OriginsOf
-    """Asks the journals of the table, of whichever pipeline."""
-    check: Callable[[dict[str, Any], tuple[str, ...]], None] = lambda _schema, _partitions: None
-    """Raises where the table would not take this schema and these partition columns."""
-    lineage: Callable[[int], Lineage] = lambda _version: Lineage()
-    """Returns which data files hold the rows of which earlier ones, up to a version."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableState:
-    """A version of the table, and the journal as it was read after it."""
-
-    last: Entry
     history: Ledger
-    table: TableNow
+    last: Entry
 
     @property
     def committed(self) -> int:
         """Return the last entry of the journal that the table has; 0 without any."""
-        return self.table.committed(self.last.pipeline, self.last.journal)
+        return self.snapshot.committed(self.last.pipeline, self.last.journal) or 0
 
-    def columns(self, store: Reader) -> Schema:
+    def has(self, entry: Entry) -> bool:
+        """Whether an entry of any journal is committed in this version."""
+        return entry.sequence <= (self.snapshot.committed(entry.pipeline, entry.journal) or 0)
+
+    def has_rejected(self, entry: Entry) -> bool:
+        """Whether an entry is committed, and penguin did not replace the files that it names."""
+        mark = entry.replacement_mark
+        return entry.replaces and self.has(entry) and self.snapshot.fates([mark])[mark] == GONE
+
+    @property
+    def columns(self) -> Schema:
+        """Return the table's columns as blizzard declares them; none if they are unreadable."""
+        return columns_from(self.snapshot.facts.schema) or Schema(())
+
+    def require_columns(self, store: Reader) -> Schema:
         """Return the columns of the table; raise if they cannot be read."""
-        columns = columns_from(self.table.schema)
-        if columns is None:
+        if not self.columns.fields:
             raise ObjectMissing("the columns of the table cannot be read", path=store.uri)
-        return columns
+        return self.columns
 
     def next_entry(self, kind: Kind, clock: Clock) -> Entry:
         """Return the next entry of the journal, with the columns that the table has."""
@@ -178,7 +123,7 @@ class TableState:
             previous=self.history.digest,
             run=str(clock.fresh_id()),
             created=clock.now().isoformat(),
-            table_schema=dict(self.table.schema),
+            table_schema=dict(self.snapshot.facts.schema),
             columns=self.history.columns,
         )
 
@@ -221,20 +166,38 @@ def tries_again(once: Callable[P, Done]) -> Callable[P, Done]:
     return tried
 
 
-def table_state(store: Reader, pipeline: str, log: TableLog) -> TableState:
+def active_files(snapshot: Snapshot) -> dict[str, ActiveFile]:
+    """Return the data files of a version of the table, by their names."""
+    return {
+        path: ActiveFile(
+            path=TablePath(path),
+            size=facts.size,
+            rows=facts.rows,
+            partition_values=facts.partition_values,
+            first_row=facts.first_row,
+            vector=facts.vector,
+        )
+        for path, facts in snapshot.file_facts().items()
+    }
+
+
+def table_state(store: Reader, settings: PipelineSettings) -> TableState:
     """Read the table, then the journal; raise if there is no table, or the journal is closed.
 
     Each data file that the table has is named by an entry that was written before; an entry that
     this version of the table does not have is pending.
     """
-    table = log.now()
-    passed = nothing_decided if table is None else table.passed_over(pipeline)
-    history = read_ledger(store, pipeline, passed_over=passed)
-    if history.sequence < 0 or table is None:
-        raise NothingCommitted(
-            "there is no table yet: nothing was committed; run penguin first", path=store.uri
-        )
-    return TableState(last=last_entry(store, pipeline, history), history=history, table=table)
+    sink, pipeline = settings.sink, settings.name
+    snapshot = tables.replaceable(sink.table_uri, sink.storage_options)
+    if snapshot is None:
+        raise NothingCommitted(NO_TABLE, path=store.uri)
+    files = active_files(snapshot)
+    rejected = passed_over(snapshot.fates, partial(snapshot.committed, pipeline))
+    history = read_ledger(store, pipeline, passed_over=rejected)
+    if history.sequence < 0:
+        raise NothingCommitted(NO_TABLE, path=store.uri)
+    last = last_entry(store, pipeline, history)
+    return TableState(snapshot=snapshot, files=files, history=history, last=last)
 
 
 def refuse_waiting(store: Reader, settings: PipelineSettings, state: TableState) -> None:
@@ -256,7 +219,7 @@ def refuse_contested(
     penguin would reject the later of the two entries, after all the rewriting.
     """
     wanted = {file.path for file in files}
-    for entry in waiting_entries(store, state.table):
+    for entry in waiting_entries(store, state.snapshot):
         outgoing = {one.filename for one in entry.outgoing}
         if entry.pipeline != settings.name and not wanted.isdisjoint(outgoing):
             raise PromotionWaits(
@@ -267,13 +230,14 @@ def refuse_contested(
             )
 
 
-def waiting_entries(store: Reader, table: TableNow) -> tuple[Entry, ...]:
+def waiting_entries(store: Reader, snapshot: Snapshot) -> tuple[Entry, ...]:
     """Return the entries of all journals in use that the table does not have yet."""
     found: list[Entry] = []
     for pipeline in layout.pipelines(store.folders(layout.OURS)):
         journal = read_ledger(store, pipeline).journal
         if journal is not None:
-            found += JournalReader(store, pipeline).entries(table.committed(pipeline, journal))
+            committed = snapshot.committed(pipeline, journal) or 0
+            found += JournalReader(store, pipeline).entries(committed)
     return tuple(found)
 
 
@@ -301,9 +265,9 @@ def rewriting_of(
         marks={"pipeline": settings.name, "journal": state.last.journal},
         clock=clock,
         transform=transform,
-        columns=state.table.columns,
-        mapping=state.table.mapping,
-        row_columns=state.table.row_columns,
+        columns=state.columns,
+        mapping=state.snapshot.mapping,
+        row_columns=state.snapshot.row_columns,
     )
 
 
@@ -380,7 +344,7 @@ def drop(store: Store, staged: Iterable[FinishedFile]) -> None:
 
 def _refuse_renamed(store: Reader, before: TableState, now: TableState) -> None:
     """Raise if files were rewritten with other column names than the table has now."""
-    if before.table.mapping is not None and before.table.mapping != now.table.mapping:
+    if before.snapshot.mapping not in (None, now.snapshot.mapping):
         raise Overtaken(
             "columns of the table were renamed, added or dropped meanwhile; nothing was done, try "
             "again",
@@ -391,7 +355,7 @@ def _refuse_renamed(store: Reader, before: TableState, now: TableState) -> None:
 def _refuse_overtaken(store: Reader, before: RewritePlan, now: RewritePlan, entry: Entry) -> None:
     """Raise if the rewritten files are not those to supersede any more, or were collected."""
     path = store.describe(layout.journal_folder(entry.pipeline))
-    there = {file.path: (file.size, file.vector_key) for file in now.state.table.files.values()}
+    there = {file.path: (file.size, file.vector_key) for file in now.state.files.values()}
     gone = any(there.get(one.old) != (one.old_size, one.vector) for one in entry.replaced) or any(
         there.get(old.path) != (old.size, old.vector) for one in entry.merged for old in one.old
     )

@@ -4,7 +4,6 @@ Whoever asks them of two versions finds a file in neither of both, and tells of 
 or that never came.
 """
 
-from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 
@@ -13,7 +12,6 @@ import pytest
 from blizzard.answers.lifecycle import FileState
 from blizzard.answers.refusal import refusal_of
 from blizzard.answers.why import Pipelines, why
-from blizzard.cli.rows.rewriting import table_log
 from blizzard.handoff.held_rows import read_aside
 from blizzard.inspect.audit.table import audit_table
 from blizzard.journal.checkpoint import read_ledger
@@ -29,22 +27,10 @@ from tests.support.compactions import crowded
 from tests.support.desk import Desk
 from tests.support.erasures import landed
 from tests.support.promotions import ID, PRICE, Rescued
-from tests.support.retractions import Taken
+from tests.support.retractions import Taken, overtaken
 
 
-def overtaken(desk, happens):
-    """Return the questions to a log to which somebody commits right after it was looked at."""
-    log = table_log(desk.settings)
-
-    def now():
-        table = log.now()
-        happens()
-        return table
-
-    return replace(log, now=now)
-
-
-def test_a_batch_is_promoted_or_waits(tmp_path):
+def test_a_batch_is_promoted_or_waits(tmp_path, monkeypatch):
     """Its files are not among those to be rewritten, so nobody is told that nothing waits."""
     desk = Rescued(tmp_path, {"fields": [ID]})
     desk.land("a.ndjson", {"id": 1, "price": "1.00"})
@@ -52,35 +38,40 @@ def test_a_batch_is_promoted_or_waits(tmp_path):
     desk.land("b.ndjson", {"id": 2, "price": "2.00"})
     desk.blizzard()
     desk.configure({"fields": [ID, PRICE]})
-    log = overtaken(desk, desk.penguin)
-    found = plan_promotion(desk.store, desk.settings, PromotedField(field="price"), log)
+    overtaken(monkeypatch, desk.penguin)
+    wanted = PromotedField(field="price")
+    found = plan_promotion(desk.store, desk.settings, wanted, lambda _schema, _partitions: None)
     assert (len(found.files), found.waiting) == (1, 1)
 
 
-def test_rows_that_are_just_committed_are_not_taken_for_none(tmp_path):
+def test_rows_that_are_just_committed_are_not_taken_for_none(tmp_path, monkeypatch):
     """A retraction does not answer that no row of the file is in the table."""
     desk = Taken(tmp_path)
     desk.land("a.ndjson", {"id": 1})
     desk.ingest()
     desk.land("b.ndjson", {"id": 2})
     desk.blizzard()
-    log = overtaken(desk, desk.penguin)
+    keys = desk.keys("b.ndjson")
+    overtaken(monkeypatch, desk.penguin)
     with pytest.raises(SourceNotRetractable, match="entry 2, which is not committed yet"):
-        plan_retraction(desk.store, desk.settings, desk.keys("b.ndjson"), log)
+        plan_retraction(desk.store, desk.settings, keys)
+    monkeypatch.undo()
     assert len(desk.look("b.ndjson").rows.whole) == 1
 
 
-def test_rows_that_are_just_released_are_not_taken_for_none(tmp_path):
+def test_rows_that_are_just_released_are_not_taken_for_none(tmp_path, monkeypatch):
     desk = Desk(tmp_path)
     desk.holds_a_file()
-    log = overtaken(desk, lambda: desk.operator().release(None))
+    overtaken(monkeypatch, lambda: desk.operator().release(None))
     desk.let("schema_evolution: overwrite")
     with pytest.raises(SourceNotRetractable, match="penguin holds"):
-        plan_retraction(desk.store, desk.settings, ["default:b.ndjson"], log)
+        plan_retraction(desk.store, desk.settings, ["default:b.ndjson"])
 
 
 @pytest.mark.parametrize("why", ["added", "waiting"])
-def test_rows_that_come_during_an_erasure_are_not_told_to_be_deleted_by_gc(tmp_path, why):
+def test_rows_that_come_during_an_erasure_are_not_told_to_be_deleted_by_gc(
+    tmp_path, monkeypatch, why
+):
     """They are in the table, or are about to be: whoever asked is told to ask again."""
     desk = landed(tmp_path)
 
@@ -90,26 +81,28 @@ def test_rows_that_come_during_an_erasure_are_not_told_to_be_deleted_by_gc(tmp_p
         if why == "added":
             desk.penguin()
 
-    log, store = overtaken(desk, late), desk.store
-    found = plan_erasure(store, desk.settings, parse("id = 99"), log)
+    overtaken(monkeypatch, late)
+    found = plan_erasure(desk.store, desk.settings, parse("id = 99"))
+    monkeypatch.undo()
     assert found.rows == 0
     assert [(one.rows, one.why) for one in desk.held("id = 99", found).data_files] == [(1, why)]
 
 
-def test_a_compaction_knows_the_files_that_came_while_it_looked(tmp_path):
+def test_a_compaction_knows_the_files_that_came_while_it_looked(tmp_path, monkeypatch):
     """Whether a file is of the journal is asked once, and kept: a wrong answer would stay."""
     desk = crowded(tmp_path, files=2, compact={"min_files": 3})
-    log, known = table_log(desk.settings), KnownOrigins()
+    known = KnownOrigins()
 
     def late():
         desk.land("late.ndjson", {"id": 99, "user": "x"})
         desk.ingest()
-        return log.now()
 
     given = (desk.store, desk.settings)
     later = desk.clock.now() + timedelta(hours=1)
-    plan_compaction(*given, replace(log, now=late), now=later, known=known)
-    (group,) = plan_compaction(*given, log, now=later, known=known).groups
+    overtaken(monkeypatch, late, first=True)
+    plan_compaction(*given, now=later, known=known)
+    monkeypatch.undo()
+    (group,) = plan_compaction(*given, now=later, known=known).groups
     assert len(group.files) == 3
 
 

@@ -1,16 +1,13 @@
 """Who still holds rows that were erased, and until when; in one process."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from deltalake import DeltaTable
 
-from blizzard.cli.rows.rewriting import table_log
-from blizzard.model.predicate import parse
-from blizzard.rewrite.erase import plan_erasure
 from blizzard.rewrite.transaction import PromotionWaits
 from tests.support.erasures import FIELDS, Forgetful, landed
+from tests.support.retractions import overtaken
 
 X = "user = 'x'"
 QUARANTINE = {"error_handling": {"on_bad_record": "quarantine"}}
@@ -109,22 +106,14 @@ def test_inline_commits_are_done_at_once(tmp_path):
     assert desk.ids() == [2, 4, 7]
 
 
-def test_an_erasure_that_is_committed_while_another_looks_is_not_counted_twice(desk):
+def test_an_erasure_that_is_committed_while_another_looks_is_not_counted_twice(desk, monkeypatch):
     """Its rows are in the table that was looked at, and in the books as erased."""
     desk.erase(X)
-    log = table_log(desk.settings)
-
-    def overtaken():
-        table = log.now()
-        desk.penguin()
-        return table
-
-    def found(questions):
-        return plan_erasure(desk.store, desk.settings, parse(X), questions)
-
+    overtaken(monkeypatch, desk.penguin)
     with pytest.raises(PromotionWaits, match="the erasure in entry 4 is not committed yet"):
-        found(replace(log, now=overtaken))
-    assert found(log).rows == 0
+        desk.meant(X)
+    monkeypatch.undo()
+    assert desk.meant(X).rows == 0
     rows = {one.uri: one.rows for one in desk.held(X).sources}
     assert rows == {desk.uri("a.ndjson"): 2, desk.uri("b.ndjson"): 1, desk.uri("c.ndjson"): 1}
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from blizzard.cli.output import One
-from blizzard.cli.rows.rewriting import RewriteCommand, table_log
+from blizzard.cli.rows.rewriting import RewriteCommand
 from blizzard.events import (
     CompactionFailed,
     CompactionGaveWay,
@@ -71,19 +71,18 @@ def compact(
     _check_options(yes, dry_run)
     values = _partition(partition)
     with RewriteCommand.of(context, files, folders, name or pipeline, output) as command:
-        settings, log, clock = command.settings, command.log, command.around.clock
+        settings, clock = command.settings, command.around.clock
         if at_once:
             settings = _without_quiet(settings)
 
         done = command.run(
             sure=yes,
             plan=lambda _opens, reader: Compacted(
-                found=plan_compaction(reader, settings, log, now=clock.now(), partition=values)
+                found=plan_compaction(reader, settings, now=clock.now(), partition=values)
             ),
             apply=lambda store, runner, looked: put_together(
                 store,
                 settings,
-                log,
                 runner,
                 clock=clock,
                 partition=values,
@@ -250,9 +249,7 @@ def compacts(clock: Clock) -> CompactOf:
             due = now + settings.sink.compact.every
             emit(CompactionStarted(pipeline=settings.name))
             return _reported(
-                lambda: put_together(
-                    store, settings, table_log(settings), runner, clock=clock, known=known
-                ),
+                lambda: put_together(store, settings, runner, clock=clock, known=known),
                 settings.name,
                 emit,
             )

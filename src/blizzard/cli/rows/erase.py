@@ -1,15 +1,13 @@
 """`blizzard erase`: take rows out of the table by what they hold, and say who holds them still."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Annotated
 
 import typer
 
 from blizzard.cli.output import One, looked_with
 from blizzard.cli.rows.rewriting import RewriteCommand
-from blizzard.log_questions import table_log as log_questions
 from blizzard.model.locations import sink_location
 from blizzard.model.predicate import parse
 from blizzard.model.settings import PipelineSettings
@@ -17,8 +15,6 @@ from blizzard.rewrite.erase import Erased, FileWithRows, plan_erasure
 from blizzard.rewrite.erase import erase as append_erasure
 from blizzard.rewrite.still_held import (
     BadLinesLeft,
-    FilesInHistory,
-    InHistory,
     OtherFile,
     SourceLeft,
     StillHeld,
@@ -28,7 +24,6 @@ from blizzard.rewrite.still_held import (
     still_held,
 )
 from lakebed.deltalog import tables
-from lakebed.storage.store import Reader
 from lakebed.terminal.arguments import (
     DONE,
     FAILED,
@@ -64,15 +59,13 @@ def erase(
     Data files that also hold other rows are rewritten on Spark; penguin commits it all at once.
     """
     with RewriteCommand.of(context, files, folders, pipeline, output) as command:
-        settings, log = command.settings, command.log
+        settings = command.settings
         predicate = parse(where)
         done = command.run(
             sure=yes,
-            plan=lambda _opens, reader: Erased(
-                found=plan_erasure(reader, settings, predicate, log)
-            ),
+            plan=lambda _opens, reader: Erased(found=plan_erasure(reader, settings, predicate)),
             apply=lambda store, runner, _looked: append_erasure(
-                store, settings, predicate, log, runner, clock=command.around.clock, reason=reason
+                store, settings, predicate, runner, clock=command.around.clock, reason=reason
             ),
         )
         with looked_with(settings.name, output) as opens:
@@ -81,8 +74,6 @@ def erase(
                 settings,
                 predicate,
                 done.found,
-                history_of(settings),
-                log.origins,
                 opens,
             )
     if output is Output.JSON:
@@ -149,30 +140,6 @@ def erasure_row(settings: PipelineSettings, done: Erased, left: StillHeld) -> Er
 def _file(one: FileWithRows) -> ErasedFileRow:
     file = one.file
     return ErasedFileRow(path=file.path, rows=file.rows, bytes=file.size, erased=one.rows)
-
-
-def history_of(settings: PipelineSettings) -> FilesInHistory:
-    """Return what asks the log for files of the table's past, and how long they are kept."""
-    questions, sink = log_questions(settings), settings.sink
-
-    def ask(paths: Collection[str]) -> dict[str, InHistory]:
-        keeps = questions.retention()
-
-        def told(why: Why, since: datetime | None) -> InHistory:
-            return InHistory(why=why, deleted_from=None if since is None else since + keeps)
-
-        found = {
-            path: told(Why.REMOVED, one.removed_at) if one.removed else told(Why.ADDED, None)
-            for path, one in questions.files(paths).items()
-            if one.removed or one.in_table
-        }
-        others = [path for path in paths if path not in found]
-        from lakebed.deltalog.table_files import change_files  # noqa: PLC0415 - it loads Arrow
-
-        changes = change_files(Reader(sink.table_uri, sink.storage_options), frozenset(others))
-        return found | {path: told(Why.CHANGES, since) for path, since in changes.items()}
-
-    return ask
 
 
 FEW = 10

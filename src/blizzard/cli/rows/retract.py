@@ -67,22 +67,22 @@ def retract(
     Data files that also hold other rows are rewritten on Spark; penguin commits it all at once.
     """
     with RewriteCommand.of(context, files, folders, pipeline, output) as command:
-        settings, log, clock = command.settings, command.log, command.around.clock
+        settings, clock = command.settings, command.around.clock
         keys, new = _keys(settings, sources, other, clock)
 
         def plan(opens: OpenReader, reader: Reader) -> Retracted:
             some = keys
             if new is not None:
                 some = exchange_of(reader, settings, keys, new, opens, now=clock.now()).keys
-            return Retracted(found=plan_retraction(reader, settings, some, log))
+            return Retracted(found=plan_retraction(reader, settings, some))
 
         def apply(store: Store, runner: ServiceRunner, _looked: object) -> Retracted:
             if new is None:
-                return append_retraction(store, settings, keys, log, runner, clock=clock)
+                return append_retraction(store, settings, keys, runner, clock=clock)
             warn = log_events(LogLevel.WARN, LogFormat.TEXT)
             ingest = ingest_of(command.loaded, settings, runner, clock, warn)
             exchange = exchange_of(store, settings, keys, new, open_reader, now=clock.now())
-            return replace_rows(store, exchange, log, runner, ingest, open_reader)
+            return replace_rows(store, exchange, runner, ingest, open_reader)
 
         done = command.run(sure=yes, plan=plan, apply=apply)
     if output is Output.JSON:

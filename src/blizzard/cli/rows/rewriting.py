@@ -1,13 +1,13 @@
 """One way to run the commands that rewrite data files: plan or apply, commit, and report."""
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Protocol, Self, TypeVar
 
 import typer
 
-from blizzard.answers.trace import named_by, uri_of
 from blizzard.cli.output import load, looked_at, looked_with, tables_of, the_one, written_before
 from blizzard.cli.surroundings import Surroundings
 from blizzard.events import SparkStarting
@@ -24,14 +24,10 @@ from blizzard.model.locations import OpenReader, sink_location
 from blizzard.model.rewriting import ActiveFile
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
 from blizzard.renewal import Renew, Renewed
+from blizzard.rewrite.promote import SchemaCheck
 from blizzard.rewrite.replace import renew
-from blizzard.rewrite.transaction import Origins, TableLog, TableNow
 from blizzard.service import SPARK_SAID, RenewOf, ServiceRunner
 from lakebed.clock import Clock
-from lakebed.deltalog import tables
-from lakebed.deltalog.lineage import Lineage
-from lakebed.deltalog.snapshot import Snapshot
-from lakebed.layout import TablePath
 from lakebed.storage.store import Reader, Store
 from lakebed.telemetry.events import Emit
 from lakebed.telemetry.levels import LogFormat, LogLevel
@@ -82,7 +78,6 @@ class RewriteCommand:
     around: Surroundings
     output: Output
     table: TableSettings | None
-    log: TableLog
 
     @classmethod
     @contextmanager
@@ -105,7 +100,6 @@ class RewriteCommand:
                 around=Surroundings.of(context),
                 output=output,
                 table=table,
-                log=table_log(settings, table),
             )
 
     def run(
@@ -189,7 +183,7 @@ def renews(clock: Clock) -> RenewOf:
             # Whoever waits for penguin need not read all journals every second.
             if rested <= now < rested + REST_SECS:
                 return Renewed()
-            renewed = renew(store, files, table_log(settings), runner, ingest, open_reader)
+            renewed = renew(store, files, runner, ingest, open_reader)
             rested = now if renewed.waits is not None else -REST_SECS
             return renewed
 
@@ -212,46 +206,7 @@ def commit(settings: PipelineSettings, table: TableSettings | None, around: Surr
     committer.finish()
 
 
-def active_files(table: Snapshot) -> dict[str, ActiveFile]:
-    """Return the data files of a version of the table, by their names."""
-    return {
-        path: ActiveFile(
-            path=TablePath(path),
-            size=facts.size,
-            rows=facts.rows,
-            partition_values=facts.partition_values,
-            first_row=facts.first_row,
-            vector=facts.vector,
-        )
-        for path, facts in table.file_facts().items()
-    }
-
-
-def table_log(settings: PipelineSettings, table: TableSettings | None = None) -> TableLog:
-    """Return what is asked of the table's log; `table` says how penguin changes its schema."""
-    sink = settings.sink
+def schema_check(settings: PipelineSettings, table: TableSettings | None = None) -> SchemaCheck:
+    """Return the check whether penguin would change the table to a schema, by its settings."""
     rules, mode_is_known = table_rules(settings, table)
-
-    def now() -> TableNow | None:
-        found = tables.replaceable(sink.table_uri, sink.storage_options)
-        return None if found is None else TableNow(snapshot=found, files=active_files(found))
-
-    def check(schema: dict[str, object], partition_columns: tuple[str, ...]) -> None:
-        inline.check_schema(rules, schema, partition_columns, mode_is_known=mode_is_known)
-
-    def lineage(version: int) -> Lineage:
-        history = tables.whole_log(sink.table_uri, sink.storage_options)
-        return Lineage() if history is None else Lineage.fold(history, until=version)
-
-    def origins(names: Collection[str]) -> dict[str, Origins]:
-        store = open_reader(sink_location(settings))
-        return {
-            name: Origins(
-                source_files=one.file.source_files,
-                uris=tuple(uri_of(key, one.entry) for key in one.file.source_files),
-                runs=one.file.runs,
-            )
-            for name, one in named_by(store, names).items()
-        }
-
-    return TableLog(now=now, origins=origins, check=check, lineage=lineage)
+    return partial(inline.check_schema, rules, mode_is_known=mode_is_known)

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from blizzard.cli.output import One
-from blizzard.cli.rows.rewriting import DataFileRow, RewriteCommand, file_rows
+from blizzard.cli.rows.rewriting import DataFileRow, RewriteCommand, file_rows, schema_check
 from blizzard.model.rewriting import ActiveFile
 from blizzard.model.settings import PipelineSettings
 from blizzard.rewrite.promote import Promoted, PromotedField, plan_promotion
@@ -51,14 +51,15 @@ def promote(
     """
     wanted = PromotedField(field=field, type=kind)
     with RewriteCommand.of(context, files, folders, pipeline, output) as command:
-        settings, log = command.settings, command.log
+        settings = command.settings
+        check = schema_check(settings, command.table)
         done = command.run(
             sure=yes,
             plan=lambda _opens, reader: Promoted(
-                found=plan_promotion(reader, settings, wanted, log)
+                found=plan_promotion(reader, settings, wanted, check)
             ),
             apply=lambda store, runner, _looked: append_promotion(
-                store, settings, wanted, log, runner, clock=command.around.clock
+                store, settings, wanted, check, runner, clock=command.around.clock
             ),
         )
     if output is Output.JSON:
