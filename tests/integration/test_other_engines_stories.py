@@ -407,3 +407,53 @@ def test_forgotten_rows_are_not_counted_as_in_the_table(tmp_path):
     assert desk.ids() == [1, 2, 3, 4]
     assert "penguin fsck or forget took rows of 1 out" in desk.run("files", "--check", code=1)
     assert desk.asked("why", C)["state"] == "removed"
+
+
+# ------------------------------------------------ rows that another engine deletes by value
+
+
+def test_rows_that_came_back_and_were_deleted_by_value_are_out_again(desk):
+    desk.run("retract", B, "--yes")
+    desk.penguin()
+    desk.restore(2)
+    desk.optimize()
+    assert desk.kinds() == {"rows_back"}
+    desk.delete("id >= 3")
+    assert desk.ids() == [1, 2]
+    desk.balanced()
+    desk.delete("id = 2")
+    (one,) = desk.audited().differences
+    assert "version 7 (DELETE of delta-rs" in one.message
+
+
+@pytest.mark.parametrize("compacted", [False, True], ids=["plain", "compacted"])
+def test_rows_that_were_deleted_twice_are_missed_once(desk, compacted):
+    if compacted:
+        desk.optimize()
+    before = desk.version
+    for _time in range(2):
+        desk.delete("id = 3")
+        desk.restore(before)
+    desk.balanced()
+    desk.restore(before + 1)
+    assert desk.ids() == [1, 2, 4]
+    (one,) = desk.audited().differences
+    assert "removed 1 row" in one.message
+
+
+@pytest.mark.parametrize("how", ["retract", "erase"])
+@pytest.mark.parametrize("by", ["blizzard", "another engine"])
+def test_a_restore_to_before_rows_that_were_taken_out_brings_none_back(tmp_path, by, how):
+    desk = lake(tmp_path, TELLS, more={"sink": {"compact": {"min_files": 2, "quiet_secs": 0}}})
+    if by == "blizzard":
+        desk.run("compact", "--yes")
+        desk.penguin()
+        assert len(desk.active) == 1
+    else:
+        desk.optimize()
+    order = ("retract", B) if how == "retract" else ("erase", "--where", "id >= 3")
+    desk.run(*order, "--yes")
+    desk.penguin()
+    desk.restore(1)
+    assert desk.ids() == [1, 2]
+    desk.balanced()

@@ -138,6 +138,8 @@ class Lineage:
     """The files that held the rows of each before it was written."""
     born: dict[str, int] = field(default_factory=dict)
     """The version that first added each file that took rows over from others."""
+    sources_of: Callable[[str], frozenset[int] | None] = lambda _name: None
+    """Returns the source files with rows in a file; None where it is not known."""
     _values: dict[PartitionValues, PartitionValues] = field(default_factory=dict)
     _traces: dict[str, Trace] = field(default_factory=dict)
 
@@ -255,26 +257,38 @@ class Lineage:
         return found
 
     def _traced(self, name: str, seen: frozenset[str]) -> Trace:
-        forward = self.forward(name)
+        forward, wanted = self.forward(name), self.sources_of(name)
         found = replace(forward, removed=frozenset())
         for last, version in forward.removed:
             olds = () if last in seen else self.made_from.get(last, ())
             if any(self.is_back(old, last) for old in olds):
-                found |= self._behind(last, version, self.born.get(last, BEFORE), seen | {last})
+                since = self.born.get(last, BEFORE)
+                found |= self._behind(last, version, since, seen | {last}, wanted)
             else:
                 found |= Trace(removed=frozenset([(last, version)]))
         return found
 
-    def _behind(self, name: str, version: int, since: int, seen: frozenset[str]) -> Trace:
-        """Follow the files that a removed one was made from, as far as they came back."""
+    def _behind(
+        self,
+        name: str,
+        version: int,
+        since: int,
+        seen: frozenset[str],
+        wanted: frozenset[int] | None,
+    ) -> Trace:
+        """Follow the files that a removed one was made from, as far as they came back.
+
+        Files without rows of the source files that are wanted are left out.
+        """
         found = Trace()
         for old in dict.fromkeys(self.made_from[name]):
-            if old in seen:
+            held = None if wanted is None else self.sources_of(old)
+            if old in seen or (wanted and held is not None and wanted.isdisjoint(held)):
                 continue
             if old in self.active or self.removed.get(old, BEFORE) > since:
                 found |= self._traced(old, seen | {old})
             elif self.is_back(old, name):
-                found |= self._behind(old, version, since, seen | {old})
+                found |= self._behind(old, version, since, seen | {old}, wanted)
             else:
                 found |= Trace(removed=frozenset([(old, version)]))
         return found
@@ -326,13 +340,13 @@ class Lineage:
         A RESTORE may bring back files that an earlier version wrote its rows to.
         """
         following = self._next(name, version)
-        if following or version == BEFORE:
-            return following, self.rewrites.get(version)
-        for earlier in reversed(self.rewritten_by.get(name, ())):
-            following = self._next(name, earlier)
-            if any(self.added(new) >= version for new in following):
-                return following, self.rewrites[earlier]
-        return [], None
+        if version != BEFORE and not any(new in self.active for new in following):
+            for earlier in reversed(self.rewritten_by.get(name, ())):
+                others = self._next(name, earlier)
+                back = [new for new in others if self.added(new) >= version]
+                if back and (not following or any(new in self.active for new in back)):
+                    return others, self.rewrites[earlier]
+        return following, self.rewrites.get(version)
 
     def after(self, name: str) -> list[str]:
         """Return the files that hold rows of one that was removed, one step on."""

@@ -79,7 +79,7 @@ def agrees(table: TableDirectory) -> LogBooks:
 def test_a_log_of_versions_alone_is_all_of_its_history(table):
     found = agrees(table)
     assert found.is_whole
-    assert (len(found.others), len(found.removed)) == (1, 4)
+    assert (len(found.commits), len(found.removed)) == (1, 4)
 
 
 def test_all_versions_count_before_a_checkpoint_while_they_are_there(table):

@@ -1,4 +1,4 @@
-"""What must be in the table by the journals, compared with where the log's lineage has it. Pure.
+"""The files that journals expect in the table, and where the log's lineage has them. Pure.
 
 Expected are the files of committed entries, without those that entries removed, merged or
 superseded. Each is followed through the versions of the log by itself: rows that came back with a
@@ -7,15 +7,18 @@ RESTORE never make up for others that were lost with it.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from blizzard.inspect.audit.findings import Difference, Kind, Loss
 from blizzard.inspect.audit.log_books import REPAIR, LogBooks
 from lakebed.deltalog.lineage import BEFORE, RESTORE
-from lakebed.documents.data_file import FinishedFile, Replacement
+from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
 from lakebed.layout import file_name
 from lakebed.units import plural
+
+Sources = frozenset[int]
+"""Source files, by the hashes of their pipelines and keys: there are as many as data files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,14 +28,54 @@ class Step:
     entry: int
     pipeline: str
     old: str
-    new: tuple[str, ...]
-    number: int
-    """The place of its entry among all that were taken."""
+    new: tuple[str, ...] = ()
     version: int
     """The version that committed it."""
+    left: int = 0
+    """How many of its rows are in the new files."""
     left_out: int = 0
-    """How many of its rows are in none of the new files."""
+    """How many of its rows are in none of them."""
+    deleted: int = 0
+    """How many of its rows a deletion vector deleted before."""
     supersedes: bool = False
+
+
+def steps_of(entry: Entry, version: int) -> Iterator[Step]:
+    """Yield what an entry does to files of the table."""
+    for one in entry.replaced:
+        yield Step(
+            entry=entry.sequence,
+            pipeline=entry.pipeline,
+            old=one.old,
+            new=() if one.new is None else (one.new.filename,),
+            version=version,
+            left=0 if one.new is None else one.new.record_count,
+            left_out=one.left_out,
+            deleted=one.deleted,
+        )
+    for merge in entry.merged:
+        names = tuple(file.filename for file in merge.new)
+        for old in merge.old:
+            yield Step(
+                entry=entry.sequence,
+                pipeline=entry.pipeline,
+                old=old.path,
+                new=names,
+                version=version,
+                left=old.rows,
+                deleted=old.deleted,
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class AbsentFile:
+    """A committed file that is not in the table, or not with all of its rows."""
+
+    pipeline: str
+    entry: int
+    rows: int
+    origins: Mapping[str, int] = field(default_factory=dict)
+    """How many rows each source file has in it, if it has rows of several."""
 
 
 @dataclass(slots=True)
@@ -41,123 +84,128 @@ class ExpectedFiles:
 
     log: LogBooks
     steps: list[Step] = field(default_factory=list)
-    superseded: dict[str, tuple[Entry, int, int]] = field(default_factory=dict)
-    """By the names of superseded files: the entries that supersede them, their versions and
-    places."""
-    _absent: dict[str, int] = field(default_factory=dict)
-    """The rows of files that were committed and are not in the table as they were."""
-    _origins: dict[str, Counter[str]] = field(default_factory=dict)
-    """Of those with rows of several source files, how many each has."""
+    absent: dict[str, AbsentFile] = field(default_factory=dict)
+    superseded: dict[str, Step] = field(default_factory=dict)
+    """What supersedes files, by their names."""
     _covered: dict[str, set[str] | None] = field(default_factory=dict)
     """The source files whose rows in a superseded file were read again, by its name; None: all."""
-    _orphaned: dict[str, int] = field(default_factory=dict)
-    """The rows of superseded files whose source files were not read again."""
+    _expected: dict[str, int] = field(default_factory=dict)
+    """The rows of absent files that must be in the table."""
     _given_up: dict[str, int] = field(default_factory=dict)
     """The rows of files that were given up once they were in the table."""
-    _taken: dict[int, Mapping[str, int]] = field(default_factory=dict)
-    """The rows that were taken of each source file, by the number of an entry."""
-    _entries: int = 0
+    _taken: dict[tuple[str, int], Counter[int]] = field(default_factory=dict)
+    """The rows that each entry took of source files, if all are known, by pipeline and number."""
+    _sources: dict[str, Sources] = field(default_factory=dict)
+    _without: dict[str, Sources] = field(default_factory=dict)
+    """The source files without rows in a new file that the old one had rows of."""
+    _deleted: Counter[int] = field(default_factory=Counter)
+    """The rows that must not be in the table, by the versions that deleted them."""
 
-    def add(self, file: FinishedFile) -> None:
+    def __post_init__(self) -> None:
+        """Let the lineage follow only files that have rows of the same source files."""
+        self.log.lineage.sources_of = self.sources_of
+
+    def name(self, file: FinishedFile, pipeline: str) -> None:
+        """Note which source files have rows in a file."""
+        if file.source_files:
+            self._sources[file.filename] = _sources(pipeline, file.source_files)
+
+    def sources_of(self, path: str) -> Sources | None:
+        """Return the source files with rows in a file; None where it is not known."""
+        if path not in self._sources:
+            olds = self.log.lineage.made_from.get(path, ())
+            found = [self.sources_of(old) for old in olds]
+            known = [one for one in found if one is not None]
+            if not known or len(known) < len(found):
+                return None
+            self._sources[path] = Sources().union(*known) - self._without.get(path, Sources())
+        return self._sources[path]
+
+    def add(self, file: FinishedFile, entry: Entry) -> None:
         """Expect the rows of a committed file."""
         path, one = file.filename, self.log.active.get(file.filename)
         if one is None or one.deleted:
-            self._absent[path] = file.record_count
-            if one is None and len(file.source_files) > 1:
-                rows = self._origins[path] = Counter()
-                for run in file.runs:
-                    rows[file.source_files[run.source]] += run.rows
+            origins = Counter[str]()
+            for run in file.runs if one is None and len(file.source_files) > 1 else ():
+                origins[file.source_files[run.source]] += run.rows
+            self.absent[path] = AbsentFile(
+                entry.pipeline, entry.sequence, file.record_count, origins
+            )
 
     def give_up(self, path: str, rows: int) -> None:
         """Expect no row of a file that was given up."""
         if path in self.log.removed:
             self._given_up[path] = rows
 
-    def take(self, entry: Entry, replaced: Iterable[Replacement], version: int) -> None:
-        """Enter what a committed entry did: the pairs that took place, all that it merged."""
-        self._entries += 1
-        for one in replaced:
-            new = () if one.new is None else (one.new.filename,)
-            self._enter(entry, one.old, new, version, one.left_out)
-        for merge in entry.merged:
-            names = tuple(file.filename for file in merge.new)
-            for old in merge.old:
-                self._enter(entry, old.path, names, version)
-        told = (entry, version, self._entries)
-        self.superseded |= dict.fromkeys(entry.supersedes, told)
+    def take(self, entry: Entry, steps: Iterable[Step], version: int) -> None:
+        """Enter what a committed entry did."""
+        rows = _rows_by_source(entry)
+        if rows.total() == entry.left_out:
+            self._taken[entry.pipeline, entry.sequence] = rows
+        retracted = _sources(entry.pipeline, (one.key for one in entry.sources if one.retracted))
+        for step in steps:
+            self.steps.append(step)
+            self.log.lineage.journaled(step.old, step.new)
+            self._without |= dict.fromkeys(step.new, retracted)
+        supersedes = Step(
+            entry=entry.sequence,
+            pipeline=entry.pipeline,
+            old="",
+            new=tuple(file.filename for file in entry.files),
+            version=version,
+            supersedes=True,
+        )
+        self.superseded |= dict.fromkeys(entry.supersedes, supersedes)
         for record in entry.readings:
             for name in record.supersedes if record.failure is None else ():
                 covered = self._covered.setdefault(name, set())
                 if covered is not None:
                     covered.add(record.key)
         self._covered |= dict.fromkeys(entry.redone)
-        if entry.left_out:
-            self._taken[self._entries] = _rows_by_source(entry)
 
-    def _enter(
-        self, entry: Entry, old: str, new: tuple[str, ...], version: int, left_out: int = 0
-    ) -> None:
-        self.log.lineage.journaled(old, new)
-        self.steps.append(
-            Step(
-                entry=entry.sequence,
-                pipeline=entry.pipeline,
-                old=old,
-                new=new,
-                number=self._entries,
-                version=version,
-                left_out=left_out,
-            )
-        )
-
-    def supersede(self, paths: Mapping[str, str]) -> None:
-        """Enter the superseded files, once all entries are in, with the paths of their names."""
+    def supersede(self, named: Iterable[str]) -> frozenset[str]:
+        """Expect no superseded file, once all entries are in; return the paths of these."""
+        wanted = self.superseded.keys()
+        paths = {name: path for path in named if (name := file_name(path)) in wanted}
         lineage = self.log.lineage
         taken_out = {step.old for step in self.steps}
-        for name, (entry, version, number) in self.superseded.items():
-            path = paths.get(name)
-            one = None if path is None else lineage.active.get(path) or lineage.past.get(path)
-            if path is None or one is None:
+        self._expected = {
+            path: one.rows
+            for path, one in self.absent.items()
+            if path not in taken_out
+            and (path in lineage.active or lineage.removed.get(path, BEFORE) != BEFORE)
+        }
+        for name, path in paths.items():
+            one = lineage.active.get(path) or lineage.past.get(path)
+            if one is None:
                 continue
-            rows = self._absent.pop(path, None)
-            covered = self._covered[name]
-            origins = self._origins.get(path) or Counter[str]()
-            others = () if covered is None else origins.keys() - covered
-            left = sum(origins[key] for key in others)
-            if rows is not None and left and path not in taken_out:
-                self._orphaned[path] = left
-            self._given_up[path] = ((one.visible or 0) if rows is None else rows) - left
-            self.steps.append(
-                Step(
-                    entry=entry.sequence,
-                    pipeline=entry.pipeline,
-                    old=path,
-                    new=tuple(file.filename for file in entry.files),
-                    number=number,
-                    version=version,
-                    left_out=one.visible or 0,
-                    supersedes=True,
-                )
-            )
+            absent, covered = self.absent.get(path), self._covered[name]
+            self._expected.pop(path, None)
+            origins = {} if absent is None or covered is None else absent.origins
+            left = sum(rows for key, rows in origins.items() if key not in (covered or ()))
+            if left and path not in taken_out:
+                self._expected[path] = left
+            visible = one.visible or 0
+            self._given_up[path] = (visible if absent is None else absent.rows) - left
+            self.steps.append(replace(self.superseded[name], old=path, left_out=visible))
+        return frozenset(paths.values())
 
     def differences(self) -> Iterator[Difference]:
         """Yield rows that are missing, in the table twice, or again after they were taken out."""
+        again = {
+            (step.entry, found.message): found
+            for step in self.steps
+            if (found := self._back(step) if step.left_out else self._twice(step)) is not None
+        }
         yield from self._losses()
-        told: set[tuple[int, str]] = set()
-        for step in self.steps:
-            found = self._back(step) if step.left_out else self._twice(step)
-            if found is not None and (step.entry, found.message) not in told:
-                told.add((step.entry, found.message))
-                yield found
+        yield from again.values()
 
     def _losses(self) -> Iterator[Difference]:
-        """Yield what each version took away that must be there, and nobody has accepted."""
+        """Yield what each version took away that must be there, and no operator has accepted."""
         lineage = self.log.lineage
-        for step in self.steps:
-            self._absent.pop(step.old, None)
         whole: dict[int, dict[str, int]] = {}
         altered: set[int] = set()
-        for path, rows in {**self._absent, **self._orphaned}.items():
+        for path, rows in self._expected.items():
             trace = lineage.trace(path)
             if trace.is_unknown:
                 continue
@@ -169,21 +217,25 @@ class ExpectedFiles:
                 one = lineage.past.get(last)
                 lost = whole.setdefault(version, {})
                 lost[path if is_whole else last] = rows if is_whole or not one else one.visible or 0
-        ordered = self._altered_and_given_up()
+        self._count_given_up()
+        taken = {key: Counter(rows) for key, rows in self._taken.items()}
         for version in sorted(altered | whole.keys()):
-            files = whole.get(version, {})
+            files = {
+                path: left
+                for path, rows in whole.get(version, {}).items()
+                if (left := rows - self._taken_of(path, rows, taken))
+            }
             rewrite = lineage.rewrites.get(version) if version in altered else None
-            rewritten = 0 if rewrite is None else max(0, rewrite.lost - ordered[version])
+            rewritten = 0 if rewrite is None else max(0, rewrite.lost - self._deleted[version])
             names = {*files, *(rewrite.removed if rewrite and rewritten else ())}
             if rows := sum(files.values()) + rewritten:
                 yield from self._loss(version, rows, names)
 
-    def _altered_and_given_up(self) -> Counter[int]:
+    def _count_given_up(self) -> None:
         """Count, by version, the rows it may have removed that entries have given up anyway.
 
         Rows that an entry took out of the table later were not removed by a version before.
         """
-        found: Counter[int] = Counter()
         taken = {(one.old, one.version): one.left_out for one in self.steps if not one.supersedes}
         for path, rows in self._given_up.items():
             still_there: list[int] = []
@@ -194,11 +246,10 @@ class ExpectedFiles:
                 return left_out > 0
 
             altered = self.log.lineage.forward(path, ends).altered
-            found.update(dict.fromkeys(altered, max(0, rows - sum(still_there))))
-        return found
+            self._deleted.update(dict.fromkeys(altered, max(0, rows - sum(still_there))))
 
     def _loss(self, version: int, rows: int, files: Iterable[str]) -> Iterator[Difference]:
-        commit = self.log.commit_of(version)
+        commit = self.log.commits.get(version)
         loss = Loss(
             version=version,
             operation=REPAIR if commit is None else commit.operation,
@@ -206,21 +257,17 @@ class ExpectedFiles:
             rows=rows,
             files=tuple(sorted(files)),
         )
-        document = self.log.accepted.get(version)
-        if loss.is_accepted_by(document):
-            self.log.applied.add(version)
+        if self.log.accepts(loss):
             return
-        self.log.losses.append(loss)
-        instead = ""
+        document, instead = self.log.accepted.get(version), ""
         if document is not None:
             instead = (
                 f", but {plural(document.rows, 'row')} of {plural(len(document.files), 'file')} "
                 "were accepted"
             )
-        mend = (
-            "penguin replay puts them back, or says what does" if loss.operation == RESTORE else ""
-        )
-        mend = mend or f"restore version {version - 1}, or accept it with blizzard audit --accept"
+        mend = f"restore version {version - 1}, or accept it with blizzard audit --accept"
+        if loss.operation == RESTORE:
+            mend = "penguin replay puts them back, or says what does"
         yield Difference(
             kind=Kind.ROWS_REMOVED, message=f"{loss.message}{instead}; {mend}", version=version
         )
@@ -246,7 +293,7 @@ class ExpectedFiles:
         carriers = self._carriers(step)
         back = [name for name in carriers if self._is_there(name, step)]
         there = next((name for name in back if lineage.forward(name).active), None)
-        if there is None or self._is_taken_again(step, carriers):
+        if there is None or self._is_taken_again(step, carriers) or self._is_deleted(there, step):
             return None
         verb = "supersedes" if step.supersedes else "took"
         of = f"{verb} {plural(step.left_out, 'row')} of {step.old}"
@@ -271,7 +318,7 @@ class ExpectedFiles:
 
     def _brought_by(self, path: str, step: Step) -> str:
         version = self.log.lineage.added(path)
-        commit = self.log.commit_of(version)
+        commit = self.log.commits.get(version)
         if version <= step.version or commit is None:
             return ""
         return f": version {version} ({commit.operation} of {commit.writer}) brought it back"
@@ -279,6 +326,8 @@ class ExpectedFiles:
     def _carriers(self, step: Step) -> dict[str, None]:
         """Return the files that held the rows of a step's old file by the time it was taken."""
         lineage = self.log.lineage
+        wanted = frozenset(self._taken.get((step.pipeline, step.entry), ()))
+        wanted = Sources() if step.supersedes else wanted
         found = {step.old: None}
         waiting = [step.old]
         while waiting:
@@ -288,47 +337,76 @@ class ExpectedFiles:
                 near += lineage.forward(one).active
                 near += (name for name, _version in lineage.forward(one).removed)
             for name in near:
-                if name not in found:
+                held = self.sources_of(name) if wanted else None
+                if name not in found and (held is None or not wanted.isdisjoint(held)):
                     found[name] = None
                     waiting.append(name)
         return found
 
     def _is_taken_again(self, step: Step, carriers: Iterable[str]) -> bool:
         """Whether later entries took as many rows of the same source files out of these files."""
-        reached = dict.fromkeys(carriers)
-        waiting = list(reached)
-        while waiting:
-            one = waiting.pop()
-            following = self.log.lineage.after(one)
-            waiting += [name for name in following if name not in reached]
-            reached |= dict.fromkeys(following)
+        reached = self._reached(carriers)
         later = [
             one
             for one in self.steps
-            if one.left_out and one.number > step.number and one.old in reached
+            if one.left_out and one.version > step.version and one.old in reached
         ]
-        by_source: Counter[str] = Counter()
-        for number in {one.number for one in later}:
-            by_source.update(self._taken.get(number, {}))
-        wanted = self._taken.get(step.number, {})
+        wanted = self._taken.get((step.pipeline, step.entry))
         if not wanted or step.supersedes:
             return sum(one.left_out for one in later) >= step.left_out
+        by_source: Counter[int] = Counter()
+        for key in {(one.pipeline, one.entry) for one in later}:
+            by_source.update(self._taken.get(key, {}))
         return all(by_source[key] >= min(rows, step.left_out) for key, rows in wanted.items())
 
+    def _reached(self, paths: Iterable[str]) -> dict[str, None]:
+        """Return files, and all that their rows went through since."""
+        reached = dict.fromkeys(paths)
+        waiting = list(reached)
+        while waiting:
+            following = self.log.lineage.after(waiting.pop())
+            waiting += [name for name in following if name not in reached]
+            reached |= dict.fromkeys(following)
+        return reached
 
-def superseded_paths(names: Iterable[str], paths: Iterable[str]) -> dict[str, str]:
-    """Return the paths of files by their names, of those that are superseded."""
-    wanted = set(names)
-    return {name: path for path in paths if (name := file_name(path)) in wanted} if wanted else {}
+    def _taken_of(self, path: str, rows: int, taken: dict[tuple[str, int], Counter[int]]) -> int:
+        """Count the rows of a file that entries took out of those that held them later."""
+        found, sources = 0, self.sources_of(path) or ()
+        reached = self._reached([path])
+        for key in {(one.pipeline, one.entry) for one in self.steps if one.old in reached}:
+            left = taken.get(key, Counter[int]())
+            for source in sources:
+                some = min(rows - found, left[source])
+                found += some
+                left[source] -= some
+        return found
+
+    def _is_deleted(self, path: str, step: Step) -> bool:
+        """Whether another writer deleted as many rows since, as far as the log says."""
+        lineage = self.log.lineage
+        for version in sorted(lineage.forward(path).altered):
+            rewrite = lineage.rewrites.get(version)
+            if rewrite and rewrite.lost - self._deleted[version] >= step.left_out:
+                self._deleted[version] += step.left_out
+                return True
+        return False
 
 
-def _rows_by_source(entry: Entry) -> Mapping[str, int]:
-    """Return how many rows an entry takes of each source file, by its URI."""
-    found = Counter(entry.erased)
+def _sources(pipeline: str, keys: Iterable[str]) -> Sources:
+    return frozenset(hash((pipeline, key)) for key in keys)
+
+
+def _rows_by_source(entry: Entry) -> Counter[int]:
+    """Count the rows that an entry takes of each source file."""
+    found: Counter[int] = Counter()
     for record in entry.sources:
         if record.retracted:
-            folder = entry.source_uris.get(record.source, record.source).rstrip("/")
-            found[f"{folder}/{record.path}"] += record.rows
+            found[hash((entry.pipeline, record.key))] += record.rows
+    for uri, rows in entry.erased.items():
+        for name, root in entry.source_uris.items():
+            folder = f"{root.rstrip('/')}/"
+            if uri.startswith(folder):
+                found[hash((entry.pipeline, f"{name}:{uri.removeprefix(folder)}"))] += rows
     return found
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from blizzard.inspect.audit.expected import ExpectedFiles, superseded_paths
+from blizzard.inspect.audit.expected import AbsentFile, ExpectedFiles, Step, steps_of
 from blizzard.inspect.audit.findings import (
     Amount,
     Difference,
@@ -17,9 +17,8 @@ from blizzard.inspect.audit.journal_books import JournalBooks
 from blizzard.inspect.audit.log_books import GONE, HELD, REPAIR, LogBooks
 from blizzard.inspect.audit.shapes import disagreements, why_not_held
 from lakebed.deltalog.lineage import BEFORE, Active
-from lakebed.documents.data_file import FinishedFile, Replacement
+from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
-from lakebed.documents.log_version import TableShape
 from lakebed.layout import (
     SCANNED_TRANSACTION,
     file_id,
@@ -43,14 +42,9 @@ class FileBooks:
     """The pipeline and the id of each journal, by its number."""
     waiting: list[WaitingDataFile] = field(default_factory=list)
     """The files of entries that are not committed."""
-    _missing: dict[str, int] = field(default_factory=dict)
-    """The rows of files of which the log no longer says what became of them."""
-    _taken_out: dict[str, tuple[str, int, int]] = field(default_factory=dict)
-    """The files that penguin removed and no entry has explained so far: pipeline, entry, rows."""
-    _left_of: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """The rows that are left, and those deleted in place, of files which an entry replaced before
-    their own was read: it may be of another pipeline's journal."""
     _expected: ExpectedFiles = field(init=False)
+    _steps: dict[str, Step] = field(default_factory=dict)
+    """What took files out of the table, by these."""
     _shapes: set[tuple[str, int]] = field(default_factory=set)
     """The schemas that were compared, as text, with the number of the table's."""
     _without: set[tuple[str, str, int]] = field(default_factory=set)
@@ -69,46 +63,103 @@ class FileBooks:
         for file in entry.files:
             yield from self._name(file, entry)
             yield from self._look_up(file, entry, journal)
-        if entry.replaced:
-            yield from self._replaced(entry, journal)
         self.places.read_again(entry.redone)
-        if entry.merged:
-            yield from self._merged(entry, journal)
-        if entry.supersedes and not entry.replaced and journal.has_effect(entry):
-            self._expected.take(entry, (), journal.version_of(entry))
+        yield from self._take_steps(entry, journal)
         for path in entry.deleted:
             if path in self.log.active:
-                yield self._differs(
-                    Kind.FILE_GIVEN_UP_ACTIVE,
-                    f"entry {entry.sequence} has deleted {path}, which is in the table",
-                    entry,
-                    path,
-                )
+                message = f"entry {entry.sequence} has deleted {path}, which is in the table"
+                yield Difference.of(entry, Kind.FILE_GIVEN_UP_ACTIVE, message, file=path)
         yield from self._check_shape(entry)
+
+    def _take_steps(self, entry: Entry, journal: JournalBooks) -> Iterator[Difference]:
+        """Look up what an entry does to other files: all of it was done, or nothing."""
+        replaced = (one.new for one in entry.replaced if one.new is not None)
+        merged = (file for one in entry.merged for file in one.new)
+        new = {file.filename: file for file in (*replaced, *merged)}
+        known = [file for path, file in new.items() if self._is_known(path)]
+        for file in known:
+            yield from self._name(file, entry)
+        if not journal.is_committed(entry):
+            self._waits(new.values(), entry)
+            for file in known:
+                yield from self._no_transaction(entry, file.filename)
+            return
+        has_effect, version = journal.has_effect(entry), journal.version_of(entry)
+        done = [
+            step
+            for step in steps_of(entry, version)
+            if (any(map(self._is_known, step.new)) if step.new else has_effect)
+        ]
+        if done or (entry.supersedes and has_effect):
+            self._expected.take(entry, done, version)
+        for step in done:
+            self._steps[step.old] = step
+            if step.left_out:
+                self.places.put(Place.RETRACTED, step.left_out)
+        for file in known:
+            yield from self._look_up(file, entry, journal)
+        if done and len(known) < len(new) and self.log.is_whole:
+            lacking = next(path for path in new if not self._is_known(path))
+            message = (
+                f"{len(known)} of the {len(new)} files of entry {entry.sequence} took their "
+                f"places; {lacking} did not"
+            )
+            yield Difference.of(entry, Kind.PROMOTION_HALF, message, file=lacking)
 
     def finish(self) -> Iterator[Difference]:
         """Yield what no single entry tells: files that nothing names, rows that nobody removed."""
         self.places.settle()
-        self._supersede()
-        accepted_losses = self._accepted_losses()
-        for path, (pipeline, sequence, rows) in self._taken_out.items():
-            version = self.log.removed[path]
-            if version in accepted_losses:
-                self.places.put(Place.GIVEN_UP, rows)
+        superseded = self._expected.supersede(self.named)
+        unexplained: dict[int, dict[str, AbsentFile]] = {}
+        missing: dict[str, int] = {}
+        for path, one in self._expected.absent.items():
+            removed, step = self.log.removed.get(path, BEFORE), self._steps.get(path)
+            if path in self.log.active:
                 continue
-            self.places.put(Place.NOWHERE, rows)
-            yield Difference(
-                kind=Kind.FILE_REMOVED,
-                message=f"version {version} of penguin's removed {path} of entry {sequence} with "
-                f"{plural(rows, 'row')}, and no entry says why",
-                pipeline=pipeline,
-                entry=sequence,
-                version=version,
-                file=path,
-            )
-        for rows in self._missing.values():
-            self.places.put(Place.UNKNOWN, rows)
-        lost = sum(self._missing.values())
+            if removed != BEFORE and removed not in self.log.ours:
+                self.places.put(Place.REMOVED_BY_OTHERS, one.rows)
+            elif step is not None:
+                self.places.put(Place.REPLACED, step.left, if_any=True)
+                self.places.put(Place.REMOVED_BY_OTHERS, step.deleted, if_any=True)
+            elif path in superseded:
+                self.places.put(Place.GIVEN_UP, one.rows)
+            elif removed != BEFORE:
+                unexplained.setdefault(removed, {})[path] = one
+            else:
+                missing[path] = one.rows
+                self.places.put(Place.UNKNOWN, one.rows)
+        for version, files in unexplained.items():
+            yield from self._removed(version, files)
+        yield from self._missing(missing)
+        yield from self._expected.differences()
+        yield from self._unnamed()
+
+    def _removed(self, version: int, files: dict[str, AbsentFile]) -> Iterator[Difference]:
+        """Count files that penguin removed and no entry explains; a repair may be accepted."""
+        loss = Loss(
+            version=version,
+            operation=REPAIR,
+            writer=self.log.repairs.get(version),
+            rows=sum(one.rows for one in files.values()),
+            files=tuple(sorted(files)),
+        )
+        accepted = version in self.log.repairs and self.log.accepts(loss)
+        for path, one in files.items():
+            self.places.put(Place.GIVEN_UP if accepted else Place.NOWHERE, one.rows)
+            if not accepted:
+                yield Difference(
+                    kind=Kind.FILE_REMOVED,
+                    message=f"version {version} of penguin's removed {path} of entry {one.entry} "
+                    f"with {plural(one.rows, 'row')}, and no entry says why",
+                    pipeline=one.pipeline,
+                    entry=one.entry,
+                    version=version,
+                    file=path,
+                )
+
+    def _missing(self, missing: dict[str, int]) -> Iterator[Difference]:
+        """Compare what versions before the history removed with what they added instead."""
+        lost = sum(missing.values())
         back = self.unknown().rows + sum(
             rows for path, rows in self.log.old_rows.items() if path not in self.named
         )
@@ -120,45 +171,11 @@ class FileBooks:
             but = f"; {plural(accepted, 'row')} of versions by then were accepted"
             yield Difference(
                 kind=Kind.ROWS_MISSING,
-                message=f"{plural(len(self._missing), 'file')} of committed entries with "
-                f"{plural(lost, 'row')} {'was' if len(self._missing) == 1 else 'were'} removed "
-                f"up to version {self.log.first - 1}, such as {min(self._missing)}, and what was "
+                message=f"{plural(len(missing), 'file')} of committed entries with "
+                f"{plural(lost, 'row')} {'was' if len(missing) == 1 else 'were'} removed "
+                f"up to version {self.log.first - 1}, such as {min(missing)}, and what was "
                 f"added in their place by then has {plural(back, 'row')}{but if before else ''}",
             )
-        yield from self._expected.differences()
-        yield from self._unnamed()
-
-    def _supersede(self) -> None:
-        """Count what was superseded while it was out of the table."""
-        paths = superseded_paths(self._expected.superseded, self.named)
-        self._expected.supersede(paths)
-        for path in paths.values():
-            rows = self._missing.pop(path, None)
-            if (taken := self._taken_out.pop(path, None)) is not None:
-                rows = taken[2]
-            if rows is not None:
-                self.places.put(Place.GIVEN_UP, rows)
-
-    def _accepted_losses(self) -> set[int]:
-        """Return the repairs whose loss of rows was accepted; name the others as to be accepted."""
-        files: dict[int, list[str]] = {}
-        for path in self._taken_out:
-            files.setdefault(self.log.removed[path], []).append(path)
-        found = set()
-        for version in files.keys() & self.log.repairs.keys():
-            loss = Loss(
-                version=version,
-                operation=REPAIR,
-                writer=self.log.repairs[version],
-                rows=sum(self._taken_out[path][2] for path in files[version]),
-                files=tuple(sorted(files[version])),
-            )
-            if loss.is_accepted_by(self.log.accepted.get(version)):
-                found.add(version)
-            else:
-                self.log.losses.append(loss)
-        self.log.applied |= found
-        return found
 
     def unknown(self) -> Amount:
         """Count the files that versions before the history added, and that nothing names."""
@@ -221,57 +238,45 @@ class FileBooks:
                 )
 
     def _name(self, file: FinishedFile, entry: Entry) -> Iterator[Difference]:
-        if file.filename in self.named:
-            yield self._differs(
-                Kind.FILE_NAMED_TWICE,
-                f"entry {entry.sequence} names {file.filename}, which an earlier entry names",
-                entry,
-                file.filename,
-            )
+        path = file.filename
+        if path in self.named:
+            message = f"entry {entry.sequence} names {path}, which an earlier entry names"
+            yield Difference.of(entry, Kind.FILE_NAMED_TWICE, message, file=path)
         # The log's own string where it has one: there are as many as files.
-        one = self.log.active.get(file.filename)
-        same = one is not None and one.written == file.filename
-        self.named[one.written if one and same else file.filename] = len(self.journals) - 1
+        one = self.log.active.get(path)
+        self.named[one.written if one and one.written == path else path] = len(self.journals) - 1
+        self._expected.name(file, entry.pipeline)
 
     def _look_up(
         self, file: FinishedFile, entry: Entry, journal: JournalBooks
     ) -> Iterator[Difference]:
         path, rows = file.filename, file.record_count
-        active, removed = self.log.active.get(path), self.log.removed.get(path)
+        active = self.log.active.get(path)
         aside = self.log.transactions.get(held_transaction(file_name(path)))
         if not journal.is_committed(entry):
             self.places.put(Place.WAITING, rows)
             self._waits([file], entry)
-            if active is not None or removed is not None:
+            if self._is_known(path):
                 yield from self._no_transaction(entry, path)
         elif aside in (HELD, GONE):
             yield from self._set_aside(file, entry, is_held=aside == HELD)
-        elif self._is_forgotten(entry, journal) and active is None and removed is None:
+        elif self._is_forgotten(entry, journal) and not self._is_known(path):
             self.places.put(Place.FORGOTTEN, rows)
-        elif active is not None:
-            self._expected.add(file)
-            self.places.put(Place.IN_TABLE, rows - active.deleted)
-            self._put_deleted(active.deleted)
-            yield from self._compare(file, active, entry)
-        elif path in self._left_of:
-            self._put_left(*self._left_of.pop(path))
-        elif removed is not None and removed != BEFORE:
-            self._expected.add(file)
-            if removed in self.log.ours:
-                self._taken_out[path] = entry.pipeline, entry.sequence, rows
-            else:
-                self.places.put(Place.REMOVED_BY_OTHERS, rows)
-        elif self.log.is_whole:
+        elif self.log.is_whole and not self._is_known(path):
             self.places.put(Place.NOWHERE, rows)
-            yield self._differs(
-                Kind.FILE_NOT_COMMITTED,
+            message = (
                 f"entry {entry.sequence} is committed, but no version has its file {path} with "
-                f"{plural(rows, 'row')}",
-                entry,
-                path,
+                f"{plural(rows, 'row')}"
             )
+            yield Difference.of(entry, Kind.FILE_NOT_COMMITTED, message, file=path)
         else:
-            self._missing[path] = rows
+            self._expected.add(file, entry)
+            if active is not None:
+                self.places.put(Place.IN_TABLE, rows - active.deleted)
+                self.places.put(Place.REMOVED_BY_OTHERS, active.deleted, if_any=True)
+                for kind, what in disagreements(file, active, self.log.shape_at(active.version)):
+                    message = f"entry {entry.sequence} says of {path}: {what}"
+                    yield Difference.of(entry, kind, message, file=path)
 
     def _set_aside(
         self, file: FinishedFile, entry: Entry, *, is_held: bool
@@ -283,117 +288,25 @@ class FileBooks:
         self._expected.give_up(path, file.record_count)
         if path in self.log.active:
             state = "is held" if is_held else "was given up"
-            yield self._differs(
-                Kind.FILE_GIVEN_UP_ACTIVE,
-                f"{path} of entry {entry.sequence} {state}, and is in the table",
-                entry,
-                path,
-            )
+            message = f"{path} of entry {entry.sequence} {state}, and is in the table"
+            yield Difference.of(entry, Kind.FILE_GIVEN_UP_ACTIVE, message, file=path)
 
     def _no_transaction(self, entry: Entry, path: str) -> Iterator[Difference]:
         """Report an entry whose files are in the log, once."""
         name = (entry.pipeline, entry.journal, entry.sequence)
         if name not in self._without:
             self._without.add(name)
-            yield self._differs(
-                Kind.TRANSACTION_MISSING,
+            message = (
                 f"the log has {path} of entry {entry.sequence}, but its transactions do not say "
-                "that the entry is committed",
-                entry,
-                path,
+                "that the entry is committed"
             )
+            yield Difference.of(entry, Kind.TRANSACTION_MISSING, message, file=path)
 
     def _is_forgotten(self, entry: Entry, journal: JournalBooks) -> bool:
         return any(
             one.forgotten is not None and one.forgotten[0] <= entry.sequence <= one.forgotten[1]
             for one in self.log.settled.get(journal.name, ())
         )
-
-    def _compare(self, file: FinishedFile, one: Active, entry: Entry) -> Iterator[Difference]:
-        for kind, what in disagreements(file, one, self.log.shape_at(one.version)):
-            told = f"entry {entry.sequence} says of {file.filename}: {what}"
-            yield self._differs(kind, told, entry, file.filename)
-
-    def _replaced(self, entry: Entry, journal: JournalBooks) -> Iterator[Difference]:
-        """Look up what an entry does to other files: all of it was done, or nothing."""
-        done = [one for one in entry.replaced if self._is_done(one, entry, journal)]
-        for one in done:
-            if one.new is not None:
-                yield from self._name(one.new, entry)
-        if not journal.is_committed(entry):
-            self._waits(entry.data_files, entry)
-            for one in done:
-                yield from self._no_transaction(entry, _named(one))
-            return
-        if done:
-            self._expected.take(entry, done, journal.version_of(entry))
-        for one in done:
-            yield from self._in_place(one, entry, journal)
-        if done and len(done) < len(entry.replaced) and self.log.is_whole:
-            first = next(one for one in entry.replaced if one not in done)
-            message = (
-                f"{len(done)} of the {len(entry.replaced)} files of entry {entry.sequence} took "
-                f"their places; {_named(first)} did not"
-            )
-            yield self._differs(Kind.PROMOTION_HALF, message, entry, _named(first))
-
-    def _merged(self, entry: Entry, journal: JournalBooks) -> Iterator[Difference]:
-        """Look up the files that an entry made fewer of: all of it was done, or nothing."""
-        new = [file for one in entry.merged for file in one.new]
-        done = [file for file in new if self._is_known(file.filename)]
-        for file in done:
-            yield from self._name(file, entry)
-        if not journal.is_committed(entry):
-            self._waits(new, entry)
-            for file in done:
-                yield from self._no_transaction(entry, file.filename)
-            return
-        if done:
-            self._expected.take(entry, (), journal.version_of(entry))
-        for one in entry.merged if done else ():
-            for old in one.old:
-                self._gone(old.path, left=old.rows, deleted=old.deleted)
-        for file in done:
-            yield from self._look_up(file, entry, journal)
-        if done and len(done) < len(new) and self.log.is_whole:
-            message = f"{len(done)} of {len(new)} files of entry {entry.sequence} took their places"
-            yield self._differs(Kind.PROMOTION_HALF, message, entry, done[0].filename)
-
-    def _is_done(self, one: Replacement, entry: Entry, journal: JournalBooks) -> bool:
-        """Whether a file was put in its place or, where none is, the old one was taken out."""
-        if one.new is not None:
-            return self._is_known(one.new.filename)
-        return journal.is_committed(entry) and not journal.is_passed_over(entry)
-
-    def _in_place(
-        self, one: Replacement, entry: Entry, journal: JournalBooks
-    ) -> Iterator[Difference]:
-        """Look up a file that has gone, and the one that has taken its place."""
-        left = 0 if one.new is None else one.new.record_count
-        self._gone(one.old, left=left, deleted=one.deleted)
-        if one.left_out:
-            self.places.put(Place.RETRACTED, one.left_out)
-        if one.new is not None:
-            yield from self._look_up(one.new, entry, journal)
-
-    def _gone(self, old: str, *, left: int, deleted: int) -> None:
-        """Look up a file that has gone: how many rows of it another has, or others had deleted."""
-        taken_out = self._taken_out.pop(old, None) is not None
-        explained = self._missing.pop(old, None) is not None or taken_out
-        if explained:
-            self._put_left(left, deleted)
-        elif old not in self.named:
-            self._left_of[old] = left, deleted
-
-    def _put_left(self, rows: int, deleted: int) -> None:
-        if rows:
-            self.places.put(Place.REPLACED, rows)
-        self._put_deleted(deleted)
-
-    def _put_deleted(self, rows: int) -> None:
-        """Count rows of a file that others deleted in place, by a deletion vector."""
-        if rows:
-            self.places.put(Place.REMOVED_BY_OTHERS, rows)
 
     def _waits(self, files: Iterable[FinishedFile], entry: Entry) -> None:
         self.waiting += [WaitingDataFile(entry.pipeline, entry.sequence, file) for file in files]
@@ -412,29 +325,10 @@ class FileBooks:
             BEFORE,
         )
         shape = self.log.shape_at(version) if version in self.log.ours else None
-        if shape is None or not self._is_new(entry, shape):
-            return
-        for reason in why_not_held(entry.table_schema, entry.partition_columns, shape):
-            yield Difference(
-                kind=Kind.SCHEMA_DIFFERS,
-                message=f"entry {entry.sequence} and the table at version {version}: {reason}",
-                pipeline=entry.pipeline,
-                entry=entry.sequence,
-                version=version,
-            )
-
-    def _is_new(self, entry: Entry, shape: TableShape) -> bool:
-        """Whether the two were not compared before."""
         key = (f"{entry.table_schema}{entry.partition_columns}", id(shape))
-        found = key not in self._shapes
+        if shape is None or key in self._shapes:
+            return
         self._shapes.add(key)
-        return found
-
-    def _differs(self, kind: Kind, message: str, entry: Entry, file: str) -> Difference:
-        return Difference(
-            kind=kind, message=message, pipeline=entry.pipeline, entry=entry.sequence, file=file
-        )
-
-
-def _named(one: Replacement) -> str:
-    return one.old if one.new is None else one.new.filename
+        for reason in why_not_held(entry.table_schema, entry.partition_columns, shape):
+            message = f"entry {entry.sequence} and the table at version {version}: {reason}"
+            yield Difference.of(entry, Kind.SCHEMA_DIFFERS, message, version=version)

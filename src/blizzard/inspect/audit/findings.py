@@ -4,9 +4,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 from lakebed.documents.accepted import Accepted
 from lakebed.documents.data_file import FinishedFile
+from lakebed.documents.entry import Entry
 from lakebed.units import plural
 
 
@@ -84,6 +86,13 @@ class Difference:
     source: str | None = None
     """A source file, as `source:path`."""
 
+    @classmethod
+    def of(cls, entry: Entry, kind: Kind, message: str, **where: Any) -> "Difference":  # noqa: ANN401
+        """Return a difference of an entry."""
+        return cls(
+            kind=kind, message=message, pipeline=entry.pipeline, entry=entry.sequence, **where
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherCommit:
@@ -130,10 +139,6 @@ class Loss:
             reason=reason,
             created=at.isoformat(),
         )
-
-    def is_accepted_by(self, document: Accepted | None) -> bool:
-        """Whether a document accepts exactly this."""
-        return document is not None and (document.rows, document.files) == (self.rows, self.files)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,9 +238,10 @@ class Places:
     repaired: dict[str, int] = field(default_factory=dict)
     """Rows of files that a repair took out and no entry so far has read again, by name."""
 
-    def put(self, place: Place, rows: int | None) -> None:
-        """Count one more file."""
-        self.amounts[place] = self.amounts[place].plus(rows)
+    def put(self, place: Place, rows: int | None, *, if_any: bool = False) -> None:
+        """Count one more file; with `if_any` only if it has rows."""
+        if rows or not if_any:
+            self.amounts[place] = self.amounts[place].plus(rows)
 
     def set_aside(self, name: str, rows: int, *, is_held: bool, is_repaired: bool) -> None:
         """Count a file that is held or given up; the entries that follow tell of a repaired one."""

@@ -66,7 +66,8 @@ class LogBooks:
     losses: list[Loss] = field(default_factory=list)
     """Rows that other writers took away and nobody has accepted."""
     _restores: set[int] = field(default_factory=set)
-    _commits: dict[int, OtherCommit] = field(default_factory=dict)
+    commits: dict[int, OtherCommit] = field(default_factory=dict)
+    """The versions of other writers."""
 
     @property
     def active(self) -> dict[str, Active]:
@@ -78,14 +79,14 @@ class LogBooks:
         """Return the version that removed each file that is not in the table any more."""
         return self.lineage.removed
 
-    @property
-    def others(self) -> tuple[OtherCommit, ...]:
-        """Return the versions of other writers."""
-        return tuple(self._commits.values())
-
-    def commit_of(self, version: int) -> OtherCommit | None:
-        """Return the version of another writer; None where it is penguin's."""
-        return self._commits.get(version)
+    def accepts(self, loss: Loss) -> bool:
+        """Whether an operator has accepted a loss; one that is not accepted is kept."""
+        document = self.accepted.get(loss.version)
+        if document is not None and (document.rows, document.files) == (loss.rows, loss.files):
+            self.applied.add(loss.version)
+            return True
+        self.losses.append(loss)
+        return False
 
     @property
     def is_whole(self) -> bool:
@@ -218,7 +219,7 @@ class LogBooks:
 
     def _take_other(self, found: LogVersion, gone: dict[str, Active]) -> None:
         """Enter a version of another writer."""
-        told = self._commits[found.version] = _other(found, gone)
+        told = self.commits[found.version] = _other(found, gone)
         counts = (told.rows_removed, told.rows_added)
         if None not in counts and not told.changes_data and counts[0] != counts[1]:
             self._differs(

@@ -31,12 +31,11 @@ class QuarantineBooks:
         for one in entry.quarantine_files:
             counted = sum(each.lines for each in one.sources)
             if counted != one.record_count:
-                yield _differs(
+                message = (
                     f"entry {entry.sequence}: {one.filename} holds "
-                    f"{plural(one.record_count, 'bad line')}, but {counted} by source files",
-                    entry,
-                    one.filename,
+                    f"{plural(one.record_count, 'bad line')}, but {counted} by source files"
                 )
+                yield Difference.of(entry, Kind.BAD_LINES_DIFFER, message, file=one.filename)
         for done in entry.resolved:
             yield from self._resolve(entry, done)
         for one in entry.quarantine:
@@ -56,76 +55,59 @@ class QuarantineBooks:
         for record in entry.readings:
             found = held.pop(record.key, 0)
             if found != record.quarantined:
-                yield _differs(
+                message = (
                     f"entry {entry.sequence}: {record.key} has "
                     f"{plural(record.quarantined, 'bad line')}, but its quarantine files hold "
-                    f"{found}",
-                    entry,
-                    source=record.key,
+                    f"{found}"
                 )
+                yield Difference.of(entry, Kind.BAD_LINES_DIFFER, message, source=record.key)
         for source, found in held.items():
-            yield _differs(
+            message = (
                 f"entry {entry.sequence}: quarantine files hold {plural(found, 'bad line')} of "
-                f"{source}, which the entry has not read",
-                entry,
-                source=source,
+                f"{source}, which the entry has not read"
             )
+            yield Difference.of(entry, Kind.BAD_LINES_DIFFER, message, source=source)
 
     def _resolve(self, entry: Entry, done: Resolved) -> Iterator[Difference]:
         _, before = self.waiting.pop(done.old, (0, None))
         remaining = 0 if done.left is None else done.left.record_count
         deals = f"entry {entry.sequence} ({entry.kind}) deals with"
         deals += f" {plural(done.lines, 'bad line')} of {done.old}"
+        wrong = ""
         if before is None:
-            yield _differs(f"{deals}, which no longer waits", entry, done.old)
+            wrong = ", which no longer waits"
         elif before.record_count != done.lines + remaining:
-            holds = f"and leaves {remaining}, but the file holds {before.record_count}"
-            yield _differs(f"{deals} {holds}", entry, done.old)
+            wrong = f" and leaves {remaining}, but the file holds {before.record_count}"
         elif entry.kind == "replay" and done.lines != done.rows + done.passed_over:
-            became = f"but {done.rows} became rows and {done.passed_over} were passed over"
-            yield _differs(f"{deals}, {became}", entry, done.old)
+            wrong = f", but {done.rows} became rows and {done.passed_over} were passed over"
+        if wrong:
+            yield Difference.of(entry, Kind.BAD_LINES_DIFFER, deals + wrong, file=done.old)
         if done.left is not None:
             self.waiting[done.left.filename] = entry.sequence, done.left
 
 
-def gone(entry: int, pipeline: str, file: QuarantineFile, size: int | None) -> Difference | None:
-    """Return what is wrong with the object of a file whose lines wait; `size` is what it has."""
-    if size == file.size:
+def waiting_trouble(
+    entry: int, pipeline: str, file: QuarantineFile, size: int | None, rows: int | None
+) -> Difference | None:
+    """Return what is wrong with a file whose lines wait; None if nothing is.
+
+    `size` is that of its object, None if there is none; `rows` is what its footer says, -1 if that
+    cannot be read and None if it was not read.
+    """
+    lines = plural(file.record_count, "bad line")
+    if size is None:
+        wrong = f"with {lines} is gone"
+    elif size != file.size:
+        wrong = f"with {lines} has {size} bytes, but the entry says {file.size}"
+    elif rows not in (None, file.record_count):
+        told = "its footer cannot be read" if rows == -1 else f"its footer says {rows}"
+        wrong = f"should hold {lines}, but {told}"
+    else:
         return None
-    told = "is gone" if size is None else f"has {size} bytes, but the entry says {file.size}"
     return Difference(
         kind=Kind.QUARANTINE_GONE,
-        message=f"{file.filename} of entry {entry} with {plural(file.record_count, 'bad line')} "
-        + told,
+        message=f"{file.filename} of entry {entry} {wrong}",
         pipeline=pipeline,
         entry=entry,
         file=file.filename,
-    )
-
-
-def damaged(entry: int, pipeline: str, file: QuarantineFile, rows: int | None) -> Difference | None:
-    """Return what is wrong with a file whose lines wait; `rows` is what its footer says."""
-    if rows == file.record_count:
-        return None
-    told = "its footer cannot be read" if rows is None else f"its footer says {rows}"
-    return Difference(
-        kind=Kind.QUARANTINE_GONE,
-        message=f"{file.filename} of entry {entry} should hold "
-        f"{plural(file.record_count, 'bad line')}, but {told}",
-        pipeline=pipeline,
-        entry=entry,
-        file=file.filename,
-    )
-
-
-def _differs(
-    message: str, entry: Entry, file: str | None = None, *, source: str | None = None
-) -> Difference:
-    return Difference(
-        kind=Kind.BAD_LINES_DIFFER,
-        message=message,
-        pipeline=entry.pipeline,
-        entry=entry.sequence,
-        file=file,
-        source=source,
     )

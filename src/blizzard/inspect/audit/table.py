@@ -18,7 +18,7 @@ from blizzard.inspect.audit.findings import (
 from blizzard.inspect.audit.journal_books import JournalBooks
 from blizzard.inspect.audit.log_books import LogBooks
 from blizzard.inspect.audit.objects import is_elsewhere, look_at_objects
-from blizzard.inspect.audit.quarantine_books import QuarantineBooks, damaged, gone
+from blizzard.inspect.audit.quarantine_books import QuarantineBooks, waiting_trouble
 from lakebed import layout
 from lakebed.documents.entry import Entry, Receipt, decode_entry, digest
 from lakebed.documents.log_version import LogHistory
@@ -84,7 +84,7 @@ class _Audit:
             by_others=self.files.by_others(),
             adopted=self.files.adopted(),
             unknown=self.files.unknown(),
-            others=self.log.others,
+            others=tuple(self.log.commits.values()),
             accepted=tuple(
                 AcceptedLoss(
                     version=one.version,
@@ -191,10 +191,12 @@ class _Audit:
         for entry, file in books.waiting.values():
             books.totals.bad_lines_waiting += file.record_count
             facts = there.get(file.filename)
-            found = gone(entry, pipeline, file, None if facts is None else facts.size)
-            if found is None and facts is not None and self.deep:
+            size = None if facts is None else facts.size
+            rows = None
+            if facts is not None and size == file.size and self.deep:
                 footer = footer_of(self.store, facts)
-                found = damaged(entry, pipeline, file, None if footer is None else footer.num_rows)
+                rows = -1 if footer is None else footer.num_rows
+            found = waiting_trouble(entry, pipeline, file, size, rows)
             if found is not None:
                 self.differences.append(found)
 
