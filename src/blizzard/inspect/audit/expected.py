@@ -6,10 +6,10 @@ RESTORE never make up for others that were lost with it.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from blizzard.inspect.audit.findings import Difference, Kind, Loss
+from blizzard.inspect.audit.findings import AbsentFile, Difference, Kind, Loss, Step
 from blizzard.inspect.audit.log_books import REPAIR, LogBooks
 from lakebed.deltalog.lineage import BEFORE, RESTORE
 from lakebed.documents.data_file import FinishedFile
@@ -19,63 +19,6 @@ from lakebed.units import plural
 
 Sources = frozenset[int]
 """Source files, by the hashes of their pipelines and keys: there are as many as data files."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """A file that an entry took out of the table or superseded, and those in its place."""
-
-    entry: int
-    pipeline: str
-    old: str
-    new: tuple[str, ...] = ()
-    version: int
-    """The version that committed it."""
-    left: int = 0
-    """How many of its rows are in the new files."""
-    left_out: int = 0
-    """How many of its rows are in none of them."""
-    deleted: int = 0
-    """How many of its rows a deletion vector deleted before."""
-    supersedes: bool = False
-
-
-def steps_of(entry: Entry, version: int) -> Iterator[Step]:
-    """Yield what an entry does to files of the table."""
-    for one in entry.replaced:
-        yield Step(
-            entry=entry.sequence,
-            pipeline=entry.pipeline,
-            old=one.old,
-            new=() if one.new is None else (one.new.filename,),
-            version=version,
-            left=0 if one.new is None else one.new.record_count,
-            left_out=one.left_out,
-            deleted=one.deleted,
-        )
-    for merge in entry.merged:
-        names = tuple(file.filename for file in merge.new)
-        for old in merge.old:
-            yield Step(
-                entry=entry.sequence,
-                pipeline=entry.pipeline,
-                old=old.path,
-                new=names,
-                version=version,
-                left=old.rows,
-                deleted=old.deleted,
-            )
-
-
-@dataclass(frozen=True, slots=True)
-class AbsentFile:
-    """A committed file that is not in the table, or not with all of its rows."""
-
-    pipeline: str
-    entry: int
-    rows: int
-    origins: Mapping[str, int] = field(default_factory=dict)
-    """How many rows each source file has in it, if it has rows of several."""
 
 
 @dataclass(slots=True)

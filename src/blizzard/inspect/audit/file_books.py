@@ -3,15 +3,18 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from blizzard.inspect.audit.expected import AbsentFile, ExpectedFiles, Step, steps_of
+from blizzard.inspect.audit.expected import ExpectedFiles
 from blizzard.inspect.audit.findings import (
+    AbsentFile,
     Amount,
     Difference,
     Kind,
     Loss,
     Place,
     Places,
+    Step,
     WaitingDataFile,
+    steps_of,
 )
 from blizzard.inspect.audit.journal_books import JournalBooks
 from blizzard.inspect.audit.log_books import GONE, HELD, REPAIR, LogBooks
