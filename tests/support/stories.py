@@ -191,7 +191,8 @@ class Story(Taken):
         (self.table / active[which % len(active)]).unlink()
         self.rows_changed = True
         self.decided |= {number for ids in self.ever.values() for number in ids}
-        self.order("fsck", "--repair", "--yes")
+        if self.order("fsck", "--repair", "--yes").exit_code:
+            self.order("fsck", "--repair", "--rows-lost", "--yes")
         if redone % 2:
             self.cli("redo", "--yes")
             self.ingest()
