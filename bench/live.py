@@ -36,8 +36,8 @@ from lakebed.types import Handoff
 from liveview.answers import Answers
 from liveview.lake import joined
 from liveview.live import Live
+from liveview.looks.desk import Patience
 from liveview.observer import Observer
-from liveview.patience import Patience
 from penguin.config import load as penguin_config
 from tests.support.builders import ID_AND_NAME
 from tests.support.live_lake import LiveLake
@@ -192,7 +192,7 @@ def looks(made: LiveLake) -> Figures:
     measure("pipeline", lambda: answers.pipeline(name))
     measure("batches", lambda: answers.batches(name, before=None, limit=50))
     measure("search", lambda: answers.files(name, search="-7.ndjson", limit=50))
-    measure("journey", lambda: answers.journey(name, _one_file(made)))
+    measure("journey", lambda: answers.journey(name, path=_one_file(made)))
     measure("throughput", lambda: answers.throughput(name, hours=24, points=96))
     measure("table", lambda: answers.table(name + "-t"))
     measure("versions", lambda: answers.versions(name + "-t", before=None, limit=50))

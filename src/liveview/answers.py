@@ -1,9 +1,10 @@
-"""The documents about one pipeline or one table. Read-only."""
+"""The documents of the API, each entered under its route. Read-only."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime
+from http import HTTPStatus
 
 from blizzard.answers.progress import progress_of
 from blizzard.answers.report import Question
@@ -11,16 +12,15 @@ from blizzard.answers.source_status import FailedFile as SourceFailure
 from blizzard.answers.source_status import failed_files
 from blizzard.answers.ways_out import way_out
 from blizzard.answers.why import Pipelines, why
-from blizzard.handoff.held_rows import Aside, read_aside
 from blizzard.journal.ledger import Ledger
 from blizzard.journal.source_names import FileUnknown
 from blizzard.log_questions import asked_of, asks_fates, asks_still_out
 from blizzard.model.settings import PipelineSettings
-from lakebed.deltalog.versions import Commit
 from lakebed.errors import LakeError
 from lakebed.journal import JournalReader
 from liveview.looks.bad_lines import BadLines
 from liveview.looks.files import Search
+from liveview.looks.pipelines import PipelineView
 from liveview.looks.tables import TableView
 from liveview.model import (
     BadLineGroup,
@@ -31,37 +31,29 @@ from liveview.model import (
     Files,
     HeldEntry,
     Journey,
+    Overview,
     PipelineDetail,
     TableDetail,
     Versions,
 )
 from liveview.observer import Observer
 from liveview.over_time import Days, FreshnessSeries, Series
+from liveview.parts import Process
+from liveview.routes import BEFORE, DAYS, HOURS, LIMIT, PATH, POINTS, SEARCH, Refused, route
 from liveview.times import of_text, rfc3339
 from liveview.views.days import days_of, yesterday_of
-from liveview.views.entries import Committed, batch_of, committed_in, timed
+from liveview.views.entries import batch_of, committed_in
 from liveview.views.journey import journey_of
 from liveview.views.problems import HELD
 from liveview.views.series import freshness_series, series_of
-from liveview.views.versions import (
-    changes_of,
-    columns_of,
-    since_versions,
-    version_of,
-)
+from liveview.views.versions import changes_of, columns_of, since_versions, version_of
 
 RECENT = 10
 MOST_FAILED = 200
 
 
-class NoSuchFile(LakeError):
-    """No source of the pipeline has this name."""
-
-    code = "file_unknown"
-
-
 class Answers:
-    """Answers questions about single pipelines and tables."""
+    """Answers the requests of one configuration."""
 
     def __init__(self, observer: Observer) -> None:
         self._on = observer
@@ -70,85 +62,118 @@ class Answers:
             for name, settings in observer.lake.pipelines.items()
         }
 
+    @route("overview", "All pipelines and tables at a glance", max_age=0.5)
+    def overview(self) -> Overview:
+        """Return all pipelines and tables."""
+        return self._on.overview()
+
+    @route("process", "What this process knows by itself; the other program asks for it", max_age=0)
+    def process(self) -> Process:
+        """Return what this process knows by itself."""
+        return self._on.live.process()
+
+    @route("pipelines/{name}", "One pipeline in full")
     def pipeline(self, name: str) -> PipelineDetail:
-        """Return one pipeline in full; what cannot be read is said in a note."""
-        settings = self._on.lake.pipelines[name]
+        """Return one pipeline in full; a note says what cannot be read."""
         notes: list[str] = []
-        summary = self._on.summary(name)
+        summary = self._on.pipeline(name)
         batches: list[Batch] = []
         bad_lines: list[BadLineGroup] = []
         held: list[HeldEntry] = []
         with _noting(notes, "the journal"):
             batches = self.batches(name, before=None, limit=RECENT).batches
+            held = list(_held(self._on.journal(name)))
         with _noting(notes, "the quarantine"):
             bad_lines = self._bad_lines[name].groups()
-        with _noting(notes, "what penguin holds"):
-            held = self._held(settings)
         return PipelineDetail(
             summary=summary,
             recent_batches=batches,
             bad_lines=bad_lines,
-            failed=list(self._failed(settings)),
+            failed=list(self._failed(self._on.lake.pipelines[name])),
             held=held,
             schema=self._columns(name, notes),
             note="; ".join(notes) or None,
         )
 
+    @route(
+        "pipelines/{name}/batches",
+        "Entries of its journal with their books, the newest first",
+        BEFORE,
+        LIMIT,
+    )
     def batches(self, name: str, *, before: int | None, limit: int) -> Batches:
         """Return entries of a journal, the newest first."""
         look = self._on.pipelines[name]
         store = look.store()
-        last = self._on.pipeline_view(name).status.last_entry
+        last = self._on.journal(name).status.last_entry
         if store is None or last is None:
             return Batches(batches=[], next_before=None)
         journal = JournalReader(store, name)
         highest = last if before is None else min(last, before - 1)
         numbers = range(highest, max(-1, highest - limit), -1)
-        committed = self._on.committed(name)
-        secs = self._on.batch_secs(name)
-        found = [
-            timed(self._batch(name, journal, number, committed), secs.get(str(number)))
-            for number in numbers
-        ]
+        committed, secs = self._on.committed(name), self._on.batch_secs(name)
+        found = []
+        for number in numbers:
+            known = look.known(number)
+            batch = _read(journal, number) if known is None else known.batch
+            seconds = secs.get(str(number)) if batch.seconds is None else batch.seconds
+            found.append(replace(committed_in(batch, committed.get(number)), seconds=seconds))
         lowest = numbers[-1] if numbers else 0
         return Batches(batches=found, next_before=lowest if lowest > 0 else None)
 
+    @route(
+        "pipelines/{name}/files",
+        "Source files by a part of their names, the newest first",
+        SEARCH,
+        LIMIT,
+    )
     def files(self, name: str, *, search: str, limit: int) -> Files:
         """Return source files with a text in their names, the newest first."""
         settings, look = self._on.lake.pipelines[name], self._on.pipelines[name]
-        self._on.pipeline_view(name)  # What the journal says by now is learned with it.
-        store, committed = look.store(), self._on.committed(name)
-        history = look.history()
-        progress, unsure = progress_of(
-            settings,
-            store,
-            history,
-            fates=asks_fates(settings),
-            still_out=asks_still_out(settings),
-        )
+        self._on.journal(name)  # The ledger learns what is new.
+        store, history = look.store(), look.history()
+        fates, still_out = asks_fates(settings), asks_still_out(settings)
+        progress, unsure = progress_of(settings, store, history, fates=fates, still_out=still_out)
         found = Search(
             settings=settings,
             store=store,
             history=history,
             opening=self._on.opening,
-            committed=committed.get,
+            committed=self._on.committed(name).get,
             progress=progress,
         ).find(search, limit)
         notes = [*unsure, *(() if found.note is None else (found.note,))]
         return replace(found, note="; ".join(notes) or None)
 
-    def journey(self, name: str, path: str) -> Journey:
-        """Return where one source file is; NoSuchFile where no file is meant."""
+    @route(
+        "pipelines/{name}/file",
+        "The journey of one source file: the answer of `blizzard why`",
+        PATH,
+    )
+    def journey(self, name: str, *, path: str) -> Journey:
+        """Return where one source file is; raise Refused if there is no such file."""
         settings = self._on.lake.pipelines[name]
-        key = _key(settings, path)
+        if _leads_out(path):
+            raise _no_such_file("a file is named by its path below a source, without `..`")
+        names = [source.name for source in settings.sources]
+        key = path
+        if ":" not in path or path.partition(":")[0] not in names:
+            if len(names) > 1:
+                raise _no_such_file(f"name the source: {', '.join(f'{one}:PATH' for one in names)}")
+            key = f"{names[0]}:{path}"
         asked = asked_of(settings, self._on.clock, opening=self._on.opening)
         try:
             answers = why(key, Pipelines((settings,), lambda _settings: asked))
         except FileUnknown as unknown:
-            raise NoSuchFile(unknown.message) from unknown
-        journey = journey_of(answers[0], quotes=not settings.show_values)
-        return replace(journey, path=key)
+            raise _no_such_file(unknown.message) from unknown
+        return replace(journey_of(answers[0], quotes=not settings.show_values), path=key)
 
+    @route(
+        "pipelines/{name}/days",
+        "What landed in its sources on each day, and what of it is in the table",
+        DAYS,
+        max_age=15.0,
+    )
     def days(self, name: str, *, limit: int) -> Days:
         """Return the last days: what landed, and what of it is in the table."""
         now = self._on.clock.now()
@@ -156,145 +181,90 @@ class Answers:
         found = self._on.reconciled(name, Question(days=days, most=limit))
         return days_of(found, yesterday_of(now))
 
+    @route(
+        "pipelines/{name}/throughput", "Rows, bytes and files over time", HOURS, POINTS, max_age=5.0
+    )
     def throughput(self, name: str, *, hours: int, points: int) -> Series:
         """Return rows, bytes and files over the last hours."""
+        view = self._on.journal(name, hours * 3600)
         now = self._on.clock.seconds()
-        view = self._on.pipeline_view(name, hours * 3600)
         return series_of(view.entries, now=now, hours=hours, points=points)
 
+    @route(
+        "pipelines/{name}/freshness",
+        "How long files took from their arrival to the Delta commit, over time",
+        HOURS,
+        POINTS,
+        max_age=5.0,
+    )
     def freshness(self, name: str, *, hours: int, points: int) -> FreshnessSeries:
         """Return how long files took into the table, over the last hours."""
-        now = self._on.clock.seconds()
-        view = self._on.pipeline_view(name, hours * 3600)
+        view, now = self._on.journal(name, hours * 3600), self._on.clock.seconds()
+        committed = self._on.committed(name, hours * 3600)
         return freshness_series(
-            view.entries,
-            self._on.committed(name, span_secs=hours * 3600),
-            now=now,
-            hours=hours,
-            points=points,
-            held=view.held,
+            view.entries, committed, now=now, hours=hours, points=points, held=view.held
         )
 
+    @route("tables/{name}", "One table in full")
     def table(self, name: str) -> TableDetail:
         """Return one table in full."""
         notes: list[str] = []
         view: TableView | None = None
-        commits: list[Commit] = []
-        columns: list[Column] = []
-        apart: list[str] = []
-        properties: dict[str, str] = {}
-        features: list[str] = []
         with _noting(notes, "the log of the table"):
-            view = self._on.table_view(name)
-            commits = sorted(view.commits.values(), key=lambda one: -one.version)
-            if view.facts is not None:
-                columns = columns_of(view.facts, since_versions(commits))
-                apart = list(view.facts.partition_columns)
-                properties = {
-                    name: value
-                    for name, value in view.facts.configuration.items()
-                    if name.startswith("delta.")
-                }
-                features = sorted(view.facts.features)
-            if view.covered_since is not None:
-                oldest = commits[-1].version if commits else None
-                notes.append(f"changes of columns are shown from version {oldest} on")
-        summary = self._on.table_summary(name, view)
+            view = self._on.log(name)
+        summary = self._on.table(name, view)
+        facts = None if view is None else view.facts
+        found = {} if view is None else view.commits
+        commits = [found[version] for version in sorted(found, reverse=True)]
+        if view is not None and view.covered_since is not None:
+            oldest = commits[-1].version if commits else None
+            notes.append(f"changes of columns are shown from version {oldest} on")
         if summary.size_version not in (None, summary.version):
             when = "" if summary.size_at is None else f", committed at {summary.size_at}"
             notes.append(f"files, rows and size are those of version {summary.size_version}{when}")
+        properties = {} if facts is None else facts.configuration
         return TableDetail(
             summary=summary,
-            columns=columns,
-            partition_columns=apart,
+            columns=[] if facts is None else columns_of(facts, since_versions(commits)),
+            partition_columns=[] if facts is None else list(facts.partition_columns),
             schema_changes=changes_of(commits),
             recent_versions=[version_of(one) for one in commits[:RECENT]],
-            properties=properties,
-            features=features,
+            properties={key: properties[key] for key in properties if key.startswith("delta.")},
+            features=[] if facts is None else sorted(facts.features),
             note="; ".join(notes) or None,
         )
 
+    @route("tables/{name}/versions", "Versions of a table, the newest first", BEFORE, LIMIT)
     def versions(self, name: str, *, before: int | None, limit: int) -> Versions:
         """Return versions of a table, the newest first."""
-        look = self._on.tables[name]
-        view = self._on.table_view(name)
-        if view.version is None:
+        version = self._on.log(name).version
+        if version is None:
             return Versions(versions=[], next_before=None)
-        start = view.version + 1 if before is None else min(before, view.version + 1)
-        commits = look.older(start, limit)
-        last = commits[-1].version if commits else 0
-        more = bool(commits) and len(commits) == limit and last > 0
-        return Versions(
-            versions=[version_of(one) for one in commits], next_before=last if more else None
-        )
-
-    def _batch(
-        self, name: str, journal: JournalReader, number: int, committed: dict[int, Committed]
-    ) -> Batch:
-        known = self._on.pipelines[name].known(number)
-        if known is not None:
-            return committed_in(known.batch, committed.get(number))
-        try:
-            entry = journal.entry(number)
-        except LakeError as trouble:
-            return _unreadable(number, str(trouble))
-        if entry is None:
-            return _unreadable(number, "this entry is not there")
-        return batch_of(entry, committed.get(number))
+        start = version + 1 if before is None else min(before, version + 1)
+        commits = self._on.tables[name].older(start, limit)
+        last = commits[-1].version if len(commits) == limit else 0
+        return Versions(versions=[version_of(one) for one in commits], next_before=last or None)
 
     def _failed(self, settings: PipelineSettings) -> Iterator[FailedFile]:
-        failed = self._on.pipelines[settings.name].learned(
-            lambda history: _failed(settings, history)
-        )
-        for source, one, since in failed:
+        look = self._on.pipelines[settings.name]
+        for key, one, since in look.learned(lambda history: _failures(settings, history)):
             # With show_values a message may quote the line that it is about.
             reason = f"{one.stage}, {one.code}" if settings.show_values else one.message
+            part_way = bool(one.lines_in_table)
             yield FailedFile(
-                path=f"{source}:{one.path}",
+                path=key,
                 code=one.code,
                 reason=reason,
-                way_out=None
-                if one.next_try is not None
-                else way_out(one.code, part_way=bool(one.lines_in_table)),
+                way_out=None if one.next_try is not None else way_out(one.code, part_way=part_way),
                 attempts=one.attempts,
                 next_try_at=None if one.next_try is None else rfc3339(one.next_try),
-                since=None if since is None else rfc3339(since),
+                since=since,
             )
-
-    def _held(self, settings: PipelineSettings) -> list[HeldEntry]:
-        status = self._on.pipeline_view(settings.name).status
-        if not status.held_files:
-            return []
-        aside = self._aside(settings)
-        entries: dict[int | None, list[int]] = {}
-        for place, meta in enumerate(aside.held):
-            entries.setdefault(meta.entry, []).append(place)
-        found = []
-        for entry, places in entries.items():
-            metas = [aside.held[place] for place in places]
-            reasons = dict.fromkeys(reason for meta in metas for reason in meta.reasons)
-            found.append(
-                HeldEntry(
-                    entry=entry,
-                    reason="; ".join(reasons),
-                    way_out=HELD,
-                    since=of_text(min(meta.held_at for meta in metas)),
-                    files=len(metas),
-                    rows=sum(meta.record_count for meta in metas),
-                )
-            )
-        return found
-
-    def _aside(self, settings: PipelineSettings) -> Aside:
-        store = self._on.pipelines[settings.name].store()
-        if store is None:
-            return Aside()
-        return read_aside(store, settings.name, asks_fates(settings))
 
     def _columns(self, name: str, notes: list[str]) -> list[Column]:
         settings = self._on.lake.pipelines[name]
         with _noting(notes, "the log of the table"):
-            view = self._on.table_view(self._on.lake.table_of[name])
+            view = self._on.log(self._on.lake.table_of[name])
             if view.facts is not None:
                 return columns_of(view.facts, since_versions(view.commits.values()))
         apart = settings.sink.template.keys if settings.sink.template else ()
@@ -310,31 +280,57 @@ class Answers:
         ]
 
 
-def _failed(
+def _failures(
     settings: PipelineSettings, history: Ledger
-) -> list[tuple[str, SourceFailure, datetime | None]]:
-    """Return the files that failed, the newest first, with their sources and since when. Pure."""
+) -> list[tuple[str, SourceFailure, str | None]]:
+    """Return the files that failed by key, the newest first, and since when. Pure."""
     failed = [
-        (source.name, one)
+        (f"{source.name}:{one.path}", one)
         for source in settings.sources
         for one in failed_files(settings, source, history)
     ]
-    failed.sort(key=lambda one: one[1].failed_at, reverse=True)
+    failed.sort(key=lambda each: each[1].failed_at, reverse=True)
     found = []
-    for source, one in failed[:MOST_FAILED]:
-        known = history.unfinished.get(f"{source}:{one.path}")
-        found.append((source, one, None if known is None else known.since))
+    for key, one in failed[:MOST_FAILED]:
+        known = history.unfinished.get(key)
+        since = None if known is None or known.since is None else rfc3339(known.since)
+        found.append((key, one, since))
     return found
 
 
-def _key(settings: PipelineSettings, path: str) -> str:
-    """Return the key of a file: a path alone is enough where there is one source."""
-    names = [source.name for source in settings.sources]
-    if path.partition(":")[0] in names and ":" in path:
-        return path
-    if len(names) > 1:
-        raise NoSuchFile(f"name the source: {', '.join(f'{name}:PATH' for name in names)}")
-    return f"{names[0]}:{path}"
+def _held(view: PipelineView) -> Iterator[HeldEntry]:
+    for entry in dict.fromkeys(meta.entry for meta in view.aside.held):
+        metas = [meta for meta in view.aside.held if meta.entry == entry]
+        yield HeldEntry(
+            entry=entry,
+            reason="; ".join(dict.fromkeys(reason for meta in metas for reason in meta.reasons)),
+            way_out=HELD,
+            since=of_text(min(meta.held_at for meta in metas)),
+            files=len(metas),
+            rows=sum(meta.record_count for meta in metas),
+        )
+
+
+def _read(journal: JournalReader, number: int) -> Batch:
+    """Return an entry; one that cannot be read has the reason as its error."""
+    try:
+        entry = journal.entry(number)
+    except LakeError as trouble:
+        return Batch(entry=number, kind="unknown", error=str(trouble))
+    if entry is None:
+        return Batch(entry=number, kind="unknown", error="this entry is not there")
+    return batch_of(entry)
+
+
+def _leads_out(path: str) -> bool:
+    """Whether a path could lead out of its source."""
+    below = path.partition(":")[2] or path
+    parts = re.split(r"[/\\]", below)
+    return ".." in parts or "." in parts or below.startswith(("/", "\\", "~")) or "://" in path
+
+
+def _no_such_file(message: str) -> Refused:
+    return Refused("file_unknown", message, status=HTTPStatus.NOT_FOUND)
 
 
 @contextmanager
@@ -344,27 +340,3 @@ def _noting(notes: list[str], what: str) -> Iterator[None]:
         yield
     except LakeError as trouble:
         notes.append(f"{what} cannot be read: {trouble}")
-
-
-def _unreadable(number: int, why: str) -> Batch:
-    """Return what stands in the place of an entry that cannot be read."""
-    return Batch(
-        entry=number,
-        kind="unknown",
-        at=None,
-        seconds=None,
-        files=0,
-        files_failed=0,
-        rows=0,
-        lines=0,
-        bad_lines=0,
-        rescued=0,
-        bytes_read=0,
-        bytes_written=0,
-        data_files=0,
-        committed_version=None,
-        committed_at=None,
-        balanced=False,
-        books=[],
-        error=why,
-    )

@@ -1,6 +1,6 @@
 """What runs now in this process, from its events: assignments, and nothing else, while it runs.
 
-The threads of the pipelines call `emit`. It computes nothing and waits for nobody; a look makes a
+The threads of the pipelines call `emit`. It computes nothing and waits for nothing; a look makes a
 document of what it finds, and may find a batch half way between two events.
 """
 
@@ -33,6 +33,7 @@ MOST_KEPT = 10_000
 
 ORDER: dict[str, int] = {"running": 0, "failed": 1, "waiting": 2, "done": 3}
 
+STEPS = (StepFailed, StepFinished, NextStepDue, LastStepTaken)
 StageName = Literal["discover", "plan", "run", "journal", "publish", "commit"]
 STAGES: tuple[StageName, ...] = ("discover", "plan", "run", "journal", "publish", "commit")
 
@@ -63,7 +64,7 @@ class _Batch:
 
 
 @dataclass(slots=True)
-class _Part:
+class LivePart:
     """What is known of one pipeline or table."""
 
     batch: _Batch | None = None
@@ -72,7 +73,6 @@ class _Part:
     halted: dict[str, Problem] = field(default_factory=dict)
     due: float | None = None
     over: bool = False
-    stepped: bool = False
     waiting: int | None = None
     oldest: float | None = None
     changed: dict[str, int] = field(default_factory=dict)
@@ -91,12 +91,12 @@ class Live:
         version: str,
         seconds: Callable[[], float],
     ) -> None:
-        self._program: Literal["blizzard", "penguin"] = program
-        self._version = version
+        self.program: Literal["blizzard", "penguin"] = program
+        self.version = version
+        self.started_at = of_seconds(seconds())
+        self.pipelines: dict[str, LivePart] = {}
+        self.tables: dict[str, LivePart] = {}
         self._seconds = seconds
-        self._began = seconds()
-        self._pipelines: dict[str, _Part] = {}
-        self._tables: dict[str, _Part] = {}
         self._handlers: dict[type[Event], Callable[[Any], None]] = {
             blizzard.BatchStarted: self._started,
             blizzard.UnitReported: self._reported,
@@ -111,12 +111,12 @@ class Live:
             StepFinished: self._finished,
             NextStepDue: self._due,
             LastStepTaken: self._last,
-            EntriesCommitted: self._committed,
+            EntriesCommitted: self._changed,
             BacklogSeen: self._backlog,
             PipelineStopped: self._stopped,
             PipelineMended: self._mended,
-            FilesHeld: self._table_changed,
-            CommittedByOther: self._table_changed,
+            FilesHeld: self._changed,
+            CommittedByOther: self._changed,
         }
 
     def emit(self, event: Event) -> None:
@@ -127,31 +127,52 @@ class Live:
 
     def expect(self, kind: PartKind, name: str) -> None:
         """Know a pipeline or table before anything has happened to it."""
-        (self._pipelines if kind is PartKind.PIPELINE else self._tables)[name] = _Part()
+        (self.pipelines if kind is PartKind.PIPELINE else self.tables)[name] = LivePart()
 
     def process(self) -> Process:
         """Return what is known now."""
-        now = self._seconds()
         return Process(
-            program=self._program,
-            version=self._version,
-            started_at=of_seconds(self._began),
-            pipelines={name: _pipeline(part, now) for name, part in list(self._pipelines.items())},
-            tables={name: _table(part) for name, part in list(self._tables.items())},
+            program=self.program,
+            version=self.version,
+            started_at=self.started_at,
+            pipelines={name: self._shown(part) for name, part in list(self.pipelines.items())},
+            tables={name: _table(part) for name, part in list(self.tables.items())},
         )
 
-    def _pipeline(self, name: str) -> _Part:
-        return self._pipelines.setdefault(name, _Part())
+    def pipeline_part(self, name: str) -> PipelinePart | None:
+        """Return what is known of a pipeline; None if this process does not run it."""
+        part = self.pipelines.get(name)
+        return None if part is None else self._shown(part)
 
-    def _table(self, name: str) -> _Part:
-        return self._tables.setdefault(name, _Part())
+    def table_part(self, name: str) -> TablePart | None:
+        """Return what is known of a table; None if this process does not commit to it."""
+        part = self.tables.get(name)
+        return None if part is None else _table(part)
 
-    def _of(self, event: StepFailed | StepFinished | NextStepDue | LastStepTaken) -> _Part:
-        is_pipeline = event.kind is PartKind.PIPELINE
-        return self._pipeline(event.who) if is_pipeline else self._table(event.who)
+    def _shown(self, part: LivePart) -> PipelinePart:
+        batch = part.batch
+        return PipelinePart(
+            state=_state(part),
+            problem=part.problem,
+            current_batch=None if batch is None else _batch(batch, self._seconds()),
+            next_look_at=None if part.due is None else of_seconds(part.due),
+            waiting_files=part.waiting,
+            oldest_waiting_at=None if part.oldest is None else of_seconds(part.oldest),
+            changed_files=dict(part.changed),
+            changes=part.changes,
+            batch_secs=dict(part.timed),
+        )
+
+    def _of(self, event: Any) -> LivePart:  # noqa: ANN401 - an event of a step, table or pipeline
+        if isinstance(event, STEPS):
+            parts = self.pipelines if event.kind is PartKind.PIPELINE else self.tables
+            return parts.setdefault(event.who, LivePart())
+        if hasattr(event, "table"):
+            return self.tables.setdefault(event.table, LivePart())
+        return self.pipelines.setdefault(event.pipeline, LivePart())
 
     def _started(self, event: blizzard.BatchStarted) -> None:
-        part, now = self._pipeline(event.pipeline), self._seconds()
+        part, now = self._of(event), self._seconds()
         kept = event.planned[:MOST_KEPT]
         batch = _Batch(
             entry=event.entry,
@@ -168,28 +189,27 @@ class Live:
         part.batch, part.due, part.waiting, part.oldest = batch, None, left, None
 
     def _reported(self, event: blizzard.UnitReported) -> None:
-        batch = self._pipeline(event.pipeline).batch
+        batch = self._of(event).batch
         unit = None if batch is None else batch.units.get(event.unit)
         if unit is not None:
             unit.last = self._seconds()
-            if unit.began is None:
-                unit.began = unit.last
+            unit.began = unit.last if unit.began is None else unit.began
             unit.report = event
 
     def _progressed(self, event: blizzard.BatchProgress) -> None:
-        batch = self._pipeline(event.pipeline).batch
+        batch = self._of(event).batch
         # After the last report comes one of zeros: no unit is running any more.
         if batch is not None and event.bytes_read:
             batch.total = event
 
     def _inferred(self, event: blizzard.InferenceEnded) -> None:
-        batch = self._pipeline(event.pipeline).batch
+        batch = self._of(event).batch
         if batch is not None:
             batch.total = None
             batch.units = {name: _Unit(one.files, one.bytes) for name, one in batch.units.items()}
 
     def _stage(self, event: blizzard.StageFinished) -> None:
-        part = self._pipeline(event.pipeline)
+        part = self._of(event)
         if event.stage is blizzard.Step.DISCOVER:
             part.discovered = event.seconds
         elif part.batch is not None:
@@ -199,32 +219,30 @@ class Live:
                 part.batch = None
 
     def _listed(self, event: blizzard.SourcesListed) -> None:
-        part = self._pipeline(event.pipeline)
+        part = self._of(event)
         part.waiting, part.oldest = event.pending, event.oldest
         part.changed = {**part.changed, **event.changed}
 
     def _journaled(self, event: blizzard.BatchJournaled) -> None:
-        part = self._pipeline(event.pipeline)
+        part = self._of(event)
         part.changes += 1
         part.timed[str(event.entry)] = round(event.seconds, 3)
         if len(part.timed) > MOST_TIMED:
             part.timed.pop(next(iter(part.timed)))
 
-    def _changed(self, event: blizzard.FilesCompacted | blizzard.ContentReplaced) -> None:
-        self._pipeline(event.pipeline).changes += 1
+    def _changed(self, event: Event) -> None:
+        self._of(event).changes += 1
 
     def _failed(self, event: StepFailed) -> None:
         part, now = self._of(event), self._seconds()
         since = part.problem.since if part.problem is not None else of_seconds(now)
-        part.problem = Problem(
-            severity="error", code=event.code, message=_public(event), since=since
-        )
+        part.problem = _problem(event, since)
         part.batch, part.over = None, event.next_try_secs is None
         part.due = None if event.next_try_secs is None else now + event.next_try_secs
 
     def _finished(self, event: StepFinished) -> None:
         part = self._of(event)
-        part.batch, part.problem, part.stepped = None, None, True
+        part.batch, part.problem = None, None
 
     def _due(self, event: NextStepDue) -> None:
         self._of(event).due = self._seconds() + event.seconds
@@ -233,72 +251,45 @@ class Live:
         part = self._of(event)
         part.over, part.due, part.batch = True, None, None
 
-    def _committed(self, event: EntriesCommitted) -> None:
-        self._table(event.table).changes += 1
-
-    def _table_changed(self, event: FilesHeld | CommittedByOther) -> None:
-        self._table(event.table).changes += 1
-
     def _backlog(self, event: BacklogSeen) -> None:
-        self._table(event.table).waiting = event.entries
+        self._of(event).waiting = event.entries
 
     def _stopped(self, event: PipelineStopped) -> None:
-        part = self._table(event.table)
+        part = self._of(event)
         part.changes += 1
-        part.halted[event.pipeline] = Problem(
-            severity="error",
-            code=event.code,
-            message="an internal error; the log has the details"
-            if event.code == "internal_error"
-            else event.error,
-            since=of_seconds(self._seconds()),
-            subject=event.pipeline,
-        )
+        since = of_seconds(self._seconds())
+        part.halted[event.pipeline] = _problem(event, since, subject=event.pipeline)
 
     def _mended(self, event: PipelineMended) -> None:
-        part = self._table(event.table)
+        part = self._of(event)
         part.changes += 1
         part.halted.pop(event.pipeline, None)
 
 
-def _public(event: StepFailed) -> str:
-    """Return the reason of a failure; an error that nobody foresaw may hold anything."""
+def _problem(
+    event: StepFailed | PipelineStopped, since: str | None, subject: str | None = None
+) -> Problem:
+    """Return the reason of a failure; the text of an unforeseen error may hold values."""
+    message = event.error
     if event.code == "internal_error":
-        return "an internal error; the log has the details"
-    return event.error
+        message = "an internal error; the log has the details"
+    return Problem(severity="error", code=event.code, message=message, since=since, subject=subject)
 
 
-def _state(part: _Part, *, waits: bool) -> State:
-    if part.problem is not None:
+def _state(part: LivePart) -> State:
+    if part.problem is not None or part.halted:
         return "failing"
     if part.batch is not None:
         return "running"
     if part.over:
         return "stopped"
-    return "waiting" if waits else "idle"
+    return "waiting" if part.waiting else "idle"
 
 
-def _pipeline(part: _Part, now: float) -> PipelinePart:
-    batch = part.batch
-    return PipelinePart(
-        state=_state(part, waits=bool(part.waiting)),
-        problem=part.problem,
-        current_batch=None if batch is None else _batch(batch, now),
-        next_look_at=None if part.due is None else of_seconds(part.due),
-        waiting_files=part.waiting,
-        oldest_waiting_at=None if part.oldest is None else of_seconds(part.oldest),
-        changed_files=dict(part.changed),
-        changes=part.changes,
-        batch_secs=dict(part.timed),
-    )
-
-
-def _table(part: _Part) -> TablePart:
-    halted = list(part.halted.values())
-    own = [] if part.problem is None else [part.problem]
+def _table(part: LivePart) -> TablePart:
     return TablePart(
-        state="failing" if halted else _state(part, waits=bool(part.waiting)),
-        problems=[*own, *halted],
+        state=_state(part),
+        problems=[*([] if part.problem is None else [part.problem]), *part.halted.values()],
         next_look_at=None if part.due is None else of_seconds(part.due),
         waiting_entries=part.waiting,
         changes=part.changes,
@@ -330,13 +321,11 @@ def _stages(batch: _Batch, now: float) -> list[Stage]:
     for name in STAGES:
         if name in ("discover", "plan") or name in batch.seconds:
             found.append(Stage(name=name, state="done", seconds=batch.seconds.get(name)))
-        elif not running:
-            running = True
-            found.append(
-                Stage(name=name, state="running", seconds=round(max(0.0, now - batch.since), 3))
-            )
-        else:
+        elif running:
             found.append(Stage(name=name, state="waiting"))
+        else:
+            running, secs = True, round(max(0.0, now - batch.since), 3)
+            found.append(Stage(name=name, state="running", seconds=secs))
     return found
 
 

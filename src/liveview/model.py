@@ -14,6 +14,7 @@ from liveview.over_time import DayVerdict
 State = Literal["running", "idle", "waiting", "failing", "stopped", "unknown"]
 """`waiting`: there is work, and it waits for its time or for penguin."""
 Health = Literal["ok", "warning", "failing", "unknown"]
+SPARK_BUCKETS = 48
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,59 +83,61 @@ class CurrentBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineSummary:
-    """One pipeline at a glance."""
+    """One pipeline at a glance; without more, one that has not been looked at."""
 
     name: str
     table: str | None
     table_uri: str
     sources: list[str]
     hand_off: str
-    state: State
-    health: Health
-    problems: list[Problem]
-    current_batch: CurrentBatch | None
-    next_look_at: str | None
-    waiting_files: int | None
-    waiting_bytes: int | None
-    oldest_waiting_secs: float | None
-    failed_files: int
-    changed_files: int | None
+    state: State = "unknown"
+    health: Health = "unknown"
+    problems: list[Problem] = field(default_factory=list)
+    current_batch: CurrentBatch | None = None
+    next_look_at: str | None = None
+    waiting_files: int | None = None
+    waiting_bytes: int | None = None
+    oldest_waiting_secs: float | None = None
+    failed_files: int = 0
+    changed_files: int | None = None
     """Files that changed after they were ingested, and are not read as they are now; None where
     no source was listed yet."""
-    held_entries: int
-    quarantined_lines: int
-    freshness: Freshness
-    last_entry: int | None
-    last_entry_at: str | None
-    rows_24h: int
-    files_24h: int
-    bytes_24h: int
-    spark: list[float]
+    held_entries: int = 0
+    quarantined_lines: int = 0
+    freshness: Freshness = Freshness()
+    last_entry: int | None = None
+    last_entry_at: str | None = None
+    rows_24h: int = 0
+    files_24h: int = 0
+    bytes_24h: int = 0
+    spark: list[float] = field(default_factory=lambda: [0.0] * SPARK_BUCKETS)
     """Rows per half hour of the last day, the oldest first."""
-    yesterday: DayVerdict
+    yesterday: DayVerdict = field(
+        default_factory=lambda: DayVerdict(day="", complete=None, sentence="")
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSummary:
-    """One table at a glance."""
+    """One table at a glance; without more, one that has not been looked at."""
 
     name: str
     uri: str
-    state: State
-    health: Health
-    problems: list[Problem]
-    version: int | None
-    committed_at: str | None
-    files: int | None
-    bytes: int | None
-    rows: int | None
-    size_version: int | None
+    state: State = "unknown"
+    health: Health = "unknown"
+    problems: list[Problem] = field(default_factory=list)
+    version: int | None = None
+    committed_at: str | None = None
+    files: int | None = None
+    bytes: int | None = None
+    rows: int | None = None
+    size_version: int | None = None
     """The version that files, bytes and rows are of: an earlier one than `version` where commits
     come faster than they are added up, or where the table is so large that this is done at
     checkpoints."""
-    size_at: str | None
+    size_at: str | None = None
     """When that version was committed, as far as it is known."""
-    waiting_entries: int | None
+    waiting_entries: int | None = None
     """None until the journals of all its pipelines have been looked at."""
     pipelines: list[str]
 
@@ -144,7 +147,7 @@ class Program:
     """One of the two programs, and whether it answers."""
 
     name: Literal["blizzard", "penguin"]
-    version: str | None
+    version: str | None = None
     reachable: bool
     started_at: str | None = None
     address: str | None = None
@@ -176,22 +179,22 @@ class Batch:
     entry: int
     kind: str
     """`unknown` where the entry cannot be read; `error` says why."""
-    at: str | None
-    seconds: float | None
-    files: int
-    files_failed: int
-    rows: int
-    lines: int
-    bad_lines: int
-    rescued: int
-    bytes_read: int
-    bytes_written: int
-    data_files: int
-    committed_version: int | None
-    committed_at: str | None
-    balanced: bool
-    books: list[BookLine]
-    error: str | None
+    at: str | None = None
+    seconds: float | None = None
+    files: int = 0
+    files_failed: int = 0
+    rows: int = 0
+    lines: int = 0
+    bad_lines: int = 0
+    rescued: int = 0
+    bytes_read: int = 0
+    bytes_written: int = 0
+    data_files: int = 0
+    committed_version: int | None = None
+    committed_at: str | None = None
+    balanced: bool = False
+    books: list[BookLine] = field(default_factory=list)
+    error: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,8 +217,8 @@ class BadLineGroup:
     sample_path: str | None
     sample_line: int | None
     suggested_fix: str | None
-    first_at: str | None
-    last_at: str | None
+    first_at: str | None = None
+    last_at: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,16 +272,16 @@ class PipelineDetail:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileRow:
-    """One source file, and where it stands."""
+    """One source file, and its state."""
 
     path: str
     state: FileState
-    at: str | None
-    bytes: int | None
-    rows: int | None
-    entry: int | None
-    version: int | None
-    reason: str | None
+    at: str | None = None
+    bytes: int | None = None
+    rows: int | None = None
+    entry: int | None = None
+    version: int | None = None
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

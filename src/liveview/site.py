@@ -4,11 +4,15 @@ The programs load this module by its name. What answers requests, and everything
 and logs, is loaded with the first request.
 """
 
+import hashlib
+import re
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from http import HTTPStatus
 from importlib.metadata import version as installed_version
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,63 +22,36 @@ from lakebed.telemetry.events import Emit, Event
 from lakebed.telemetry.health import Part
 from lakebed.telemetry.http import Answer, Request
 from liveview.live import Live
-from liveview.patience import Patience
+from liveview.looks.desk import Patience
 
 if TYPE_CHECKING:
-    from liveview.api.api import Api
-import hashlib
-import re
-from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
-from importlib.resources.abc import Traversable
+    from liveview.api import Api
 
-NAME = re.compile(r"[a-z0-9][a-z0-9_-]*(\.[a-z0-9_-]+)*\.(css|js|svg|png|ico|woff2|webmanifest)")
-TYPES = {
-    "css": "text/css; charset=utf-8",
-    "html": "text/html; charset=utf-8",
-    "ico": "image/x-icon",
-    "js": "text/javascript; charset=utf-8",
-    "png": "image/png",
-    "svg": "image/svg+xml",
-    "webmanifest": "application/manifest+json",
-    "woff2": "font/woff2",
-}
-INDEX = "index.html"
-
-
-@dataclass(frozen=True, slots=True)
-class Asset:
-    """One file as it is served."""
-
-    body: bytes
-    content_type: str
-    etag: str
+NAME = re.compile(r"[a-z0-9][a-z0-9_-]*(\.[a-z0-9_-]+)*\.(css|js)|index\.html")
+TYPES = {"css": "text/css", "html": "text/html", "js": "text/javascript"}
 
 
 @cache
-def asset(name: str) -> Asset | None:
-    """Return a file of the page; None where there is none of this name."""
-    if name != INDEX and not NAME.fullmatch(name):
-        return None
-    folder: Traversable = files("liveview") / "page"
-    found = folder / name
-    if not found.is_file():
+def asset(name: str) -> tuple[bytes, str, str] | None:
+    """Return a file of the page with its type and its tag; None if there is none of this name."""
+    found = files("liveview") / "page" / name
+    if not NAME.fullmatch(name) or not found.is_file():
         return None
     body = found.read_bytes()
-    etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
-    return Asset(body, TYPES[name.rpartition(".")[2]], etag)
+    kind = f"{TYPES[name.rpartition('.')[2]]}; charset=utf-8"
+    return body, kind, f'"{hashlib.sha256(body).hexdigest()[:32]}"'
 
 
 def served(request: Request, name: str) -> Answer | None:
-    """Answer with a file of the page; None where there is none."""
+    """Answer with a file of the page; None if there is none."""
     found = asset(name)
     if found is None:
         return None
-    headers = {"ETag": found.etag, "Cache-Control": "no-cache"}
-    if request.headers.get("if-none-match") == found.etag:
-        return Answer(HTTPStatus.NOT_MODIFIED, found.content_type, b"", headers)
-    return Answer(HTTPStatus.OK, found.content_type, found.body, headers)
+    body, kind, tag = found
+    headers = {"ETag": tag, "Cache-Control": "no-cache"}
+    if request.headers.get("if-none-match") == tag:
+        return Answer(HTTPStatus.NOT_MODIFIED, kind, b"", headers)
+    return Answer(HTTPStatus.OK, kind, body, headers)
 
 
 HEADERS = {
@@ -86,7 +63,6 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-NO_PAGE = b"the page is not installed; /api/openapi.json describes the data behind it\n"
 
 
 class LiveSite:
@@ -149,9 +125,7 @@ class LiveSite:
         if request.method not in ("GET", "HEAD"):
             return None
         if path == "/":
-            text = "text/plain; charset=utf-8"
-            missing = Answer(HTTPStatus.NOT_FOUND, text, NO_PAGE)
-            return served(request, INDEX) or missing
+            return served(request, "index.html")
         if path.startswith("/live/"):
             return served(request, path.removeprefix("/live/"))
         return None
@@ -159,7 +133,7 @@ class LiveSite:
     def _opened(self) -> "Api":
         with self._lock:
             if self._api is None:
-                from liveview.api.api import Api, ViewFailed, place_of  # noqa: PLC0415
+                from liveview.api import Api, ViewFailed, place_of  # noqa: PLC0415
                 from liveview.lake import lake_of  # noqa: PLC0415
                 from liveview.observer import Observer  # noqa: PLC0415
 

@@ -7,6 +7,7 @@ from blizzard.answers.bad_lines import Group, Quarantine, groups_of, quarantine_
 from blizzard.answers.line_fixes import advice, fix_for
 from blizzard.model.bad_lines import Meant, WaitingFile
 from blizzard.model.settings import PipelineSettings
+from lakebed.documents.quarantine_file import BadLines as SourceBadLines
 from lakebed.errors import LakeError
 from lakebed.journal import JournalReader
 from liveview.looks.pipelines import PipelineLook
@@ -45,7 +46,10 @@ class BadLines:
         lines = sum(waiting.file.record_count for waiting in found.files)
         if lines > MOST_LINES:
             return by_first_fault(found.files)
-        first, last = _times(found, self.settings.name)
+        if not found.files:
+            return []
+        numbers = [waiting.entry for waiting in found.files]
+        first, last = (_created(found, self.settings.name, of(numbers)) for of in (min, max))
         return [
             BadLineGroup(
                 code=group.fault.code,
@@ -64,27 +68,23 @@ class BadLines:
 
 def by_first_fault(files: Iterable[WaitingFile]) -> list[BadLineGroup]:
     """Return bad lines by the first fault of each source file, from the journal alone. Pure."""
-    lines: dict[tuple[str, str | None], int] = {}
-    sources: dict[tuple[str, str | None], list[tuple[str, int | None]]] = {}
+    groups: dict[tuple[str, str | None], list[SourceBadLines]] = {}
     for waiting in files:
         for one in waiting.file.sources:
-            key = one.code, one.field
-            lines[key] = lines.get(key, 0) + one.lines
-            sources.setdefault(key, []).append((one.source, one.first))
-    return [
+            groups.setdefault((one.code, one.field), []).append(one)
+    found = [
         BadLineGroup(
             code=code,
             field=field,
-            lines=count,
-            files=len({source for source, _line in sources[code, field]}),
-            sample_path=sources[code, field][0][0],
-            sample_line=sources[code, field][0][1],
+            lines=sum(one.lines for one in sources),
+            files=len({one.source for one in sources}),
+            sample_path=sources[0].source,
+            sample_line=sources[0].first,
             suggested_fix="blizzard dlq list reads all of them, and says what lets them in",
-            first_at=None,
-            last_at=None,
         )
-        for (code, field), count in sorted(lines.items(), key=lambda one: -one[1])
+        for (code, field), sources in groups.items()
     ]
+    return sorted(found, key=lambda group: -group.lines)
 
 
 def _fix(group: Group, found: Quarantine) -> str:
@@ -92,23 +92,17 @@ def _fix(group: Group, found: Quarantine) -> str:
     try:
         fix = fix_for(group.tried, found.rules)
     except ImportError:
-        # Only penguin is installed here, and lines are read by what blizzard needs.
+        # Only penguin is installed here, and blizzard's libraries read lines.
         return f"blizzard dlq show {name} prints them"
     return advice(name, fix)
 
 
-def _times(found: Quarantine, pipeline: str) -> tuple[str | None, str | None]:
-    """Return when the first and the last of the lines that wait were set aside."""
-    if found.store is None or not found.files:
-        return None, None
-    journal = JournalReader(found.store, pipeline)
-    numbers = [waiting.entry for waiting in found.files]
-    return _created(journal, min(numbers)), _created(journal, max(numbers))
-
-
-def _created(journal: JournalReader, number: int) -> str | None:
+def _created(found: Quarantine, pipeline: str, number: int) -> str | None:
+    """Return when an entry has set lines aside; None if it cannot be read."""
+    if found.store is None:
+        return None
     try:
-        entry = journal.entry(number)
+        entry = JournalReader(found.store, pipeline).entry(number)
     except LakeError:
         return None
     return None if entry is None else of_text(entry.created)

@@ -1,8 +1,8 @@
-"""One computation at a time for each question, shared by everybody who asks.
+"""Answers with an age: one computation at a time for each question, shared by all who ask.
 
-It runs in a few threads of its own, which are daemons: a store that does not answer holds up no
-request for longer than it wants to wait, and never the end of the program. Who comes while it runs
-waits for it, or gets what was found before.
+It runs in a few daemon threads: a store that does not answer delays no request for longer than it
+waits, and never the end of the program. A request that comes meanwhile waits for the computation,
+or gets the last answer.
 """
 
 import queue
@@ -10,57 +10,66 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from typing import Any, Generic, TypeVar, cast
+from dataclasses import dataclass
+from typing import Any, TypeVar, cast
 
 THREADS = 3
 MOST = 2000
-"""Answers that are kept, those that were asked for last."""
-
+"""Answers that are kept, the last used ones."""
 LONGEST_SECS = 3600.0
-"""An answer is asked for anew after this long, however long it takes to find."""
-
+"""The age after which an answer is renewed, however long that takes."""
 CHANGED_SECS = 30.0
-"""After a change that is known, an answer that took long is kept no longer than this, unless asking
-anew would take more of a processor than it may."""
-
+"""The age after which an answer that took long is renewed if a change is known, unless that would
+take too much of a processor."""
 CPU_SHARE = 100
-"""Where so many times the CPU seconds that it took are more, it is kept for those: what waits for a
-store is asked for anew soon, and what takes a processor is not. Never longer than without a change.
-"""
-
+"""An answer is kept for this many times the CPU seconds that it took, though never longer than
+without a change: waiting for a store costs nothing, a processor does."""
 FAILED_SECS = 5.0
-"""What has failed is tried again after this long."""
+"""The age after which a failed computation is repeated."""
 
-STALE_SECS = 0.25
-"""How long a newer answer is waited for by one who does not say so."""
+STALE_SECS = 0.3
 
 Value = TypeVar("Value")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """Seconds that a request waits; a page asks again soon, so none of them is long."""
+
+    first: float = 5.0
+    """For a first look."""
+    stale: float = STALE_SECS
+    """For a newer answer, if an older one is known."""
+    other: float = 1.0
+    """For the other program."""
+    answer: float = 7.0
+    """For the whole answer; the server's own limit is longer."""
+
+
 class Busy(Exception):
-    """It takes longer than the one who asks wants to wait."""
-
-
-class Waiting(Generic[Value]):
-    """A question that somebody may wait for."""
-
-    def __init__(self) -> None:
-        self.done = threading.Event()
-        self.value: Value | None = None
-        self.error: BaseException | None = None
+    """The answer takes longer than the caller waits."""
 
 
 class _Slot:
-    __slots__ = ("at", "cpu", "error", "mark", "running", "took", "value")
+    """The last answer to a question, and the computation that renews it."""
+
+    __slots__ = ("at", "cpu", "error", "mark", "task", "took", "value")
 
     def __init__(self) -> None:
         self.value: Any = None
         self.at: float | None = None
-        self.took = 0.0
-        self.cpu = 0.0
+        self.took = self.cpu = 0.0
         self.mark: Hashable = None
         self.error: BaseException | None = None
-        self.running: Waiting[Any] | None = None
+        self.task: _Task | None = None
+
+
+class _Task:
+    """A computation, which the first thread that claims it runs."""
+
+    def __init__(self, slot: _Slot, compute: Callable[[], Any]) -> None:
+        self.slot, self.compute = slot, compute
+        self.claim, self.done = threading.Lock(), threading.Event()
 
 
 class Desk:
@@ -74,65 +83,56 @@ class Desk:
         cpu: Callable[[], float] = time.process_time,
         most: int = MOST,
     ) -> None:
-        """`cpu` counts the seconds of all threads: looks have some of their own."""
+        """`cpu` counts the seconds of all threads, since computations start some of their own."""
         self._threads = threads
         self._seconds = seconds
         self._cpu = cpu
         self._most = most
         self._lock = threading.Lock()
         self._slots: OrderedDict[Hashable, _Slot] = OrderedDict()
-        self._queue: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
         self._started = 0
-        self._closed = False
 
     def begin(
         self,
         key: Hashable,
-        compute: Callable[[], Value],
+        compute: Callable[[], Any],
         *,
         max_age: float,
         slow_share: float = 20,
         mark: Hashable = None,
     ) -> None:
-        """Have a question answered, unless its answer is young enough; wait for nothing.
+        """Have an answer renewed in a thread of the desk, unless it is young enough.
 
-        An answer that took long is kept for so many times as long. Under another mark something has
-        happened since: then it is kept for half a minute at most, or a hundred times the CPU
-        seconds that it took. One that took no time is not young any more.
+        An answer that took long is kept for `slow_share` times as long. Another mark reports a
+        change: then it is kept for half a minute at most, or a hundred times its CPU seconds.
         """
         with self._lock:
-            slot = self._slot(key)
-            if slot.running is not None:
-                return
-            if self._is_young(slot, max_age, slow_share, changed=slot.mark != mark):
-                return
-            slot.running, slot.mark = Waiting(), mark
-            self._hire()
-        self._queue.put(lambda: self._compute(slot, compute))
+            is_new, task = self._task(key, compute, max_age, slow_share, mark)
+            if is_new and self._started < self._threads:
+                self._started += 1
+                threading.Thread(target=self._work, name="live look", daemon=True).start()
+        if is_new:
+            self._queue.put(task)
 
-    def result(self, key: Hashable, *, wait: float, stale_wait: float = STALE_SECS) -> Any:  # noqa: ANN401
-        """Return the answer to a question that was begun; an older one where that takes long.
-
-        Busy where there is none after the wait. What the computation raised is raised here.
-        """
-        with self._lock:
-            slot = self._slot(key)
-            running, known, error = slot.running, slot.at is not None, slot.error
-        if running is None:
-            if error is not None:
-                raise error
-            if not known:
-                raise Busy
-            return slot.value
-        if not running.done.wait(stale_wait if known else wait):
-            if error is not None:
-                raise error
-            if known:
-                return slot.value
-            raise Busy
-        if running.error is not None:
-            raise running.error
-        return running.value
+    def now(
+        self,
+        key: Hashable,
+        compute: Callable[[], Value],
+        *,
+        max_age: float,
+        mark: Hashable = None,
+    ) -> Value:
+        """Return an answer of at most this age; compute it here unless another thread does."""
+        for _ in range(2):  # A computation that began before a change does not show it.
+            with self._lock:
+                is_new, task = self._task(key, compute, max_age, 0, mark)
+            if task is not None:
+                self._run(task)
+                task.done.wait()
+            if task is None or is_new:
+                break
+        return cast("Value", self.result(key, wait=0, stale_wait=0))
 
     def ask(
         self,
@@ -144,37 +144,67 @@ class Desk:
         stale_wait: float = STALE_SECS,
         mark: Hashable = None,
     ) -> Value:
-        """Return the answer to a question, begun now unless it is known or under way."""
+        """Return an answer that is begun now unless it is young enough or under way."""
         self.begin(key, compute, max_age=max_age, mark=mark)
         return cast("Value", self.result(key, wait=wait, stale_wait=stale_wait))
 
-    def last(self, key: Hashable) -> Any:  # noqa: ANN401 - whatever was computed for the key
-        """Return the last answer; None where there is none yet."""
+    def result(self, key: Hashable, *, wait: float, stale_wait: float) -> Any:  # noqa: ANN401
+        """Return the answer to a question that was begun, or an older one if that takes long.
+
+        Raise Busy if there is none after the wait, and any error of the computation.
+        """
+        with self._lock:
+            slot = self._slot(key)
+            task, is_known = slot.task, slot.at is not None
+        if task is not None:
+            task.done.wait(stale_wait if is_known else wait)
+        if slot.at is None:
+            raise Busy
+        if slot.error is not None:
+            raise slot.error
+        return slot.value
+
+    def last(self, key: Hashable) -> Any:  # noqa: ANN401 - any value that was computed for the key
+        """Return the last answer; None if there is none yet."""
         with self._lock:
             return self._slot(key).value
 
     def settle(self, wait: float) -> None:
-        """Wait until everything that was begun is answered, but so many seconds at most."""
+        """Wait up to `wait` seconds for computations in progress."""
         end = self._seconds() + wait
         with self._lock:
-            under_way = [slot.running for slot in self._slots.values() if slot.running is not None]
-        for each in under_way:
-            each.done.wait(max(0.0, end - self._seconds()))
+            tasks = [slot.task for slot in self._slots.values() if slot.task is not None]
+        for task in tasks:
+            task.done.wait(max(0.0, end - self._seconds()))
 
     def close(self) -> None:
-        """Let the threads go; what they are at is not waited for."""
-        self._closed = True
-        for _ in range(self._started):
+        """Let the threads go, without waiting for what they compute."""
+        for _ in range(self._threads):
             self._queue.put(None)
 
     def _slot(self, key: Hashable) -> _Slot:
-        slot = self._slots.get(key)
-        if slot is None:
-            slot = self._slots[key] = _Slot()
+        slot = self._slots.setdefault(key, _Slot())
         self._slots.move_to_end(key)
         while len(self._slots) > self._most:
             self._slots.popitem(last=False)
         return slot
+
+    def _task(
+        self,
+        key: Hashable,
+        compute: Callable[[], Any],
+        max_age: float,
+        slow_share: float,
+        mark: Hashable,
+    ) -> tuple[bool, _Task | None]:
+        """Return whether a computation is new, and the one that renews the answer, if it is old."""
+        slot = self._slot(key)
+        if slot.task is not None:
+            return False, slot.task
+        if self._is_young(slot, max_age, slow_share, changed=slot.mark != mark):
+            return False, None
+        slot.task, slot.mark = _Task(slot, compute), mark
+        return True, slot.task
 
     def _is_young(self, slot: _Slot, max_age: float, slow_share: float, *, changed: bool) -> bool:
         if slot.at is None:
@@ -187,29 +217,22 @@ class Desk:
             max_age, kept = 0.0, min(kept, max(CHANGED_SECS, affordable))
         return self._seconds() - slot.at < max(max_age, kept)
 
-    def _hire(self) -> None:
-        if self._started < self._threads and not self._closed:
-            self._started += 1
-            threading.Thread(target=self._work, name="live look", daemon=True).start()
-
     def _work(self) -> None:
         while (task := self._queue.get()) is not None:
-            task()
+            self._run(task)
 
-    def _compute(self, slot: _Slot, compute: Callable[[], Any]) -> None:
-        waiting = slot.running
-        if waiting is None:
+    def _run(self, task: _Task) -> None:
+        if not task.claim.acquire(blocking=False):
             return
-        began, cpu = self._seconds(), self._cpu()
+        slot, began, cpu = task.slot, self._seconds(), self._cpu()
+        value, error = slot.value, None
         try:
-            waiting.value = compute()
-        except BaseException as error:  # noqa: BLE001 - whoever waits is told
-            waiting.error = error
-        ended = self._seconds()
+            value = task.compute()
+        except BaseException as raised:  # noqa: BLE001 - it is raised where the answer is awaited
+            error = raised
         with self._lock:
-            slot.error, slot.at, slot.took = waiting.error, ended, ended - began
-            slot.cpu = self._cpu() - cpu
-            if waiting.error is None:
-                slot.value = waiting.value
-            slot.running = None
-        waiting.done.set()
+            slot.value, slot.error = value, error
+            slot.at = self._seconds()
+            slot.took, slot.cpu = slot.at - began, self._cpu() - cpu
+            slot.task = None
+        task.done.set()

@@ -1,15 +1,15 @@
 """Source files by a part of their names, the newest first, with bounded work.
 
 First those that are not done, then those of the newest entries, then the names that the journal
-keeps, then those that only the sources have. Whatever was not reached when the time is up is said.
-How each stands is decided as `blizzard files` decides it.
+keeps, then those that only the sources have. A note says what was not reached in time. The state of
+each is that of `blizzard files`.
 """
 
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from itertools import islice
+from itertools import chain, islice
 
 from blizzard.answers.entry_rows import EntryRows
 from blizzard.answers.lifecycle import (
@@ -53,11 +53,13 @@ class Search:
     history: Ledger
     opening: OpenReader
     committed: Callable[[int], Committed | None]
-    """Returns the version that has an entry, as far as it is known."""
+    """Returns the version that has an entry, if known."""
     progress: Progress
     seconds: Callable[[], float] = time.monotonic
     budget_secs: float = BUDGET_SECS
     _found: dict[str, FileRow] = field(default_factory=dict)
+    _more: bool = False
+    _note: str | None = None
     _rows: EntryRows | None = None
 
     def find(self, text: str, limit: int) -> Files:
@@ -67,21 +69,15 @@ class Search:
         """
         searched, text = text, typed(text) or text
         end = self.seconds() + self.budget_secs
-        more = False
-        for rows in (self._unfinished(text), self._journaled(text), self._named(text, limit)):
-            for row in rows:
-                if row is not None:
-                    self._found.setdefault(row.path, row)
-                if len(self._found) > limit or self.seconds() >= end:
-                    more = True
-                    break
-            if more:
+        known = chain(self._unfinished(text), self._journaled(text), self._named(text, limit))
+        for row in chain(known, self._listed(text)):
+            if row is not None:
+                self._found.setdefault(row.path, row)
+            if len(self._found) > limit or self.seconds() >= end:
+                self._more = True
                 break
-        note = None
-        if not more and text:
-            note, more = self._listed(text, limit, end)
         found = list(self._found.values())[:limit]
-        return Files(files=found, searched=searched, more=more, note=note)
+        return Files(files=found, searched=searched, more=self._more, note=self._note)
 
     def _unfinished(self, text: str) -> Iterator[FileRow | None]:
         known = sorted(self.history.unfinished.items(), key=lambda one: one[1].at, reverse=True)
@@ -90,7 +86,7 @@ class Search:
                 yield self._not_done(one)
 
     def _journaled(self, text: str) -> Iterator[FileRow | None]:
-        """Yield the files of the newest entries; None where an entry has none of them."""
+        """Yield the files of the newest entries; None for an entry without any."""
         if self.store is None:
             return
         journal = JournalReader(self.store, self.settings.name)
@@ -110,19 +106,16 @@ class Search:
             for record in () if entry is None else entry.readings:
                 is_new = text in record.key and record.key not in self._found
                 done = _finished(lookup, record.key) if is_new else None
-                if (
-                    done is not None
-                    and done.retracted
-                    and self.progress.of(done) is FileState.IN_TABLE
-                ):
+                if done is None or entry is None:
+                    continue
+                if done.retracted and self.progress.of(done) is FileState.IN_TABLE:
                     # Until it is taken back, the last entry that has read it counts.
                     done = replace(done, entry=number, retracted=False)
-                if done is not None and entry is not None:
-                    at = rfc3339(datetime.fromisoformat(entry.created))
-                    yield self._done(done, at=at, read=record if number == done.entry else None)
+                at = rfc3339(datetime.fromisoformat(entry.created))
+                yield self._done(done, at=at, read=record if number == done.entry else None)
 
     def _named(self, text: str, limit: int) -> Iterator[FileRow | None]:
-        """Yield the files that the journal knows by name, whichever entry has them."""
+        """Yield the files that the journal knows by name, in any entry."""
         if self.store is None or not text:
             return
         # Those that were taken over from an earlier journal are in no entry that has read them.
@@ -141,34 +134,36 @@ class Search:
         found = (undecided.of(key) for key in list(undecided.files) if text in key)
         yield from (self._done(one.after) for one in found if one is not None)
 
-    def _listed(self, text: str, limit: int, end: float) -> tuple[str | None, bool]:
-        """Find names in the sources that the journal does not know; return what is not certain."""
-        for source in self.settings.sources:
+    def _listed(self, text: str) -> Iterator[FileRow | None]:
+        """Yield the files that only the sources have; note which names were not reached."""
+        for source in self.settings.sources if text else ():
+            self._note = f"not all names of source {source.name} were looked at"
             try:
                 refuse_other_source(self.store, self.settings, source, self.history)
                 # Names that no store can be asked for are left out, and hide no others.
                 past_odd_names = Guide(passes=lambda _path, _oddity: None)
                 names = self.opening(source_location(source)).in_order(guide=past_odd_names)
                 for count, facts in enumerate(names):
-                    if count >= MOST_LISTED or self.seconds() >= end or len(self._found) > limit:
-                        note = f"not all names of source {source.name} were looked at"
-                        return note, True
+                    if count >= MOST_LISTED:
+                        self._more = True
+                        return
                     key = f"{source.name}:{facts.path}"
-                    if text in key and key not in self._found:
-                        skip = why_not_ours(facts.path, source)
-                        self._found[key] = FileRow(
+                    skip = why_not_ours(facts.path, source) if text in key else None
+                    yield (
+                        None
+                        if text not in key
+                        else FileRow(
                             path=key,
                             state=FileState.WAITING if skip is None else FileState.SKIPPED,
                             at=rfc3339(facts.modified),
                             bytes=facts.size,
-                            rows=None,
-                            entry=None,
-                            version=None,
                             reason=None if skip is None else skip.value,
                         )
+                    )
             except LakeError as trouble:
-                return f"source {source.name} cannot be listed: {trouble}", False
-        return None, False
+                self._note = f"source {source.name} cannot be listed: {trouble}"
+                return
+            self._note = None
 
     def _done(
         self, done: IngestedFile, *, at: str | None = None, read: SourceRecord | None = None
@@ -206,12 +201,11 @@ class Search:
             bytes=record.size,
             rows=self._rows_upto(known.read_in, record.key) if has_a_part_read(known) else None,
             entry=known.entry,
-            version=None,
             reason=reason,
         )
 
     def _rows_upto(self, entry: int | None, key: str) -> int | None:
-        """Return how many rows were read of a file up to an entry; None where none says it."""
+        """Return how many rows were read of a file up to an entry; None if that is unknown."""
         if entry is None or self.store is None:
             return None
         if self._rows is None:
@@ -222,7 +216,7 @@ class Search:
 
 
 def _finished(lookup: Lookup, key: str) -> IngestedFile | None:
-    """Return how the journal knows a file that is done; None where it is not, or is not known."""
+    """Return how the journal knows a file that is done; None if it is not, or is unknown."""
     try:
         before = lookup(key)
     except SegmentBroken:

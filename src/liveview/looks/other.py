@@ -1,4 +1,4 @@
-"""What a program tells at its metrics address, asked for with a short timeout.
+"""Documents of a program at its metrics address, asked for with a short timeout.
 
 No proxy is used and no redirect is followed: the token goes to the address that the configuration
 names, and nowhere else. With TLS, the certificate must be the configured one.
@@ -6,52 +6,34 @@ names, and nowhere else. With TLS, the certificate must be the configured one.
 
 import http.client
 import ssl
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
-from functools import cache
 from http import HTTPStatus
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
 from lakebed.errors import ConfigInvalid
 from lakebed.telemetry.credentials import secret_of
 from lakebed.telemetry.guard import Guard
-from liveview.parts import Process
 
 LARGEST = 64 << 20
 EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104 - to be asked, not bound
-"""Who listens everywhere is asked on this machine."""
+"""A server that listens everywhere is asked on this machine."""
 
 Document = TypeVar("Document")
+_READERS: dict[type[Any], TypeAdapter[Any]] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class Unreachable:
-    """Why a program is not heard, in words."""
+    """Why a program does not answer, in words."""
 
-    note: str
-
-
-def ask(address: str, guard: Guard, *, timeout: float) -> Process | Unreachable:
-    """Return what the program at an address knows of itself, or why it does not answer."""
-    return fetched(address, guard, "/api/v1/process", _process, timeout=timeout)
-
-
-@cache
-def _process() -> TypeAdapter[Process]:
-    """Return what reads its document. Made when another program answers first: it costs a bit."""
-    return TypeAdapter(Process)
+    note: str | None
 
 
 def fetched(
-    address: str,
-    guard: Guard,
-    path: str,
-    document: Callable[[], TypeAdapter[Document]],
-    *,
-    timeout: float,
+    address: str, guard: Guard, path: str, kind: type[Document], *, timeout: float
 ) -> Document | Unreachable:
     """Return a document of the program at an address, or why there is none."""
     host, _colon, port = address.rpartition(":")
@@ -66,7 +48,10 @@ def fetched(
             answer = connection.getresponse()
             if answer.status != HTTPStatus.OK:
                 return Unreachable(f"it answers {answer.status} at {address}")
-            return document().validate_json(answer.read(LARGEST))
+            if kind not in _READERS:  # Made when a program first answers, because it costs a bit.
+                _READERS[kind] = TypeAdapter(kind)
+            found: Document = _READERS[kind].validate_json(answer.read(LARGEST))
+            return found
     except ConfigInvalid:
         return Unreachable("the token or the certificate of the configuration cannot be read")
     except (OSError, http.client.HTTPException):
@@ -78,8 +63,8 @@ def fetched(
 def _connection(host: str, port: int, guard: Guard, timeout: float) -> http.client.HTTPConnection:
     if guard.tls_cert_file is None:
         return http.client.HTTPConnection(host, port, timeout=timeout)
-    # Both programs serve with the same certificate. It is the one that is trusted, whoever has
-    # signed it and whatever name it carries.
+    # Both programs serve with the same certificate. It is the one that is trusted, whatever its
+    # issuer and its name.
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN

@@ -1,12 +1,17 @@
 """`blizzard top`: the live page, in a terminal."""
 
 import os
+import re
+import select
 import sys
-from contextlib import closing
-from typing import Annotated
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from typing import Annotated, NamedTuple, get_args
 
 import typer
-from rich.console import Console, Group
+from rich.console import Console
+from rich.layout import Layout
 from rich.live import Live as Display
 from rich.text import Text
 
@@ -16,13 +21,31 @@ from lakebed.errors import ConfigInvalid
 from lakebed.telemetry.levels import LogFormat
 from lakebed.terminal.arguments import DONE, Files, Folders, Output, Shape, usage_is_checked
 from lakebed.terminal.console import console, print_line
-from liveview.lake import lake_of
-from liveview.terminal.feed import Feed
-from liveview.terminal.screen import View, screen
-from liveview.terminal.watch import Terminal, watch
+from liveview.lake import Lake, ProgramName, lake_of
+from liveview.live import Live
+from liveview.looks.desk import Patience
+from liveview.looks.other import Unreachable, fetched
+from liveview.model import Overview, Program
+from liveview.observer import Observer
+from liveview.terminal.screen import View, in_order, screen
 
-ALL_LINES = 100_000
-"""How high a screen is that is printed, not watched."""
+TIMEOUT_SECS = 10.0
+"""A first look at many pipelines takes its time."""
+SETTLE_SECS = 30.0
+NOBODY = "neither program answers, so this is what journals and tables say"
+KEYS = "↑↓ choose   Enter open   Esc back   p pause   q quit"
+PRESSED = {
+    "up": ("\x1b[A", "\x1bOA", "k"),
+    "down": ("\x1b[B", "\x1bOB", "j"),
+    "first": ("\x1b[H", "\x1b[1~", "g"),
+    "last": ("\x1b[F", "\x1b[4~", "G"),
+    "open": ("\r", "\n", "\x1b[C", "\x1bOC"),
+    "back": ("\x1b", "\x7f", "\x1b[D", "\x1bOD"),
+    "pause": ("p", " "),
+    "quit": ("q", "Q", ""),
+}
+"""What each key sends; a terminal that is gone sends nothing."""
+SEQUENCE = re.compile(r"\x1b[\[O][0-9;]*[@-~]|.", re.DOTALL)
 
 
 def top(
@@ -55,46 +78,152 @@ def top(
         elif sys.stdin.isatty() and sys.stdout.isatty():
             _watch(feed, clock, interval)
         else:
-            _print(feed, clock)
+            shown, seen = console(), feed.settled()
+            width, now = shown.width, clock.now()
+            shown.print(screen(seen.overview, View(), now=now, width=width, note=seen.note))
     raise typer.Exit(DONE)
 
 
-def _print(feed: Feed, clock: Clock) -> None:
-    shown = console()
-    seen = feed.settled()
-    lines = screen(
-        seen.overview,
-        View(),
-        now=clock.now(),
-        width=shown.width,
-        height=ALL_LINES,
-        note=seen.note,
-        keys=False,
-    )
-    for line in lines:
-        line.rstrip()
-        shown.print(line, soft_wrap=True)
+class Seen(NamedTuple):
+    """An overview, and what is to be said about it."""
+
+    overview: Overview
+    note: str = ""
+
+
+class Feed:
+    """Asks the program that answers; if neither does, it reads journals and tables itself."""
+
+    def __init__(
+        self,
+        lake: Lake,
+        clock: Clock,
+        *,
+        only: str | None = None,
+        patience: Patience | None = None,
+        timeout: float = TIMEOUT_SECS,
+    ) -> None:
+        self._lake = lake
+        self._clock = clock
+        self._only = only
+        self._patience = patience
+        self._timeout = timeout
+        self._observer: Observer | None = None
+
+    def __call__(self) -> Seen:
+        """Return how things are now."""
+        found, note = self._seen()
+        if self._only is not None:
+            pipelines = [each for each in found.pipelines if each.name == self._only]
+            tables = [each for each in found.tables if self._only in each.pipelines]
+            found = replace(found, pipelines=pipelines, tables=tables)
+        return Seen(found, note)
+
+    def settled(self) -> Seen:
+        """Return how things are, with what takes longer to find out."""
+        seen = self()
+        if self._observer is None:
+            return seen
+        self._observer.settle(SETTLE_SECS)
+        return self()
+
+    def close(self) -> None:
+        """Let go of what was opened to look."""
+        if self._observer is not None:
+            self._observer.close()
+
+    def _seen(self) -> Seen:
+        silent: list[Program] = []
+        for name in get_args(ProgramName):
+            answer = self._asked(name)
+            if isinstance(answer, Overview):
+                return Seen(answer)
+            address = self._lake.addresses.get(name)
+            silent.append(Program(name=name, reachable=False, address=address, note=answer.note))
+        return Seen(replace(self._looked().overview(), programs=silent), NOBODY)
+
+    def _asked(self, name: ProgramName) -> Overview | Unreachable:
+        address, note = self._lake.addresses.get(name), self._lake.notes.get(name)
+        if note is not None:
+            return Unreachable(note)
+        if address is None:
+            return Unreachable("it serves no page; metrics.enabled turns that on")
+        guard, path = self._lake.guard, "/api/v1/overview"
+        return fetched(address, guard, path, Overview, timeout=self._timeout)
+
+    def _looked(self) -> Observer:
+        if self._observer is None:
+            # Nothing happens in this process, so it has nothing to tell of itself.
+            live = Live("blizzard", version="", seconds=self._clock.seconds)
+            self._observer = Observer(
+                self._lake, live, "blizzard", clock=self._clock, patience=self._patience
+            )
+        return self._observer
 
 
 def _watch(feed: Feed, clock: Clock, interval: float) -> None:
-    from liveview.terminal.keys import keyboard  # noqa: PLC0415 - only a terminal has keys
-
+    """Draw what there is, and look again after every interval, until a key asks to quit."""
     shown = Console(markup=False, highlight=False, emoji=False)
-    with (
-        keyboard() as keys,
-        Display(console=shown, screen=True, auto_refresh=False, transient=True) as display,
-    ):
-
-        def draw(lines: list[Text]) -> None:
-            for line in lines:
-                line.no_wrap = True
-            display.update(Group(*lines), refresh=True)
-
+    display = Display(console=shown, screen=True, auto_refresh=False, transient=True)
+    view = View()
+    with _single_keys() as descriptor, display:
         display.update(Text("Looking …"), refresh=True)
-        terminal = Terminal(
-            size=lambda: (shown.size.width, shown.size.height), draw=draw, keys=keys.wait
-        )
         try:
-            watch(feed, terminal, clock, interval=interval)
+            seen, due = feed(), clock.seconds() + interval
+            while True:
+                if clock.seconds() >= due:
+                    seen = seen if view.paused else feed()
+                    due = clock.seconds() + interval
+                names = [each.name for each in in_order(seen.overview.pipelines)]
+                view = after_key(view, "", names)
+                width, height = shown.size
+                now, note = clock.now(), seen.note
+                body = screen(seen.overview, view, now=now, width=width, height=height, note=note)
+                layout = Layout()
+                layout.split_column(Layout(body), Layout(Text(KEYS, "dim"), size=1))
+                display.update(layout, refresh=True)
+                for key in _pressed(descriptor, due - clock.seconds()):
+                    if key == "quit":
+                        return
+                    view = after_key(view, key, names)
         except KeyboardInterrupt:
             return  # This is how a watch is ended; it is not a failure.
+
+
+def after_key(view: View, key: str, names: Sequence[str]) -> View:
+    """Return what to show after a key was pressed; the first pipeline if the marked one is gone."""
+    if view.chosen not in names:
+        view = replace(view, chosen=names[0] if names else None, opened=False)
+    at = names.index(view.chosen) if view.chosen is not None else 0
+    to = {"up": at - 1, "down": at + 1, "first": 0, "last": len(names) - 1}.get(key)
+    if to is not None and names:
+        return replace(view, chosen=names[min(max(to, 0), len(names) - 1)])
+    if key == "pause":
+        return replace(view, paused=not view.paused)
+    return replace(view, opened=key == "open") if key in ("open", "back") else view
+
+
+def keys_of(typed: str) -> list[str]:
+    """Return the keys in what a terminal sent; unknown ones are left out. Pure."""
+    sent = SEQUENCE.findall(typed) or [""]
+    return [key for each in sent for key, sequences in PRESSED.items() if each in sequences]
+
+
+def _pressed(descriptor: int, seconds: float) -> list[str]:
+    ready, _writable, _failed = select.select([descriptor], [], [], max(0.0, seconds))
+    return keys_of(os.read(descriptor, 1024).decode(errors="replace")) if ready else []
+
+
+@contextmanager
+def _single_keys() -> Iterator[int]:
+    """Take each key at once and show none of them, until the block ends."""
+    import termios  # noqa: PLC0415 - only a terminal has keys
+    import tty  # noqa: PLC0415
+
+    descriptor = sys.stdin.fileno()
+    before = termios.tcgetattr(descriptor)
+    try:
+        tty.setcbreak(descriptor)
+        yield descriptor
+    finally:
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)

@@ -1,45 +1,35 @@
-"""One screen of `blizzard top`: an overview becomes lines of the terminal's width. Pure."""
+"""One screen of `blizzard top`: an overview as tables of the terminal's width. Pure."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from rich.cells import cell_len
+from rich.console import Group, RenderableType
+from rich.progress_bar import ProgressBar
+from rich.table import Table
 from rich.text import Text
 
 from lakebed.shown import printable
 from lakebed.terminal.console import UNBOUNDED
-from lakebed.units import plural
-from liveview.model import (
-    CurrentBatch,
-    Overview,
-    PipelineSummary,
-    Problem,
-    Program,
-    TableSummary,
-    Unit,
-)
-from liveview.terminal import words
-from liveview.terminal.words import GAP, Column, a_line, fitted, folded, row, titles
+from lakebed.units import in_words, plural, took
+from lakebed.units import span as in_full
+from liveview.model import CurrentBatch, Overview, PipelineSummary, Program, TableSummary, Unit
 
-LEAST_WIDTH = 70
-NAMES = 28
-"""How wide a column of names is that has only short ones, so that it does not jump about."""
-DRAWN = (48, 24, 16)
-"""How wide the rows of a day may be drawn: parts of its 48 half hours."""
+BARS = "▁▂▃▄▅▆▇█"
 STYLES = {
     "running": "green",
-    "idle": "",
     "waiting": "cyan",
     "failing": "bold red",
+    "failed": "bold red",
     "stopped": "yellow",
     "unknown": "yellow",
-    "ok": "green",
     "warning": "yellow",
     "error": "bold red",
 }
+STAGES = {"done": ("✓", "green"), "running": ("▶", "bold"), "waiting": ("·", "dim")}
 WORST_FIRST = {"failing": 0, "unknown": 1, "warning": 2, "ok": 3}
-KEYS = "↑↓ choose   Enter open   Esc back   p pause   q quit"
+LEFT = ("PIPELINE", "TABLE", "UNIT", "STATE", "LAST 24 HOURS")
+NAMES = ("PIPELINE", "TABLE", "UNIT")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,14 +37,17 @@ class View:
     """What a person has chosen to see."""
 
     chosen: str | None = None
-    """The name of the pipeline that is marked."""
+    """The name of the marked pipeline."""
     opened: bool = False
     paused: bool = False
 
 
+Summary = PipelineSummary | TableSummary
+
+
 def in_order(pipelines: Iterable[PipelineSummary]) -> list[PipelineSummary]:
     """Return the pipelines in the order in which they are shown: trouble first, then by name."""
-    return sorted(pipelines, key=lambda each: (WORST_FIRST.get(each.health, 1), each.name))
+    return sorted(pipelines, key=_rank)
 
 
 def screen(
@@ -63,311 +56,249 @@ def screen(
     *,
     now: datetime,
     width: int,
-    height: int,
+    height: int | None = None,
     note: str = "",
-    keys: bool = True,
-) -> list[Text]:
-    """Return the lines of the screen: never more than fit, none wider than the terminal.
-
-    Where it is not a terminal but a pipe, of unbounded width, nothing is shortened or folded.
-    """
-    width = max(width, LEAST_WIDTH)
+) -> Group:
+    """Return what to draw; with a height, the pipelines around the marked one in half of it."""
     pipelines = in_order(overview.pipelines)
-    chosen = next((each for each in pipelines if each.name == view.chosen), None)
-    head = list(_head(overview, view, now, width, note))
-    foot = [Text(""), a_line(KEYS, width, "dim")] if keys else []
-    room = max(1, height - len(head) - len(foot))
-    if view.opened and chosen is not None:
-        body = list(_opened(chosen, overview, now, width))
-        body = _cut(body, room, width)
+    opened = [each for each in pipelines if view.opened and each.name == view.chosen]
+    if opened:
+        body = _opened(opened[0], overview.tables, now, width)
     else:
-        body = _tables_of_all(pipelines, overview.tables, view, now, width, room)
-    return [*head, *body, *foot][:height]
+        body = _listed(pipelines, overview.tables, view, now, width, height)
+    return Group(*_head(overview, view, now, note), *body)
 
 
-def _head(overview: Overview, view: View, now: datetime, width: int, note: str) -> Iterator[Text]:
-    programs = Text("  ").join(_program(each) for each in overview.programs)
-    clock = f"{now:%Y-%m-%d %H:%M:%S} UTC" + ("  paused" if view.paused else "")
+def _rank(summary: Summary) -> tuple[int, str]:
+    return WORST_FIRST.get(summary.health, 1), summary.name
+
+
+def _head(overview: Overview, view: View, now: datetime, note: str) -> Iterator[Text]:
     title = Text("blizzard top", "bold")
-    title.append(f"  {clock}", "not bold")
-    blank = width - cell_len(title.plain) - cell_len(programs.plain)
-    if width < UNBOUNDED and blank >= GAP:
-        yield Text.assemble(title, " " * blank, programs)
-    else:
-        yield fitted(title, width)
-        yield fitted(programs, width)
-    yield a_line(_summary(overview), width)
-    for each in overview.programs:
-        if each.note:
-            yield a_line(f"{each.name}: {each.note}", width, STYLES["warning"])
-    if note:
-        yield a_line(note, width, STYLES["warning"])
+    title.append(f"  {now:%Y-%m-%d %H:%M:%S} UTC{'  paused' if view.paused else ''}", "not bold")
+    yield title
+    yield Text("  ").join(map(_program, overview.programs))
+    yield Text(_summary(overview))
+    notes = [f"{each.name}: {each.note}" for each in overview.programs if each.note]
+    for line in (*notes, *([note] if note else [])):
+        yield _text(line, "warning")
     yield Text("")
 
 
 def _program(program: Program) -> Text:
-    shown = Text("● " if program.reachable else "○ ", "green" if program.reachable else "yellow")
-    shown.append(program.name if program.version is None else f"{program.name} {program.version}")
-    if not program.reachable:
-        shown.append(" not reached", STYLES["warning"])
-    return shown
+    version = "" if program.version is None else f" {program.version}"
+    if program.reachable:
+        return Text.assemble(("● ", "green"), f"{program.name}{version}")
+    return Text(f"○ {program.name}{version} not reached", "yellow")
 
 
 def _summary(overview: Overview) -> str:
-    if not overview.pipelines:
+    pipelines = overview.pipelines
+    if not pipelines:
         return "There is no pipeline in this configuration."
-    states: dict[str, int] = {}
-    for each in overview.pipelines:
-        states[each.state] = states.get(each.state, 0) + 1
-    parts = [
-        f"{plural(len(overview.pipelines), 'pipeline')}: "
-        + ", ".join(f"{states[state]} {state}" for state in STYLES if state in states),
-        f"{words.counted(sum(each.rows_24h for each in overview.pipelines), 'row')} in 24 h",
-    ]
-    waiting = [each.waiting_files for each in overview.pipelines if each.waiting_files is not None]
+    states = [each.state for each in pipelines]
+    counts = ", ".join(f"{states.count(each)} {each}" for each in sorted(set(states)))
+    rows = plural(sum(each.rows_24h for each in pipelines), "row")
+    parts = [f"{plural(len(pipelines), 'pipeline')}: {counts}", f"{rows} in 24 h"]
+    waiting = [each.waiting_files for each in pipelines if each.waiting_files is not None]
     if waiting:
         parts.append(f"{plural(sum(waiting), 'file')} waiting")
     return " · ".join(parts)
 
 
-def _tables_of_all(
+def _listed(
     pipelines: Sequence[PipelineSummary],
     tables: Sequence[TableSummary],
     view: View,
     now: datetime,
     width: int,
-    room: int,
-) -> list[Text]:
-    """Return both tables; where the room is short, the tables of Delta give way first."""
-    below = [Text(""), *_delta_tables(tables, now, width, most=max(1, room // 4))] if tables else []
-    if room - len(below) < min(room, 4):
-        below = []
-    return [*_pipelines(pipelines, view, width, room - len(below)), *below]
+    height: int | None,
+) -> Iterator[RenderableType]:
+    """Yield the pipelines, the first problem of each, and the tables, which give way first."""
+    room = len(pipelines) if height is None else max(3, height // 2)
+    at = next((at for at, each in enumerate(pipelines) if each.name == view.chosen), 0)
+    first = max(0, min(at - room // 2, len(pipelines) - room))
+    shown = pipelines[first : first + room]
+    yield _pipelines(shown, view, width)
+    if len(pipelines) > len(shown):
+        yield Text(f"… {plural(len(pipelines) - len(shown), 'more pipeline')}", "dim")
+    tables = sorted(tables, key=_rank)
+    yield from _problems([*shown, *tables], most=1)
+    if tables:
+        yield Text("")
+        yield _delta_tables(tables, now)
 
 
-def _pipelines(
-    pipelines: Sequence[PipelineSummary], view: View, width: int, room: int
-) -> list[Text]:
-    shape = [
-        _names("PIPELINE", pipelines, width),
-        Column("STATE", 7),
-        Column("WAITING", 7, right=True),
-        Column("OLDEST", 6, right=True),
-        Column("FRESH", 6, right=True),
-        Column("WORST", 6, right=True),
-        Column("ROWS 24H", 8, right=True),
-    ]
-    if width >= 100:
-        shape += [Column("FAILED", 6, right=True), Column("BAD LINES", 9, right=True)]
-    drawn = next((each for each in DRAWN if UNBOUNDED > width >= 100 + GAP + each), 0)
-    if drawn:
-        shape.append(Column("LAST 24 HOURS", drawn))
-    blocks: list[list[Text]] = []
-    at = 0
-    for number, each in enumerate(pipelines):
-        cells: list[tuple[str, str]] = [
-            (each.name, "bold"),
-            (each.state, STYLES.get(each.state, "")),
-            (words.count(each.waiting_files), ""),
-            (words.span(each.oldest_waiting_secs), ""),
-            (words.span(each.freshness.median_secs), ""),
-            (words.span(each.freshness.worst_secs), ""),
-            (words.count(each.rows_24h), ""),
-        ]
-        if width >= 100:
-            failed = each.failed_files
-            cells.append((words.count(failed), STYLES["warning"] if failed else ""))
-            bad = each.quarantined_lines
-            cells.append((words.count(bad), STYLES["warning"] if bad else ""))
-        if drawn:
-            cells.append((words.sparkline(list(each.spark), drawn), "green"))
-        marked = each.name == view.chosen
-        at = number if marked else at
-        line = row(shape, cells, width)
-        if marked:
-            line.stylize("reverse")
-        blocks.append([line, *_problems(each.problems[:1], width, indent=2)])
-    return [titles(shape, width), *_around(blocks, at, room - 1, width)]
-
-
-def _names(title: str, named: Iterable[PipelineSummary | TableSummary], width: int) -> Column:
-    """Return the column of names: no wider than they are, or than is left on a narrow terminal."""
-    longest = max(map(cell_len, (title, *(printable(each.name) for each in named))))
-    if width >= UNBOUNDED:
-        return Column(title, longest)
-    return Column(title, None, most=max(longest, NAMES))
-
-
-def _around(blocks: Sequence[list[Text]], at: int, room: int, width: int) -> list[Text]:
-    """Return as many blocks as there is room for, the marked one among them."""
-    if sum(map(len, blocks)) <= room:
-        return [line for block in blocks for line in block]
-    first, last = at, at + 1
-    used = len(blocks[at]) + 1  # The line that says how many are left out.
-    while True:
-        if last < len(blocks) and used + len(blocks[last]) <= room and last - at <= at - first:
-            used, last = used + len(blocks[last]), last + 1
-        elif first > 0 and used + len(blocks[first - 1]) <= room:
-            first, used = first - 1, used + len(blocks[first - 1])
-        elif last < len(blocks) and used + len(blocks[last]) <= room:
-            used, last = used + len(blocks[last]), last + 1
-        else:
-            break
-    shown = [line for block in blocks[first:last] for line in block]
-    left = len(blocks) - (last - first)
-    return [*shown[: max(1, room - 1)], a_line(f"… {plural(left, 'more pipeline')}", width, "dim")]
-
-
-def _delta_tables(
-    tables: Sequence[TableSummary], now: datetime, width: int, most: int = 8
-) -> list[Text]:
-    shape = [
-        _names("TABLE", tables, width),
-        Column("VERSION", 9, right=True),
-        Column("COMMITTED", 10, right=True),
-        Column("FILES", 6, right=True),
-        Column("SIZE", 9, right=True),
-        Column("ROWS", 6, right=True),
-        Column("TO COMMIT", 9, right=True),
-    ]
-    lines = [titles(shape, width)]
-    for each in sorted(tables, key=lambda one: (WORST_FIRST.get(one.health, 1), one.name))[:most]:
-        committed = words.age(each.committed_at, now)
+def _pipelines(pipelines: Iterable[PipelineSummary], view: View, width: int) -> Table:
+    is_wide, is_drawn = width >= 100, UNBOUNDED > width >= 160
+    titles = ["PIPELINE", "STATE", "WAITING", "OLDEST", "FRESH", "WORST", "ROWS 24H"]
+    titles += ["FAILED", "BAD LINES"] if is_wide else []
+    table = _table(*titles, *(["LAST 24 HOURS"] if is_drawn else []))
+    for each in pipelines:
+        fresh = each.freshness
         cells = [
-            (each.name, "bold"),
-            (words.NOTHING if each.version is None else f"{each.version:,}", ""),
-            (committed if committed == words.NOTHING else f"{committed} ago", ""),
-            (words.count(each.files), ""),
-            (words.size(each.bytes), ""),
-            (words.count(each.rows), ""),
-            (words.count(each.waiting_entries), ""),
+            _text(each.name, "bold"),
+            _text(each.state),
+            _count(each.waiting_files),
+            _span(each.oldest_waiting_secs),
+            _span(fresh.median_secs),
+            _span(fresh.worst_secs),
+            _count(each.rows_24h),
         ]
-        lines += [row(shape, cells, width), *_problems(each.problems[:1], width, indent=2)]
-    if len(tables) > most:
-        lines.append(a_line(f"… {plural(len(tables) - most, 'more table')}", width, "dim"))
-    return lines
+        if is_wide:
+            cells += [_count(each.failed_files, "yellow"), _count(each.quarantined_lines, "yellow")]
+        if is_drawn:
+            cells.append(Text(sparkline(each.spark), "green"))
+        table.add_row(*cells, style="reverse" if each.name == view.chosen else None)
+    return table
+
+
+def _delta_tables(tables: Iterable[TableSummary], now: datetime) -> Table:
+    table = _table("TABLE", "VERSION", "COMMITTED", "FILES", "SIZE", "ROWS", "TO COMMIT")
+    for each in tables:
+        age = _age(each.committed_at, now)
+        table.add_row(
+            _text(each.name, "bold"),
+            _count(each.version),
+            _span(age, " ago"),
+            _count(each.files),
+            Text("-" if each.bytes is None else in_words(each.bytes)),
+            _count(each.rows),
+            _count(each.waiting_entries),
+        )
+    return table
 
 
 def _opened(
-    pipeline: PipelineSummary, overview: Overview, now: datetime, width: int
-) -> Iterator[Text]:
-    name = Text(printable(pipeline.name), "bold")
-    name.append(f"  {pipeline.state}", STYLES.get(pipeline.state, ""))
-    yield fitted(name, width)
-    yield a_line(f"reads     {', '.join(pipeline.sources)}", width)
-    yield a_line(f"table     {pipeline.table_uri}", width)
-    fresh = pipeline.freshness
-    yield a_line(
-        f"fresh     {words.span(fresh.median_secs)} from arrival to commit, at worst "
-        f"{words.span(fresh.worst_secs)}, over {plural(fresh.measured_files, 'file')} in 24 h",
-        width,
-    )
-    yield a_line(f"waiting   {_waiting(pipeline)}", width)
-    yield a_line(
-        f"set aside {words.counted(pipeline.failed_files, 'file')} failed, "
-        + (f"{words.count(pipeline.changed_files)} changed, " if pipeline.changed_files else "")
-        + f"{words.counted(pipeline.held_entries, 'entry', 'entries')} held, "
-        f"{words.counted(pipeline.quarantined_lines, 'bad line')} in quarantine",
-        width,
-    )
-    yield a_line(f"yesterday {pipeline.yesterday.sentence}", width)
-    yield a_line(f"24 hours  {words.sparkline(list(pipeline.spark), width - 10)}", width)
-    if pipeline.problems:
-        yield Text("")
-        yield from _problems(pipeline.problems, width, indent=0)
+    pipeline: PipelineSummary, tables: Iterable[TableSummary], now: datetime, width: int
+) -> Iterator[RenderableType]:
+    yield Text.assemble(_text(pipeline.name, "bold"), "  ", _text(pipeline.state))
+    facts = Table.grid(padding=(0, 2))
+    for label, value in _facts(pipeline):
+        facts.add_row(label, _text(value))
+    if width >= 60:
+        facts.add_row("24 hours", Text(sparkline(pipeline.spark), "green"))
+    yield facts
+    yield from _problems([pipeline])
     yield Text("")
     if pipeline.current_batch is None:
-        yield a_line(_next(pipeline, now), width, "dim")
+        left = _age(pipeline.next_look_at, now)
+        then = "" if left is None else f"; the next look is in {took(max(0.0, -left))}"
+        yield Text(f"No batch is running{then}.", "dim")
     else:
-        yield from _batch(pipeline.current_batch, now, width)
-    tables = [each for each in overview.tables if pipeline.name in each.pipelines]
-    if tables:
-        yield Text("")
-        yield from _delta_tables(tables, now, width)
+        yield from _batch(pipeline.current_batch, now)
+    yield Text("")
+    yield _delta_tables([each for each in tables if pipeline.name in each.pipelines], now)
 
 
-def _waiting(pipeline: PipelineSummary) -> str:
-    if pipeline.waiting_files is None:
-        return "not known"
-    if not pipeline.waiting_files:
-        return "nothing"
-    size = "" if pipeline.waiting_bytes is None else f", {words.size(pipeline.waiting_bytes)}"
-    oldest = words.span(pipeline.oldest_waiting_secs)
-    return f"{plural(pipeline.waiting_files, 'file')}{size}; the oldest for {oldest}"
+def _facts(pipeline: PipelineSummary) -> Iterator[tuple[str, str]]:
+    fresh = pipeline.freshness
+    median, worst = _span(fresh.median_secs), _span(fresh.worst_secs)
+    measured = plural(fresh.measured_files, "file")
+    yield "reads", ", ".join(pipeline.sources)
+    yield "table", pipeline.table_uri
+    yield "fresh", f"{median} from arrival to commit, at worst {worst}, over {measured} in 24 h"
+    waiting = "not known"
+    if pipeline.waiting_files is not None:
+        size = "" if pipeline.waiting_bytes is None else f", {in_words(pipeline.waiting_bytes)}"
+        oldest = _span(pipeline.oldest_waiting_secs)
+        waiting = f"{plural(pipeline.waiting_files, 'file')}{size}; the oldest for {oldest}"
+    yield "waiting", waiting if pipeline.waiting_files != 0 else "nothing"
+    aside = [f"{plural(pipeline.failed_files, 'file')} failed"]
+    if pipeline.changed_files:
+        aside.append(f"{pipeline.changed_files:,} changed")
+    aside.append(f"{plural(pipeline.held_entries, 'entry', 'entries')} held")
+    aside.append(f"{plural(pipeline.quarantined_lines, 'bad line')} in quarantine")
+    yield "set aside", ", ".join(aside)
+    yield "yesterday", pipeline.yesterday.sentence
 
 
-def _next(pipeline: PipelineSummary, now: datetime) -> str:
-    if pipeline.next_look_at is None:
-        return "No batch is running."
-    left = (datetime.fromisoformat(pipeline.next_look_at) - now).total_seconds()
-    return f"No batch is running; the next look is in {words.span(left)}."
-
-
-def _batch(batch: CurrentBatch, now: datetime, width: int) -> Iterator[Text]:
-    began = words.age(batch.started_at, now)
-    yield a_line(
-        f"Batch {batch.entry:,}: {plural(batch.files, 'file')}, for {began}", width, "bold"
-    )
-    stages = Text("")
+def _batch(batch: CurrentBatch, now: datetime) -> Iterator[RenderableType]:
+    age = _span(_age(batch.started_at, now))
+    yield Text(f"Batch {batch.entry:,}: {plural(batch.files, 'file')}, for {age}", "bold")
+    stages = Text()
     for each in batch.stages:
-        mark, style = {"done": ("✓", "green"), "running": ("▶", "bold"), "waiting": ("·", "dim")}[
-            each.state
-        ]
-        took = "" if each.seconds is None else f" {words.span(each.seconds)}"
-        stages.append(f"{mark} {each.name}{took}   ", style)
-    yield fitted(stages, width)
-    told = (
-        f" {words.percent(batch.read_bytes, batch.bytes)} of {words.size(batch.bytes)}, "
-        f"{words.counted(batch.rows, 'row')}"
+        mark, style = STAGES[each.state]
+        seconds = "" if each.seconds is None else f" {took(each.seconds)}"
+        stages.append(f"{mark} {each.name}{seconds}   ", style)
+    yield stages
+    progress = Table.grid(padding=(0, 1))
+    progress.add_row(
+        ProgressBar(total=batch.bytes or 1, completed=batch.read_bytes, width=30),
+        f"{percent(batch.read_bytes, batch.bytes)} of {in_words(batch.bytes)}, "
+        f"{plural(batch.rows, 'row')}",
     )
-    room = max(10, width - cell_len(told))
-    bar = words.progress(batch.read_bytes, batch.bytes, min(40, room))
-    yield fitted(Text.assemble((bar, "green"), told), width)
-    yield from _units(batch, width)
-
-
-def _units(batch: CurrentBatch, width: int) -> Iterator[Text]:
-    if not batch.units:
-        return
-    shape = [
-        Column("UNIT", None),
-        Column("STATE", 7),
-        Column("FILES", 6, right=True),
-        Column("READ", 5, right=True),
-        Column("ROWS", 6, right=True),
-        Column("BAD", 5, right=True),
-        Column("TIME", 6, right=True),
-    ]
-    yield titles(shape, width)
-    for each in batch.units:
-        yield row(shape, _unit(each), width)
+    yield progress
+    yield _units(batch.units)
     if batch.units_left_out:
-        yield a_line(f"… {plural(batch.units_left_out, 'more unit')}", width, "dim")
+        yield Text(f"… {plural(batch.units_left_out, 'more unit')}", "dim")
 
 
-def _unit(unit: Unit) -> list[tuple[str, str]]:
-    return [
-        (unit.id if unit.worker is None else f"{unit.id} on {unit.worker}", ""),
-        (unit.state, STYLES["error"] if unit.state == "failed" else ""),
-        (words.count(unit.files), ""),
-        (words.percent(unit.read_bytes, unit.total_bytes), ""),
-        (words.count(unit.rows), ""),
-        (words.count(unit.bad_lines), STYLES["warning"] if unit.bad_lines else ""),
-        (words.span(unit.seconds), ""),
-    ]
+def _units(units: Iterable[Unit]) -> Table:
+    table = _table("UNIT", "STATE", "FILES", "READ", "ROWS", "BAD", "TIME")
+    for each in units:
+        table.add_row(
+            _text(each.id if each.worker is None else f"{each.id} on {each.worker}", ""),
+            _text(each.state),
+            _count(each.files),
+            percent(each.read_bytes, each.total_bytes),
+            _count(each.rows),
+            _count(each.bad_lines, "yellow"),
+            _span(each.seconds),
+        )
+    return table
 
 
-def _problems(problems: Iterable[Problem], width: int, indent: int) -> Iterator[Text]:
-    """Yield each problem in full, folded at words, with the way out below it."""
-    for each in problems:
-        said = f"{each.code}: {each.message}"
-        yield from folded(said, width, STYLES[each.severity], indent)
-        if each.way_out:
-            yield from folded(each.way_out, width, "", indent + 2)
+def _problems(items: Sequence[Summary], most: int | None = None) -> Iterator[Text]:
+    """Yield the first problems of each, with the way out below."""
+    if any(each.problems for each in items):
+        yield Text("")
+    for each in items:
+        for problem in each.problems[:most]:
+            said = _text(f"{problem.code}: {problem.message}", problem.severity)
+            yield Text.assemble(_text(each.name, "bold"), "  ", said)
+            if problem.way_out:
+                yield _text(f"  {problem.way_out}", "")
 
 
-def _cut(lines: list[Text], room: int, width: int) -> list[Text]:
-    if len(lines) <= room:
-        return lines
-    left = len(lines) - room + 1
-    return [*lines[: room - 1], a_line(f"… {plural(left, 'more line')}", width, "dim")]
+def _table(*titles: str) -> Table:
+    """Return a table without lines, in which names fold and numbers do not."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for title in titles:
+        justify = "left" if title in LEFT else "right"
+        table.add_column(title, justify=justify, no_wrap=title not in NAMES, overflow="fold")  # type: ignore[arg-type]
+    return table
+
+
+def _text(said: str, style: str | None = None) -> Text:
+    """Return a text that controls no terminal, in a style or in that of the state it names."""
+    return Text(printable(said), STYLES.get(said if style is None else style, style or ""))
+
+
+def _count(number: int | None, style: str = "") -> Text:
+    return Text("-" if number is None else f"{number:,}", style if number else "")
+
+
+def _span(seconds: float | None, after: str = "") -> Text:
+    """Return a time span in its largest unit: `41 s`, `12 min`, `3 h`."""
+    return Text("-" if seconds is None else " ".join(in_full(seconds).split()[:2]) + after)
+
+
+def _age(at: str | None, now: datetime) -> float | None:
+    return None if at is None else (now - datetime.fromisoformat(at)).total_seconds()
+
+
+def sparkline(values: Sequence[float]) -> str:
+    """Draw values as bars, one character each; nothing at all is a blank."""
+    most = max(values, default=0.0)
+    last = len(BARS) - 1
+    return "".join(
+        BARS[min(last, int(value / most * len(BARS)))] if value > 0 else " " for value in values
+    )
+
+
+def percent(done: float, whole: float) -> str:
+    """Return the share that is done; it is 100 only if everything is."""
+    if whole <= 0:
+        return "-"
+    return f"{min(99 if done < whole else 100, int(done / whole * 100))}%"

@@ -1,5 +1,6 @@
 """Days of a pipeline: what landed in its sources, and what of it is in the table. Pure."""
 
+from dataclasses import fields
 from datetime import datetime, timedelta
 
 from blizzard.answers.reconcile import Group
@@ -19,14 +20,10 @@ def verdict_of(day: str, found: Reconciliation | None, *, outdated: bool = False
     Files that have failed or are held since may be of a day that was complete.
     """
     group = None if found is None else found.day(day)
-    if group is None:
-        return DayVerdict(
-            day=day, complete=None, sentence=f"whether everything of {day} is in is not known yet"
-        )
-    if outdated and group.complete:
-        return DayVerdict(
-            day=day, complete=None, sentence=f"whether everything of {day} is in is being read"
-        )
+    if group is None or (outdated and group.complete):
+        doubt = "not known yet" if group is None else "being read"
+        sentence = f"whether everything of {day} is in is {doubt}"
+        return DayVerdict(day=day, complete=None, sentence=sentence)
     # A pipeline need not have files every day: a day without any is neither complete nor not.
     complete = group.complete if group.landed else None
     return DayVerdict(day=day, complete=complete, sentence=group.sentence)
@@ -47,23 +44,5 @@ def days_of(found: Reconciliation, yesterday: str) -> Days:
 
 
 def _day(group: Group) -> Day:
-    return Day(
-        day=group.name,
-        landed=group.landed,
-        in_table=group.in_table,
-        journaled=group.journaled,
-        held=group.held,
-        failed=group.failed,
-        waiting=group.waiting,
-        changed=group.changed,
-        retracted=group.retracted,
-        discarded=group.discarded,
-        removed=group.removed,
-        lost=group.lost,
-        deleted=group.deleted,
-        overwritten=group.overwritten,
-        quarantined_lines=group.quarantined_lines,
-        rows=group.rows or 0,
-        bytes=group.bytes,
-        complete=group.complete,
-    )
+    same = {one.name: getattr(group, one.name) for one in fields(Day) if one.name != "day"}
+    return Day(**{**same, "day": group.name, "rows": group.rows or 0})

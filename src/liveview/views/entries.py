@@ -1,7 +1,8 @@
 """Entries of a journal: their books, and what of them a look keeps. Pure."""
 
 from array import array
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -48,7 +49,7 @@ def facts_of(entry: Entry) -> EntryFacts:
     )
 
 
-def batch_of(entry: Entry, committed: Committed | None = None) -> Batch:
+def batch_of(entry: Entry) -> Batch:
     """Return an entry with its books."""
     sums = Sums.of(entry)
     read = [record for record in entry.readings if _is_in(record)]
@@ -67,17 +68,10 @@ def batch_of(entry: Entry, committed: Committed | None = None) -> Batch:
         bytes_read=sum(record.size for record in read if record.complete),
         bytes_written=sum(file.size for file in entry.data_files),
         data_files=len(entry.data_files),
-        committed_version=None if committed is None else committed.version,
-        committed_at=None if committed is None else of_ms(committed.at_ms),
         balanced=balanced,
         books=books,
         error=_error(entry),
     )
-
-
-def timed(batch: Batch, seconds: float | None) -> Batch:
-    """Return an entry with how long its batch took, where the entry itself does not say it."""
-    return replace(batch, seconds=seconds) if batch.seconds is None else batch
 
 
 def committed_in(batch: Batch, committed: Committed | None) -> Batch:
@@ -88,26 +82,22 @@ def committed_in(batch: Batch, committed: Committed | None) -> Batch:
     return replace(batch, committed_version=committed.version, committed_at=at)
 
 
-def _books(entry: Entry, read: Iterable[SourceRecord]) -> tuple[list[BookLine], bool]:
+def _books(entry: Entry, read: Sequence[SourceRecord]) -> tuple[list[BookLine], bool]:
     """Return the books of an entry, the sum first, and whether they balance."""
+    written = sum(file.record_count for file in entry.files)
     if entry.kind in ("batch", "retract"):
-        counts = {"lines": 0, "rows": 0, "blank": 0, "filtered": 0, "quarantined": 0}
-        for record in read:
-            for name in counts:
-                counts[name] += getattr(record, name)
-        lines = counts.pop("lines")
-        written = sum(file.record_count for file in entry.files)
+        names = ("rows", "blank", "filtered", "quarantined")
+        counts = {name: sum(getattr(record, name) for record in read) for name in names}
+        lines = sum(record.lines for record in read)
         balanced = lines == sum(counts.values()) and counts["rows"] == written
         return _lines("lines read", lines, counts), balanced
     if entry.kind in ("replay", "discard"):
         settled = sum(one.lines for one in entry.resolved)
-        passed = sum(one.passed_over for one in entry.resolved)
-        rows = settled - passed if entry.kind == "replay" else 0
-        counts = {"rows": rows, "filtered": passed if entry.kind == "replay" else 0}
-        if entry.kind == "discard":
-            counts["discarded"] = settled
-        written = sum(file.record_count for file in entry.files)
-        return _lines("bad lines settled", settled, counts), written == rows
+        counts = {"rows": 0, "discarded": settled}
+        if entry.kind == "replay":
+            passed = sum(one.passed_over for one in entry.resolved)
+            counts = {"rows": settled - passed, "filtered": passed}
+        return _lines("bad lines settled", settled, counts), written == counts["rows"]
     return [], True
 
 
@@ -131,13 +121,9 @@ def _lines(label: str, total: int, counts: Mapping[str, int]) -> list[BookLine]:
 
 def _error(entry: Entry) -> str | None:
     """Return why source files of it failed, in words that hold nothing of them."""
-    codes: dict[str, int] = {}
-    for record in entry.readings:
-        if record.failure is not None and not record.gone:
-            codes[record.failure.code] = codes.get(record.failure.code, 0) + 1
-    if not codes:
-        return None
-    return ", ".join(f"{code} ({count:,})" for code, count in sorted(codes.items()))
+    failures = (one.failure for one in entry.readings if not one.gone)
+    codes = Counter(failure.code for failure in failures if failure is not None)
+    return ", ".join(f"{code} ({count:,})" for code, count in sorted(codes.items())) or None
 
 
 def _is_in(record: SourceRecord) -> bool:

@@ -1,6 +1,7 @@
 """Rows, bytes and files over time, and how fresh the table is. Pure."""
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
+from itertools import islice
 from statistics import median
 
 from liveview.model import Freshness
@@ -9,7 +10,6 @@ from liveview.times import of_seconds
 from liveview.views.entries import Committed, EntryFacts
 
 DAY_SECS = 86_400.0
-SPARK_BUCKETS = 48
 MOST_MEASURED = 10_000
 """Files whose freshness is measured, the newest."""
 
@@ -48,15 +48,10 @@ def freshness_series(
     """Return how long source files took into the table, in each step of the last hours."""
     start, step = _steps(now, hours, points)
     found: list[list[float]] = [[] for _ in range(points)]
-    for entry in entries:
-        version = committed.get(entry.sequence)
-        if version is None or version.at_ms is None or entry.sequence in held:
-            continue
-        place = int((version.at_ms / 1000 - start) // step)
+    for at, secs in _measured(entries, committed, held):
+        place = int((at - start) // step)
         if 0 <= place < points:
-            left = MOST_MEASURED - len(found[place])
-            took = (max(0.0, (version.at_ms - one) / 1000) for one in entry.written[:left])
-            found[place] += took
+            found[place] += secs[: MOST_MEASURED - len(found[place])]
     return FreshnessSeries(
         start=of_seconds(start),
         step_secs=step,
@@ -70,27 +65,34 @@ def freshness_of(
     entries: Iterable[EntryFacts],
     committed: Mapping[int, Committed],
     *,
-    since: float | None,
+    since: float,
     held: Container[int | None] = (),
 ) -> Freshness:
-    """Return how long source files took into the table, of those that are in it.
-
-    Not all files of an entry with held rows are: none of them is measured.
-    """
-    secs: list[float] = []
-    for entry in sorted(entries, key=lambda one: -one.sequence):
-        version = committed.get(entry.sequence)
-        if version is None or version.at_ms is None or entry.sequence in held:
-            continue
-        left = MOST_MEASURED - len(secs)
-        secs += (max(0.0, (version.at_ms - one) / 1000) for one in entry.written[:left])
-        if len(secs) >= MOST_MEASURED:
-            break
+    """Return how long source files took into the table, of the newest ones that are in it."""
+    newest = sorted(entries, key=lambda one: -one.sequence)
+    measured = (one for _at, secs in _measured(newest, committed, held) for one in secs)
+    secs = list(islice(measured, MOST_MEASURED))
     if not secs:
         return Freshness()
     return Freshness(
         median_secs=round(median(secs), 3),
         worst_secs=round(max(secs), 3),
         measured_files=len(secs),
-        since=None if since is None else of_seconds(since),
+        since=of_seconds(since),
     )
+
+
+def _measured(
+    entries: Iterable[EntryFacts],
+    committed: Mapping[int, Committed],
+    held: Container[int | None],
+) -> Iterator[tuple[float, list[float]]]:
+    """Yield when entries were committed, and how long their files took.
+
+    Not all files of an entry with held rows are in the table: none of them is measured.
+    """
+    for entry in entries:
+        version = committed.get(entry.sequence)
+        if version is not None and version.at_ms is not None and entry.sequence not in held:
+            secs = [max(0.0, (version.at_ms - one) / 1000) for one in entry.written]
+            yield version.at_ms / 1000, secs

@@ -1,25 +1,13 @@
 """Versions of a Delta log, and what they changed. Pure."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 
 from lakebed.deltalog.delta_types import TableFacts, type_name
 from lakebed.deltalog.versions import Commit
+from lakebed.units import plural
 from liveview.model import Column, SchemaChange, Version
 from liveview.times import of_ms
 from liveview.views.entries import Committed
-
-
-@dataclass(frozen=True, slots=True)
-class VersionFacts:
-    """One version of a log."""
-
-    commit: Commit
-
-    @property
-    def at(self) -> float | None:
-        """Return when it was committed, by the clock of whoever did."""
-        return None if self.commit.at_ms is None else self.commit.at_ms / 1000
 
 
 def version_of(commit: Commit) -> Version:
@@ -50,37 +38,38 @@ def committed_entries(commits: Iterable[Commit], pipeline: str) -> dict[int, Com
     return found
 
 
-def changes_of(commits: Iterable[Commit]) -> list[SchemaChange]:
-    """Return what versions changed of the columns, the newest first.
+def _steps(commits: Iterable[Commit]) -> Iterator[tuple[Commit, Mapping[str, str] | None]]:
+    """Yield the versions that define columns, the oldest first, each with the columns before it.
 
-    The oldest of those that say what the table is has nothing to be compared with, unless it is the
-    first version of all.
+    The oldest has nothing to be compared with, unless it is the first version of all.
     """
-    told = sorted((one for one in commits if one.columns is not None), key=lambda one: one.version)
-    found: list[SchemaChange] = []
     before: Mapping[str, str] | None = None
-    for commit in told:
-        columns = commit.columns or {}
-        if before is None and commit.version == 0:
-            found.append(_change(commit, f"created with {_counted(len(columns))}"))
-        elif before is not None:
-            found += [_change(commit, what) for what in _differences(before, columns)]
-        before = columns
+    for commit in sorted(commits, key=lambda one: one.version):
+        if commit.columns is not None:
+            if before is not None or commit.version == 0:
+                yield commit, before
+            before = commit.columns
+
+
+def changes_of(commits: Iterable[Commit]) -> list[SchemaChange]:
+    """Return what versions changed of the columns, the newest first."""
+    found: list[SchemaChange] = []
+    for commit, before in _steps(commits):
+        after = commit.columns or {}
+        created = [f"created with {plural(len(after), 'column')}"]
+        found += [
+            SchemaChange(version=commit.version, at=of_ms(commit.at_ms), what=what)
+            for what in (created if before is None else _differences(before, after))
+        ]
     return found[::-1]
 
 
 def since_versions(commits: Iterable[Commit]) -> dict[str, int]:
-    """Return the version with which each column came, as far as the versions tell."""
-    told = sorted((one for one in commits if one.columns is not None), key=lambda one: one.version)
+    """Return the version with which each column came, as far as it is known."""
     found: dict[str, int] = {}
-    before: Mapping[str, str] | None = None
-    for commit in told:
-        for name in commit.columns or {}:
-            if (before is None and commit.version == 0) or (
-                before is not None and name not in before
-            ):
-                found[name] = commit.version
-        before = commit.columns
+    for commit, before in _steps(commits):
+        new = [name for name in commit.columns or {} if name not in (before or {})]
+        found |= dict.fromkeys(new, commit.version)
     return found
 
 
@@ -107,11 +96,3 @@ def _differences(before: Mapping[str, str], after: Mapping[str, str]) -> list[st
         if name in before and before[name] != kind
     ]
     return [*added, *dropped, *changed]
-
-
-def _change(commit: Commit, what: str) -> SchemaChange:
-    return SchemaChange(version=commit.version, at=of_ms(commit.at_ms), what=what)
-
-
-def _counted(columns: int) -> str:
-    return "1 column" if columns == 1 else f"{columns:,} columns"

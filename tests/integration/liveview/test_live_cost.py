@@ -14,13 +14,13 @@ from lakebed.clock import Clock
 from lakebed.storage.store import Reader
 from lakebed.telemetry.health import PartKind
 from lakebed.telemetry.http import Request
-from liveview.api.api import Api
-from liveview.api.routes import ROUTES
+from liveview.api import Api
 from liveview.lake import joined
 from liveview.live import Live
 from liveview.looks.desk import Desk
 from liveview.looks.window import Window
 from liveview.observer import ANSWER_SECS, Observer
+from liveview.routes import ROUTES
 from penguin.backlog import journals
 from penguin.backlog.journals import EntryCache
 from penguin.events.commits import EntriesCommitted

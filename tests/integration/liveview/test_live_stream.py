@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 
 from lakebed.telemetry.events import StepFailed
-from liveview.api.api import Frame, Streams
+from liveview.api import Frame, Streams
 from tests.support.live_lake import LiveLake
 
 

@@ -8,7 +8,7 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from liveview.api.openapi import text
+from liveview.openapi import text
 from tests.support.live_lake import CANARY, LiveLake
 
 STORED = Path("docs/openapi.json")

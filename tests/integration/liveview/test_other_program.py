@@ -6,12 +6,13 @@ import threading
 from contextlib import contextmanager
 
 from lakebed.telemetry.guard import Guard
-from liveview.looks.other import Unreachable, ask
+from liveview.looks.other import Unreachable, fetched
 from liveview.parts import Process
 from tests.support.certificates import certificate
 from tests.support.live_lake import PATIENT, LiveLake
 
 TOKEN = "a-token-of-twenty-four"
+PATH = "/api/v1/process"
 
 
 @contextmanager
@@ -46,24 +47,27 @@ def test_the_token_goes_nowhere_else(monkeypatch):
     with answering(200, {}) as (elsewhere, heard):
         monkeypatch.setenv("http_proxy", f"http://{elsewhere}")
         with answering(302, {"Location": f"http://{elsewhere}/"}) as (address, asked):
-            found = ask(address, Guard(token=TOKEN), timeout=PATIENT.other)
+            found = fetched(address, Guard(token=TOKEN), PATH, Process, timeout=PATIENT.other)
         assert isinstance(found, Unreachable)
-        assert asked == [("/api/v1/process", f"Bearer {TOKEN}")]
+        assert asked == [(PATH, f"Bearer {TOKEN}")]
         assert heard == []
 
 
 def test_what_answers_and_is_no_program_of_ours_is_said_to_be():
     with answering(200, {}, b'{"hello": "world"}') as (address, _asked):
-        found = ask(address, Guard(), timeout=PATIENT.other)
+        found = fetched(address, Guard(), PATH, Process, timeout=PATIENT.other)
     assert isinstance(found, Unreachable)
-    assert "another program" in found.note
+    assert "another program" in str(found.note)
 
 
 def test_who_does_not_answer_is_not_waited_for():
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        found = ask(f"127.0.0.1:{silent.getsockname()[1]}", Guard(), timeout=0.05)
+        found = fetched(
+            f"127.0.0.1:{silent.getsockname()[1]}", Guard(), PATH, Process, timeout=0.05
+        )
     assert isinstance(found, Unreachable)
-    assert isinstance(ask("127.0.0.1:0", Guard(), timeout=PATIENT.other), Unreachable)
+    found = fetched("127.0.0.1:0", Guard(), PATH, Process, timeout=PATIENT.other)
+    assert isinstance(found, Unreachable)
 
 
 def test_with_tls_only_the_configured_certificate_is_spoken_to(tmp_path):
@@ -71,6 +75,5 @@ def test_with_tls_only_the_configured_certificate_is_spoken_to(tmp_path):
     lake = LiveLake(tmp_path)
     with lake.served("penguin", guard=ours) as (pages, _site, _emit):
         address = pages.url.removeprefix("https://")
-        assert isinstance(ask(address, ours, timeout=PATIENT.other), Process)
-        assert isinstance(ask(address, theirs, timeout=PATIENT.other), Unreachable)
-        assert isinstance(ask(address, Guard(), timeout=PATIENT.other), Unreachable)
+        for guard, kind in ((ours, Process), (theirs, Unreachable), (Guard(), Unreachable)):
+            assert isinstance(fetched(address, guard, PATH, Process, timeout=PATIENT.other), kind)

@@ -14,7 +14,7 @@ from blizzard.cli.app import app
 from lakebed.clock import Clock
 from lakebed.telemetry.guard import Guard
 from liveview.lake import lake_of
-from liveview.terminal.feed import NOBODY, Feed
+from liveview.terminal.command import NOBODY, Feed
 from tests.support.live_lake import CANARY, PATIENT, LiveLake
 from tests.support.ports import reserved_pair
 

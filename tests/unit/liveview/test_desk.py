@@ -45,7 +45,7 @@ def test_a_young_answer_is_not_computed_again_and_an_old_one_is(desk, seconds):
 def test_something_that_has_happened_makes_an_answer_old(desk):
     answers = iter((1, 2))
     desk.begin("key", lambda: next(answers), max_age=60, mark=1)
-    assert desk.result("key", wait=LONG) == 1
+    assert desk.result("key", wait=LONG, stale_wait=LONG) == 1
     desk.begin("key", lambda: next(answers), max_age=60, mark=2)
     assert desk.result("key", wait=LONG, stale_wait=LONG) == 2
 

@@ -13,14 +13,12 @@ from blizzard.answers.report import Reconciliation
 from lakebed.deltalog.versions import Commit, Settled, read_commit
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
-from lakebed.documents.source_record import Failure, SourceRecord, Stage
+from lakebed.documents.source_record import SourceRecord
 from lakebed.layout import TablePath
 from lakebed.types import Handoff
-from liveview.model import Problem
 from liveview.views.days import days_of, verdict_of
-from liveview.views.entries import Committed, EntryFacts, batch_of, facts_of
+from liveview.views.entries import Committed, EntryFacts, batch_of, committed_in
 from liveview.views.journey import journey_of
-from liveview.views.problems import health_of, of_error, sorted_problems
 from liveview.views.series import freshness_of, series_of
 from liveview.views.versions import changes_of, committed_entries, since_versions, version_of
 
@@ -55,7 +53,7 @@ ENTRY = Entry(
 
 
 def test_the_books_of_an_entry_balance_or_are_said_not_to():
-    batch = batch_of(ENTRY, Committed(9, 1000))
+    batch = committed_in(batch_of(ENTRY), Committed(9, 1000))
     assert batch.balanced
     assert [(one.label, one.value) for one in batch.books] == [
         ("lines read", 5),
@@ -66,14 +64,6 @@ def test_the_books_of_an_entry_balance_or_are_said_not_to():
     assert (batch.committed_version, batch.committed_at) == (9, "1970-01-01T00:00:01.000Z")
     assert not batch_of(replace(ENTRY, files=(replace(WRITTEN, record_count=2),))).balanced
     assert not batch_of(replace(ENTRY, sources=(replace(READ, blank=0),))).balanced
-
-
-def test_a_file_that_failed_is_counted_by_its_code_and_not_measured():
-    failure = Failure(stage=Stage.PARSE, code="bad_json", message="line 1: canary")
-    entry = replace(ENTRY, sources=(READ, replace(READ, path="b", failure=failure)))
-    facts = facts_of(entry)
-    assert facts.batch.error == "bad_json (1)"
-    assert facts.written == array("q", [7])
 
 
 def facts(number: int, at: float, rows: int = 10, written: tuple[int, ...] = ()) -> EntryFacts:
@@ -94,7 +84,6 @@ def test_freshness_counts_only_what_is_in_the_table():
     entries = [facts(1, 0.0, written=(1000, 2000, 9000)), facts(2, 0.0, written=(5000,))]
     fresh = freshness_of(entries, {1: Committed(1, 10_000)}, since=0.0)
     assert (fresh.median_secs, fresh.worst_secs, fresh.measured_files) == (8.0, 9.0, 3)
-    assert freshness_of(entries, {}, since=0.0).median_secs is None
     held = freshness_of(entries, {1: Committed(1, 10_000)}, since=0.0, held={1})
     assert held.measured_files == 0
 
@@ -181,14 +170,3 @@ def test_a_failure_is_quoted_only_where_its_message_holds_nothing(quotes: bool):
     shown = str(journey_of(answer, quotes=quotes))
     assert ("canary" in shown) is quotes
     assert "bad_json" in shown
-
-
-def test_health_is_what_the_worst_problem_says():
-    warning = Problem(severity="warning", code="a", message="m")
-    error = of_error(RuntimeError("canary"), "x")
-    assert "canary" not in error.message
-    assert health_of([], known=True) == "ok"
-    assert health_of([], known=False) == "unknown"
-    assert health_of([warning], known=True) == "warning"
-    assert health_of([warning, error], known=False) == "failing"
-    assert sorted_problems([warning, error, warning]) == [error, warning]

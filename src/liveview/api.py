@@ -1,9 +1,8 @@
-"""Requests in, documents out. Whatever goes wrong is a document, too, and never a traceback."""
+"""Requests in, documents out. Every failure is a document, too, and never a traceback."""
 
-import json
 import threading
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import ClassVar
@@ -13,20 +12,21 @@ from pydantic_core import to_json
 from lakebed.errors import LakeError
 from lakebed.telemetry.events import Emit, Event, Level
 from lakebed.telemetry.http import METHODS, Answer, Request
-from liveview.answers import Answers, NoSuchFile
-from liveview.api import openapi
-from liveview.api.parameters import Refused, segments_of, values_of
-from liveview.api.routes import OPENAPI, ROUTES, STREAM, Route, Sources
+from liveview import openapi
+from liveview.answers import Answers
 from liveview.looks.desk import Busy
 from liveview.model import Overview
 from liveview.observer import Observer
 from liveview.parts import Fault, Refusal
-from liveview.views.summary import same_but_for_time
+from liveview.routes import OPENAPI, ROUTES, STREAM, Refused, Route, segments_of, values_of
 
 EVERY_SECS = 1.0
 BEAT_SECS = 15.0
 LONGEST_SECS = 600.0
 MOST = 8
+JSON = "application/json"
+FRAME_SECS = 0.9
+NO_STORE = {"Cache-Control": "no-store"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Frame:
     """One state of the overview."""
 
     mark: object
-    """Equal where nothing has changed but the time."""
+    """Equal if nothing has changed but the time."""
     body: bytes
 
 
@@ -53,17 +53,17 @@ class Streams:
         failed: Callable[[Exception], None] = lambda _error: None,
     ) -> None:
         self._frame = frame
-        self._every, self._beat, self._longest, self._most = every, beat, longest, most
+        self._every, self._beat, self._longest = every, beat, longest
         self._seconds = seconds
         self._failed = failed
         self._closed = threading.Event()
         self._lock = threading.Lock()
-        self._open = 0
+        self._free = most
 
     @property
     def full(self) -> bool:
         """Whether no more can be opened."""
-        return self._open >= self._most
+        return self._free <= 0
 
     def close(self) -> None:
         """End all streams."""
@@ -72,14 +72,14 @@ class Streams:
     def pieces(self) -> Generator[bytes, None, None]:
         """Yield what one client is sent, until it goes, the program ends, or the time is up."""
         with self._lock:
-            if self._open >= self._most:
+            if self.full:
                 return
-            self._open += 1
+            self._free -= 1
         try:
             yield from self._pieces()
         finally:
             with self._lock:
-                self._open -= 1
+                self._free += 1
 
     def _pieces(self) -> Generator[bytes, None, None]:
         end = self._seconds() + self._longest
@@ -88,7 +88,7 @@ class Streams:
         while True:
             try:
                 frame = self._frame()
-            except Exception as error:  # noqa: BLE001 - the client asks again, and is told why
+            except Exception as error:  # noqa: BLE001 - the client asks again, and gets the reason
                 self._failed(error)
                 return
             if last is None or frame.mark != last.mark:
@@ -99,11 +99,6 @@ class Streams:
                 sent = self._seconds()
             if self._seconds() >= end or self._closed.wait(self._every):
                 return
-
-
-JSON = "application/json"
-FRAME_SECS = 0.9
-NO_STORE = {"Cache-Control": "no-store"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +125,8 @@ class Api:
         emit: Emit,
         seconds: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._on = Sources(observer, Answers(observer))
+        self._observer = observer
+        self._answers = Answers(observer)
         self._version = version
         self._emit = emit
         self._seconds = seconds
@@ -142,114 +138,101 @@ class Api:
     def close(self) -> None:
         """End the streams, and let the threads go."""
         self.streams.close()
-        self._on.observer.close()
+        self._observer.close()
 
     def answer(self, request: Request) -> Answer:
         """Answer a request below `/api/`."""
         try:
             return self._answer(request)
         except Refused as refused:
-            return refusal(HTTPStatus.BAD_REQUEST, refused.code, refused.message, refused.way_out)
-        except NoSuchFile as unknown:
-            return refusal(HTTPStatus.NOT_FOUND, unknown.code, unknown.message)
+            return _refusal(refused)
         except Busy:
-            return refusal(
-                HTTPStatus.SERVICE_UNAVAILABLE,
-                "being_read",
-                "this is still being read",
-                "ask again in a moment",
-                headers={"Retry-After": "2"},
-            )
+            message = "this is still being read"
+            return _refusal(_unavailable("being_read", message, "ask again in a moment", after=2))
         except LakeError as trouble:
-            return refusal(
-                HTTPStatus.SERVICE_UNAVAILABLE,
-                trouble.code,
-                str(trouble),
-                headers={"Retry-After": "10"},
-            )
+            return _refusal(_unavailable(trouble.code, str(trouble), None, after=10))
         except Exception as error:  # noqa: BLE001 - a page must not end a thread of the server
             self._log(request.path, error)
-            return refusal(
-                HTTPStatus.INTERNAL_SERVER_ERROR,
-                "internal_error",
-                "a fault of the program; its log has the details",
-            )
+            message = "a fault of the program; its log has the details"
+            status = HTTPStatus.INTERNAL_SERVER_ERROR
+            return _refusal(Refused("internal_error", message, status=status))
 
     def _answer(self, request: Request) -> Answer:
         if request.method not in METHODS:
-            return refusal(
-                HTTPStatus.METHOD_NOT_ALLOWED,
+            raise Refused(
                 "method_not_allowed",
                 f"the API can only be read, with {' or '.join(METHODS)}",
+                status=HTTPStatus.METHOD_NOT_ALLOWED,
                 headers={"Allow": ", ".join(METHODS)},
             )
         if not request.trusted:
-            return refusal(
-                HTTPStatus.UNAUTHORIZED,
+            raise Refused(
                 "token_needed",
                 "the API needs the header Authorization: Bearer, with the token",
+                status=HTTPStatus.UNAUTHORIZED,
                 headers={"WWW-Authenticate": "Bearer"},
             )
-        if request.path == OPENAPI:
+        if request.path in (OPENAPI, STREAM):
             values_of(request.query, ())
-            body = openapi.text(self._version).encode()
-            return Answer(HTTPStatus.OK, JSON, body, NO_STORE)
-        if request.path == STREAM:
-            values_of(request.query, ())
-            return self._stream(request)
+            if request.path == STREAM:
+                return self._stream(request)
+            return _found(openapi.text(self._version).encode())
         segments = segments_of(request.path)
         for route in ROUTES:
             name = route.name_in(segments)
             if name is not None:
-                return self._document(route, name, request)
-        return refusal(HTTPStatus.NOT_FOUND, "not_found", "there is nothing here", f"see {OPENAPI}")
+                return _found(self._document(route, name, request.query))
+        status = HTTPStatus.NOT_FOUND
+        raise Refused("not_found", "there is nothing here", f"see {OPENAPI}", status)
 
-    def _document(self, route: Route, name: str, request: Request) -> Answer:
-        values = values_of(request.query, route.parameters)
-        if route.of is not None and name not in self._on.names[route.of]:
-            return refusal(
-                HTTPStatus.NOT_FOUND,
-                f"{route.of[:-1]}_unknown",
-                f"the configuration has no {route.of[:-1]} of this name",
+    def _document(self, route: Route, name: str, query: str) -> bytes:
+        values = values_of(query, route.parameters)
+        observer = self._observer
+        if route.of is not None and name not in getattr(observer, route.of):
+            kind = route.of[:-1]
+            raise Refused(
+                f"{kind}_unknown",
+                f"the configuration has no {kind} of this name",
                 "the overview has all names",
+                HTTPStatus.NOT_FOUND,
             )
-        if route.kind is Overview:
-            return Answer(HTTPStatus.OK, JSON, self._frame().body, NO_STORE)
+        if route.answer is Answers.overview:
+            return self._frame().body
+
+        def compute() -> bytes:
+            names = (name,) if route.of is not None else ()
+            return encoded(route.answer(self._answers, *names, **values))
+
         if route.max_age == 0:
-            body = encoded(route.answer(self._on, name, values))
-        else:
-            body = self._on.observer.asked.ask(
-                ("route", route.path, name, tuple(values.items())),
-                lambda: encoded(route.answer(self._on, name, values)),
-                max_age=route.max_age,
-                wait=self._on.observer.patience.answer,
-                stale_wait=self._on.observer.patience.stale,
-                mark=self._on.observer.mark(name),
-            )
-        return Answer(HTTPStatus.OK, JSON, body, NO_STORE)
+            return compute()
+        return observer.asked.ask(
+            (route.path, name, *values.values()),
+            compute,
+            max_age=route.max_age,
+            wait=observer.patience.answer,
+            stale_wait=observer.patience.stale,
+            mark=observer.mark(name),
+        )
 
     def _stream(self, request: Request) -> Answer:
         if self.streams.full:
-            return refusal(
-                HTTPStatus.SERVICE_UNAVAILABLE,
+            raise _unavailable(
                 "too_many_streams",
                 "as many streams as there may be are open",
                 "close another page, or ask for /api/v1/overview now and then",
-                headers={"Retry-After": "30"},
+                after=30,
             )
         pieces = None if request.method == "HEAD" else self.streams.pieces()
         return Answer(HTTPStatus.OK, "text/event-stream", b"", NO_STORE, pieces)
 
     def _frame(self) -> Frame:
-        """Return the overview as it is, made once for everybody who asks within a second."""
+        """Return the overview as it is, made once for all requests within a second."""
         with self._frame_lock:
             if self._last_frame is None or self._seconds() - self._frame_at >= FRAME_SECS:
-                found: Overview = self._on.observer.overview()
-                mark = replace(
-                    found, at="", pipelines=[same_but_for_time(one) for one in found.pipelines]
-                )
-                body = encoded(found)
-                self._last_frame, self._frame_at = Frame(mark, body), self._seconds()
+                found: Overview = self._answers.overview()
+                timeless = [replace(one, oldest_waiting_secs=None) for one in found.pipelines]
+                mark = replace(found, at="", pipelines=timeless)
+                self._last_frame, self._frame_at = Frame(mark, encoded(found)), self._seconds()
             return self._last_frame
 
     def _log(self, route: str, error: Exception) -> None:
@@ -261,22 +244,23 @@ def encoded(document: object) -> bytes:
     return to_json(document, inf_nan_mode="null")
 
 
-def refusal(
-    status: HTTPStatus,
-    code: str,
-    message: str,
-    way_out: str | None = None,
-    *,
-    headers: Mapping[str, str] | None = None,
-) -> Answer:
-    """Return why a request is not answered."""
-    found = Refusal(error=Fault(code=code, message=message, way_out=way_out))
-    body = json.dumps({"error": {name: getattr(found.error, name) for name in Fault.__slots__}})
-    return Answer(status, JSON, body.encode(), {**NO_STORE, **(headers or {})})
+def _found(body: bytes) -> Answer:
+    return Answer(HTTPStatus.OK, JSON, body, NO_STORE)
+
+
+def _unavailable(code: str, message: str, way_out: str | None, *, after: int) -> Refused:
+    status = HTTPStatus.SERVICE_UNAVAILABLE
+    return Refused(code, message, way_out, status, {"Retry-After": str(after)})
+
+
+def _refusal(refused: Refused) -> Answer:
+    fault = Fault(code=refused.code, message=refused.message, way_out=refused.way_out)
+    headers = {**NO_STORE, **refused.headers}
+    return Answer(refused.status, JSON, encoded(Refusal(error=fault)), headers)
 
 
 def place_of(error: BaseException) -> str:
-    """Return what an error is and where it was raised. Its text may hold anything: not told."""
+    """Return what an error is and where it was raised, without its text, which may hold values."""
     at = error.__traceback__
     while at is not None and at.tb_next is not None:
         at = at.tb_next

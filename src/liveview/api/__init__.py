@@ -1,1 +1,0 @@
-"""The routes of the JSON API, its OpenAPI document, and the stream."""
