@@ -263,23 +263,18 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             self.handle_one_request()
         except _TooLarge:
-            self._send(
-                Answer(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, TEXT, b"request too large\n")
-            )
+            self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, b"request too large\n")
 
     def parse_request(self) -> bool:
         parsed = super().parse_request()
         self.server.connections.wait(self._plain, for_client=False)
-        if not parsed:
-            return False
-        if self.command not in METHODS:
-            if self._ask_site():
-                return False
+        if not parsed or self.command in METHODS:
+            return parsed
+        if not self._ask_site():
             body = f"these pages can only be read, with {' or '.join(METHODS)}\n".encode()
-            answer = Answer(HTTPStatus.METHOD_NOT_ALLOWED, TEXT, body)
-            self._send(answer, {"Allow": ", ".join(METHODS)})
-            return False
-        return True
+            allow = {"Allow": ", ".join(METHODS)}
+            self._refuse(HTTPStatus.METHOD_NOT_ALLOWED, body, allow)
+        return False
 
     def do_GET(self) -> None:
         self._answer()
@@ -297,17 +292,16 @@ class _Handler(BaseHTTPRequestHandler):
         directed = self._is_directed()
         if page is None:
             body = f"not found; try {' or '.join(self.server.pages)}\n".encode()
-            self._send(Answer(HTTPStatus.NOT_FOUND, TEXT, body))
+            self._refuse(HTTPStatus.NOT_FOUND, body)
         elif directed and may_read(self.headers.get("Authorization", ""), self.server.secret):
             self._send(page.answer(self.headers.get("Accept", "")))
         elif page.to_strangers is not None:
             self._send(page.to_strangers())
         elif not directed:
-            self._send(Answer(HTTPStatus.MISDIRECTED_REQUEST, TEXT, MISDIRECTED))
+            self._refuse(HTTPStatus.MISDIRECTED_REQUEST, MISDIRECTED)
         else:
             body = b"this page needs the header Authorization: Bearer, with the token\n"
-            answer = Answer(HTTPStatus.UNAUTHORIZED, TEXT, body)
-            self._send(answer, {"WWW-Authenticate": "Bearer"})
+            self._refuse(HTTPStatus.UNAUTHORIZED, body, {"WWW-Authenticate": "Bearer"})
 
     def _is_directed(self) -> bool:
         """Whether the client meant this server, and no other site's name that leads here.
@@ -326,10 +320,10 @@ class _Handler(BaseHTTPRequestHandler):
         if self.server.site is None or path in self.server.pages:
             return False
         if not self._is_directed():
-            self._send(Answer(HTTPStatus.MISDIRECTED_REQUEST, TEXT, MISDIRECTED))
+            self._refuse(HTTPStatus.MISDIRECTED_REQUEST, MISDIRECTED)
             return True
         if not self.server.site_places.acquire(blocking=False):
-            self._send(Answer(HTTPStatus.SERVICE_UNAVAILABLE, TEXT, BUSY), {"Retry-After": "2"})
+            self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, BUSY, {"Retry-After": "2"})
             return True
         try:
             answer = self.server.site(
@@ -342,17 +336,22 @@ class _Handler(BaseHTTPRequestHandler):
                 )
             )
             if answer is not None:
-                self._send(answer, answer.headers)
+                self._send(answer)
         finally:
             self.server.site_places.release()
         return answer is not None
 
-    def _send(self, answer: Answer, headers: Mapping[str, str] | None = None) -> None:
+    def _refuse(
+        self, status: HTTPStatus, body: bytes, headers: Mapping[str, str] | None = None
+    ) -> None:
+        self._send(Answer(status, TEXT, body, headers or {}))
+
+    def _send(self, answer: Answer) -> None:
         # The time for sending is one limit for all of it, not one for each piece.
         self.connection.settimeout(max(0.001, self._end - time.monotonic()))
         self.server.connections.wait(self._plain, for_client=True)
         self.send_response(answer.status)
-        for name, value in (headers or {}).items():
+        for name, value in answer.headers.items():
             self.send_header(name, value)
         self.send_header("Content-Type", answer.content_type)
         if answer.pieces is None:
