@@ -31,7 +31,7 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from bench.section import Section
 from lakebed.clock import Clock
-from lakebed.deltalog.latest import LogCache
+from lakebed.deltalog.snapshot import LogCache
 from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT, TablePath
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store

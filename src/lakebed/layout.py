@@ -365,4 +365,5 @@ def is_stranger_transaction(app_id: str) -> bool:
     name = app_id.removeprefix(OUR_TRANSACTIONS)
     if name == app_id:
         return False
-    return name.startswith("file/") or file_id(f"{name}{PARQUET_SUFFIX}") is not None
+    is_id = "/" not in name and file_id(f"{name}{PARQUET_SUFFIX}") is not None
+    return is_id or name.startswith("file/")

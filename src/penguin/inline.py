@@ -132,7 +132,7 @@ def reasons_to_hold(
     # Files are written under the names that the table has for them.
     written = dict(schema) if columns is None else marked(schema, columns)
     decision = decide_on(found.facts, written, partition_columns, table)
-    return decision.reasons if isinstance(decision, Refused) and found.paths() else ()
+    return decision.reasons if isinstance(decision, Refused) and found.files else ()
 
 
 def came_back(uri: str, options: StorageOptions, names: Iterable[str]) -> dict[str, str]:

@@ -8,8 +8,7 @@ from typing import assert_never
 
 from lakebed.clock import Clock
 from lakebed.deltalog.delta_types import TableFacts
-from lakebed.deltalog.latest import LogCache
-from lakebed.deltalog.snapshot import Snapshot
+from lakebed.deltalog.snapshot import LogCache, Snapshot
 from lakebed.documents.entry import encode
 from lakebed.errors import CommitFailed
 from lakebed.layout import CREATE_ONLY_PROOF, log_version, protocol, receipt

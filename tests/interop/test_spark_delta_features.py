@@ -92,6 +92,6 @@ def check_times(table: TableDirectory) -> None:
     history = spark.sql(f"DESCRIBE HISTORY delta.`{table.root}`").collect()
     at = [row["timestamp"] for row in sorted(history, key=lambda row: int(row["version"]))]
     assert at == sorted(set(at))
-    known = opened(Log(table.store)).known.in_commit_timestamp
+    known = opened(Log(table.store)).in_commit_timestamp
     assert known is not None
     assert datetime.fromtimestamp(known / 1000, UTC) == at[-1].astimezone(UTC)

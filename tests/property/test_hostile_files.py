@@ -22,15 +22,14 @@ from blizzard.model.settings import Sizing
 from lakebed.deltalog.actions import read_actions
 from lakebed.deltalog.checkpoint import checkpointed_names
 from lakebed.deltalog.history import log_version_of
-from lakebed.deltalog.latest import read_latest
 from lakebed.deltalog.search import LogSearch
 from lakebed.deltalog.segment import Checkpoint, noted_checkpoint
-from lakebed.deltalog.snapshot import Snapshot
+from lakebed.deltalog.snapshot import LogReader
 from lakebed.deltalog.versions import read_commit
 from lakebed.documents.entry import decode_entry, decode_protocol, decode_receipt, decode_started
 from lakebed.documents.pending_meta import decode_held, decode_meta
 from lakebed.documents.reading import parse_json
-from lakebed.errors import LakeError, TableUnreadable
+from lakebed.errors import LakeError
 from lakebed.layout import LAST_CHECKPOINT, journal_folder, latest_snapshot, log_version
 from lakebed.storage.parquet_tail import footer_of
 from lakebed.storage.store import Store
@@ -220,10 +219,6 @@ def test_a_damaged_snapshot_is_an_error_and_no_crash(
     is_told(lambda: checkpoint.read_latest(store, "default"))
 
 
-def unopened(_version: int) -> Snapshot:
-    raise TableUnreadable("the library is not asked here")
-
-
 @given(data=st.data())
 @tolerant(200)
 def test_a_damaged_version_of_a_log_is_an_error_and_no_crash(
@@ -234,14 +229,14 @@ def test_a_damaged_version_of_a_log_is_an_error_and_no_crash(
     store = Store(str(tmp_path), no_options())
     put(tmp_path, log_version(0), body)
     put(tmp_path, LAST_CHECKPOINT, body)
-    search = LogSearch(store=store, open_table=unopened)
+    search = LogSearch(store=store)
     is_told(
         lambda: read_actions(0, body, "the/path"),
         lambda: log_version_of(read_actions(0, body, "the/path"), "the/path"),
         lambda: read_commit(0, body),
         lambda: find_restore(store, 0),
         lambda: noted_checkpoint(store),
-        lambda: read_latest(store),
+        lambda: LogReader(store).look(),
         lambda: search.files(["x.parquet"]),
     )
 
@@ -316,7 +311,7 @@ def test_a_checkpoint_that_refers_to_itself_is_read_once(tmp_path: Path):
     assert facts is not None
     parts = checkpointed_names(store, Checkpoint(version=0, parts=(facts,)))
     assert {path for paths, _ in parts for path in paths} == {"x.parquet"}
-    found = LogSearch(store=store, open_table=unopened).files(["x.parquet"])
+    found = LogSearch(store=store).files(["x.parquet"])
     assert len(found) == 1
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakebed.deltalog.delta_types import TableFacts
-from lakebed.deltalog.latest import LogCache
+from lakebed.deltalog.snapshot import LogCache
 from lakebed.layout import DELTA_LOG, log_version
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store

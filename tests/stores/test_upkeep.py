@@ -10,11 +10,11 @@ from deltalake import DeltaTable
 from blizzard.log_questions import asks_fates
 from blizzard.repair.redo import RedoRequest, redo
 from lakebed.clock import Clock
+from lakebed.deltalog.segment import whole_segment
 from lakebed.deltalog.table_files import active_files
 from lakebed.layout import file_name
 from lakebed.storage.remote import for_delta
 from penguin.upkeep.fsck import Trouble, check
-from penguin.upkeep.log_needs import whole_tail
 from penguin.upkeep.order import VacuumOrder
 from penguin.upkeep.repair import RepairOrder
 from tests.support.dying import Fate
@@ -94,4 +94,4 @@ def test_a_missing_file_is_taken_out_and_its_sources_are_read_again(lake: Lake) 
 def active(lake: Lake) -> set[str]:
     """Name the files of the newest version."""
     store = lake.store("table")
-    return {one.path for one in active_files(store, whole_tail(store))}
+    return {one.path for one in active_files(store, whole_segment(store))}

@@ -41,7 +41,7 @@ def overtaken(monkeypatch: Any, happens: Callable[[], object], *, first: bool = 
             happens()
         table = opens(*given)
         if table is not None:
-            table.file_facts()
+            assert table.files is not None
         if not first:
             happens()
         return table

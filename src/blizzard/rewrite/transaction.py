@@ -32,6 +32,8 @@ from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.columns.schema import Schema
 from lakebed.deltalog import tables
+from lakebed.deltalog.delta_types import names_in_log
+from lakebed.deltalog.file_names import is_elsewhere
 from lakebed.deltalog.snapshot import Snapshot
 from lakebed.documents.data_file import FinishedFile, Replacement
 from lakebed.documents.entry import Entry, Kind
@@ -167,17 +169,25 @@ def tries_again(once: Callable[P, Done]) -> Callable[P, Done]:
 
 
 def active_files(snapshot: Snapshot) -> dict[str, ActiveFile]:
-    """Return the data files of a version of the table, by their names."""
+    """Return the data files in the table's directory, by their names.
+
+    A table may have others: those of a shallow clone are in the directory of another table.
+    """
+    names = names_in_log(snapshot.facts)
     return {
         path: ActiveFile(
             path=TablePath(path),
-            size=facts.size,
-            rows=facts.rows,
-            partition_values=facts.partition_values,
-            first_row=facts.first_row,
-            vector=facts.vector,
+            size=file.size or 0,
+            rows=file.rows,
+            partition_values={
+                name: dict(file.partition_values).get(names.get(name, name))
+                for name in snapshot.facts.partition_columns
+            },
+            first_row=file.first_row,
+            vector=file.vector,
         )
-        for path, facts in snapshot.file_facts().items()
+        for path, file in snapshot.files.items()
+        if not is_elsewhere(path)
     }
 
 

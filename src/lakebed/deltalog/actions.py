@@ -46,7 +46,7 @@ class FileAction:
     size: int | None = None
     partition_values: tuple[tuple[str, str | None], ...] = ()
     stats: str | None = None
-    """The statistics of an added file, as JSON."""
+    """The statistics of an added file, as JSON; from a checkpoint, the row count alone."""
     modification_time: int | None = None
     data_change: bool = True
     first_row: FirstRow | None = None
@@ -78,7 +78,7 @@ class FileAction:
             partition_values=tuple(
                 (name, value or None) for name, value in pairs_of(told.get("partitionValues"))
             ),
-            stats=_stats(told) if added else None,
+            stats=_stats(told, short=version is None) if added else None,
             modification_time=number_of(told.get("modificationTime")),
             data_change=told.get("dataChange") is not False,
             first_row=numbered,
@@ -95,10 +95,13 @@ class FileAction:
     @property
     def rows(self) -> int | None:
         """Count its rows by its statistics, deleted ones included; None where they do not say."""
-        try:
-            return number_of(parse_json(self.stats).get("numRecords")) if self.stats else None
-        except (ValueError, AttributeError):
-            return None
+        return _rows_in(self.stats)
+
+    @property
+    def visible_rows(self) -> int | None:
+        """Count the rows that no deletion vector deletes; None where statistics do not say."""
+        rows, vector = self.rows, self.vector
+        return rows if rows is None or vector is None else rows - vector.rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -332,8 +335,21 @@ def text_of(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _stats(told: Mapping[str, Any]) -> str | None:
-    """Return the statistics of a file as JSON; a checkpoint may have the row count as a column."""
-    rows = (told.get("stats_parsed") or {}).get("numRecords")
+def _stats(told: Mapping[str, Any], *, short: bool) -> str | None:
+    """Return the statistics of a file as JSON; a checkpoint may have the row count as a column.
+
+    A short form keeps the row count alone: a table may have a million files.
+    """
     written = text_of(told.get("stats"))
-    return written if written is not None or rows is None else f'{{"numRecords":{rows}}}'
+    if written is not None and not short:
+        return written
+    rows = (told.get("stats_parsed") or {}).get("numRecords")
+    rows = _rows_in(written) if rows is None else rows
+    return None if rows is None else f'{{"numRecords":{rows}}}'
+
+
+def _rows_in(stats: str | None) -> int | None:
+    try:
+        return number_of(parse_json(stats).get("numRecords")) if stats else None
+    except (ValueError, AttributeError):
+        return None

@@ -103,6 +103,11 @@ def _place(uri: str) -> _Place | None:
     return None if kind is None else _Place(kind, bucket, host.partition(".")[0], key)
 
 
+def is_elsewhere(path: str) -> bool:
+    """Whether a file lies outside of the table's directory, as one of a shallow clone does."""
+    return path.startswith("/") or ":/" in path
+
+
 def without_links(store: Located, path: str) -> str:
     """Return the name that a file has without links, if it is one in this table."""
     if store.local_root is None:

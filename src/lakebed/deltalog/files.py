@@ -1,9 +1,7 @@
 """What a Delta log says of files and of our transactions, as far back as it can be read.
 
-The library shows which files are in a table, not which ones were removed from it, and it looks
-one transaction up at a time. Here both are read at once: a checkpoint of the classic kind (one
-file, or several parts), then the versions after it. Where a table has checkpoints of another kind
-the versions alone are read, together with the files that the library names.
+A checkpoint is read, then the versions after it: the files that are in the table, those that were
+removed from it, and the transactions.
 
 Which removed files a checkpoint still names is no evidence by itself: that depends on how its
 writer read the table's retention, on what the retention was at that time, and on whether each
@@ -15,7 +13,6 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from urllib.parse import unquote
 
 from lakebed.deltalog.actions import LogActions, moment, read_actions
 from lakebed.deltalog.file_names import naming
@@ -75,10 +72,6 @@ class LogContents:
     """Whether versions are younger than they say: then their times, and files', are of a copy."""
     last: ObjectFacts | None = None
     """The object of the version; None where it is not sure that it is the one that was read."""
-    complete: bool = True
-    """False where transactions must be looked up one by one."""
-    snapshot: Snapshot | None = field(default=None)
-    """Where they are looked up; None where all are known, for it may hold every file."""
     deep: bool = False
     """Whether no older versions are there to be read."""
     removals: RemovalEvidence = field(default_factory=RemovalEvidence)
@@ -107,9 +100,7 @@ class LogContents:
 
     def transaction(self, app_id: str) -> int | None:
         """Return the version of one of our transactions."""
-        if self.complete or self.snapshot is None:
-            return self.transactions.get(app_id)
-        return self.snapshot.transaction(app_id)
+        return self.transactions.get(app_id)
 
     def namesake(self, path: str) -> str | None:
         """Return another file that the log knows and whose transaction has the same name."""
@@ -231,7 +222,6 @@ def _goes_on(store: Reader, table: Snapshot, known: LogContents) -> bool:
         known.last = facts
     known.version = table.version
     known.removals.keeps = kept_by_all(table.facts.configuration)
-    known.snapshot = None if known.complete else table
     return True
 
 
@@ -240,8 +230,8 @@ def _read_anew(store: Reader, table: Snapshot) -> LogContents:
     _, listed = store.level(DELTA_LOG)
     versions = versions_in(listed, table.version)
     first = unbroken(versions, table.version)
-    classic = (one for one in checkpoints(listed) if one.is_classic and one.version >= first - 1)
-    base = newest(classic, table.version)
+    usable = (one for one in checkpoints(listed) if one.version >= first - 1)
+    base = newest(usable, table.version)
     known = LogContents(
         table=table.id,
         version=table.version,
@@ -259,11 +249,6 @@ def _read_anew(store: Reader, table: Snapshot) -> LogContents:
         known.removals.checkpointed = max(part.modified for part in base.parts)
         known.removals.keeps = kept_by_all(table.facts.configuration)
         first = base.version + 1
-    elif first > 0:
-        # Checkpoints of another kind: what they hold of the present is known to the library, and
-        # what was removed is known since the oldest version that is left.
-        known.see(map(naming(store), map(unquote, table.paths())))
-        known.complete, known.snapshot = False, table
     if not _take_back(store, known, versions, first, transactions=True):
         # Cleaned up between the listing and the reading: the next look finds the new state.
         raise StoreUnavailable(

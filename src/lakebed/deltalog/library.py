@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 from lakebed.errors import (
     CommitFailed,
-    LakeError,
     StoreDenied,
     StoreFull,
-    TableUnreadable,
     TableUnsupported,
 )
 from lakebed.locations import openable
@@ -27,35 +25,23 @@ REFUSALS = ("Permission denied", "lacked the necessary privileges", "403 Forbidd
 """What the library's text holds when a disk or a store refuses us."""
 
 
-class NoTable(LakeError):
-    """The library found no table; whether there is none is still to be seen."""
-
-
 @contextmanager
-def translated(store: Reader, *, unreadable: bool = False) -> Iterator[None]:
-    """Turn whatever the library raises into our errors, without its secrets."""
+def translated(store: Reader) -> Iterator[None]:
+    """Turn any error of the library into ours, without its secrets."""
     from deltalake.exceptions import DeltaError  # noqa: PLC0415
 
     try:
         yield
     except (DeltaError, OSError, ValueError, RuntimeError) as cause:
-        _raise_ours(store, cause, unreadable=unreadable)
+        _raise_ours(store, cause)
     except BaseException as cause:
         # A panic of the library's core derives from BaseException and has no importable name.
         if type(cause).__name__ != "PanicException":
             raise
-        _raise_ours(store, cause, unreadable=unreadable)
+        _raise_ours(store, cause)
 
 
-def _raise_ours(store: Reader, cause: BaseException, *, unreadable: bool) -> NoReturn:
-    from deltalake.exceptions import (  # noqa: PLC0415
-        CommitFailedError,
-        DeltaError,
-        TableNotFoundError,
-    )
-
-    if unreadable and isinstance(cause, TableNotFoundError):
-        raise NoTable("there is no table", table=store.uri) from cause
+def _raise_ours(store: Reader, cause: BaseException) -> NoReturn:
     text = remote.explained(str(cause) or type(cause).__name__, store.options)
     told = trouble.told_by_store(str(cause), uri=store.uri, options=store.options)
     if told is not None:
@@ -67,8 +53,6 @@ def _raise_ours(store: Reader, cause: BaseException, *, unreadable: bool) -> NoR
         raise StoreFull("the Delta log: no space is left", table=store.uri) from cause
     if "Unsupported table features" in text:
         raise TableUnsupported(text, table=store.uri) from cause
-    if unreadable and isinstance(cause, DeltaError) and not isinstance(cause, CommitFailedError):
-        raise TableUnreadable(text, table=store.uri) from cause
     raise CommitFailed(text, table=store.uri) from cause
 
 

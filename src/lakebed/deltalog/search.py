@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote, unquote
 
 import pyarrow as pa
@@ -22,6 +22,7 @@ from lakebed.deltalog.actions import LogActions, read_actions
 from lakebed.deltalog.checkpoint import checkpoint_batches
 from lakebed.deltalog.file_names import naming
 from lakebed.deltalog.segment import Checkpoint, LogSegment, find_segment
+from lakebed.deltalog.snapshot import LogReader, Snapshot
 from lakebed.deltalog.versions import Commit, commit_of, read_commit, reasons_against
 from lakebed.layout import (
     DELTA_LOG,
@@ -33,9 +34,6 @@ from lakebed.layout import (
 )
 from lakebed.seek import AT_ONCE, seek
 from lakebed.storage.store import Reader
-
-if TYPE_CHECKING:
-    from lakebed.deltalog.snapshot import Snapshot
 
 COLUMNS = ("add.path", "remove.path", "remove.deletionTimestamp")
 GONE = -1
@@ -121,11 +119,9 @@ class LogSearch:
     """
 
     store: Reader
-    open_table: Callable[[int], "Snapshot"]
-    """Opens a version by the library, which is loaded only where the log's own files do not do."""
     _bodies: dict[int, bytes | None] = field(default_factory=dict)
     _tail_read: LogSegment | None = None
-    _opened: "Snapshot | None" = None
+    _opened: Snapshot | None = None
 
     def entry(self, pipeline: str, journal: str, sequence: int) -> EntryInLog:
         """Return whether an entry is committed, and in which version."""
@@ -166,9 +162,9 @@ class LogSearch:
         """Return what is decided of held files: 0 held, 1 released, 2 gone; None: nothing."""
         return {name: self.transaction(held_transaction(name)) for name in names}
 
-    def _table(self, tail: LogSegment) -> "Snapshot":
+    def _table(self, tail: LogSegment) -> Snapshot:
         if self._opened is None:
-            self._opened = self.open_table(tail.version)
+            self._opened = LogReader(self.store).at(tail.version)
         return self._opened
 
     def _newest(self, app: str, last: int, count: int) -> dict[int, int]:
@@ -194,9 +190,6 @@ class LogSearch:
             return found
         if tail.checkpoint is not None:
             found |= self._in_checkpoint(tail.checkpoint, wanted)
-        elif tail.missing is not None:
-            present = wanted.paths.intersection(map(wanted.key, self._table(tail).files()))
-            found |= dict.fromkeys(present, FileInLog(standing=Standing.IN_TABLE))
         for number in self._numbers(tail):
             for path, told in self._in_version(number, wanted):
                 found[path] = replace(told, added=told.added or found[path].added)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from lakebed.documents.reading import parse_json
-from lakebed.errors import StoreDenied
+from lakebed.errors import StoreDenied, TableUnreadable
 from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT, log_version, log_version_number
 from lakebed.storage.store import ObjectFacts, Reader
 
@@ -64,21 +64,44 @@ class LogSegment:
         return next((number for number in numbers if number not in self.objects), None)
 
 
-def find_segment(store: Reader) -> LogSegment | None:
-    """Find the last version and what it is read from, by the note and one listing."""
-    base = noted_checkpoint(store).version
-    start = None if base < 0 else f"{DELTA_LOG}/{base:020d}"
+def find_segment(store: Reader, version: int | None = None) -> LogSegment | None:
+    """Find what a version, or the last one, is read from, by the note and one listing.
+
+    Where the checkpoint that the note names is gone, the whole log is listed.
+    """
+    noted = noted_checkpoint(store).version
+    helps = noted >= 0 and (version is None or noted <= version)
+    found = _segment_after(store, f"{DELTA_LOG}/{noted:020d}", version) if helps else None
+    if found is None or (found.checkpoint is None and helps):
+        found = _segment_after(store, None, version)
+    return found
+
+
+def _segment_after(store: Reader, start: str | None, version: int | None) -> LogSegment | None:
     # Folders below hold no part of the log: sidecars, or copies.
     listed = [
         one
         for one in store.objects(DELTA_LOG, after=start)
         if one.path.rpartition("/")[0] == DELTA_LOG
     ]
-    objects = versions_in(listed)
-    if not objects:
+    objects, whole = versions_in(listed, version), checkpoints(listed)
+    last = max((*objects, *(one.version for one in whole)), default=-1)
+    last = last if version is None else min(last, version)
+    if last < 0:
         return None
-    last = max(objects)
-    return LogSegment(version=last, checkpoint=newest(checkpoints(listed), last), objects=objects)
+    return LogSegment(version=last, checkpoint=newest(whole, last), objects=objects)
+
+
+def whole_segment(store: Reader, version: int | None = None) -> LogSegment:
+    """Find what a version is read from; no log, or one with a gap, is an error."""
+    found = find_segment(store, version)
+    if found is None:
+        raise TableUnreadable("there is no Delta log", path=store.uri)
+    if found.missing is not None:
+        raise TableUnreadable(
+            "a version of the Delta log is missing", version=found.missing, table=store.uri
+        )
+    return found
 
 
 def has_log(store: Reader) -> bool:

@@ -1,27 +1,36 @@
-"""A Delta table as deltalake reads it: one version, and the log that it is opened from.
+"""One version of a Delta table, read from its log; its data files are read on demand.
 
-Never use this module in a forked process.
+Of the checkpoint only the columns are read that are not about files, so that opening a table costs
+the same however many files it has. A version of a log is written once: while the object of the last
+one is the same and none follows it, everything that was read holds, and a version that follows is
+added to it if it leaves the table what it is. In any other case the log is read anew.
 """
 
-import json
-import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING
-from urllib.parse import unquote
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import Any, ClassVar, Self
 
 from lakebed.columns.column_mapping import ColumnMapping, mapping_of
-from lakebed.columns.row_tracking import ROW_IDS, ROW_VERSIONS, FirstRow, RowColumns, row_columns
-from lakebed.deltalog.actions import FileAction, Protocol
-from lakebed.deltalog.delta_types import DeltaSchema, TableFacts
-from lakebed.deltalog.file_names import naming
-from lakebed.deltalog.latest import CachedVersion
-from lakebed.deltalog.library import NoTable, load_table, translated
-from lakebed.deltalog.segment import has_log, is_empty_log
+from lakebed.columns.row_tracking import ROW_IDS, ROW_VERSIONS, RowColumns, row_columns
+from lakebed.deltalog.actions import (
+    TABLE_KINDS,
+    FileAction,
+    LogActions,
+    Protocol,
+    lines_of,
+    read_actions,
+)
+from lakebed.deltalog.delta_types import TableFacts
+from lakebed.deltalog.segment import (
+    LogSegment,
+    find_segment,
+    has_log,
+    is_empty_log,
+    whole_segment,
+)
 from lakebed.deltalog.table_features import (
     APPEND_ONLY,
-    DELETION_VECTORS,
     ROW_TRACKING,
     is_on,
     unsafe_features,
@@ -30,94 +39,87 @@ from lakebed.deltalog.table_features import (
     unsafe_protocol,
 )
 from lakebed.documents.data_file import FinishedFile
-from lakebed.documents.deletion_vector import DeletionVector
-from lakebed.errors import CommitFailed, TableUnreadable, TableUnsupported
-from lakebed.layout import held_transaction, journal_transaction
-from lakebed.storage.store import Reader
+from lakebed.documents.reading import parse_json
+from lakebed.errors import (
+    CommitFailed,
+    ObjectChanged,
+    ObjectMissing,
+    StoreUnavailable,
+    TableUnreadable,
+    TableUnsupported,
+)
+from lakebed.layout import (
+    held_transaction,
+    is_stranger_transaction,
+    journal_transaction,
+    log_version,
+)
+from lakebed.storage.ahead import ahead
+from lakebed.storage.store import ObjectFacts, Reader
 from lakebed.units import plural
 
-if TYPE_CHECKING:
-    from deltalake import DeltaTable
+MOST_VERSIONS = 10
+"""Versions that are added one by one; to read the log anew costs less than more of them."""
+ATTEMPTS = 3
+"""Times that a log is read while other writers replace its checkpoint or clean up."""
+KINDS = (*TABLE_KINDS, "commitInfo")
 
 
-ELSEWHERE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
-"""How the name of a file begins that is not relative to the table."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileFacts:
-    """What a log says of a file that is in the table."""
-
-    size: int
-    rows: int | None
-    """All rows in it, deleted ones included."""
-    partition_values: Mapping[str, str | None]
-    first_row: FirstRow | None = None
-    """What its rows are numbered from, where the table tracks its rows."""
-    vector: DeletionVector | None = None
-    """Which of its rows are deleted."""
-
-
+@dataclass(slots=True, kw_only=True)
 class Snapshot:
-    """One version of a table, to be read only."""
+    """One version of a table."""
 
-    def __init__(self, of: "DeltaTable | CachedVersion", store: Reader) -> None:
-        self._store = store
-        self._loaded = None if isinstance(of, CachedVersion) else of
-        self._actions: Mapping[str, FileAction] | None = None
-        self.known = of if isinstance(of, CachedVersion) else _read(of, store)
+    store: Reader = field(compare=False, repr=False)
+    version: int
+    facts: TableFacts
+    protocol: Protocol = field(default_factory=Protocol)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    """The metadata of the table as the log writes it."""
+    transactions: Mapping[str, int] = field(default_factory=dict)
+    """All app transactions but those of single files of other programs, which may be many."""
+    domains: Mapping[str, str] = field(default_factory=dict)
+    """The configuration of each domain of metadata."""
+    in_commit_timestamp: int | None = None
+    """The timestamp that the version carries; None where it carries none."""
+    last: ObjectFacts | None = None
+    """The object of the version, as it was read."""
+    _files: Mapping[str, FileAction] | None = field(default=None, compare=False, repr=False)
 
-    @property
-    def _handle(self) -> "DeltaTable":
-        """Return the library's table of this very version, opened now where it was recalled."""
-        if self._loaded is None:
-            try:
-                with translated(self._store, unreadable=True):
-                    loaded = load_table(self._store, self.version)
-            except NoTable as cause:
-                self._require_the_same()
-                raise _unreadable(self._store) from cause
-            except TableUnreadable:
-                self._require_the_same()
-                raise
-            self._require_the_same()
-            self._loaded = loaded
-        return self._loaded
+    def after(self, body: bytes, last: ObjectFacts) -> Self | None:
+        """Advance by one version; None where the table is, or may be, another one then. Pure."""
+        try:
+            actions = read_actions(self.version + 1, body, last.path, kinds=KINDS)
+        except TableUnreadable:
+            return None
+        if actions.protocol is not None or actions.metadata is not None:
+            return None
+        return replace(
+            self,
+            version=self.version + 1,
+            facts=replace(self.facts, version=self.version + 1),
+            transactions={**self.transactions, **_without_strangers(actions)},
+            domains=_joined(self.domains, actions.domains),
+            in_commit_timestamp=actions.info.in_commit_timestamp,
+            last=last,
+            _files=None,
+        )
 
-    def let_go(self) -> None:
-        """Free the library's table, which holds every file; what was read stays known."""
-        self._loaded = self._actions = None
-
-    def _require_the_same(self) -> None:
-        """Check that what is recalled and what is opened are of the same log."""
-        if not self.known.still_stands(self._store):
-            raise self._changed()
-
-    def _changed(self) -> CommitFailed:
-        return CommitFailed("the log has changed since it was looked at", table=self._store.uri)
+    def still_stands(self) -> bool:
+        """Whether the object of the version is the one that was read."""
+        return (
+            self.last is not None
+            and self.last.etag is not None
+            and self.store.head(log_version(self.version)) == self.last
+        )
 
     @property
     def id(self) -> str:
-        """Return the table's id; one that stood in its place before had another."""
-        return self.known.id
-
-    @property
-    def facts(self) -> TableFacts:
-        """Return what the table is."""
-        return self.known.facts
-
-    @property
-    def version(self) -> int:
-        """Return the version of the snapshot."""
-        return self.known.version
+        """Return the table's id; one that was in its place before had another."""
+        return str(self.metadata.get("id"))
 
     def transaction(self, app_id: str) -> int | None:
         """Return the version of an app transaction, None where the log has none."""
-        answers = self.known.answers
-        if not self.known.answers_for(app_id):
-            with translated(self._store):
-                answers[app_id] = self._handle.transaction_version(app_id)
-        return answers.get(app_id)
+        return self.transactions.get(app_id)
 
     def committed(self, pipeline: str, journal: str) -> int | None:
         """Return the last entry of a journal that this version has; None where it has none."""
@@ -138,66 +140,35 @@ class Snapshot:
         tracked = ROW_TRACKING in self.facts.features
         return row_columns(self.facts.configuration) if tracked else None
 
-    def paths(self) -> tuple[str, ...]:
-        """Name the files that are in the table, as the log writes them."""
-        with translated(self._store):
-            actions = self._handle.get_add_actions(flatten=True)
-            return tuple(str(path) for path in actions.column("path").to_pylist())
+    @property
+    def files(self) -> Mapping[str, FileAction]:
+        """Return the actions that added the files of the table, by the files' names."""
+        if self._files is None:
+            from lakebed.deltalog.table_files import COUNTED, active_files  # noqa: PLC0415 - Arrow
 
-    def files(self) -> frozenset[str]:
-        """Name the files that are in the table, as they are in the store."""
-        return frozenset(self._written())
+            segment = whole_segment(self.store, self.version)
+            found = {one.path: one for one in active_files(self.store, segment, COUNTED)}
+            if segment.version != self.version or not (self.last is None or self.still_stands()):
+                raise self.overtaken()
+            self._files = found
+        return self._files
 
-    def file_facts(self) -> dict[str, FileFacts]:
-        """Return what the log says of the files that are in the table's directory, by their names.
+    def let_go(self) -> None:
+        """Free the list of files; it is read again where it is asked for."""
+        self._files = None
 
-        A table may have others: those of a shallow clone are in the directory of another table.
-        """
-        import pyarrow as pa  # noqa: PLC0415 - only whoever asks for rows or files needs it
-
-        named, actions = naming(self._store), self._in_log()
-        with translated(self._store):
-            rows = pa.table(self._handle.get_add_actions(flatten=True)).to_pylist()
-        return {
-            name: FileFacts(
-                size=row["size_bytes"],
-                rows=row.get("num_records"),
-                partition_values={
-                    name: _as_written(row[f"partition.{name}"])
-                    for name in self.facts.partition_columns
-                },
-                first_row=None if action is None else action.first_row,
-                vector=None if action is None else action.vector,
-            )
-            for row in rows
-            if not ELSEWHERE.match(name := named(unquote(row["path"])))
-            for action in [actions.get(name)]
-        }
-
-    def _in_log(self) -> Mapping[str, FileAction]:
-        """Return the files as the log adds them; none if it says no more than the library shows."""
-        if self._actions is None:
-            self._actions = {}
-            if not self.facts.features.isdisjoint((ROW_TRACKING, DELETION_VECTORS)):
-                from lakebed.deltalog.table_files import files_at  # noqa: PLC0415 - it loads Arrow
-
-                self._actions = files_at(self._store, self.version)
-        return self._actions
+    def overtaken(self) -> CommitFailed:
+        """Return the error of a log that is no longer the one that was read."""
+        return CommitFailed("the log has changed since it was looked at", table=self.store.uri)
 
     def changed(self, files: Iterable[FinishedFile]) -> tuple[str, ...]:
         """Name the files that left the table, or of which other rows are deleted than before."""
-        there, actions = self.files(), self._in_log()
-        vectors = {name: one.vector.key for name, one in actions.items() if one.vector is not None}
+        there = self.files
         return tuple(
             one.filename
             for one in files
-            if one.filename not in there or vectors.get(one.filename) != one.vector
+            if one.filename not in there or there[one.filename].key[1] != one.vector
         )
-
-    def _written(self) -> dict[str, str]:
-        """Return the files that are in the table as the log writes them, by their names."""
-        named = naming(self._store)
-        return {named(unquote(path)): path for path in self.paths()}
 
     def why_no_removal(self) -> str | None:
         """Return why no file may be removed from the table as a whole; None if one may be."""
@@ -222,68 +193,71 @@ class Snapshot:
             )
         return self.why_no_removal()
 
-    def counts(self) -> tuple[int, int]:
-        """Count the files and the rows."""
-        with translated(self._store):
-            return len(self._handle.file_uris()), self._handle.count() - self._deleted()
-
     def totals(self) -> tuple[int, int, int | None]:
         """Return the files, their bytes and their rows; None where a file has no count of its rows.
 
         Rows that a deletion vector deletes are not counted.
         """
-        import pyarrow as pa  # noqa: PLC0415
-        import pyarrow.compute as pc  # noqa: PLC0415
-
-        with translated(self._store):
-            files = pa.table(self._handle.get_add_actions())
-        rows = files.column("num_records") if "num_records" in files.column_names else None
-        counted = rows is not None and not rows.null_count
+        files = self.files.values()
+        rows = [one.visible_rows for one in files]
+        counted = [one for one in rows if one is not None]
         return (
-            files.num_rows,
-            pc.sum(files.column("size_bytes")).as_py() or 0,
-            (pc.sum(rows).as_py() or 0) - self._deleted() if counted else None,
+            len(rows),
+            sum(one.size or 0 for one in files),
+            sum(counted) if len(counted) == len(rows) else None,
         )
-
-    def _deleted(self) -> int:
-        """Count the rows that deletion vectors delete, which the library counts."""
-        return sum(one.vector.rows for one in self._in_log().values() if one.vector is not None)
-
-    def first_rows(self, columns: tuple[str, ...], count: int) -> tuple[tuple[object, ...], ...]:
-        """Read some rows, whichever come first."""
-        import pyarrow as pa  # noqa: PLC0415
-
-        rows: list[tuple[object, ...]] = []
-        with translated(self._store):
-            # Not to_pyarrow_table: it can abort a short-lived process at its end.
-            for batch in self._handle.scan(columns=list(columns)):
-                part = pa.record_batch(batch).slice(0, count - len(rows))
-                rows += [tuple(row[name] for name in columns) for row in part.to_pylist()]
-                if len(rows) >= count:
-                    break
-        return tuple(rows)
 
     def check_writable(self) -> None:
         """Refuse, by name, a table that requires of its writers what penguin does not do."""
-        protocol = self.known.protocol
         reasons = [
-            *unsafe_protocol(protocol.reader, protocol.writer),
-            *unsafe_features(protocol.features),
+            *unsafe_protocol(self.protocol.reader, self.protocol.writer),
+            *unsafe_features(self.protocol.features),
             *unsafe_properties(self.facts.configuration),
             *unsafe_fields(self.facts.schema["fields"], self.facts.configuration),
         ]
         if reasons:
             raise TableUnsupported(
                 f"penguin cannot write this table safely: {'; '.join(reasons)}",
-                table=self._store.uri,
+                table=self.store.uri,
             )
 
 
-class LogReader:
-    """A table's log that can only be read."""
+@dataclass(slots=True)
+class LogCache:
+    """The last version of a log that was read. It makes the next look cheaper, nothing else."""
 
-    def __init__(self, store: Reader) -> None:
+    known: Snapshot | None = None
+
+    def catch_up(self, store: Reader) -> Snapshot | None:
+        """Bring what is known up to the log's last version; None where it must be read anew."""
+        known = None if self.known is None else replace(self.known, store=store, _files=None)
+        self.known = self._caught_up(known)
+        return self.known
+
+    def _caught_up(self, known: Snapshot | None) -> Snapshot | None:
+        for _ in range(MOST_VERSIONS):
+            if known is None:
+                return None
+            following = known.store.fetch(log_version(known.version + 1))
+            # In this order: what was there before the very same object was seen again follows it,
+            # and is not of another table that has taken the place of this one.
+            if not known.still_stands():
+                return None
+            if following is None:
+                return known
+            known = known.after(*following)
+        return None
+
+
+class LogReader:
+    """A table's log."""
+
+    opened: ClassVar[type[Snapshot]] = Snapshot
+    """The class of an opened version."""
+
+    def __init__(self, store: Reader, cache: LogCache | None = None) -> None:
         self.store = store
+        self._cache = cache or LogCache()
 
     def open(self) -> Snapshot | None:
         """Open the latest version; None where there is no log at all, never for an unreadable one.
@@ -296,96 +270,135 @@ class LogReader:
         return snapshot
 
     def look(self) -> Snapshot | None:
-        """Open the latest version of whatever table there is, also of one we could not write."""
-        handle = self._handle()
-        return None if handle is None else Snapshot(handle, self.store)
+        """Open the latest version of any table, also of one that penguin could not write."""
+        found = self._cache.catch_up(self.store)
+        if found is None:
+            found = self._cache.known = self._read(None)
+        return found
 
     def at(self, version: int) -> Snapshot:
         """Open a version that was there before; what cannot be read is an error."""
-        try:
-            with translated(self.store, unreadable=True):
-                return Snapshot(load_table(self.store, version), self.store)
-        except NoTable as cause:
-            raise _unreadable(self.store) from cause
-
-    def schema_at(self, version: int) -> DeltaSchema:
-        """Return the schema that an earlier version had."""
-        with translated(self.store, unreadable=True):
-            schema: DeltaSchema = json.loads(load_table(self.store, version).schema().to_json())
-            return schema
-
-    def _handle(self) -> "DeltaTable | None":
-        found = self._open()
-        if found is not None or not has_log(self.store):
-            return found
-        # Somebody may have created the table between the two looks. The library also says "no
-        # table" of a folder that it may not read, and says it again.
-        found = self._open()
-        if found is None:
+        found = self._read(version)
+        if found is None or found.version != version:
             raise _unreadable(self.store)
         return found
 
-    def _open(self) -> "DeltaTable | None":
-        try:
-            with translated(self.store, unreadable=True):
-                return load_table(self.store)
-        except NoTable:
-            return None
-        except TableUnreadable:
-            if is_empty_log(self.store):
-                raise TableUnreadable(
-                    "version 0 of the Delta log is empty, as a power cut can leave it, and there "
-                    "is no other; penguin fsck --repair --yes removes it",
-                    table=self.store.uri,
-                ) from None
-            raise
+    def _read(self, version: int | None) -> Snapshot | None:
+        """Read a version, or the newest; None where there is no log."""
+        for _ in range(ATTEMPTS):
+            segment = find_segment(self.store, version)
+            if segment is None and not has_log(self.store):
+                return None
+            try:
+                found = None if segment is None else _read_segment(self.store, segment, self.opened)
+            except (ObjectChanged, ObjectMissing):
+                continue  # Another writer replaces the same checkpoint now, or cleans up.
+            except TableUnreadable:
+                if is_empty_log(self.store):
+                    raise TableUnreadable(
+                        "version 0 of the Delta log is empty, as a power cut can leave it, and "
+                        "there is no other; penguin fsck --repair --yes removes it",
+                        table=self.store.uri,
+                    ) from None
+                raise
+            if found is not None:
+                return found
+        if segment is None:
+            raise _unreadable(self.store)
+        raise StoreUnavailable("the Delta log changes while it is read", path=self.store.uri)
 
 
-def _read(handle: "DeltaTable", store: Reader) -> CachedVersion:
-    """Read what a table is."""
-    with translated(store, unreadable=True):
-        metadata, said = handle.metadata(), handle.protocol()
-        schema = json.loads(handle.schema().to_json())
-        version = handle.version()
-    protocol = Protocol(
-        reader=said.min_reader_version,
-        writer=said.min_writer_version,
-        reader_features=frozenset(said.reader_features or ()),
-        writer_features=frozenset(said.writer_features or ()),
+def _read_segment(store: Reader, segment: LogSegment, kind: type[Snapshot]) -> Snapshot | None:
+    """Read what a version of a table is; None where another log has taken its place meanwhile."""
+    if segment.missing is not None:
+        raise TableUnreadable(
+            "a version of the Delta log is missing", version=segment.missing, table=store.uri
+        )
+    # First the last version, and its object again in the end: what is read in between is of the
+    # same log, and not of another that has taken its place.
+    path = log_version(segment.version)
+    newest = store.fetch(path) if segment.version in segment.objects else None
+    found = _folded(store, _parts(store, segment, newest and newest[0]), kind)
+    if newest is None:
+        return None if segment.version in segment.objects else found
+    now = store.head(path)
+    if now is not None and now.etag is None:
+        return found  # Nothing can be bound to an object without an e-tag.
+    found.last = newest[1]
+    return found if now == found.last else None
+
+
+def _parts(store: Reader, segment: LogSegment, newest: bytes | None) -> Iterator[LogActions]:
+    """Yield the actions that are not about files: the checkpoint's, then each version's."""
+    if segment.checkpoint is not None:
+        # Only here is Arrow needed: a log without checkpoints is read without it.
+        from lakebed.deltalog.checkpoint import read_checkpoint  # noqa: PLC0415
+
+        yield from read_checkpoint(store, segment.checkpoint, TABLE_KINDS, sidecars=False)
+    numbers = range(segment.first, segment.version)
+    older = ahead(lambda each: store.get(log_version(each)), numbers)
+    last = [(segment.version, newest)] if segment.version in segment.objects else []
+    for number, body in chain(older, last):
+        where = store.describe(log_version(number))
+        if body is None:
+            raise ObjectMissing("a version of the Delta log is gone", path=where)
+        if number > 0 and (not body or body.isspace()):
+            yield LogActions(version=number)  # A power cut can leave it so; its writer tries again.
+        elif number >= segment.first:
+            yield read_actions(number, body, where, kinds=KINDS)
+        else:  # The rest of it is in the checkpoint, and its timestamp in the first line.
+            first = body.partition(b"\n")[0]
+            yield read_actions(number, first, where, kinds=("commitInfo",))
+
+
+def _folded(store: Reader, parts: Iterator[LogActions], kind: type[Snapshot]) -> Snapshot:
+    whole = LogActions(version=-1)
+    for part in parts:
+        whole.version = part.version
+        whole.protocol = part.protocol or whole.protocol
+        whole.metadata = part.metadata or whole.metadata
+        whole.transactions |= _without_strangers(part)
+        whole.domains |= part.domains
+        whole.info = part.info
+    if whole.protocol is None or whole.metadata is None:
+        raise _unreadable(store)
+    with lines_of(store.describe(log_version(whole.version))):
+        facts = _facts(whole.version, whole.protocol, whole.metadata)
+    return kind(
+        store=store,
+        version=whole.version,
+        facts=facts,
+        protocol=whole.protocol,
+        metadata=whole.metadata,
+        transactions=whole.transactions,
+        domains=_joined({}, whole.domains),
+        in_commit_timestamp=whole.info.in_commit_timestamp,
     )
-    return CachedVersion(
+
+
+def _facts(version: int, protocol: Protocol, metadata: Mapping[str, Any]) -> TableFacts:
+    schema: dict[str, Any] = parse_json(metadata["schemaString"])
+    if schema.get("type") != "struct" or not isinstance(schema.get("fields"), list):
+        raise ValueError("the schema of a table is not a struct")
+    return TableFacts(
         version=version,
-        id=str(metadata.id),
-        facts=TableFacts(
-            version=version,
-            schema=schema,
-            partition_columns=tuple(metadata.partition_columns),
-            configuration=dict(metadata.configuration),
-            features=protocol.features,
-        ),
-        protocol=protocol,
-        metadata={
-            "name": metadata.name,
-            "description": metadata.description,
-            "createdTime": metadata.created_time,
-        },
+        schema=schema,
+        partition_columns=tuple(metadata.get("partitionColumns") or ()),
+        configuration=dict(metadata.get("configuration") or {}),
+        features=protocol.features,
     )
 
 
-def _as_written(value: object) -> str | None:
-    """Return a partition value as the Delta protocol writes it."""
-    match value:
-        case None:
-            return None
-        case bool():
-            return "true" if value else "false"
-        case datetime():
-            at = value if value.tzinfo is None else value.astimezone(UTC)
-            return at.replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds")
-        case date():
-            return value.isoformat()
-        case _:
-            return str(value)
+def _without_strangers(actions: LogActions) -> dict[str, int]:
+    """Return the transactions but those of single files of other programs: they may be many."""
+    found = actions.transactions.items()
+    return {app_id: number for app_id, number in found if not is_stranger_transaction(app_id)}
+
+
+def _joined(before: Mapping[str, str], changes: Mapping[str, str | None]) -> dict[str, str]:
+    """Return the domains of metadata once some were set anew, or removed."""
+    after = {**before, **changes}
+    return {domain: said for domain, said in after.items() if said is not None}
 
 
 def _unreadable(store: Reader) -> TableUnreadable:

@@ -16,8 +16,7 @@ import pyarrow.compute as pc
 from lakebed.columns.row_tracking import FIRST_ROW_ID, ROW_VERSION
 from lakebed.deltalog.actions import FileAction, FileKey, LogActions, fetch_actions, read_versions
 from lakebed.deltalog.checkpoint import checkpoint_batches, read_checkpoint
-from lakebed.deltalog.segment import Checkpoint, LogSegment, find_segment, versions_in
-from lakebed.errors import CommitFailed, TableUnreadable
+from lakebed.deltalog.segment import Checkpoint, LogSegment, versions_in
 from lakebed.layout import DELTA_LOG
 from lakebed.storage.store import Reader
 
@@ -27,41 +26,32 @@ COLUMNS = (
     *(f"remove.{name}" for name in ("path", "deletionVector", "deletionTimestamp")),
     *("txn.appId", "txn.version"),
 )
+COUNTED = (*COLUMNS, "add.stats", "add.stats_parsed.numRecords")
+"""With the row counts."""
 SUMS = ("add.size", "add.stats")
 ROWS = r'"numRecords"\s*:\s*(?P<rows>[0-9]+)'
 CHANGES = b'"cdc"'
 
 
-def active_files(store: Reader, tail: LogSegment, last: int | None = None) -> Iterator[FileAction]:
-    """Yield every file of the newest version; what the checkpoint says is not held in memory.
-
-    With `last` it is those of an earlier version, of one that the checkpoint is not after.
-    """
+def active_files(
+    store: Reader, segment: LogSegment, columns: tuple[str, ...] = COLUMNS
+) -> Iterator[FileAction]:
+    """Yield every file of a version; what the checkpoint says is not held in memory."""
     state: dict[FileKey, FileAction] = {}
-    end = tail.version if last is None else last
-    for told in read_versions(store, range(tail.first, end + 1)):
+    for told in read_versions(store, range(segment.first, segment.version + 1)):
         for action in sorted(told.files, key=lambda one: one.added):
             state[action.key] = action
-    for batch in checkpointed_files(store, tail):
+    for batch in checkpointed_files(store, segment, columns):
         yield from (one for one in batch.files if one.added and one.key not in state)
     yield from (one for one in state.values() if one.added)
 
 
-def checkpointed_files(store: Reader, tail: LogSegment) -> Iterator[LogActions]:
+def checkpointed_files(
+    store: Reader, segment: LogSegment, columns: tuple[str, ...] = COLUMNS
+) -> Iterator[LogActions]:
     """Read the files and transactions of the checkpoint that a log is read from, in batches."""
-    if tail.checkpoint is not None:
-        yield from read_checkpoint(store, tail.checkpoint, COLUMNS)
-
-
-def files_at(store: Reader, version: int) -> dict[str, FileAction]:
-    """Return the actions that added the files of a version, by the files' names."""
-    tail = find_segment(store)
-    if tail is None or tail.missing is not None:
-        raise TableUnreadable("a version of the Delta log is missing", table=store.uri)
-    if tail.first > version + 1:
-        # A checkpoint of a later version says nothing of what was removed before it.
-        raise CommitFailed("the log has changed since it was looked at", table=store.uri)
-    return {one.path: one for one in active_files(store, tail, version)}
+    if segment.checkpoint is not None:
+        yield from read_checkpoint(store, segment.checkpoint, columns)
 
 
 def change_files(store: Reader, wanted: frozenset[str]) -> dict[str, datetime]:

@@ -5,15 +5,15 @@ version. Neither Arrow nor deltalake is loaded before a question needs it.
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from lakebed.columns.column_mapping import ColumnMapping
 from lakebed.deltalog.files import read_log
-from lakebed.deltalog.latest import read_latest
 from lakebed.deltalog.retention import retention
 from lakebed.deltalog.snapshot import LogReader, Snapshot
-from lakebed.errors import LakeError, ObjectMissing, TableUnreadable, TableUnsupported
+from lakebed.errors import LakeError, ObjectMissing, TableUnsupported
 from lakebed.layout import pipeline_transaction
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Reader, is_there
@@ -21,7 +21,6 @@ from lakebed.storage.store import Reader, is_there
 if TYPE_CHECKING:
     from lakebed.deltalog.search import LogSearch
     from lakebed.documents.log_version import LogHistory
-from dataclasses import dataclass
 
 
 def look_at(uri: str, options: StorageOptions) -> Snapshot | None:
@@ -31,14 +30,8 @@ def look_at(uri: str, options: StorageOptions) -> Snapshot | None:
 
 def require_writable(uri: str, options: StorageOptions) -> None:
     """Refuse a table that penguin would refuse, in the same words; one may not be there yet."""
-    if not is_there(uri):
-        return
-    store = Reader(uri, options)
-    # As penguin opens a table: the library does not read all that penguin can write.
-    known = read_latest(store)
-    found = LogReader(store).look() if known is None else Snapshot(known, store)
-    if found is not None:
-        found.check_writable()
+    if is_there(uri):
+        LogReader(Reader(uri, options)).open()
 
 
 def replaceable(uri: str, options: StorageOptions) -> Snapshot | None:
@@ -52,7 +45,7 @@ def replaceable(uri: str, options: StorageOptions) -> Snapshot | None:
     table.check_writable()
     why = table.why_no_removal()
     if why is None and table.row_columns is not None:
-        unknown = [path for path, file in table.file_facts().items() if file.first_row is None]
+        unknown = [one.path for one in table.files.values() if one.first_row is None]
         if unknown:
             why = (
                 f"it tracks its rows, but {min(unknown)} has no ids for them yet; set "
@@ -98,18 +91,17 @@ def mapping_reader(uri: str, options: StorageOptions) -> Callable[[], ColumnMapp
 
     def read() -> ColumnMapping | None:
         nonlocal unmapped
-        if unmapped or not is_there(uri):
+        if unmapped:
             return None
-        store = Reader(uri, options)
         try:
-            found = read_latest(store)
+            found = look_at(uri, options)
         except LakeError as unread:
             if unread.retryable:
                 raise
             return None
         if found is None:
             return None
-        columns = Snapshot(found, store).mapping
+        columns = found.mapping
         unmapped = columns is None
         return columns
 
@@ -117,27 +109,13 @@ def mapping_reader(uri: str, options: StorageOptions) -> Callable[[], ColumnMapp
 
 
 def named_files(uri: str, options: StorageOptions) -> frozenset[str]:
-    """Name every file that a table's log adds or removes; nothing where there is no log.
-
-    A log that cannot be read whole is an error: what it names would not be known.
-    """
+    """Name every file that a table's log adds or removes; nothing where there is no log."""
     table = look_at(uri, options)
-    if table is None:
-        return frozenset()
-    known = read_log(Reader(uri, options), table)
-    if not known.complete:
-        raise TableUnreadable(
-            "this table has checkpoints of a kind that does not tell which files were removed",
-            table=uri,
-        )
-    return frozenset(known.paths)
+    return frozenset() if table is None else frozenset(read_log(table.store, table).paths)
 
 
 def whole_log(uri: str, options: StorageOptions) -> "LogHistory | None":
-    """Return everything that a table's log still says, to be read once; None where there is none.
-
-    The library is not asked: it shows what is in a table, and not how it came there.
-    """
+    """Return everything that a table's log still says, to be read once; None without one."""
     from lakebed.deltalog.history import read_whole_log  # noqa: PLC0415 - it loads Arrow
 
     return read_whole_log(Reader(uri, options)) if is_there(uri) else None
@@ -147,8 +125,7 @@ def log_search(uri: str, options: StorageOptions) -> "LogSearch":
     """Return what answers questions about single entries and files from a table's log."""
     from lakebed.deltalog.search import LogSearch  # noqa: PLC0415 - it loads Arrow
 
-    store = Reader(uri, options)
-    return LogSearch(store, LogReader(store).at)
+    return LogSearch(Reader(uri, options))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,11 +145,30 @@ def preview(uri: str, *, rows: int, options: StorageOptions | None = None) -> Ta
     if snapshot is None:
         raise ObjectMissing("there is no Delta table here", path=uri)
     columns = tuple(field["name"] for field in snapshot.facts.schema["fields"])
-    files, count = snapshot.counts()
+    files, _bytes, count = snapshot.totals()
     return TablePreview(
         version=snapshot.version,
         files=files,
-        rows=count,
+        rows=count or 0,
         columns=columns,
-        first_rows=snapshot.first_rows(columns, rows),
+        first_rows=first_rows(snapshot, columns, rows),
     )
+
+
+def first_rows(
+    table: Snapshot, columns: tuple[str, ...], count: int
+) -> tuple[tuple[object, ...], ...]:
+    """Read some rows of a version with the library, whichever come first."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    from lakebed.deltalog.library import load_table, translated  # noqa: PLC0415
+
+    rows: list[tuple[object, ...]] = []
+    with translated(table.store):
+        # Not to_pyarrow_table: it can abort a short-lived process at its end.
+        for batch in load_table(table.store, table.version).scan(columns=list(columns)):
+            part = pa.record_batch(batch).slice(0, count - len(rows))
+            rows += [tuple(row[name] for name in columns) for row in part.to_pylist()]
+            if len(rows) >= count:
+                break
+    return tuple(rows)

@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 
 from lakebed.clock import Clock
 from lakebed.deltalog.delta_types import TableFacts
-from lakebed.deltalog.latest import CachedVersion, LogCache, read_latest
 from lakebed.deltalog.segment import find_segment, noted_checkpoint
-from lakebed.deltalog.snapshot import LogReader, Snapshot
+from lakebed.deltalog.snapshot import LogCache, LogReader, Snapshot
 from lakebed.deltalog.table_files import checkpoint_totals
 from lakebed.deltalog.versions import Commit, read_commit
 from lakebed.errors import LakeError
@@ -124,16 +123,15 @@ class TableLook:
             self._size = self._added_up(store, known)
         return self._size
 
-    def _added_up(self, store: Reader, known: CachedVersion) -> TableSize:
+    def _added_up(self, store: Reader, known: Snapshot) -> TableSize:
         """Add up a version, or if the table is large, that of its last checkpoint."""
         note = noted_checkpoint(store)
         many = note.actions if note.files is None else note.files
         if many <= self._most_files:
-            table = Snapshot(known, store)
             try:
-                return TableSize(known.version, *table.totals())
+                return TableSize(known.version, *known.totals())
             finally:
-                table.let_go()
+                known.let_go()
         segment = find_segment(store)
         if segment is None or segment.checkpoint is None:
             return TableSize()
@@ -156,35 +154,26 @@ class TableLook:
             log=_KnownLog(store, self._known),
         )
 
-    def _opened(self) -> tuple[Reader | None, CachedVersion | None]:
+    def _opened(self) -> tuple[Reader | None, Snapshot | None]:
         store = self._open(self.settings)
         return store, None if store is None else self._known(store)
 
-    def _known(self, store: Reader) -> CachedVersion | None:
+    def _known(self, store: Reader) -> Snapshot | None:
         """Return the newest version; what is known of the log is not read again."""
         with self._knowing:
-            known = self._cache.catch_up(store)
-            if known is None:
-                known = read_latest(store)
-                if known is not None:
-                    self._cache.keep(known)
-            if known is None:
-                found = LogReader(store).look()
-                known = None if found is None else found.known
-            return known
+            return LogReader(store, self._cache).look()
 
 
 class _KnownLog(LogReader):
     """A log of which repeated looks read only what is new."""
 
-    def __init__(self, store: Reader, known: Callable[[Reader], CachedVersion | None]) -> None:
+    def __init__(self, store: Reader, known: Callable[[Reader], Snapshot | None]) -> None:
         super().__init__(store)
         self._known = known
 
     def look(self) -> Snapshot | None:
         """Open the latest version of the table."""
-        known = self._known(self.store)
-        return None if known is None else Snapshot(known, self.store)
+        return self._known(self.store)
 
 
 def _at(commit: Commit) -> float | None:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import takewhile
 
-from lakebed.deltalog.snapshot import LogReader, Snapshot
+from lakebed.deltalog.snapshot import Snapshot
 from lakebed.deltalog.versions import brought_back
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
@@ -154,7 +154,7 @@ def came_back(store: Reader, names: frozenset[str], transactions: Transactions) 
     from lakebed.deltalog.search import LogSearch, Standing  # noqa: PLC0415 - it loads Arrow
 
     found: dict[str, str] = {}
-    search = LogSearch(store, LogReader(store).at)
+    search = LogSearch(store)
     for name, told in sorted(search.named(names).items()):
         match told.standing:
             case Standing.IN_TABLE:
@@ -192,7 +192,7 @@ def put_back(store: Reader, entry: Entry, version: int | None) -> str | None:
     if version is None or entry.as_of is None:
         return None
     names = entry.supersedes - {file_name(one.filename) for one in entry.outgoing}
-    for name, told in sorted(LogSearch(store, LogReader(store).at).named(names).items()):
+    for name, told in sorted(LogSearch(store).named(names).items()):
         if told.standing is Standing.IN_TABLE:
             return f"{name} is" if told.added is None else told.added.words
     return brought_back(store, names, entry.as_of, version)

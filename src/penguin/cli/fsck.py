@@ -122,8 +122,8 @@ def fsck(
         raise typer.Exit(USAGE)
     tables = options.tables(files, folders)
     from lakebed.deltalog.segment import is_empty_log  # noqa: PLC0415
+    from lakebed.deltalog.snapshot import LogReader  # noqa: PLC0415
     from penguin.upkeep.fsck import check  # noqa: PLC0415
-    from penguin.upkeep.log_needs import read_table  # noqa: PLC0415
     from penguin.upkeep.repair import Repaired, RepairOrder, RepairRefused  # noqa: PLC0415
 
     def code(error: LakeError) -> int:
@@ -135,7 +135,7 @@ def fsck(
             store = opens()
             if sure and store is not None and is_empty_log(store):
                 store.delete(log_version(0))
-            if store is None or read_table(store) is None:
+            if store is None or LogReader(store).look() is None:
                 rows.append(FsckRow(table=table.name, table_uri=table.table_uri))
                 continue
             order = RepairOrder(

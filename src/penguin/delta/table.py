@@ -8,25 +8,22 @@ module in a forked process.
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from lakebed.deltalog.actions import read_actions
-from lakebed.deltalog.delta_types import NEEDS_FEATURE, TableFacts, names_in_log
-from lakebed.deltalog.latest import MOST_VERSIONS, CachedVersion, LogCache, read_latest
-from lakebed.deltalog.library import translated
+from lakebed.deltalog.delta_types import NEEDS_FEATURE, TableFacts
+from lakebed.deltalog.library import load_table, translated
 from lakebed.deltalog.segment import find_segment, has_log
-from lakebed.deltalog.snapshot import LogReader, Snapshot
+from lakebed.deltalog.snapshot import MOST_VERSIONS, LogCache, LogReader, Snapshot
 from lakebed.deltalog.table_features import (
-    APPEND_ONLY,
     CHECKPOINT_PROTECTION,
     COLUMN_MAPPING_MODE,
     INVARIANTS,
     OTHER_CHECKPOINTS,
-    is_on,
     maps_columns,
     unsafe_properties,
 )
@@ -36,20 +33,16 @@ from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT, log_version
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import AlreadyThere, Created, Store
 from penguin.delta import version
-from penguin.delta.version import Action, Pairs
+from penguin.delta.version import Action, NextVersion, Pairs
 from penguin.model.commit import Add
 from penguin.model.errors import TableExists
 
-if TYPE_CHECKING:
-    from deltalake import DeltaTable
 
-
+@dataclass(slots=True, kw_only=True)
 class Table(Snapshot):
     """One version of a table that commits can be made against."""
 
-    def __init__(self, of: "DeltaTable | CachedVersion", store: Store) -> None:
-        super().__init__(of, store)
-        self._writable = store
+    store: Store = field(compare=False, repr=False)
 
     def commit(
         self,
@@ -68,47 +61,40 @@ class Table(Snapshot):
 
         An error does not say that nothing was committed: open the table again and look.
         """
-        self._require_whole_log()
-        known = self.known
-        for _ in range(MOST_VERSIONS):
-            body = version.append(known, adds, transactions, metadata, at)
-            if create_version(self._writable, known.version + 1, body):
-                return
-            if next_version:
-                raise self._too_late(known.version + 1)
-            known = self._after_others(known, transactions)
-        raise CommitFailed("others commit all the time", table=self._store.uri)
+        columns = version.to_json(list(self.facts.partition_columns))
+        wanted = NextVersion(
+            operation="WRITE",
+            metadata=metadata,
+            at=at,
+            adds=adds,
+            transactions=transactions,
+            parameters={"mode": "Append", "partitionBy": columns},
+            blind=True,
+        )
+        if next_version:
+            self.write_next(wanted)
+        else:
+            self.append(wanted)
 
-    def record(
-        self,
-        operation: str,
-        metadata: object,
-        at: datetime,
-        *,
-        parameters: dict[str, str],
-        metrics: dict[str, str],
-    ) -> int:
-        """Write a version that changes nothing, after whatever others commit; return its number."""
+    def append(self, wanted: NextVersion) -> int:
+        """Write a version after any that others commit meanwhile, and return its number."""
         self._require_whole_log()
-        known = self.known
+        known: Table = self
         for _ in range(MOST_VERSIONS):
-            body = version.note(
-                known, operation, metadata, at, parameters=parameters, metrics=metrics
-            )
-            if create_version(self._writable, known.version + 1, body):
+            if create_version(self.store, known.version + 1, wanted.body(known)):
                 return known.version + 1
-            known = self._after_others(known, ())
-        raise CommitFailed("others commit all the time", table=self._store.uri)
+            known = self._after_others(known, wanted.transactions)
+        raise CommitFailed("others commit all the time", table=self.store.uri)
 
-    def _after_others(self, known: CachedVersion, transactions: Pairs) -> CachedVersion:
+    def _after_others(self, known: "Table", transactions: Pairs) -> "Table":
         """Read the version that is there instead of ours, if an append may go after it.
 
         It may be ours: where an answer is lost the store tries again, and finds what it wrote.
         """
         number = known.version + 1
-        found = self._store.fetch(log_version(number))
+        found = self.store.fetch(log_version(number))
         if found is None:
-            raise CommitFailed("a version of the log has vanished", table=self._store.uri)
+            raise CommitFailed("a version of the log has vanished", table=self.store.uri)
         after = known.after(*found)
         carried = read_actions(number, found[0], log_version(number), kinds=("txn",), lenient=True)
         if after is None or any(app_id in carried.transactions for app_id, _ in transactions):
@@ -120,10 +106,18 @@ class Table(Snapshot):
     ) -> None:
         """Change schema and properties in the very next version, or not at all.
 
-        Whoever commits first, wins. The version repeats transactions unchanged, so that a commit
-        that was planned against an older snapshot conflicts and looks again.
+        The version repeats transactions unchanged, so that a commit that was planned against an
+        older snapshot conflicts and looks again.
         """
-        self._write_next(version.evolution(self.known, after, transactions, metadata, at))
+        self.write_next(
+            NextVersion(
+                operation="REPLACE COLUMNS",
+                metadata=metadata,
+                at=at,
+                after=after,
+                transactions=transactions,
+            )
+        )
 
     def take_out(
         self,
@@ -138,83 +132,65 @@ class Table(Snapshot):
         """Remove files, and add others, in the very next version, or not at all.
 
         With `rearranges` no row changes, and readers that follow changes are told so.
-        Somebody else may have rewritten a file in between; its rows would be back. A file that is
+        Another writer may have rewritten a file in between; its rows would be back. A file that is
         not in the table is refused.
         """
         gone = self.changed(files)
         if gone:
-            raise CommitFailed("it is not in the table", file=gone[0], table=self._store.uri)
-        written, actions, names = self._written(), self._in_log(), names_in_log(self.facts)
-        removes = [
-            version.removed(
-                written[file.filename],
-                file,
-                names,
-                at,
+            raise CommitFailed("it is not in the table", file=gone[0], table=self.store.uri)
+        out = (self.files[file.filename] for file in files)
+        self.write_next(
+            NextVersion(
+                operation="OPTIMIZE" if rearranges else "UPDATE" if adds else "DELETE",
+                metadata=metadata,
+                at=at,
+                adds=adds,
+                removes=tuple(version.removed(one, at, data_change=not rearranges) for one in out),
+                transactions=transactions,
+                parameters={"predicate": "[]", "zOrderBy": "[]"} if rearranges else {},
                 data_change=not rearranges,
-                told=version.repeated(actions.get(file.filename)),
             )
-            for file in files
-        ]
-        write = version.rearrangement if rearranges else version.replacement
-        self._write_next(write(self.known, removes, adds, transactions, metadata, at))
+        )
 
-    def repair(
-        self, removes: tuple[Action, ...], transactions: Pairs, metadata: object, at: datetime
-    ) -> None:
-        """Take files out that are gone, in the very next version, or not at all.
-
-        A removal repeats the deletion vector of its file, and the ids of its rows, so that tables
-        that have them are repaired, too.
-        """
-        if is_on(self.facts.configuration, APPEND_ONLY):
-            raise TableUnsupported(
-                f"{APPEND_ONLY} is set: nothing may be removed from the table",
-                table=self._store.uri,
-            )
-        self._write_next(version.repair(self.known, removes, transactions, metadata, at))
-
-    def _write_next(self, body: bytes) -> None:
+    def write_next(self, wanted: NextVersion) -> None:
+        """Write the very next version, or nothing."""
         self._require_whole_log()
-        if not create_version(self._writable, self.version + 1, body):
+        if not create_version(self.store, self.version + 1, wanted.body(self)):
             raise self._too_late(self.version + 1)
 
     def _too_late(self, number: int) -> CommitFailed:
-        return CommitFailed("somebody else committed first", version=number, table=self._store.uri)
+        return CommitFailed("somebody else committed first", version=number, table=self.store.uri)
 
     def _require_whole_log(self) -> None:
-        """Check that the log is the one that was looked at, with every version that it needs.
-
-        The library would find out when it opens the table; an append does not open it.
-        """
-        tail = find_segment(self._store)
+        """Check that the log is the one that was looked at, with every version that it needs."""
+        tail = find_segment(self.store)
         if tail is not None and tail.missing is not None:
             raise TableUnreadable(
                 "a version of the Delta log is missing",
                 version=tail.missing,
-                table=self._store.uri,
+                table=self.store.uri,
             )
         # Last: whatever takes the place of the log before the version is written is noticed.
-        found = self._store.head(log_version(self.version))
-        if tail is None or found is None or self.known.last not in (None, found):
-            raise self._changed()
+        found = self.store.head(log_version(self.version))
+        if tail is None or found is None or self.last not in (None, found):
+            raise self.overtaken()
 
     def checkpoint(self) -> None:
         """Write a checkpoint of this version, then the note of it.
 
         The library does not sync what it writes. On a local disk it works on links to the log.
         """
-        with translated(self._store):
-            if self._writable.local_root is None:
-                self._handle.create_checkpoint()
+        with translated(self.store):
+            if self.store.local_root is None:
+                load_table(self.store, self.version).create_checkpoint()
                 return
             with TemporaryDirectory(prefix="penguin-") as folder:
-                self._checkpoint_in(Path(folder), self._writable.local_root.absolute())
+                self._checkpoint_in(Path(folder), self.store.local_root.absolute())
 
     def _checkpoint_in(self, scratch: Path, root: Path) -> None:
         from deltalake import DeltaTable  # noqa: PLC0415 - only where a checkpoint is due
 
-        segment = find_segment(self._store)
+        segment = find_segment(self.store)
         base = None if segment is None else segment.checkpoint
         first = base.version if base is not None and base.version <= self.version else 0
         (scratch / DELTA_LOG).mkdir()
@@ -224,7 +200,7 @@ class Table(Snapshot):
         DeltaTable(str(scratch), version=self.version).create_checkpoint()
         written = [file for file in (scratch / DELTA_LOG).iterdir() if not file.is_symlink()]
         for file in sorted(written, key=lambda file: LAST_CHECKPOINT.endswith(file.name)):
-            self._writable.upload(
+            self.store.upload(
                 f"{DELTA_LOG}/{file.name}", file, part_size=1 << 20, multipart=False, max_parts=1
             )
 
@@ -234,8 +210,9 @@ class Table(Snapshot):
         Checkpoints may consist of several files, and which belong to which only that engine knows;
         or older versions are protected, since they were written by the rules of another protocol.
         """
-        features = self.known.protocol.writer_features
-        return not features.isdisjoint((OTHER_CHECKPOINTS, CHECKPOINT_PROTECTION))
+        return not self.protocol.writer_features.isdisjoint(
+            (OTHER_CHECKPOINTS, CHECKPOINT_PROTECTION)
+        )
 
 
 def create_version(store: Store, number: int, body: bytes) -> bool:
@@ -252,39 +229,19 @@ def create_version(store: Store, number: int, body: bytes) -> bool:
 
 
 class Log(LogReader):
-    """A table's log."""
+    """A table's log that can be written."""
 
     store: Store
     opened: ClassVar[type[Table]] = Table
-    """What an opened version is."""
 
     def __init__(self, store: Store, cache: LogCache | None = None) -> None:
-        super().__init__(store)
+        super().__init__(store, cache)
         self.store = store
-        self._log_cache = cache or LogCache()
 
     def open(self) -> Table | None:
-        """Open the latest version, to commit against it; what is known of it is not read again.
-
-        The library is asked only where the log cannot be read without it: it says what is wrong.
-        """
-        recalled = self._log_cache.catch_up(self.store)
-        if recalled is not None:
-            return self.opened(recalled, self.store)
-        before = self._log_cache.before(self.store)
-        read = read_latest(self.store)
-        if read is not None:
-            table = self.opened(read, self.store)
-            table.check_writable()
-            self._log_cache.keep(read)
-            return table
-        handle = self._handle()
-        if handle is None:
-            return None
-        table = self.opened(handle, self.store)
-        table.check_writable()
-        self._log_cache.learn(self.store, table.known, before)
-        return table
+        """Open the latest version, to commit against it; what is known of it is not read again."""
+        found = super().open()
+        return found if isinstance(found, Table) else None
 
     def create(self, table: TableFacts, metadata: object) -> None:
         """Create an empty table, alone: of two creators one gets an error."""

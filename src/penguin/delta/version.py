@@ -6,6 +6,7 @@ row ids that follow those given out, and a timestamp that is later than the last
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from importlib.metadata import version as version_of
 from typing import Any
@@ -14,9 +15,8 @@ from urllib.parse import quote
 from lakebed.columns.row_tracking import FIRST_ROW_ID, ROW_VERSION, FirstRow
 from lakebed.deltalog.actions import FileAction
 from lakebed.deltalog.delta_types import TableFacts
-from lakebed.deltalog.latest import CachedVersion
+from lakebed.deltalog.snapshot import Snapshot
 from lakebed.deltalog.table_features import IN_COMMIT_TIMESTAMP, ROW_TRACKING, is_on
-from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.reading import parse_json
 from lakebed.errors import TableUnreadable
 from penguin.model.commit import Add
@@ -37,90 +37,70 @@ Action = dict[str, dict[str, Any]]
 """One line of the log."""
 
 
-def append(
-    known: CachedVersion, adds: tuple[Add, ...], transactions: Pairs, metadata: object, at: datetime
-) -> bytes:
-    """Write the version after one that adds files, and leaves the table what it is."""
-    columns = to_json(list(known.facts.partition_columns))
-    told = _commit_info(
-        known, "WRITE", metadata, at, {"mode": "Append", "partitionBy": columns}, blind=True
-    )
-    return encoded([told, *_added(known, adds), *_txns(transactions)])
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NextVersion:
+    """What the version after a snapshot does."""
+
+    operation: str
+    metadata: object
+    """What it says of itself in our own words."""
+    at: datetime
+    adds: tuple[Add, ...] = ()
+    removes: tuple[Action, ...] = ()
+    transactions: Pairs = ()
+    after: TableFacts | None = None
+    """What the table becomes; None where it stays what it is."""
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    metrics: Mapping[str, str] = field(default_factory=dict)
+    data_change: bool = True
+    """Whether rows change; if not, the same rows are put into other files."""
+    blind: bool = False
+    """Whether it holds whatever others have written meanwhile."""
+
+    def body(self, known: Snapshot) -> bytes:
+        """Write the version after a snapshot."""
+        actions = (
+            self._commit_info(known),
+            *(() if self.after is None else (_changed(known, self.after),)),
+            *self.removes,
+            *_added(known, self.adds, data_change=self.data_change),
+            *_txns(self.transactions),
+        )
+        return encoded(actions)
+
+    def _commit_info(self, known: Snapshot) -> Action:
+        tracked = ROW_TRACKING in known.facts.features and is_on(known.facts.configuration, TRACKED)
+        # Rows that are moved to other files keep their ids.
+        tags = {"tags": {KEPT: "true"}} if tracked and not self.blind else {}
+        return {
+            "commitInfo": {
+                **_in_commit_timestamp(known, self.at),
+                "timestamp": milliseconds(self.at),
+                "operation": self.operation,
+                "operationParameters": dict(self.parameters),
+                **({"operationMetrics": dict(self.metrics)} if self.metrics else {}),
+                "readVersion": known.version,
+                "isBlindAppend": self.blind,
+                "engineInfo": WRITER,
+                **tags,
+                **custom_metadata(self.metadata),
+            },
+        }
 
 
-def evolution(
-    known: CachedVersion, after: TableFacts, transactions: Pairs, metadata: object, at: datetime
-) -> bytes:
-    """Write the version after one that changes what the table is and touches no file."""
-    now = known.metadata
-    changed: Action = {
+def _changed(known: Snapshot, after: TableFacts) -> Action:
+    return {
         "metaData": {
             "id": known.id,
-            "name": now.get("name"),
-            "description": now.get("description"),
+            "name": known.metadata.get("name"),
+            "description": known.metadata.get("description"),
             "format": {"provider": "parquet", "options": {}},
             "schemaString": to_json(after.schema),
             "partitionColumns": list(after.partition_columns),
-            "createdTime": now.get("createdTime"),
+            "createdTime": known.metadata.get("createdTime"),
             "configuration": dict(after.configuration),
         }
     }
-    told = _commit_info(known, "REPLACE COLUMNS", metadata, at)
-    return encoded([told, changed, *_txns(transactions)])
-
-
-def replacement(
-    known: CachedVersion,
-    removes: Iterable[Action],
-    adds: tuple[Add, ...],
-    transactions: Pairs,
-    metadata: object,
-    at: datetime,
-) -> bytes:
-    """Write the version after one that removes files, and may add others."""
-    told = _commit_info(known, "UPDATE" if adds else "DELETE", metadata, at)
-    return encoded([told, *removes, *_added(known, adds), *_txns(transactions)])
-
-
-def rearrangement(
-    known: CachedVersion,
-    removes: Iterable[Action],
-    adds: tuple[Add, ...],
-    transactions: Pairs,
-    metadata: object,
-    at: datetime,
-) -> bytes:
-    """Write the version after one that puts the same rows into other files."""
-    told = _commit_info(known, "OPTIMIZE", metadata, at, {"predicate": "[]", "zOrderBy": "[]"})
-    files = _added(known, adds, data_change=False)
-    return encoded([told, *removes, *files, *_txns(transactions)])
-
-
-def repair(
-    known: CachedVersion,
-    removes: Iterable[Action],
-    transactions: Pairs,
-    metadata: object,
-    at: datetime,
-) -> bytes:
-    """Write the version after one that takes out files which are gone, as FSCK does."""
-    told = _commit_info(known, REPAIR, metadata, at)
-    return encoded([told, *removes, *_txns(transactions)])
-
-
-def note(
-    known: CachedVersion,
-    operation: str,
-    metadata: object,
-    at: datetime,
-    *,
-    parameters: dict[str, str],
-    metrics: dict[str, str],
-) -> bytes:
-    """Write the version after one that changes nothing, and says what was done beside the log."""
-    told = _commit_info(known, operation, metadata, at, parameters, blind=True)
-    told["commitInfo"]["operationMetrics"] = metrics
-    return encoded([told])
 
 
 def added(add: Add, *, data_change: bool = True) -> Action:
@@ -138,41 +118,22 @@ def added(add: Add, *, data_change: bool = True) -> Action:
     }
 
 
-def removed(
-    path: str,
-    file: FinishedFile,
-    names: Mapping[str, str],
-    at: datetime,
-    *,
-    data_change: bool,
-    told: Mapping[str, Any],
-) -> Action:
-    """Return the action that takes a file out.
-
-    `path` is as the log writes it, `names` what the log calls the partition columns, and `told`
-    what the action that added the file says of its rows.
-    """
-    values = file.partition_values.items()
+def removed(file: FileAction, at: datetime, *, data_change: bool = True) -> Action:
+    """Return the action that takes a file out; it repeats what the log says of its rows."""
+    vector = (file.deletion_vector or {}).items()
+    written = {name: value for name, value in vector if value is not None}
     return {
         "remove": {
-            "path": path,
+            "path": file.written,
             "deletionTimestamp": milliseconds(at),
             "dataChange": data_change,
             "extendedFileMetadata": True,
-            "partitionValues": {names.get(key, key): value or None for key, value in values},
-            "size": file.size,
-            **told,
+            "partitionValues": dict(file.partition_values),
+            "size": file.size or 0,
+            **numbered(file.first_row),
+            **({"deletionVector": written} if written else {}),
         }
     }
-
-
-def repeated(action: FileAction | None) -> dict[str, Any]:
-    """Return what a removal repeats of the action that added the file: row ids, the vector."""
-    if action is None:
-        return {}
-    vector = (action.deletion_vector or {}).items()
-    written = {name: value for name, value in vector if value is not None}
-    return numbered(action.first_row) | ({"deletionVector": written} if written else {})
 
 
 def numbered(first_row: FirstRow | None) -> dict[str, int]:
@@ -213,40 +174,10 @@ def custom_metadata(metadata: object) -> dict[str, Any]:
     return {"penguin": metadata, "penguin.writer": WRITER}
 
 
-def _commit_info(
-    known: CachedVersion,
-    operation: str,
-    metadata: object,
-    at: datetime,
-    parameters: dict[str, str] | None = None,
-    *,
-    blind: bool = False,
-) -> Action:
-    return {
-        "commitInfo": {
-            **_in_commit_timestamp(known, at),
-            "timestamp": milliseconds(at),
-            "operation": operation,
-            "operationParameters": parameters or {},
-            "readVersion": known.version,
-            "isBlindAppend": blind,
-            "engineInfo": WRITER,
-            **_row_ids_kept(known, blind=blind),
-            **custom_metadata(metadata),
-        },
-    }
-
-
-def _row_ids_kept(known: CachedVersion, *, blind: bool) -> dict[str, Any]:
-    """Say that rows which are moved to other files keep their ids, if the table tracks rows."""
-    tracked = ROW_TRACKING in known.protocol.features and is_on(known.facts.configuration, TRACKED)
-    return {"tags": {KEPT: "true"}} if tracked and not blind else {}
-
-
-def _in_commit_timestamp(known: CachedVersion, at: datetime) -> dict[str, int]:
+def _in_commit_timestamp(known: Snapshot, at: datetime) -> dict[str, int]:
     """Return the timestamp of the commit, if the table has them: later than the one before."""
     if not (
-        IN_COMMIT_TIMESTAMP in known.protocol.features
+        IN_COMMIT_TIMESTAMP in known.facts.features
         and is_on(known.facts.configuration, HAS_TIMESTAMPS)
     ):
         return {}
@@ -257,11 +188,9 @@ def _in_commit_timestamp(known: CachedVersion, at: datetime) -> dict[str, int]:
     return {"inCommitTimestamp": max(milliseconds(at), known.in_commit_timestamp + 1)}
 
 
-def _added(
-    known: CachedVersion, adds: tuple[Add, ...], *, data_change: bool = True
-) -> Iterator[Action]:
+def _added(known: Snapshot, adds: tuple[Add, ...], *, data_change: bool = True) -> Iterator[Action]:
     """Write what is added, and up to which number row ids are given out then."""
-    tracked = ROW_TRACKING in known.protocol.features
+    tracked = ROW_TRACKING in known.facts.features
     last = _last_row_id(known) if tracked else 0
     for add in adds:
         action = added(add, data_change=data_change)
@@ -275,10 +204,8 @@ def _added(
         yield {"domainMetadata": domain}
 
 
-def _last_row_id(known: CachedVersion) -> int:
+def _last_row_id(known: Snapshot) -> int:
     """Return the highest row id that was given out; -1 where none was."""
-    if known.domains is None:
-        raise TableUnreadable("the domain metadata of the Delta log could not be read")
     try:
         said = known.domains.get(ROWS_DOMAIN)
         return -1 if said is None else int(parse_json(said)[LAST_ROW_ID])

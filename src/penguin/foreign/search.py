@@ -187,7 +187,7 @@ class Search:
         self._passed = {
             path
             for path in self._passed
-            if path not in claimed and path not in named and not _is_known(path, known)
+            if path not in claimed and path not in named and not is_settled(path, known)
         }
         candidates = {
             path: one for path, one in (self._pool | claimed).items() if path not in named
@@ -376,11 +376,6 @@ def _passed_over(not_taken: set[str], leftover: set[str]) -> PassedOver:
     return PassedOver.of(
         not_taken | leftover, "; ".join(reason for paths, reason in reasons if paths)
     )
-
-
-def _is_known(path: str, known: LogContents) -> bool:
-    """Whether the log has a file; transactions are asked only where that costs nothing."""
-    return path in known.paths or (known.complete and is_settled(path, known))
 
 
 def _is_another(known: LogContents, before: LogContents) -> bool:

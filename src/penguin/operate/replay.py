@@ -285,7 +285,7 @@ class Replay(TableOperation):
         decision = evolution.decide(
             Evolution.MERGE,
             table.facts,
-            self.open_log(self.store).schema_at(restore.restored_by - 1),
+            self.open_log(self.store).at(restore.restored_by - 1).facts.schema,
             table.facts.partition_columns,
         )
         match decision:

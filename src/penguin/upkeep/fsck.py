@@ -13,7 +13,8 @@ import numpy as np
 
 from lakebed import layout
 from lakebed.deltalog.actions import FileAction, FileKey, fetch_actions, read_versions
-from lakebed.deltalog.segment import LogSegment
+from lakebed.deltalog.file_names import is_elsewhere
+from lakebed.deltalog.segment import LogSegment, whole_segment
 from lakebed.deltalog.table_files import active_files
 from lakebed.documents.entry import Entry, Kind
 from lakebed.documents.repaired import TakenOut
@@ -23,7 +24,6 @@ from lakebed.storage.ahead import ahead
 from lakebed.storage.store import ObjectFacts, Reader
 from lakebed.storage.tolerant import level, objects
 from penguin.foreign.rules import may_be_entered
-from penguin.upkeep.log_needs import whole_tail
 
 
 class Listed:
@@ -183,7 +183,7 @@ class Checked:
 def check(store: Reader) -> Checked:
     """Compare the files of the newest version with the objects that are there."""
     listed = list_all(store)
-    tail = whole_tail(store)
+    tail = whole_segment(store)
     files = elsewhere = 0
     suspects: list[FileAction] = []
     for action in active_files(store, tail):
@@ -203,11 +203,6 @@ def check(store: Reader) -> Checked:
         elsewhere=elsewhere,
         damaged=tuple(sorted(damaged, key=lambda one: one.path)),
     )
-
-
-def is_elsewhere(path: str) -> bool:
-    """Whether a log names a file by a path that does not lead into the table's folder."""
-    return path.startswith("/") or ":/" in path
 
 
 def _trouble(action: FileAction, listed: Listed) -> Trouble | None:
@@ -236,7 +231,7 @@ def _still_damaged(store: Reader, suspects: list[FileAction]) -> list[Damaged]:
 
 def _named_still(store: Reader, tail: LogSegment, damaged: list[Damaged]) -> Iterator[Damaged]:
     """Yield what is still in the table: what was removed since may well have been deleted."""
-    newest = whole_tail(store).version
+    newest = whole_segment(store).version
     gone = {
         action.key
         for told in read_versions(store, range(tail.version + 1, newest + 1))

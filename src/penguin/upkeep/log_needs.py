@@ -13,12 +13,11 @@ from datetime import datetime
 
 from lakebed.deltalog.actions import FileAction, FileKey, LogActions, read_versions
 from lakebed.deltalog.file_names import linked_name
-from lakebed.deltalog.latest import CachedVersion, read_latest
-from lakebed.deltalog.segment import LogSegment, find_segment, unbroken, versions_in
-from lakebed.deltalog.snapshot import LogReader
+from lakebed.deltalog.segment import unbroken, versions_in, whole_segment
+from lakebed.deltalog.snapshot import Snapshot
 from lakebed.deltalog.table_features import BY_NAME, LAST_KNOWN_READER, LAST_KNOWN_WRITER
 from lakebed.deltalog.table_files import checkpointed_files
-from lakebed.errors import TableUnreadable, TableUnsupported
+from lakebed.errors import TableUnsupported
 from lakebed.layout import DELTA_LOG, HELD_TRANSACTIONS
 from lakebed.storage.store import Reader
 from penguin.upkeep.names import Names
@@ -44,18 +43,7 @@ class LogNeeds:
     """How many versions are needed."""
 
 
-def read_table(store: Reader) -> CachedVersion | None:
-    """Read what a table is; None where there is none. One that cannot be read is an error."""
-    found = read_latest(store)
-    if found is not None:
-        return found
-    if find_segment(store) is None and LogReader(store).look() is None:
-        return None
-    LogReader(store).look()  # It says what is wrong.
-    raise TableUnreadable("the Delta log cannot be read as a whole", path=store.uri)
-
-
-def refuse_unknown(table: CachedVersion, store: Reader) -> None:
+def refuse_unknown(table: Snapshot) -> None:
     """Raise where the table has a feature by which files may be needed that nobody here knows of.
 
     `vacuumProtocolCheck` asks for this check; it is made for every table.
@@ -70,13 +58,13 @@ def refuse_unknown(table: CachedVersion, store: Reader) -> None:
         raise TableUnsupported(
             "the table has what this version of penguin does not know, so it is not known which "
             f"files it needs: {'; '.join(reasons)}; use the engine that made the table",
-            table=store.uri,
+            table=table.store.uri,
         )
 
 
 def read_needs(store: Reader, cutoff: datetime, *, whole: bool = False) -> LogNeeds:
     """Read which files a log needs since a cutoff. `whole` reads every version that is there."""
-    tail = whole_tail(store)
+    tail = whole_segment(store)
     listed = versions_in(store.level(DELTA_LOG)[1], tail.version)
     oldest = unbroken(listed, tail.version)
     window = next((n for n in sorted(listed) if listed[n].modified >= cutoff), tail.version + 1)
@@ -102,18 +90,6 @@ def read_needs(store: Reader, cutoff: datetime, *, whole: bool = False) -> LogNe
         # The version before the window was the newest at the cutoff, if there is one.
         versions=tail.version - window + (2 if window > oldest else 1),
     )
-
-
-def whole_tail(store: Reader) -> LogSegment:
-    """Return where a log is read from; a log with a gap is an error."""
-    tail = find_segment(store)
-    if tail is None:
-        raise TableUnreadable("there is no Delta log", path=store.uri)
-    if tail.missing is not None:
-        raise TableUnreadable(
-            "a version of the Delta log is missing", version=tail.missing, table=store.uri
-        )
-    return tail
 
 
 @dataclass(slots=True, kw_only=True)

@@ -6,11 +6,13 @@ from datetime import UTC, datetime, timedelta
 
 from lakebed.clock import Clock
 from lakebed.deltalog.retention import DELTA_DEFAULT, RETENTION_PROPERTY, parse_interval
+from lakebed.deltalog.snapshot import LogReader, Snapshot
 from lakebed.errors import CommitFailed, LakeError, TableUnsupported, Whose
 from lakebed.storage.store import Reader, Store
 from penguin.delta.table import Log
+from penguin.delta.version import NextVersion
 from penguin.model.settings import TableSettings
-from penguin.upkeep.log_needs import read_table, refuse_unknown
+from penguin.upkeep.log_needs import refuse_unknown
 from penguin.upkeep.vacuum import Deleted, Found, Kept, Vacuum, store_time
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -64,14 +66,14 @@ class VacuumOrder:
 
         Killed at any moment, it is finished by the next one.
         """
-        if read_table(store) is None:
+        table = LogReader(store).look()
+        if table is None:
             return None
-        self._age(store)  # A refused order writes nothing.
+        keeps, older_than = self._age(table)  # A refused order writes nothing.
         now = store_time(store, self.clock.now())
         seen = self._look(store, now)
         if seen is None or not seen.found.files:
             return seen
-        keeps, older_than = self._age(store)
         started = self._record(store, START, _parameters(keeps, older_than), _to_do(seen.found))
         # Read again: what was looked at may have changed while the folders were listed.
         vacuum = Vacuum.of(self.settings, store, before(now, older_than))
@@ -91,11 +93,11 @@ class VacuumOrder:
         )
 
     def _look(self, store: Reader, now: datetime) -> Vacuumed | None:
-        table = read_table(store)
+        table = LogReader(store).look()
         if table is None:
             return None
-        refuse_unknown(table, store)
-        keeps, older_than = self._age(store)
+        refuse_unknown(table)
+        keeps, older_than = self._age(table)
         vacuum = Vacuum.of(self.settings, store, before(now, older_than))
         found = vacuum.look()
         return Vacuumed(
@@ -107,11 +109,9 @@ class VacuumOrder:
             kept=dict(vacuum.kept),
         )
 
-    def _age(self, store: Reader) -> tuple[timedelta, timedelta]:
+    def _age(self, table: Snapshot) -> tuple[timedelta, timedelta]:
         """Return how long the table keeps files, and how old they must be for this order."""
-        table = read_table(store)
-        configuration = {} if table is None else table.facts.configuration
-        keeps = retention(configuration, store.uri)
+        keeps = retention(table.facts.configuration, table.store.uri)
         older_than = keeps if self.older_than is None else self.older_than
         if older_than < keeps and not self.ignore_retention:
             raise VacuumRefused(
@@ -119,7 +119,7 @@ class VacuumOrder:
                 f"are {_days(older_than)} old may still be read by a running query, by time "
                 "travel, or be committed by a writer; add --ignore-retention if you know that "
                 "nobody does",
-                table=store.uri,
+                table=table.store.uri,
             )
         return keeps, older_than
 
@@ -134,12 +134,15 @@ class VacuumOrder:
             table = Log(store).open()
             if table is None:
                 return False
-            table.record(
-                operation,
-                {"step": "vacuum"},
-                self.clock.now(),
-                parameters=parameters,
-                metrics=metrics,
+            table.append(
+                NextVersion(
+                    operation=operation,
+                    metadata={"step": "vacuum"},
+                    at=self.clock.now(),
+                    parameters=parameters,
+                    metrics=metrics,
+                    blind=True,
+                )
             )
         except (TableUnsupported, CommitFailed):
             return False

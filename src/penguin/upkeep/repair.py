@@ -12,17 +12,19 @@ from datetime import datetime
 
 from lakebed.clock import Clock
 from lakebed.deltalog.actions import FileAction
+from lakebed.deltalog.segment import whole_segment
+from lakebed.deltalog.snapshot import Snapshot
+from lakebed.deltalog.table_features import APPEND_ONLY, is_on
 from lakebed.deltalog.table_files import active_files
 from lakebed.documents.accepted import Accepted, encode_accepted
 from lakebed.documents.repaired import Repair, TakenOut, encode_repair
-from lakebed.errors import CommitFailed, LakeError, TableUnreadable, Whose
+from lakebed.errors import CommitFailed, LakeError, TableUnreadable, TableUnsupported, Whose
 from lakebed.layout import accepted, file_name, held_transaction, repaired
 from lakebed.storage.store import Store
 from penguin.delta.table import Log
-from penguin.delta.version import REPAIR, WRITER, Action, milliseconds, repeated
+from penguin.delta.version import REPAIR, WRITER, NextVersion, removed
 from penguin.model.commit import HeldState
 from penguin.upkeep.fsck import Checked, Damaged, Origin, check
-from penguin.upkeep.log_needs import whole_tail
 
 TRIES = 5
 MANY = 10
@@ -83,7 +85,7 @@ class RepairOrder:
         wanted = {path for one in ours for path in _others(one)} - gone.keys()
         others = {
             action.path: action
-            for action in (active_files(store, whole_tail(store)) if wanted else ())
+            for action in (active_files(store, whole_segment(store)) if wanted else ())
             if action.path in wanted
         }
         self._refuse_changed_units(store, ours, wanted, others)
@@ -108,14 +110,20 @@ class RepairOrder:
                 raise TableUnreadable("there is no Delta log", path=store.uri)
             if table.version != planned.checked.version:
                 continue
+            _refuse_append_only(table)
             at = self.clock.now()
             _write_down(store, planned, table.version + 1, at)
             try:
-                table.repair(
-                    tuple(removal(one, at) for one in planned.files),
-                    tuple((held_transaction(name), HeldState.GONE) for name in planned.marked),
-                    {"step": "fsck"},
-                    at,
+                table.write_next(
+                    NextVersion(
+                        operation=REPAIR,
+                        metadata={"step": "fsck"},
+                        at=at,
+                        removes=tuple(removed(one, at) for one in planned.files),
+                        transactions=tuple(
+                            (held_transaction(name), HeldState.GONE) for name in planned.marked
+                        ),
+                    )
                 )
             except CommitFailed:
                 continue  # The log says whether it was made.
@@ -181,6 +189,13 @@ class RepairOrder:
                 "to a version before that",
                 table=store.uri,
             )
+
+
+def _refuse_append_only(table: Snapshot) -> None:
+    if is_on(table.facts.configuration, APPEND_ONLY):
+        raise TableUnsupported(
+            f"{APPEND_ONLY} is set: nothing may be removed from the table", table=table.store.uri
+        )
 
 
 def _write_down(store: Store, planned: Repaired, version: int, at: datetime) -> None:
@@ -262,21 +277,6 @@ def _refused_alone(
         f"{len(others)}, too, or {PUT_BACK}",
         table=table,
     )
-
-
-def removal(file: FileAction, at: datetime) -> Action:
-    """Return the action that takes a file out. Pure."""
-    return {
-        "remove": {
-            "path": file.written,
-            "deletionTimestamp": milliseconds(at),
-            "dataChange": True,
-            "extendedFileMetadata": True,
-            "partitionValues": dict(file.partition_values),
-            "size": file.size or 0,
-            **repeated(file),
-        }
-    }
 
 
 def _others(one: Damaged) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from lakebed.types import FieldType
 from penguin.committer import Committer
 from penguin.delta.table import Log, Table
 from penguin.events.commits import CommittedByOther, EntriesCommitted
-from tests.support.tables import EVENTS, Penguin, next_commit, opened, rows_of
+from tests.support.tables import EVENTS, Penguin, log_of, next_commit, opened, rows_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -49,20 +49,11 @@ class Unwilling(Table):
         super().commit(*given, **named)
 
 
-def log_with(kind):
-    class Faulty(Log):
-        def open(self):
-            handle = self._handle()
-            return None if handle is None else kind(handle, self.store)
-
-    return Faulty
-
-
 def test_a_lost_answer_is_one_commit(table):
     """D06."""
     Forgetful.failures = 1
     table.journal().batch(rows_of(1))
-    penguin = Penguin(table, log=log_with(Forgetful)).drain()
+    penguin = Penguin(table, log=log_of(Forgetful)).drain()
     assert Forgetful.failures == 0
     assert table.versions() == 2
     assert table.ids() == [1]
@@ -74,7 +65,7 @@ def test_a_failed_commit_is_tried_again_and_nothing_advances_meanwhile(table):
     """L06."""
     Unwilling.failures = 2
     table.journal().batch(rows_of(1))
-    Penguin(table, log=log_with(Unwilling)).drain()
+    Penguin(table, log=log_of(Unwilling)).drain()
     assert Unwilling.failures == 0
     assert (table.ids(), table.versions()) == ([1], 2)
 
@@ -84,7 +75,7 @@ def test_a_commit_that_never_succeeds_is_an_error_and_no_receipt(table):
     Unwilling.failures = 1000
     table.journal().batch(rows_of(1))
     with pytest.raises(CommitFailed) as failed:
-        Penguin(table, log=log_with(Unwilling)).step()
+        Penguin(table, log=log_of(Unwilling)).step()
     assert failed.value.retryable
     assert "503" in str(failed.value)
     assert table.receipt() is None

@@ -13,7 +13,7 @@ import pytest
 from deltalake import DeltaTable, Field
 from deltalake.schema import PrimitiveType
 
-from lakebed.deltalog import library, snapshot
+from lakebed.deltalog.snapshot import LogReader
 from lakebed.errors import StoreUnavailable, TableUnreadable, TableUnsupported
 from lakebed.layout import DELTA_LOG, log_version
 from lakebed.storage.options import StorageOptions
@@ -28,15 +28,15 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 @pytest.fixture
 def loads(monkeypatch):
-    """Return the versions that the library was asked to open, None for the latest."""
+    """Return the versions that logs were read anew for, None for the latest."""
     found: list[int | None] = []
-    load = library.load_table
+    read = LogReader._read
 
-    def noted(store, version=None):
+    def noted(log, version):
         found.append(version)
-        return load(store, version)
+        return read(log, version)
 
-    monkeypatch.setattr(snapshot, "load_table", noted)
+    monkeypatch.setattr(LogReader, "_read", noted)
     return found
 
 
@@ -63,13 +63,17 @@ def test_a_commit_does_not_open_the_table(table, loads):
     assert table.ids() == [1, 2, 3]
 
 
-def test_the_first_commit_of_a_process_does_not_open_the_table_either(table, loads):
+def test_the_first_commit_of_a_process_reads_the_log_once_and_no_file_of_it(table, loads):
     running(table, 1)
     table.delta().create_checkpoint()
     table.journal().batch(rows_of(2))
     loads.clear()
-    assert Penguin(table).step() is True
-    assert loads == []
+    penguin = Penguin(table)
+    assert penguin.step() is True
+    assert loads == [None]
+    known = penguin.run._log_cache.known
+    assert known is not None
+    assert known._files is None
     assert table.ids() == [1, 2]
 
 
@@ -184,7 +188,7 @@ def test_optimize_and_vacuum_between_two_looks_bring_nothing_back(table):
     table.journal().batch(rows_of(3))
     penguin.drain()
     assert table.ids() == [1, 2, 3]
-    assert len(penguin.run._log_cache.known.answers) > 0
+    assert len(penguin.run._log_cache.known.transactions) > 0
 
 
 def test_optimize_between_two_looks_at_a_directory_of_others_brings_nothing_back(tmp_path):

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from lakebed.deltalog.search import FileInLog, LogSearch, Standing
-from lakebed.deltalog.snapshot import LogReader
 from lakebed.layout import log_version
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Reader, Store
@@ -28,7 +27,7 @@ class Counting(Reader):
 def search(root: Path) -> LogSearch:
     store = Counting(str(root), StorageOptions())
     store.asked = Counter()
-    return LogSearch(store, LogReader(store).at)
+    return LogSearch(store)
 
 
 @pytest.fixture

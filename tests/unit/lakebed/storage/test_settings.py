@@ -73,7 +73,7 @@ def test_the_journal_and_the_delta_log_are_in_the_same_store(section, outside, m
         reader = Reader("s3://lake/tab", options)
         assert reader.head("x") is None
         assert asked == ["/lake/tab/x"]
-        with suppress(LakeError), translated(reader, unreadable=True):
+        with suppress(LakeError), translated(reader):
             DeltaTable(location(reader.uri), storage_options=options_for(reader))
     assert len(asked) > 1
     assert all("/lake" in path for path in asked)
