@@ -36,7 +36,7 @@ from lakebed.documents.entry import Entry, decode_entry, encode
 from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT, data_file
 from penguin.delta.table import Log
 from penguin.model.commit import Add
-from penguin.plan.draft import file_statistics
+from penguin.plan.stats import delta_statistics
 from tests.support.bucket import Bucket
 from tests.support.tables import Journal, Penguin, Row, TableDirectory, opened
 
@@ -185,7 +185,7 @@ def _adds(entry: Entry, facts: TableFacts, numbers: range) -> Iterator[Add]:
             rows=2_000_000,
             partition_values=file.partition_values,
             modification_time=file.modification_time + number * 613,
-            stats=file_statistics(other, entry, facts),
+            stats=delta_statistics(other, written=entry.table_schema, table=facts),
             pipeline="events",
             sequence=0,
         )

@@ -4,43 +4,18 @@
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 
 from lakebed.deltalog.versions import is_unused
 from lakebed.storage.store import Reader
 from penguin.backlog.look import TableView
 from penguin.backlog.redo_conflicts import came_back, given_up, put_back
 from penguin.held import HeldFile, releasable
-from penguin.model.backlog import Stopped, Waiting
-from penguin.model.commit import CommitPlan, Releasable
-from penguin.model.foreign_file import LeftOut
+from penguin.model.commit import Proposal, Releasable
 from penguin.model.settings import TableSettings
-from penguin.plan.draft import NO_TABLE, draft_commit, join_others
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Proposal:
-    """The next commit, if there is one, and what cannot be part of it."""
-
-    commit: CommitPlan | None = None
-    stopped: tuple[Stopped, ...] = ()
-    waiting: tuple[Waiting, ...] = ()
-    """Entries that are not handed off yet."""
-    left_out: tuple[LeftOut, ...] = ()
-    """Files of other programs that are not committed."""
-    unfit: tuple[LeftOut, ...] = ()
-    """Those of them that only the attempt to commit them has shown."""
-    retried: tuple[Releasable, ...] = ()
-    """Held files that were tried again."""
-
-    def is_unsettled(self, max_files: int) -> bool:
-        """Whether held files must be tried again: a commit may fail, or be too full for some."""
-        commit = self.commit
-        return commit is not None and (
-            bool(commit.released)
-            or commit.rearranges
-            or any(len(commit.adds) + len(unit.files) > max_files for unit in self.retried)
-        )
+from penguin.plan.commit import NO_TABLE, PlanQuestions
+from penguin.plan.draft import draft_commit
+from penguin.plan.join import join_others
 
 
 def propose(
@@ -58,34 +33,27 @@ def propose(
     if view.is_idle:
         return Proposal(left_out=view.others.left_out)
     facts = view.facts
-
-    def unused() -> bool:
-        return facts is not None and is_unused(store, facts.version or 0)
-
-    retried = _may_go_in(store, view, view.held if retry is None else retry)
-    planned = draft_commit(
-        settings,
-        facts,
-        view.backlogs,
-        store,
-        retried,
+    questions = PlanQuestions(
         transactions=view.transactions,
-        unused=unused,
+        unused=lambda: facts is not None and is_unused(store, facts.version or 0),
         why_not_replaced=(
             view.table.why_not_replaced if view.table is not None else lambda _files: NO_TABLE
         ),
         came_back=lambda names: came_back(store, names, view.transactions),
         put_back=lambda entry: put_back(store, entry, facts.version if facts else None),
-        looked=looked,
     )
-    joined = join_others(settings, facts, planned.commit, view.others, store, unused=unused)
-    return Proposal(
+    retried = _may_go_in(store, view, view.held if retry is None else retry)
+    planned = draft_commit(
+        settings, facts, view.backlogs, store, retried, questions=questions, looked=looked
+    )
+    joined = join_others(settings, facts, planned.commit, view.others, store, questions.unused)
+    return replace(
+        planned,
         commit=joined.commit,
         stopped=(*view.stopped, *planned.stopped),
         waiting=(*view.waiting, *planned.waiting),
         left_out=(*view.others.left_out, *joined.left_out),
         unfit=joined.left_out,
-        retried=retried,
     )
 
 

@@ -56,7 +56,6 @@ from penguin.delta.table import Log
 from penguin.delta.version import conversion, encoded
 from penguin.foreign.columns import as_the_table_sees_it
 from penguin.foreign.inspect import BlizzardFile, verdict_on
-from penguin.foreign.join import add_of
 from penguin.foreign.rules import (
     DENIED,
     OF_BLIZZARD,
@@ -70,7 +69,7 @@ from penguin.model.commit import Add
 from penguin.model.errors import FolderUnfit
 from penguin.model.foreign_file import Candidate, ForeignFile, LeftOut
 from penguin.model.settings import TableSettings
-from penguin.plan.draft import statistics_for
+from penguin.plan.stats import delta_statistics
 
 WRONG_FOLDER = "move the file, or name the partition columns and their types with --partition-by"
 
@@ -110,7 +109,7 @@ class Assembly:
         if not file.rows:
             self.empty.append(found.path)
         seen = self.table.seen[record.schema_key]
-        return add_of(finished, statistics_for(finished, seen, facts), {})
+        return Add.of(finished, delta_statistics(finished, written=seen, table=facts), {})
 
     def totals(self) -> Totals:
         """Return what all files are together."""

@@ -46,7 +46,7 @@ from penguin.model.errors import FolderUnfit
 from penguin.model.settings import TableSettings
 from penguin.model.table import Evolves, Refused
 from penguin.plan import evolution, stats
-from penguin.plan.draft import created_as
+from penguin.plan.decisions import created_as
 from penguin.plan.widening import reads
 
 PART = 8 << 20

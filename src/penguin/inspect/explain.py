@@ -13,9 +13,10 @@ from penguin.foreign.rules import meta_left_alone
 from penguin.foreign.search import Search
 from penguin.held import HeldFile
 from penguin.model.backlog import Danger
+from penguin.model.commit import Proposal
 from penguin.model.foreign_file import LeftOut
 from penguin.model.settings import TableSettings
-from penguin.proposal import Proposal, propose
+from penguin.proposal import propose
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

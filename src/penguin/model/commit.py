@@ -18,6 +18,7 @@ from lakebed.layout import (
 )
 from lakebed.listing.watermark import named_at
 from penguin.model.backlog import Position, ReadyEntry, Stopped, Waiting
+from penguin.model.foreign_file import LeftOut
 from penguin.model.table import Changes
 
 
@@ -86,9 +87,6 @@ class Releasable:
     ready: ReadyEntry
 
 
-NO_OTHER_NAMES: Mapping[str, str] = {}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Add:
     """One file as it will be in the log."""
@@ -108,13 +106,13 @@ class Add:
     def of(
         cls,
         file: FinishedFile,
-        ready: ReadyEntry,
         stats: str,
-        names: Mapping[str, str] = NO_OTHER_NAMES,
+        names: Mapping[str, str],
+        ready: ReadyEntry | None = None,
     ) -> "Add":
-        """Turn a finished file of an entry into an add action.
+        """Return a file as it will be in the log, of an entry or of another program.
 
-        `names` says what the log calls partition columns, where that is something else.
+        `names` maps partition columns to their names in the log, where those differ.
         """
         return cls(
             path=file.filename,
@@ -125,9 +123,9 @@ class Add:
             },
             modification_time=file.modification_time,
             stats=stats,
-            pipeline=ready.entry.pipeline,
-            sequence=ready.entry.sequence,
-            outbox=ready.outbox(file),
+            pipeline="" if ready is None else ready.entry.pipeline,
+            sequence=0 if ready is None else ready.entry.sequence,
+            outbox=None if ready is None else ready.outbox(file),
         )
 
 
@@ -330,10 +328,25 @@ class CommitPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Planned:
-    """The next commit, if there is one, and the pipelines that cannot be part of it."""
+class Proposal:
+    """The next commit, if there is one, and what cannot be part of it."""
 
-    commit: CommitPlan | None
-    stopped: tuple[Stopped, ...] = field(default=())
-    waiting: tuple[Waiting, ...] = field(default=())
+    commit: CommitPlan | None = None
+    stopped: tuple[Stopped, ...] = ()
+    waiting: tuple[Waiting, ...] = ()
     """Entries that are not handed off yet."""
+    left_out: tuple[LeftOut, ...] = ()
+    """Files of other programs that are not committed."""
+    unfit: tuple[LeftOut, ...] = ()
+    """Those of them that only the attempt to commit them has shown."""
+    retried: tuple[Releasable, ...] = ()
+    """Held files that were tried again."""
+
+    def is_unsettled(self, max_files: int) -> bool:
+        """Whether held files must be tried again: a commit may fail, or be too full for some."""
+        commit = self.commit
+        return commit is not None and (
+            bool(commit.released)
+            or commit.rearranges
+            or any(len(commit.adds) + len(unit.files) > max_files for unit in self.retried)
+        )

@@ -25,6 +25,7 @@ from penguin.held import HeldFile, HeldFiles, keep_in_mind, read_held, releasabl
 from penguin.model.commit import CommitPlan, HeldState, TransactionUpdate
 from penguin.model.table import Changes
 from penguin.operate.table_operation import TableOperation
+from penguin.plan.commit import PlanQuestions
 from penguin.plan.draft import draft_commit
 
 LOOKS = 5
@@ -83,7 +84,10 @@ class HeldFileOperations(TableOperation):
                 self.store,
                 units,
                 asked=True,
-                unused=lambda: is_unused(self.store, table.version),
+                questions=PlanQuestions(
+                    transactions=table.transaction,
+                    unused=lambda: is_unused(self.store, table.version),
+                ),
             ).commit
 
         plan_made, version, held = self._settle(plan)

@@ -38,7 +38,7 @@ from penguin.model.table import Changes, Evolves, Fits, Refused
 from penguin.operate.commit_evidence import CommitEvidence, find_evidence
 from penguin.operate.table_operation import TableOperation
 from penguin.plan import evolution
-from penguin.plan.draft import new_table
+from penguin.plan.decisions import created_as
 
 
 class RowsUncertain(LakeError):
@@ -199,7 +199,11 @@ class Replay(TableOperation):
         position, kept = rolled_back.position, rolled_back.evidence.up_to
         last = self._entry(position.pipeline, rolled_back.receipt.journal, sequence)
         table = self.open_log(self.store).open()
-        facts = new_table(last.entry, self.settings) if table is None else table.facts
+        facts = (
+            created_as(last.entry.table_schema, last.entry.partition_columns, self.settings)
+            if table is None
+            else table.facts
+        )
         note = {}
         if kept is not None:
             note["remembered"] = {position.pipeline: [rolled_back.first, kept]}

@@ -15,8 +15,8 @@ from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
 from lakebed.documents.pending_meta import EntryName
 from lakebed.errors import LakeError
-from lakebed.layout import file_name
-from penguin.model.backlog import Backlog, ReadyEntry, Stopped, Waiting
+from lakebed.layout import file_name, held_transaction
+from penguin.model.backlog import Backlog, ReadyEntry, Stopped, Transactions, Waiting
 from penguin.model.commit import (
     Add,
     Advance,
@@ -25,10 +25,11 @@ from penguin.model.commit import (
     Hold,
     HoldCode,
     NotPromoted,
-    Planned,
+    Proposal,
     Releasable,
 )
 from penguin.model.errors import FileReleased, SchemaRefused
+from penguin.model.settings import TableSettings
 from penguin.model.table import Changes, Decision, Evolves, Fits, Refused
 from penguin.plan.checks import (
     check_books,
@@ -39,46 +40,50 @@ from penguin.plan.checks import (
     check_replaced,
     partition_fields,
 )
+from penguin.plan.decisions import created_as, decide_on, may_release, replacement
 from penguin.plan.mapping import reasons_against_rewritten
+from penguin.plan.stats import delta_statistics
+
+NO_TABLE = "there is no table whose files could be replaced"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
-    """The decisions that a plan asks for."""
+class PlanQuestions:
+    """What a plan asks of the log."""
 
-    decide: Callable[[TableFacts, Entry], Decision]
-    new_table: Callable[[Entry], TableFacts]
-    statistics: Callable[[FinishedFile, Entry, TableFacts], str]
-    partition_columns: tuple[str, ...] | None
-    """What the configuration says of them; None where it says nothing."""
-    max_files: int
-    held_state: Callable[[str], int | None] = lambda _name: None
-    """What the log says of a held file."""
-    may_release: Callable[[Decision], bool] = lambda decision: not isinstance(decision, Refused)
-    """Whether a file that was set aside goes in, as the table now decides on it."""
-    replacement: Callable[[TableFacts, Entry], Evolves | None] = lambda _table, _entry: None
-    """What a table becomes for an entry that it refuses, if no row was ever written to it."""
-    why_not_replaced: Callable[[Sequence[FinishedFile]], str | None] = lambda _files: None
+    transactions: Transactions = lambda _app_id: None
+    unused: Callable[[], bool] = lambda: False
+    """Whether no row was ever written to the table: the first files decide what it is then."""
+    why_not_replaced: Callable[[Sequence[FinishedFile]], str | None] = lambda _files: NO_TABLE
     """Why files of the table cannot be replaced; None where they can."""
     came_back: Callable[[frozenset[str]], Mapping[str, str]] = lambda _names: {}
     """How rows of superseded files came back into the table, by the files' names."""
     put_back: Callable[[Entry], str | None] = lambda _entry: None
     """What may have put files back that an entry supersedes, since it was planned."""
 
+    def held_state(self, name: str) -> int | None:
+        """Return what the log says of a held file."""
+        return self.transactions(held_transaction(name))
+
+
+NO_QUESTIONS = PlanQuestions()
+
 
 def plan_commit(
+    settings: TableSettings,
     table: TableFacts | None,
     backlogs: tuple[Backlog, ...],
-    rules: Rules,
+    questions: PlanQuestions = NO_QUESTIONS,
     *,
     releasable: tuple[Releasable, ...] = (),
     lacking: Mapping[str, str] | None = None,
-) -> Planned:
+    asked: bool = False,
+) -> Proposal:
     """Put as much into one commit as it may hold: entries in turn, then files that were set aside.
 
     `lacking` says of files that are not there, or not as they were written, what is wrong.
     """
-    draft = _Draft(rules, table, lacking or {})
+    draft = _Draft(settings, questions, table, lacking or {})
     stopped: dict[str, Stopped] = {}
     later: set[str] = set()
     for backlog, ready in _in_turn(backlogs):
@@ -96,8 +101,8 @@ def plan_commit(
                 pipeline=backlog.pipeline, error=error, sequence=ready.entry.sequence
             )
     for held in releasable:
-        draft.release(held)
-    return Planned(commit=draft.commit(backlogs), stopped=tuple(stopped.values()))
+        draft.release(held, asked=asked)
+    return Proposal(commit=draft.commit(backlogs), stopped=tuple(stopped.values()))
 
 
 def _in_turn(backlogs: tuple[Backlog, ...]) -> Iterator[tuple[Backlog, ReadyEntry]]:
@@ -112,8 +117,15 @@ def _in_turn(backlogs: tuple[Backlog, ...]) -> Iterator[tuple[Backlog, ReadyEntr
 class _Draft:
     """A commit in the making; an entry is taken whole, or the draft stays as it was."""
 
-    def __init__(self, rules: Rules, table: TableFacts | None, lacking: Mapping[str, str]) -> None:
-        self.rules = rules
+    def __init__(
+        self,
+        settings: TableSettings,
+        questions: PlanQuestions,
+        table: TableFacts | None,
+        lacking: Mapping[str, str],
+    ) -> None:
+        self.settings = settings
+        self.questions = questions
         self.table = table
         self.after = table
         self.lacking = lacking
@@ -131,7 +143,7 @@ class _Draft:
 
     def is_full_for(self, ready: ReadyEntry) -> bool:
         files = len(self.adds) + len(self.holds) + len(ready.entry.data_files)
-        return bool(self.taken) and files > self.rules.max_files
+        return bool(self.taken) and files > self.settings.max_files_per_commit
 
     def comes_alone(self, ready: ReadyEntry) -> bool:
         """Whether an entry belongs into another version: one that changes no row has no others.
@@ -151,7 +163,7 @@ class _Draft:
 
     def take(self, ready: ReadyEntry) -> None:
         entry = ready.entry
-        check_configured_partitions(self.rules.partition_columns, ready)
+        check_configured_partitions(self.settings.partition_columns, ready)
         if self.table is None and not (entry.files or entry.table_schema["fields"]):
             # Nothing is known of the columns yet: a later entry makes the table.
             check_books(ready)
@@ -164,12 +176,12 @@ class _Draft:
         if entry.replaces:
             self._replace(ready, table, after)
             return
-        given_up = _given_up(ready, self.rules)
-        decision = self.rules.decide(after, entry)
-        replacement = self._replacement(decision, after, entry)
-        if replacement is not None:
-            decision = replacement
-            table = replacement.table if table.version is None else table
+        given_up = _given_up(ready, self.questions)
+        decision = self._decide(after, entry)
+        made = self._replacement(decision, after, entry)
+        if made is not None:
+            decision = made
+            table = made.table if table.version is None else table
         match decision:
             case Fits():
                 changes = Changes()
@@ -192,11 +204,10 @@ class _Draft:
         for file in entry.files:
             check_file(file, columns, ready)
             if file.unit not in units:
-                stats = self.rules.statistics(file, entry, after)
-                adds[file.filename] = Add.of(file, ready, stats, names_in_log(after))
+                adds[file.filename] = _added(file, ready, after)
         self.table, self.after = table, after
         self.changes = self.changes.then(changes)
-        self.replaces = self.replaces or replacement is not None
+        self.replaces = self.replaces or made is not None
         self.adds |= adds
         self.discarded |= given_up
         # What one unit wrote stands or falls together: its sources are read again as a whole.
@@ -218,7 +229,7 @@ class _Draft:
         # What is left of a file fits as the file did: only what is new asks for a column.
         decision: Decision = Fits()
         if entry.kind == "promote" or entry.files:
-            decision = self.rules.decide(after, _with_all_columns(entry, after))
+            decision = self._decide(after, _with_all_columns(entry, after))
         reasons = self._reasons_against(entry, decision, after)
         if not reasons:
             changes = Changes()
@@ -228,10 +239,8 @@ class _Draft:
             for file in entry.data_files:
                 check_file(file, columns, ready)
             for file in entry.data_files:
-                stats = self.rules.statistics(file, entry, after)
                 # It has its final name from the start, whatever the hand-off is.
-                add = Add.of(file, ready, stats, names_in_log(after))
-                self.adds[file.filename] = replace(add, outbox=None)
+                self.adds[file.filename] = replace(_added(file, ready, after), outbox=None)
             self.removes |= {one.filename: one for one in entry.outgoing}
             self.rearranges = bool(entry.merged)
             self.left_out += entry.left_out
@@ -239,7 +248,7 @@ class _Draft:
         else:
             name = EntryName(entry.pipeline, entry.journal, entry.sequence)
             mark = entry.replacement_mark
-            before = self.rules.held_state(mark)
+            before = self.questions.held_state(mark)
             self.not_promoted.append(
                 NotPromoted(entry=name, kind=entry.kind, reasons=reasons, mark=mark, before=before)
             )
@@ -263,28 +272,40 @@ class _Draft:
         old = frozenset(one.filename for one in entry.outgoing)
         if not old.isdisjoint(self.removes):
             return ("another entry in the same commit replaces the same files",)
-        why = self.rules.why_not_replaced(entry.outgoing) if entry.outgoing else None
-        if why is None and entry.supersedes and (how := self.rules.put_back(entry)) is not None:
+        why = self.questions.why_not_replaced(entry.outgoing) if entry.outgoing else None
+        if why is None and entry.supersedes and (how := self.questions.put_back(entry)) is not None:
             why = f"rows that it supersedes may be in the table again: {how}"
         return () if why is None else (why,)
+
+    def _decide(self, table: TableFacts, entry: Entry) -> Decision:
+        return decide_on(table, entry.table_schema, entry.partition_columns, self.settings)
+
+    def _made(self, entry: Entry) -> TableFacts:
+        return created_as(entry.table_schema, entry.partition_columns, self.settings)
 
     def _new_table(self, ready: ReadyEntry) -> TableFacts:
         wrong = why_no_table(ready.entry.table_schema)
         if wrong is not None:
             raise SchemaRefused(ready.entry.sequence, (wrong,), path=ready.path)
-        return self.rules.new_table(ready.entry)
+        return self._made(ready.entry)
 
     def _replacement(self, decision: Decision, after: TableFacts, entry: Entry) -> Evolves | None:
         """Return what the table becomes instead, where it refuses an entry and holds no row yet."""
         if not isinstance(decision, Refused) or self.adds or not entry.files:
             return None
         if after.version is None:
-            made = self.rules.new_table(entry)  # An entry without files would have made another.
-            is_better = not isinstance(self.rules.decide(made, entry), Refused)
+            made = self._made(entry)  # An entry without files would have made another.
+            is_better = not isinstance(self._decide(made, entry), Refused)
             return Evolves(made, Changes()) if is_better else None
-        return self.rules.replacement(after, entry)
+        return replacement(
+            after,
+            entry.table_schema,
+            entry.partition_columns,
+            self.settings,
+            self.questions.unused,
+        )
 
-    def release(self, held: Releasable) -> None:
+    def release(self, held: Releasable, *, asked: bool) -> None:
         """Take what was set aside of a unit, if the table can hold it now and all of it is there.
 
         Of a unit that lost a file nothing goes in: its sources are to be read again.
@@ -295,12 +316,12 @@ class _Draft:
         unfit = self.lacking.keys() | self.adds.keys()
         if any(name in unfit or file_name(name) in self.discarded for name in names):
             return
-        if self.adds and len(self.adds) + len(names) > self.rules.max_files:
+        if self.adds and len(self.adds) + len(names) > self.settings.max_files_per_commit:
             return
-        decision = self.rules.decide(self.after, held.ready.entry)
-        replacement = self._replacement(decision, self.after, held.ready.entry)
-        decision = replacement or decision
-        if not replacement and not self.rules.may_release(decision):
+        decision = self._decide(self.after, held.ready.entry)
+        made = self._replacement(decision, self.after, held.ready.entry)
+        decision = made or decision
+        if not made and not may_release(decision, self.settings, asked=asked):
             return
         after = decision.table if isinstance(decision, Evolves) else self.after
         try:
@@ -312,10 +333,9 @@ class _Draft:
         if isinstance(decision, Evolves):
             self.after = after
             self.changes = self.changes.then(decision.changes)
-            self.replaces = self.replaces or replacement is not None
+            self.replaces = self.replaces or made is not None
         for file in held.files:
-            stats = self.rules.statistics(file, held.ready.entry, after)
-            self.adds[file.filename] = Add.of(file, held.ready, stats, names_in_log(after))
+            self.adds[file.filename] = _added(file, held.ready, after)
             self.released.append(file_name(file.filename))
 
     def commit(self, backlogs: tuple[Backlog, ...]) -> CommitPlan | None:
@@ -353,15 +373,15 @@ def _with_all_columns(entry: Entry, table: TableFacts) -> Entry:
     return replace(entry, table_schema={**entry.table_schema, "fields": fields})
 
 
-def _given_up(ready: ReadyEntry, rules: Rules) -> dict[str, HeldState | None]:
+def _given_up(ready: ReadyEntry, questions: PlanQuestions) -> dict[str, HeldState | None]:
     """Name the held files that an entry gives up, because their sources are read again.
 
     One that was released in the meantime, or came back, is in the table; its rows would be added a
     second time.
     """
     names = ready.entry.supersedes
-    states = {name: rules.held_state(name) for name in sorted(names)}
-    for name, how in (rules.came_back(names) if names else {}).items():
+    states = {name: questions.held_state(name) for name in sorted(names)}
+    for name, how in (questions.came_back(names) if names else {}).items():
         raise FileReleased(
             f"entry {ready.entry.sequence} has the sources of {name} read again, but the rows of "
             f"that file are in the table again: {how}. `penguin discard {name} --yes` takes them "
@@ -378,6 +398,11 @@ def _given_up(ready: ReadyEntry, rules: Rules) -> dict[str, HeldState | None]:
                 path=ready.path,
             )
     return {name: HeldState.HELD for name, state in states.items() if state == HeldState.HELD}
+
+
+def _added(file: FinishedFile, ready: ReadyEntry, table: TableFacts) -> Add:
+    stats = delta_statistics(file, written=ready.entry.table_schema, table=table)
+    return Add.of(file, stats, names_in_log(table), ready)
 
 
 def _hold(

@@ -91,9 +91,7 @@ def test_held_files_of_a_table_without_rows_go_in_at_the_next_start(table):
     Penguin(table).drain()
     correct(journal).batch(rows_of(1))
     view = explain(table.settings(), table.store).view
-    plan = draft_commit(
-        table.settings(), view.facts, view.backlogs, table.store, unused=lambda: False
-    ).commit
+    plan = draft_commit(table.settings(), view.facts, view.backlogs, table.store).commit
     assert plan is not None
     committer = Committer(
         log=Log(table.store), store=table.store, clock=Clock(), pause=lambda _seconds: None

@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -8,6 +9,7 @@ from lakebed.deltalog.delta_types import TableFacts
 from lakebed.documents.data_file import ColumnStatistics, FinishedFile
 from lakebed.layout import TablePath
 from lakebed.types import SkippingColumns
+from penguin.plan.decisions import CREATED_WITH
 from penguin.plan.stats import (
     SKIPPING_PROPERTY,
     ListedColumns,
@@ -283,3 +285,9 @@ def test_a_list_is_read_as_spark_writes_it():
 @pytest.mark.parametrize("text", ["a.", ".a", "a..b", "`a", "a,,b"])
 def test_what_is_no_list_of_fields_is_not_understood(text):
     assert parse_columns(text) is None
+
+
+def test_properties_of_a_new_table_are_on_the_page():
+    page = Path("docs/penguin.md").read_text()
+    missing = [f"| `{key}` | `{value}` |" for key, value in CREATED_WITH.items()]
+    assert [row for row in missing if row not in page] == []

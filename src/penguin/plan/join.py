@@ -1,19 +1,20 @@
-"""Files of other programs join a commit, one by one. Pure.
+"""Files of other programs join a commit, one by one.
 
 Each is held against the table as it is after the pipelines' entries and the files before it. One
 that does not fit is left out with its reason, and blocks nobody.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import assert_never
 
-from lakebed.deltalog.delta_types import DeltaSchema, TableFacts, names_in_log
-from lakebed.documents.data_file import FinishedFile
+from lakebed.deltalog.delta_types import TableFacts, names_in_log
 from lakebed.layout import TablePath, why_unreadable
 from lakebed.listing.incremental import folder_and_name
 from lakebed.partition import Template
+from lakebed.storage.store import Reader
 from penguin.foreign.columns import as_the_table_sees_it
+from penguin.foreign.inspect import leave_out
 from penguin.foreign.rules import (
     REFUSED,
     UNFIT,
@@ -22,54 +23,37 @@ from penguin.foreign.rules import (
     partition_values,
     typed_values,
 )
-from penguin.model.commit import Add, CommitPlan, ForeignAdds
+from penguin.foreign.search import ForeignFiles, still_there
+from penguin.model.commit import Add, CommitPlan, ForeignAdds, Proposal
 from penguin.model.foreign_file import ForeignFile, LeftOut
-from penguin.model.table import Changes, Decision, Evolves, Fits, Refused
+from penguin.model.settings import TableSettings
+from penguin.model.table import Changes, Evolves, Fits, Refused
+from penguin.plan.decisions import created_as, decide_on, replacement
+from penguin.plan.stats import delta_statistics
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JoinRules:
-    """The decisions that are asked for, and what the configuration says."""
-
-    decide: Callable[[TableFacts, DeltaSchema], Decision]
-    new_table: Callable[[DeltaSchema, tuple[str, ...]], TableFacts]
-    statistics: Callable[[FinishedFile, DeltaSchema, TableFacts], str]
-    template: Template | None
-    max_files: int
-    replacement: Callable[[TableFacts, DeltaSchema, tuple[str, ...]], Evolves | None] = (
-        lambda _table, _schema, _apart: None
-    )
-    """What a table becomes for a file that it cannot hold, if no row was ever written to it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Joined:
-    """The commit with the files that fit, and those that do not."""
-
-    commit: CommitPlan | None
-    left_out: tuple[LeftOut, ...] = ()
-
-
-def join(
+def join_others(
+    settings: TableSettings,
     table: TableFacts | None,
     commit: CommitPlan | None,
-    files: tuple[ForeignFile, ...],
-    scan: int | None,
-    terms: JoinRules,
-    *,
-    scanned: int | None = None,
-    removals: Mapping[str, int] | None = None,
-) -> Joined:
-    """Add files to a commit, or make one of them, up to as many files as a commit may hold."""
-    draft = _Draft(table, commit, terms)
-    for one in files:
-        if len(draft.adds) >= terms.max_files:
+    others: ForeignFiles,
+    store: Reader,
+    unused: Callable[[], bool],
+) -> Proposal:
+    """Let files of other programs join a commit, those that are still as they were looked at.
+
+    Where there is no commit, they make one, up to as many files as a commit may hold.
+    """
+    if commit is not None and commit.rearranges:
+        return Proposal(commit=commit)  # They come with the next version: this one changes no row.
+    there, gone = still_there(store, others)
+    draft = _Draft(table, commit, settings, unused)
+    for one in there:
+        if len(draft.adds) >= settings.max_files_per_commit:
             break
         if one.found.path not in draft.adds:
             draft.take(one)
-    return Joined(
-        commit=draft.commit(commit, scan, scanned, removals), left_out=tuple(draft.left_out)
-    )
+    return Proposal(commit=draft.commit(commit, others), left_out=(*draft.left_out, *gone))
 
 
 class _Unfit(Exception):
@@ -84,9 +68,16 @@ class _Draft:
     """A commit in the making; a file is taken, or the draft stays as it was."""
 
     def __init__(
-        self, table: TableFacts | None, commit: CommitPlan | None, terms: JoinRules
+        self,
+        table: TableFacts | None,
+        commit: CommitPlan | None,
+        settings: TableSettings,
+        unused: Callable[[], bool],
     ) -> None:
-        self.terms = terms
+        self.settings = settings
+        self.unused = unused
+        template = settings.partition_template
+        self.template = None if template is None else Template.parse(template)
         self.table = table if commit is None else commit.table
         self.after = table if commit is None else commit.after
         self.changes = Changes() if commit is None else commit.changes
@@ -108,14 +99,17 @@ class _Draft:
             try:
                 self._take_first(one)
             except _Unfit:
-                self._leave(one, reason.code, str(reason))
+                self.left_out.append(leave_out(one.found, reason.code, str(reason)))
 
     def _take_first(self, one: ForeignFile) -> None:
         """Take a file that the table cannot hold; a table without rows takes on its schema."""
         if self.table is None or self.after is None or self.adds:
             raise _Unfit("the table has rows, or is yet to be created")
         made = self._new_table(one)
-        found = self.terms.replacement(self.after, made.schema, made.partition_columns)
+        columns = made.partition_columns
+        found = replacement(
+            self.after, made.schema, columns, self.settings, self.unused, floats=False
+        )
         if found is None:
             raise _Unfit("the table is not to be replaced")
         self._take(one, found)
@@ -130,7 +124,7 @@ class _Draft:
         after = start.table if start is not None else table
         apart = after.partition_columns
         seen = as_the_table_sees_it(one.schema, one.statistics, after.schema, apart)
-        decision = self.terms.decide(after, seen)
+        decision = decide_on(after, seen, apart, self.settings, floats=False)
         match decision:
             case Fits():
                 changes = Changes()
@@ -149,47 +143,28 @@ class _Draft:
         self.table, self.after = table, after
         before = Changes() if start is None else start.changes
         self.changes = self.changes.then(before).then(changes)
-        self.adds[file.filename] = add_of(
-            file, self.terms.statistics(file, seen, after), names_in_log(after)
-        )
+        stats = delta_statistics(file, written=seen, table=after)
+        self.adds[file.filename] = Add.of(file, stats, names_in_log(after))
         self.taken.append(one)
         self.names[one.found.transaction] = one.found.path
 
     def _new_table(self, one: ForeignFile) -> TableFacts:
         try:
-            schema, apart = new_columns(one.schema, one.found, self.terms.template)
+            schema, apart = new_columns(one.schema, one.found, self.template)
         except ValueError as reason:
             raise _Unfit(str(reason)) from None
         relaxed = as_the_table_sees_it(schema, {}, None, ())
-        return self.terms.new_table(relaxed, apart)
+        return created_as(relaxed, apart, self.settings, floats=False)
 
-    def _leave(self, one: ForeignFile, code: str, reason: str) -> None:
-        found = one.found
-        self.left_out.append(
-            LeftOut(
-                path=found.path,
-                code=code,
-                reason=reason,
-                asked_by=found.asked_by,
-                modified=found.modified,
-            )
-        )
-
-    def commit(
-        self,
-        before: CommitPlan | None,
-        scan: int | None,
-        scanned: int | None,
-        removals: Mapping[str, int] | None,
-    ) -> CommitPlan | None:
+    def commit(self, before: CommitPlan | None, found: ForeignFiles) -> CommitPlan | None:
         if not self.taken or self.table is None or self.after is None:
             return before
         others = ForeignAdds(
             paths=tuple(one.found.path for one in self.taken),
             singly=tuple(one.found.path for one in self.taken if not one.found.is_covered),
-            scan=scan,
-            scanned=scanned,
-            removals=removals,
+            scan=found.scan,
+            scanned=found.scanned,
+            removals=found.removals,
             late=tuple(one.found.path for one in self.taken if one.found.late),
             watermarks=_highest(one.found.path for one in self.taken),
         )
@@ -203,26 +178,6 @@ class _Draft:
             others=others,
             replaces=self.replaces,
         )
-
-
-def add_of(file: FinishedFile, stats: str, names: Mapping[str, str]) -> Add:
-    """Return a file of another program as it will be in the log, by the names of columns there."""
-    return Add(
-        path=file.filename,
-        size=file.size,
-        rows=file.record_count,
-        partition_values={
-            names.get(key, key): value for key, value in file.partition_values.items()
-        },
-        modification_time=file.modification_time,
-        stats=stats,
-        pipeline=NO_PIPELINE,
-        sequence=0,
-    )
-
-
-NO_PIPELINE = ""
-"""What stands for the pipeline of a file that none wrote."""
 
 
 def _highest(paths: Iterable[TablePath]) -> dict[str, str]:
