@@ -12,8 +12,10 @@ marks of them say. It is looked for until the rows that come in its place are co
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import takewhile
 
+from lakebed.deltalog.lineage import Lineage
 from lakebed.deltalog.snapshot import Snapshot
 from lakebed.deltalog.versions import brought_back
 from lakebed.documents.data_file import FinishedFile
@@ -148,23 +150,39 @@ def _of_pipeline(
 def came_back(store: Reader, names: frozenset[str], transactions: Transactions) -> dict[str, str]:
     """Return how rows of files that were given up came into the table again, by the files' names.
 
-    A file that was rewritten since is not in the table any more, but its rows may be. Where
-    somebody has said since that they were deleted, they are not looked for.
+    A file that was rewritten since is not in the table any more, but its rows may be: in the files
+    that took them over, unless those have left the table, too. Where an operator has said since
+    that they were deleted, they are not searched for.
     """
     from lakebed.deltalog.search import LogSearch, Standing  # noqa: PLC0415 - it loads Arrow
 
     found: dict[str, str] = {}
-    search = LogSearch(store)
-    for name, told in sorted(search.named(names).items()):
+    lineage = cache(lambda: _lineage(store))
+    for name, told in sorted(LogSearch(store).named(names).items()):
         match told.standing:
             case Standing.IN_TABLE:
                 found[name] = "it is in the table" if told.added is None else told.added.words
-            case Standing.REMOVED if told.may_have_moved and not transactions(
-                taken_out_transaction(name)
+            case Standing.REMOVED if (
+                told.may_have_moved
+                and not transactions(taken_out_transaction(name))
+                and _may_have_rows_left(name, lineage())
             ):
                 by = "" if told.removed is None else f": {told.removed.words}"
                 found[name] = f"it was rewritten{by}"
     return found
+
+
+def _lineage(store: Reader) -> Lineage:
+    from lakebed.deltalog.history import read_whole_log  # noqa: PLC0415 - it loads Arrow
+
+    history = read_whole_log(store)
+    return Lineage() if history is None else Lineage.fold(history, until=history.last)
+
+
+def _may_have_rows_left(name: str, lineage: Lineage) -> bool:
+    """Whether a file of the table may hold rows of a removed one, as far as the log shows."""
+    traces = [lineage.trace(path) for path in lineage.removed if file_name(path) == name]
+    return not traces or any(one.is_unknown or one.active for one in traces)
 
 
 def superseded(store: Reader, transactions: Transactions) -> frozenset[str]:

@@ -126,6 +126,16 @@ def test_a_restored_file_that_is_taken_out_by_another_restore_is_read_again(case
     case.goes_on()
 
 
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_restored_file_that_was_updated_is_read_again_once_its_rows_are_out(case, moment):
+    """An UPDATE moves its rows to another file, and a second RESTORE takes that one out."""
+    moment(case)
+    case.delta.update(updates={"id": "id"}, predicate=f"id = {case.first[0]}")
+    assert "it was rewritten" in case.stops()
+    case.restore(case.whole + 1)
+    case.goes_on()
+
+
 @pytest.mark.unbalanced("file_given_up_active")
 def test_a_file_that_is_back_is_not_read_again_at_all(case):
     case.restore()
