@@ -457,3 +457,40 @@ def test_a_restore_to_before_rows_that_were_taken_out_brings_none_back(tmp_path,
     desk.restore(1)
     assert desk.ids() == [1, 2]
     desk.balanced()
+
+
+def test_rows_that_cannot_be_told_apart_are_deleted_by_value_and_replaced(desk):
+    desk.optimize()
+    told = desk.run("retract", B, "--yes", code=1)
+    assert "--rows-deleted" in told
+    desk.delete("id >= 3")
+    assert desk.kinds() == {"rows_removed"}
+    assert "none of its rows is in the table" in desk.run("retract", B, "--rows-deleted", "--yes")
+    desk.land(B, {"id": 30})
+    desk.run("retract", B, "--replace", B, "--rows-deleted", "--yes")
+    desk.penguin()
+    assert desk.ids() == [1, 2, 30]
+    desk.balanced()
+    desk.replays()
+    assert desk.ids() == [1, 2, 30]
+
+
+def test_a_lost_file_whose_bad_lines_were_replayed_is_read_again(tmp_path):
+    """A redo would double the replayed row: it says what reads the file again without that."""
+    desk = Lake(tmp_path, PLAIN, more={"error_handling": {"on_bad_record": "quarantine"}})
+    desk.arrives(A, 1, 2)
+    desk.land(B, {"id": 3}, {"id": "4"})
+    desk.ingest()
+    assert desk.ids() == [1, 2, 3]
+    desk.loses(B)
+    assert desk.order("fsck", "--repair", "--yes").exit_code == 0
+    desk.configure({"fields": [ID], "coerce": True})
+    desk.run("dlq", "replay", "--all", "--yes")
+    desk.penguin()
+    assert desk.ids() == [1, 2, 4]
+    assert "blizzard retract with --replace" in desk.run("redo", "--file", B, "--yes", code=1)
+    desk.replaces(B)
+    desk.penguin()
+    assert desk.ids() == [1, 2, 3, 4]
+    desk.balanced()
+    assert desk.audited().places.amounts["awaiting_redo"].rows == 0

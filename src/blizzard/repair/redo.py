@@ -260,7 +260,8 @@ def _why_not(
         return "a source file was read over several batches, and its other rows are in the table"
     if written.resolved_by is not None:
         return (
-            f"entry {written.resolved_by} has replayed or discarded bad lines of its source files"
+            f"entry {written.resolved_by} has replayed or discarded bad lines of its source files; "
+            "blizzard retract with --replace reads such a file again, and supersedes those rows"
         )
     for path, entry in sorted(written.read_again.items()):
         return f"entry {entry} has read {path} again"

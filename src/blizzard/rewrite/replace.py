@@ -103,10 +103,12 @@ def replace_rows(
     rewriter: Rewriter,
     ingest: Ingest,
     open_source: OpenReader,
+    *,
+    rows_deleted: bool = False,
 ) -> Retracted:
     """Read the new content, and append the entry that supersedes the old rows with it."""
     settings = ingest.settings
-    plan = plan_retraction(store, settings, exchange.keys)
+    plan = plan_retraction(store, settings, exchange.keys, rows_deleted=rows_deleted)
     refuse_rows_out(store, plan)
     content = read_content(plan, (exchange.new,), ingest, open_source)
     for record in content.failed:
@@ -121,7 +123,15 @@ def replace_rows(
             f"{exchange.new.key} was not read, since a stop was asked for; nothing was changed",
             file=exchange.new.key,
         )
-    return retract(store, settings, exchange.keys, rewriter, clock=ingest.clock, content=content)
+    return retract(
+        store,
+        settings,
+        exchange.keys,
+        rewriter,
+        clock=ingest.clock,
+        content=content,
+        rows_deleted=rows_deleted,
+    )
 
 
 def renew(

@@ -7,7 +7,7 @@ supersedes all of them. The source objects stay known: blizzard does not read th
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 
 from blizzard.execute.runner import Rewriter
 from blizzard.handoff.held_rows import GONE, HELD
@@ -169,8 +169,13 @@ def plan_retraction(
     settings: PipelineSettings,
     keys: Sequence[str],
     search: RowSearch | None = None,
+    *,
+    rows_deleted: bool = False,
 ) -> RetractPlan:
-    """Find the rows of source objects in the table; raise if they cannot be taken out of it."""
+    """Find the rows of source objects in the table; raise if they cannot be taken out of it.
+
+    With `rows_deleted` an operator says that rows which cannot be told apart were deleted.
+    """
     state = table_state(store, settings)
     history = state.history
     sources = _named(settings, history, keys)
@@ -191,7 +196,8 @@ def plan_retraction(
         return None if trace.is_unknown else trace.active
 
     rows = (search or RowSearch(store)).find(journals, state, holders)
-    _refuse_untold(rows)
+    if not rows_deleted:
+        _refuse_untold(rows)
     refuse_contested(store, settings, state, rows.files)
     lines = MeantLines(sources=meant.keys)
     return RetractPlan(
@@ -223,13 +229,16 @@ def retract(
     *,
     clock: Clock,
     content: Content | None = None,
+    rows_deleted: bool = False,
 ) -> Retracted:
     """Rewrite the files with other rows, and append the entry that takes the rows out.
 
     The same entry adds `content`, which supersedes the rows.
     """
-    search = RowSearch(store)
-    plan = plan_retraction(store, settings, keys, search)
+    find = partial(
+        plan_retraction, store, settings, keys, RowSearch(store), rows_deleted=rows_deleted
+    )
+    plan = find()
     if content is not None:
         refuse_rows_out(store, plan)
     work = rewriting_of(settings, plan.state, DropRows(), clock)
@@ -260,7 +269,7 @@ def retract(
         store,
         plan,
         [file for one in rewritten for file in one.new],
-        replan=lambda: plan_retraction(store, settings, keys, search),
+        replan=find,
         entry=entry,
     )
     return Retracted(
@@ -401,9 +410,9 @@ def _refuse_untold(rows: RowsFound) -> None:
     raise RowsNotToldApart(
         f"rows of {some} can no longer be told apart from others: {min(rows.untold)} was rewritten "
         "by another program, such as OPTIMIZE, and its rows do not say which file they came from. "
-        "Nothing was changed. Delete the rows by their values with the program that rewrote them, "
-        "or restore the table to a version before that; rows that are written with "
-        "schema.provenance: [file] stay apart",
+        "Nothing was changed. Restore the table to a version before that; or delete the rows by "
+        "their values with the program that rewrote them, then run blizzard retract with "
+        "--rows-deleted. Rows that are written with schema.provenance: [file] stay apart",
         files=len(rows.untold),
     )
 

@@ -59,6 +59,13 @@ def retract(
             help="A source file whose rows take their place; it may be SOURCE itself.",
         ),
     ] = None,
+    rows_deleted: Annotated[
+        bool,
+        typer.Option(
+            "--rows-deleted",
+            help="Rows that cannot be told apart from others are deleted already, by their values.",
+        ),
+    ] = False,
     yes: Sure = False,
     output: Shape = Output.TEXT,
 ) -> None:
@@ -74,15 +81,21 @@ def retract(
             some = keys
             if new is not None:
                 some = exchange_of(reader, settings, keys, new, opens, now=clock.now()).keys
-            return Retracted(found=plan_retraction(reader, settings, some))
+            return Retracted(
+                found=plan_retraction(reader, settings, some, rows_deleted=rows_deleted)
+            )
 
         def apply(store: Store, runner: ServiceRunner, _looked: object) -> Retracted:
             if new is None:
-                return append_retraction(store, settings, keys, runner, clock=clock)
+                return append_retraction(
+                    store, settings, keys, runner, clock=clock, rows_deleted=rows_deleted
+                )
             warn = log_events(LogLevel.WARN, LogFormat.TEXT)
             ingest = ingest_of(command.loaded, settings, runner, clock, warn)
             exchange = exchange_of(store, settings, keys, new, open_reader, now=clock.now())
-            return replace_rows(store, exchange, runner, ingest, open_reader)
+            return replace_rows(
+                store, exchange, runner, ingest, open_reader, rows_deleted=rows_deleted
+            )
 
         done = command.run(sure=yes, plan=plan, apply=apply)
     if output is Output.JSON:

@@ -66,7 +66,8 @@ class FileBooks:
         for file in entry.files:
             yield from self._name(file, entry)
             yield from self._look_up(file, entry, journal)
-        self.places.read_again(entry.redone)
+        again = entry.supersedes if journal.has_effect(entry) else entry.redone
+        self.places.read_again(again)
         yield from self._take_steps(entry, journal)
         for path in entry.deleted:
             if path in self.log.active:

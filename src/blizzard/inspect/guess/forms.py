@@ -17,20 +17,9 @@ from blizzard.worker.ndjson.plain_text import BYTE_ORDER_MARK
 from blizzard.worker.ndjson.values import Number
 
 ENVELOPES = frozenset(
-    [
-        "records",
-        "features",
-        "items",
-        "results",
-        "data",
-        "value",
-        "values",
-        "events",
-        "logevents",
-        "entries",
-        "hits",
-        "rows",
-    ]
+    """
+    records features items results data value values events logevents entries hits rows
+    """.split()
 )
 """What the arrays of envelopes are called, in lower case."""
 OF_A_RECORD = frozenset(("messages", "conversations", "choices", "tags"))
