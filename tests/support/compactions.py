@@ -27,7 +27,7 @@ class Crowded(Forgetful):
             around.get("runner", InProcessRunner()),
             clock=self.clock,
             partition=around.get("partition"),
-            rewritten=around.get("rewritten"),
+            progress=around.get("progress", lambda _done, _groups: None),
         )
 
     def tidy(self, **around: Any) -> Compacted:

@@ -4,7 +4,6 @@ from typing import Any
 
 import yaml
 
-from blizzard.log_questions import asks_columns
 from blizzard.rewrite.replay import ReplayOutcome, discard, replay
 from lakebed.clock import Clock
 from lakebed.documents.quarantine_file import QuarantineFile
@@ -47,7 +46,6 @@ class Replayed(Mortal):
             store or dying(self.store, fate),
             settings,
             None,
-            asks_columns(settings),
             InProcessRunner(lambda work: WorkerStores(work, fate)),
             clock=Clock(),
         )

@@ -115,9 +115,9 @@ def find_garbage(
     """
     listed = list(store.objects())
     references = read_references(store, pipeline)
-    leftovers, too_young = _leftovers(store, pipeline, listed, now=now, older_than=older_than)
-    uploads, under_way, unseen = _uploads(store, pipeline, now=now, older_than=older_than)
-    leftovers, too_young = leftovers + uploads, too_young + under_way
+    leftovers, too_young, unseen = _leftovers(
+        store, pipeline, listed, now=now, older_than=older_than
+    )
     if references.last is None:
         return Garbage(leftovers=leftovers, young=too_young, unseen=unseen)
     named = references.named | named_by_metas(store, listed) | log_names()
@@ -184,7 +184,7 @@ def collect(
         if not found.garbage or found.last is None:
             return found, None
         refuse_half_begun(store, pipeline, sequence=found.last.sequence, awaits=found.awaits)
-        return found, _entry(found.last, found.digest, found.garbage, clock)
+        return found, gc_entry(found.last, found.digest, found.garbage, clock)
 
     found, entry = append_what_is_found(store, pipeline, look_again)
     free = found.promised + found.leftovers
@@ -207,48 +207,36 @@ def _leftovers(
     *,
     now: datetime,
     older_than: timedelta,
-) -> tuple[tuple[GarbagePiece, ...], tuple[GarbagePiece, ...]]:
-    """Find what nothing can ever reference: what may be deleted, and what is too young for that."""
+) -> tuple[tuple[GarbagePiece, ...], tuple[GarbagePiece, ...], str]:
+    """Find what nothing can ever reference: what may be deleted, what is too young, what hides.
+
+    An upload that got a part within the hour has a writer, whenever it was begun.
+    """
     try:
         newest = read_latest(store, pipeline)
     except SnapshotBroken:
         newest = None  # Which one is in use is not known, so all of them stay.
     found = [
-        (facts, Kind.UNFINISHED)
+        (born(facts), GarbagePiece(path=facts.path, size=facts.size, kind=Kind.UNFINISHED))
         for facts in store.unfinished()
         if layout.belongs_to(pipeline, sort.finished_name(facts.path))
     ]
     found += [
-        (facts, Kind.REPLACED)
+        (born(facts), GarbagePiece(path=facts.path, size=facts.size, kind=Kind.REPLACED))
         for facts in listed
         if _is_replaced(facts.path, pipeline, newest) and store.holds(facts.path)
     ]
-    old: list[GarbagePiece] = []
-    young: list[GarbagePiece] = []
-    for facts, kind in found:
-        is_old = now - born(facts) >= max(older_than, WRITING)
-        (old if is_old else young).append(GarbagePiece(path=facts.path, size=facts.size, kind=kind))
-    return tuple(old), tuple(young)
-
-
-def _uploads(
-    store: Reader, pipeline: str, *, now: datetime, older_than: timedelta
-) -> tuple[tuple[GarbagePiece, ...], tuple[GarbagePiece, ...], str]:
-    """Find uploads that were not completed: what may be aborted, what is too young, what hides.
-
-    One that got a part within the hour has a writer, whenever it was begun.
-    """
-    found = store.open_uploads()
-    if isinstance(found, Unseen):
-        return (), (), found.why
-    old: list[GarbagePiece] = []
-    young: list[GarbagePiece] = []
-    for each in found:
+    uploads = store.open_uploads()
+    for each in () if isinstance(uploads, Unseen) else uploads:
         if layout.belongs_to(pipeline, each.path):
-            is_old = now - each.written >= max(older_than, WRITING)
             piece = GarbagePiece(path=each.path, size=each.size, kind=Kind.UPLOAD, upload=each.id)
-            (old if is_old else young).append(piece)
-    return tuple(old), tuple(young), ""
+            found.append((each.written, piece))
+    age = max(older_than, WRITING)
+    return (
+        tuple(piece for at, piece in found if now - at >= age),
+        tuple(piece for at, piece in found if now - at < age),
+        uploads.why if isinstance(uploads, Unseen) else "",
+    )
 
 
 def _is_replaced(path: str, pipeline: str, newest: Snapshot | None) -> bool:
@@ -305,13 +293,13 @@ def _is_ours(store: Reader, facts: ObjectFacts, pipeline: str, references: Refer
     return mark is not None and mark[0] == pipeline and mark[1] in references.journals
 
 
-def _entry(
-    last: Entry, last_digest: str | None, pieces: tuple[GarbagePiece, ...], clock: Clock
+def gc_entry(
+    last: Entry, digest: str | None, pieces: Iterable[GarbagePiece], clock: Clock
 ) -> Entry:
-    """Build the entry; it changes nothing of what the last one says of the table."""
+    """Return the entry that names what is deleted after it."""
     return last.successor(
         "gc",
-        previous=last_digest,
+        previous=digest,
         run=str(clock.fresh_id()),
         created=clock.now().isoformat(),
         deleted=tuple(sorted(piece.path for piece in pieces)),

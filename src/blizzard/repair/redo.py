@@ -47,21 +47,31 @@ class RedoRequest:
         return record.key in self.sources
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class RedoUnit:
-    """What one work unit wrote, and its source files."""
+    """What one work unit wrote, its source files, and what later entries say of them."""
 
     entry: int
     files: tuple[str, ...]
-    """The held files by their names."""
+    """Its data files by their names."""
     rows: int
-    sources: tuple[SourceRecord, ...]
-    why_not: str | None = None
-    """Why it cannot be read again; None where it can."""
+    sources: tuple[SourceRecord, ...] = ()
     quarantine: tuple[QuarantineFile, ...] = ()
     """Files with its bad lines, which are read again, too."""
     lost: bool = True
     """Whether a file is gone; otherwise its files are held or discarded for another reason."""
+    by_name: bool = True
+    """Whether one of its data files is named; otherwise one of its sources is."""
+    given_up_by: int | None = None
+    """The entry that has its sources read again already."""
+    read_again: dict[str, int] = field(default_factory=dict)
+    """The entries that have read its sources since, by their paths."""
+    resolved_by: int | None = None
+    """The entry that has replayed or discarded some of its bad lines."""
+    instead: str | None = None
+    """By this the log says that the rows which its rows were to replace are still there."""
+    why_not: str | None = None
+    """Why it cannot be read again; None where it can."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,25 +113,18 @@ def plan_redo(
     last = last_entry(store, pipeline, history)
     written = _written(store, pipeline, history, wanted)
     instead = [unit.instead for unit in written if unit.instead is not None]
-    marks = fates([*(name for unit in written for name in unit.names), *instead])
-    chosen = [unit for unit in written if unit.is_meant(marks)]
-    returned = back([name for unit in chosen for name in unit.names if marks.get(name) == GONE])
-    lost = bool(missing)
-    units = tuple(
-        RedoUnit(
-            entry=unit.entry,
-            files=unit.names,
-            rows=unit.rows,
-            sources=unit.sources,
-            quarantine=unit.quarantine,
-            why_not=_why_not_replaced(unit, marks)
-            or _why_returned(unit, returned)
-            or _why_not(history, unit, marks, lost=lost),
-            lost=lost,
-        )
-        for unit in chosen
-    )
-    known = {name for unit in chosen for name in unit.names}
+    marks = fates([*(name for unit in written for name in unit.files), *instead])
+    # Of a source's units only those are meant that are not in the table.
+    units = [
+        unit
+        for unit in written
+        if unit.by_name or any(marks.get(name) in (HELD, GONE) for name in unit.files)
+    ]
+    returned = back([name for unit in units for name in unit.files if marks.get(name) == GONE])
+    for unit in units:
+        unit.lost = bool(missing)
+        unit.why_not = _why_not(history, unit, marks, returned)
+    known = {name for unit in units for name in unit.files}
     others = [meta for meta in missing if layout.file_name(meta.filename) not in known]
     return RedoPlan(units=(*units, *_of_other_journals(others)), last=last, digest=history.digest)
 
@@ -152,37 +155,12 @@ def redo(
     return found, entry.sequence
 
 
-@dataclass(slots=True, kw_only=True)
-class _Written:
-    """What one work unit wrote, and what later entries say of it."""
-
-    entry: int
-    by_name: bool
-    """Whether one of its data files is named; otherwise one of its sources is."""
-    names: tuple[str, ...]
-    rows: int
-    sources: tuple[SourceRecord, ...]
-    given_up_by: int | None = None
-    """The entry that has its sources read again already."""
-    read_again: dict[str, int] = field(default_factory=dict)
-    """The entries that have read its sources since, by their paths."""
-    quarantine: tuple[QuarantineFile, ...] = ()
-    resolved_by: int | None = None
-    """The entry that has replayed or discarded some of its bad lines."""
-    instead: str | None = None
-    """By this the log says that others, in whose place its rows were to come, are still there."""
-
-    def is_meant(self, marks: Mapping[str, int | None]) -> bool:
-        """Whether it is meant: of a source's units only those that are not in the table."""
-        return self.by_name or any(marks.get(name) in (HELD, GONE) for name in self.names)
-
-
-def _written(store: Reader, pipeline: str, history: Ledger, wanted: RedoRequest) -> list[_Written]:
+def _written(store: Reader, pipeline: str, history: Ledger, wanted: RedoRequest) -> list[RedoUnit]:
     """Find the units that are meant, and what became of their sources, in one pass."""
-    found: list[_Written] = []
-    by_name: dict[str, _Written] = {}
-    by_source: dict[str, list[_Written]] = {}
-    by_aside: dict[str, _Written] = {}
+    found: list[RedoUnit] = []
+    by_name: dict[str, RedoUnit] = {}
+    by_source: dict[str, list[RedoUnit]] = {}
+    by_aside: dict[str, RedoUnit] = {}
     for entry in JournalReader(store, pipeline).entries():
         if entry.sequence > history.sequence:
             break  # It was appended since the history was read: the next try sees both.
@@ -196,28 +174,28 @@ def _written(store: Reader, pipeline: str, history: Ledger, wanted: RedoRequest)
                     unit.read_again[record.path] = entry.sequence
         for unit in _units_of(entry, wanted):
             found.append(unit)
-            by_name |= dict.fromkeys(unit.names, unit)
+            by_name |= dict.fromkeys(unit.files, unit)
             by_aside |= {file.filename: unit for file in unit.quarantine}
             for record in unit.sources:
                 by_source.setdefault(record.key, []).append(unit)
     return found
 
 
-def _known(units: Mapping[str, _Written], names: Iterable[str]) -> list[_Written]:
+def _known(units: Mapping[str, RedoUnit], names: Iterable[str]) -> list[RedoUnit]:
     return [units[name] for name in names if name in units]
 
 
-def _units_of(entry: Entry, wanted: RedoRequest) -> Iterator[_Written]:
+def _units_of(entry: Entry, wanted: RedoRequest) -> Iterator[RedoUnit]:
     """Yield the units of an entry of which a file, or a source, is named."""
     named = {file.unit for file in entry.files if wanted.names(file.filename)}
     read = {record.unit for record in entry.sources if wanted.reads(record)} - named
     for unit in sorted(named) + sorted(each for each in read if each is not None):
         files = [file for file in entry.files if file.unit == unit]
         if files:
-            yield _Written(
+            yield RedoUnit(
                 entry=entry.sequence,
                 by_name=unit in named,
-                names=tuple(layout.file_name(file.filename) for file in files),
+                files=tuple(layout.file_name(file.filename) for file in files),
                 rows=sum(file.record_count for file in files),
                 sources=tuple(
                     record
@@ -239,77 +217,76 @@ def _of_other_journals(metas: list[HeldMeta]) -> Iterator[RedoUnit]:
             entry=entry or 0,
             files=tuple(layout.file_name(meta.filename) for meta in found),
             rows=sum(meta.record_count for meta in found),
-            sources=(),
             why_not="the journal that named them was replaced",
         )
 
 
 def _why_not(
     history: Ledger,
-    written: _Written,
+    unit: RedoUnit,
     marks: Mapping[str, int | None],
-    *,
-    lost: bool,
+    returned: Mapping[str, str],
 ) -> str | None:
     """Return why sources cannot be read again without duplicating rows; None if they can."""
     committed = 0 if history.receipt is None else history.receipt.sequence
-    settled = _why_settled(written, {marks.get(name) for name in written.names}, committed, lost)
-    if settled is not None:
-        return settled
-    if any(record.skipped or not record.complete for record in written.sources):
-        return "a source file was read over several batches, and its other rows are in the table"
-    if written.resolved_by is not None:
+    return (
+        _why_in_table(unit, marks, returned)
+        or _why_settled(unit, {marks.get(name) for name in unit.files}, committed)
+        or _why_read_since(history, unit)
+    )
+
+
+def _why_in_table(
+    unit: RedoUnit, marks: Mapping[str, int | None], returned: Mapping[str, str]
+) -> str | None:
+    """Return why rows of a unit, or those that they were to replace, are in the table."""
+    if unit.instead is not None and marks.get(unit.instead) == GONE:
         return (
-            f"entry {written.resolved_by} has replayed or discarded bad lines of its source files; "
+            "its rows were to replace others, by an entry that penguin rejected; run blizzard "
+            "retract with --replace again"
+        )
+    back = next((returned[name] for name in unit.files if name in returned), None)
+    if back is not None and unit.given_up_by is None:
+        return f"they are in the table again: {back}"
+    return None
+
+
+def _why_read_since(history: Ledger, unit: RedoUnit) -> str | None:
+    """Return what was read of a unit's sources besides what it wrote."""
+    if any(record.skipped or not record.complete for record in unit.sources):
+        return "a source file was read over several batches, and its other rows are in the table"
+    if unit.resolved_by is not None:
+        return (
+            f"entry {unit.resolved_by} has replayed or discarded bad lines of its source files; "
             "blizzard retract with --replace reads such a file again, and supersedes those rows"
         )
-    for path, entry in sorted(written.read_again.items()):
+    for path, entry in sorted(unit.read_again.items()):
         return f"entry {entry} has read {path} again"
     lookup = history.lookup()
-    for record in sorted(written.sources, key=lambda each: each.key):
+    for record in sorted(unit.sources, key=lambda each: each.key):
         done = lookup(record.key).finished
         if done is None or (done.size, done.etag) != (record.size, record.etag):
             return f"{record.path} is no longer recorded as it was when it was read"
     return None
 
 
-def _why_not_replaced(written: _Written, marks: Mapping[str, int | None]) -> str | None:
-    """Return why rows that were to take the place of others cannot be read by a batch."""
-    if written.instead is None or marks.get(written.instead) != GONE:
-        return None
-    return (
-        "its rows were to replace others, by an entry that penguin rejected; run blizzard retract "
-        "with --replace again"
-    )
-
-
-def _why_returned(written: _Written, returned: Mapping[str, str]) -> str | None:
-    """Return how files that were given up came into the table again; their rows would double."""
-    how = next((returned[name] for name in written.names if name in returned), None)
-    if how is None or written.given_up_by is not None:
-        return None
-    return f"they are in the table again: {how}"
-
-
-def _why_settled(
-    written: _Written, found: set[int | None], committed: int, lost: bool
-) -> str | None:
+def _why_settled(unit: RedoUnit, found: set[int | None], committed: int) -> str | None:
     """Return what has become of a unit's files that leaves nothing to do; or None."""
-    if not written.sources:
+    if not unit.sources:
         return "its rows are lines that were replayed, not source files; see penguin release"
-    if written.given_up_by is not None:
+    if unit.given_up_by is not None:
         # Until that is committed the log still says that the files are held.
         under_way = "this is already under way: penguin has yet to commit it"
-        again = f"entry {written.given_up_by} has already had them read again"
-        return under_way if written.given_up_by > committed else again
-    if lost and found != {HELD}:
+        again = f"entry {unit.given_up_by} has already had them read again"
+        return under_way if unit.given_up_by > committed else again
+    if unit.lost and found != {HELD}:
         return "the log does not say that they are held; let penguin run first"
     if found <= {HELD, GONE}:
         return None
     if not found.isdisjoint({HELD, GONE}):
         return "other files of the same work unit have already been decided on"
     in_table = "they are in the table, neither held nor discarded"
-    return in_table if written.entry <= committed else "penguin has yet to commit their entry"
+    return in_table if unit.entry <= committed else "penguin has yet to commit their entry"
 
 
 def _redo_entry(

@@ -56,6 +56,45 @@ class Present:
     """Opens a source by its name."""
 
 
+Judge = Callable[[SourceRecord], SourceRecord | str | None]
+"""Returns a file as the entry names it, why it cannot be named, or None if it is not meant."""
+
+
+def _found(
+    store: Reader,
+    pipeline: str,
+    wanted: frozenset[str] | None,
+    passed_over: PassedOver,
+    judge: Judge,
+    uris: Mapping[str, str] | None = None,
+) -> FailedSources:
+    """Find the unfinished files that are meant: all of them, or those with these keys."""
+    history = read_ledger(store, pipeline, passed_over=passed_over)
+    if history.sequence < 0:
+        return FailedSources(unknown=wanted or frozenset())
+    last = last_entry(store, pipeline, history)
+    if uris is not None:
+        refuse_moved(store, pipeline, uris, history.source_uris)
+    found: list[SourceRecord] = []
+    refused: dict[str, str] = {}
+    for key in sorted(history.unfinished):
+        if wanted is not None and key not in wanted:
+            continue
+        match judge(history.unfinished[key].record):
+            case SourceRecord() as record:
+                found.append(record)
+            case str(why):
+                refused[key] = why
+    known = {record.key for record in found} | refused.keys()
+    return FailedSources(
+        records=tuple(found),
+        unknown=(wanted or frozenset()) - known,
+        refused=refused,
+        last=last,
+        digest=history.digest,
+    )
+
+
 def find_failed(
     store: Reader,
     pipeline: str,
@@ -68,36 +107,16 @@ def find_failed(
 
     A file that is gone from its source is none of them: there is nothing to read.
     """
-    history = read_ledger(store, pipeline, passed_over=passed_over)
-    if history.sequence < 0:
-        return FailedSources(unknown=wanted or frozenset())
-    last = last_entry(store, pipeline, history)
-    if present is not None:
-        refuse_moved(store, pipeline, present.uris, history.source_uris)
-    found: list[SourceRecord] = []
-    refused: dict[str, str] = {}
-    unknown = set(wanted or ())
-    for key in sorted(history.unfinished):
-        record = history.unfinished[key].record
-        if record.gone and wanted is not None and key in wanted:
-            unknown.discard(key)
-            refused[key] = GIVEN_UP if record.discarded else GONE
-        if record.failure is None or record.gone:
-            continue
-        if wanted is None or key in wanted:
-            unknown.discard(key)
-            asked = _as_is(record) if present is None else _as_now(record, present)
-            if isinstance(asked, str):
-                refused[key] = asked
-            else:
-                found.append(asked)
-    return FailedSources(
-        records=tuple(found),
-        unknown=frozenset(unknown),
-        refused=refused,
-        last=last,
-        digest=history.digest,
-    )
+
+    def judge(record: SourceRecord) -> SourceRecord | str | None:
+        if record.gone:
+            return None if wanted is None else GIVEN_UP if record.discarded else GONE
+        if record.failure is None:
+            return None
+        return _as_is(record) if present is None else _as_now(record, present)
+
+    uris = None if present is None else present.uris
+    return _found(store, pipeline, wanted, passed_over, judge, uris)
 
 
 def _as_is(record: SourceRecord) -> SourceRecord | str:
@@ -159,31 +178,19 @@ def deleted(
 
     Also those of which a part is in the table. What an operator has given up before is none.
     """
-    history = read_ledger(store, pipeline, passed_over=passed_over)
-    if history.sequence < 0:
-        return FailedSources(unknown=wanted or frozenset())
-    last = last_entry(store, pipeline, history)
-    found: list[SourceRecord] = []
-    refused: dict[str, str] = {}
-    unknown = set(wanted or ())
-    for key in sorted(history.unfinished):
-        record = history.unfinished[key].record
-        if can_be_given_up(record) and (wanted is None or key in wanted):
-            unknown.discard(key)
-            found.append(record)
-        elif wanted is not None and key in wanted and record.failure and not record.gone:
-            refused[key] = (
-                f"{'the rest of it' if is_part_way(record) else 'the file itself'} is not given "
-                f"up: it failed ({record.failure.code}), and no run has found that it is gone "
-                "from its source; blizzard dlq list has the ways out"
-            )
-    return FailedSources(
-        records=tuple(found),
-        unknown=frozenset(unknown),
-        refused=refused,
-        last=last,
-        digest=history.digest,
-    )
+
+    def judge(record: SourceRecord) -> SourceRecord | str | None:
+        if can_be_given_up(record):
+            return record
+        if wanted is None or record.failure is None or record.gone:
+            return None
+        return (
+            f"{'the rest of it' if is_part_way(record) else 'the file itself'} is not given up: it "
+            f"failed ({record.failure.code}), and no run has found that it is gone from its "
+            "source; blizzard dlq list has the ways out"
+        )
+
+    return _found(store, pipeline, wanted, passed_over, judge)
 
 
 def give_up(

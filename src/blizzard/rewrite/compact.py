@@ -4,7 +4,7 @@ One `compact` entry supersedes the small files. Any other command that wants to 
 first: the new files are dropped then, and the next compaction tries again.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -215,11 +215,11 @@ def compact(
     clock: Clock,
     partition: Partition | None = None,
     known: KnownOrigins | None = None,
-    rewritten: Callable[[int, int], None] | None = None,
+    progress: Callable[[int, int], None] = lambda _done, _groups: None,
 ) -> Compacted:
     """Make fewer files of small ones, and append the entry that puts them in their place.
 
-    `rewritten` gets the number of finished groups, and of all.
+    `progress` gets the number of finished groups, and of all.
     """
     plan = plan_compaction(store, settings, now=clock.now(), partition=partition, known=known)
     if not plan.groups:
@@ -227,9 +227,11 @@ def compact(
     size = settings.sink.rolling.row_group_size
     work = rewriting_of(settings, plan.state, Concatenate(size), clock)
     groups = [_group(one, plan.state.files) for one in plan.groups]
-    outcomes = rewriter.rewrite(groups, work, ended=_of(len(groups), rewritten))
+    progress(0, len(groups))
+    outcomes = rewriter.rewrite(groups, work, ended=lambda done: progress(done, len(groups)))
     failed = tuple(one for one in outcomes if isinstance(one, RewriteFailed))
-    merges = tuple(_merge(one, plan.files, store) for one in outcomes if isinstance(one, Rewritten))
+    rewritten = [one for one in outcomes if isinstance(one, Rewritten)]
+    merges = tuple(_merge(one, plan.files, store) for one in rewritten)
     done: tuple[Merge, ...] = ()
 
     def replan() -> CompactionPlan:
@@ -244,24 +246,12 @@ def compact(
         return replace(now.state.next_entry("compact", clock), merged=done) if done else None
 
     try:
-        _now, number = commit(store, plan, _new(merges), replan=replan, entry=entry)
+        _now, number = commit(store, plan, rewritten, replan=replan, entry=entry)
     except JournalConflict as conflict:
         return Compacted(found=plan, failed=failed, gave_way=conflict.message)
-    drop(store, _new(one for one in merges if one not in done))
+    drop(store, (file for one in merges if one not in done for file in one.new))
     gone = "other writers have changed these files meanwhile" if merges and not done else None
     return Compacted(found=plan, merged=done, entry=number, failed=failed, gave_way=gone)
-
-
-def _of(groups: int, rewritten: Callable[[int, int], None] | None) -> Callable[[int], None] | None:
-    """Bind the total to the progress callback; None without one."""
-    if rewritten is None:
-        return None
-    rewritten(0, groups)
-    return lambda done: rewritten(done, groups)
-
-
-def _new(merges: Iterable[Merge]) -> list[FinishedFile]:
-    return [file for merge in merges for file in merge.new]
 
 
 def policy_of(settings: PipelineSettings) -> Policy:

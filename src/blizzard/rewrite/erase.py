@@ -162,8 +162,7 @@ def erase(
             reason=reason,
         )
 
-    staged = [file for one in rewritten for file in one.new]
-    _now, number = commit(store, plan, staged, replan=replan, entry=entry)
+    _now, number = commit(store, plan, rewritten, replan=replan, entry=entry)
     return Erased(found=plan, entry=number)
 
 

@@ -155,7 +155,7 @@ def promote(
     now, number = commit(
         store,
         plan,
-        [file for one in rewritten for file in one.new],
+        rewritten,
         replan=lambda: plan_promotion(store, settings, wanted, check),
         entry=entry,
     )

@@ -9,11 +9,13 @@ comes second finds that it waits no longer.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
+from blizzard.config.columns import columns_from
 from blizzard.discover.names import partition_of
 from blizzard.execute.merge import Settled
 from blizzard.execute.runner import Runner
-from blizzard.found_columns import MappingOfTable, TableColumns
+from blizzard.handoff.held_rows import passed_over
 from blizzard.ingest import Ingest
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.checks import last_entry
@@ -29,6 +31,8 @@ from blizzard.worker.quarantine.reader import lines_of, read_table
 from blizzard.worker.quarantine.replay import LeftBehind, leave
 from lakebed import layout
 from lakebed.clock import Clock
+from lakebed.deltalog import tables
+from lakebed.deltalog.snapshot import Snapshot
 from lakebed.documents.entry import Entry
 from lakebed.documents.quarantine_file import Resolved
 from lakebed.errors import JournalConflict, LakeError, Whose
@@ -80,40 +84,38 @@ class ReplayOutcome:
 
 
 def plan_replay(
-    store: Reader,
-    pipeline: str,
-    names: list[str] | None,
-    *,
-    passed_over: PassedOver = nothing_decided,
+    store: Reader, pipeline: str, names: list[str] | None, snapshot: Snapshot | None = None
 ) -> ReplayPlan:
-    """Find the quarantine files that may have lines which are meant; without names all are."""
-    history = read_ledger(store, pipeline, passed_over=passed_over)
+    """Find the quarantine files that may have lines which are meant; without names all are.
+
+    `snapshot` is the table's newest version, which says what penguin rejected.
+    """
+    rejected: PassedOver = nothing_decided
+    if snapshot is not None:
+        rejected = passed_over(snapshot.fates, partial(snapshot.committed, pipeline))
+    history = read_ledger(store, pipeline, passed_over=rejected)
     last = None if history.sequence < 0 else last_entry(store, pipeline, history)
     waiting = history.books.waiting_files()
     meant = meant_by(names, waiting)
     files = tuple(one for one in waiting if may_have(one, meant))
-    vain = _in_vain(history, files, passed_over)
+    marks = {
+        one.entry: found.mark
+        for one in files
+        if (found := history.books.retractions.get(str(one.entry))) is not None
+    }
+    vain = rejected(history.journal, marks) if marks and history.journal is not None else {}
     return ReplayPlan(
         meant=meant,
         files=files,
         history=history,
         last=last,
-        not_in_place=tuple(one for one in files if one.entry in vain),
+        not_in_place=tuple(one for one in files if vain.get(one.entry)),
     )
 
 
-def _in_vain(
-    history: Ledger, files: tuple[WaitingFile, ...], passed_over: PassedOver
-) -> frozenset[int]:
-    """Return the entries that were to put rows in the place of others, and have not."""
-    retractions = history.books.retractions
-    marks = {
-        one.entry: found.mark
-        for one in files
-        if (found := retractions.get(str(one.entry))) is not None
-    }
-    told = passed_over(history.journal, marks) if marks and history.journal is not None else {}
-    return frozenset(entry for entry, is_in_vain in told.items() if is_in_vain)
+def table_of(settings: PipelineSettings) -> Snapshot | None:
+    """Open the newest version of a pipeline's table; None where there is none."""
+    return tables.look_at(settings.sink.table_uri, settings.sink.storage_options)
 
 
 def meant_lines(store: Reader, found: ReplayPlan) -> tuple[int, frozenset[str]]:
@@ -194,13 +196,10 @@ def replay(
     store: Store,
     settings: PipelineSettings,
     names: list[str] | None,
-    of_table: TableColumns,
     runner: Runner,
     *,
     clock: Clock,
     emit: Emit = lambda _event: None,
-    mapping_of_table: MappingOfTable = lambda: None,
-    passed_over: PassedOver = nothing_decided,
     corrected: Sequence[bytes] | None = None,
 ) -> ReplayOutcome:
     """Read lines again as a batch would read them now: what can be read becomes rows.
@@ -210,7 +209,8 @@ def replay(
     rows, and has not, go on waiting: the rows that were to be replaced are in the table.
     `corrected` has a text for each of the lines, which is read in its place.
     """
-    found = plan_replay(store, settings.name, names, passed_over=passed_over)
+    table = table_of(settings)
+    found = plan_replay(store, settings.name, names, table)
     meant, unknown = meant_lines(store, found)
     in_vain = lines_not_in_place(store, found)
     last = found.last
@@ -222,8 +222,8 @@ def replay(
         settings=settings,
         runner=runner,
         clock=clock,
-        of_table=of_table,
-        mapping_of_table=mapping_of_table,
+        of_table=lambda: None if table is None else columns_from(table.facts.schema),
+        mapping_of_table=lambda: None if table is None else table.mapping,
         emit=emit,
     )
     ingested = ingest(
@@ -317,36 +317,24 @@ def _refuse_failed(settled: Settled) -> None:
 def _append(
     store: Store, pipeline: str, before: ReplayPlan, entry: Callable[[ReplayPlan, Entry], Entry]
 ) -> int | None:
-    """Append the entry, unless what it says holds no longer."""
+    """Append the entry; raise where lines wait no longer, or the columns are others by now."""
+    path = store.describe(layout.journal_folder(pipeline))
 
-    def look_again() -> tuple[ReplayPlan, Entry | None]:
+    def validated() -> tuple[ReplayPlan, Entry | None]:
         now = plan_replay(store, pipeline, None)
         if now.last is None:
             raise AssertionError("a journal with quarantine files has entries")
         following = entry(now, now.last)
-        _refuse_overtaken(store, pipeline, before, now, following)
+        waiting = {one.file.filename for one in now.files}
+        why, old = "", before.history
+        if any(one.old not in waiting for one in following.resolved):
+            why = "another command has replayed or discarded some of these lines meanwhile"
+        elif (old.journal, old.columns) != (now.history.journal, now.history.columns):
+            why = "the columns changed while lines were read again"
+        if why:
+            raise JournalConflict(f"{why}; nothing was done, try again", path=path)
+        refuse_collected_since(store, old.sequence, following)
         return now, following
 
-    _found, appended = append_what_is_found(store, pipeline, look_again)
+    _found, appended = append_what_is_found(store, pipeline, validated)
     return None if appended is None else appended.sequence
-
-
-def _refuse_overtaken(
-    store: Reader, pipeline: str, before: ReplayPlan, now: ReplayPlan, entry: Entry
-) -> None:
-    """Raise where lines wait no longer, or what was written for them is not as it should be."""
-    path = store.describe(layout.journal_folder(pipeline))
-    waiting = {one.file.filename for one in now.files}
-    if any(one.old not in waiting for one in entry.resolved):
-        raise JournalConflict(
-            "somebody else has replayed or discarded some of these lines meanwhile; nothing was "
-            "done, try again",
-            path=path,
-        )
-    same = now.history.journal == before.history.journal
-    if not same or now.history.columns != before.history.columns:
-        raise JournalConflict(
-            "the columns changed while lines were read again; nothing was done, try again",
-            path=path,
-        )
-    refuse_collected_since(store, before.history.sequence, entry)

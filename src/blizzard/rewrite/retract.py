@@ -268,7 +268,7 @@ def retract(
     now, number = commit(
         store,
         plan,
-        [file for one in rewritten for file in one.new],
+        rewritten,
         replan=find,
         entry=entry,
     )

@@ -309,7 +309,8 @@ def _bad_lines(
     store: Reader, pipeline: str, search: LineSearch, found: ErasePlan, unread: list[str]
 ) -> tuple[tuple[BadLinesLeft, ...], Counter[str]]:
     """Look into every quarantine file; count also by the URIs of the source files."""
-    waiting = {str(one.file.filename): one for one in found.state.history.books.waiting_files()}
+    history = found.state.history
+    waiting = {str(one.file.filename): one for one in history.books.waiting_files()}
     lines: list[BadLinesLeft] = []
     uris: Counter[str] = Counter()
     for facts in store.objects(layout.quarantine_folder(pipeline)):
@@ -321,18 +322,17 @@ def _bad_lines(
             unread.append(facts.path)
             continue
         waits = waiting.get(facts.path)
+        roots = history.source_uris if waits is None else waits.source_uris
         for source, one in counted.items():
-            lines.append(
-                BadLinesLeft(
-                    file=facts.path,
-                    source=source,
-                    lines=one.lines,
-                    maybe=one.maybe,
-                    waits=waits is not None,
-                )
+            left = BadLinesLeft(
+                file=facts.path,
+                source=source,
+                lines=one.lines,
+                maybe=one.maybe,
+                waits=waits is not None,
             )
+            lines.append(left)
             name, _, path = source.partition(":")
-            roots = found.state.history.source_uris if waits is None else waits.source_uris
             uris[f"{roots.get(name, name).rstrip('/')}/{path}"] += one.lines + one.maybe
     return tuple(lines), uris
 

@@ -314,7 +314,7 @@ def superseded(
 def commit(
     store: Store,
     plan: Plan,
-    staged: Iterable[FinishedFile],
+    rewritten: Iterable[Rewritten],
     *,
     replan: Callable[[], Plan],
     entry: Callable[[Plan], Entry | None],
@@ -322,7 +322,7 @@ def commit(
     """Append the entry of a plan; return the newest plan and the number of the entry.
 
     `replan` plans once more by the newest journal and table, and `entry` makes the entry of that
-    plan. If the entry cannot be appended, the staged files are deleted: no entry names them.
+    plan. If the entry cannot be appended, the new files are deleted: no entry names them.
     """
 
     def validated() -> tuple[Plan, Entry | None]:
@@ -336,7 +336,7 @@ def commit(
     try:
         newest, appended = append_what_is_found(store, plan.state.last.pipeline, validated)
     except (PromotionWaits, JournalConflict) as conflict:
-        drop(store, staged)
+        drop(store, (file for one in rewritten for file in one.new))
         if isinstance(conflict, JournalConflict):
             raise
         raise Overtaken(conflict.message, pipeline=plan.state.last.pipeline) from conflict

@@ -38,7 +38,7 @@ from blizzard.worker.output.row_ids import row_ids_of
 from blizzard.worker.output.upload import Uploads
 from blizzard.worker.plain_types import TableFile, plain_schema
 from blizzard.worker.record import failure_of
-from blizzard.worker.transform import change_of
+from blizzard.worker.transform import RowChange
 from lakebed.columns.field_ids import with_field_ids
 from lakebed.columns.row_tracking import RowColumns
 from lakebed.documents.data_file import FinishedFile
@@ -80,7 +80,7 @@ def rewrite_group(group: FileGroup, work: Rewriting, store: Store) -> RewriteOut
 
 def _rewritten(old: ActiveFile, work: Rewriting, store: Store, folder: Path) -> Rewritten:
     deleted = deleted_rows(store, old.vector)
-    change = change_of(old, work, deleted)
+    change = RowChange.of(old, work, deleted)
     local = downloaded(old, store, folder / "old.parquet")
     name = work.clock.fresh_id()
     path = folder / f"{name}.parquet"

@@ -9,7 +9,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -261,87 +261,50 @@ class LeavingOut:
                     self.removed_from[one["values"]] += one["counts"]
 
 
-class RowChange(Protocol):
-    """What is done to the rows of one file."""
+@dataclass(frozen=True, slots=True)
+class RowChange:
+    """Changes the rows of one file: leaves some out, and may fill a column."""
+
+    old: ActiveFile
+    leaving: LeavingOut
+    filling: Filling | None = None
+
+    @classmethod
+    def of(cls, old: ActiveFile, work: Rewriting, deleted: Places) -> "RowChange":
+        """Return the change of one file's rows by a transform."""
+        if not isinstance(work.transform, FillColumn):
+            return cls(old, LeavingOut(old, work.columns, deleted))
+        kept = work.row_columns
+        filling = Filling(work.transform.target, versions=None if kept is None else kept.versions)
+        return cls(old, LeavingOut(old, Schema(()), deleted), filling)
 
     def may_change(self, file: TableFile) -> bool:
         """Whether the file can have a row that changes."""
+        return self.filling is None or RESCUED in file.names
 
     def change(self, table: pa.Table) -> pa.Table:
         """Return the next rows, changed."""
+        left = self.leaving.leave_out(table)
+        return left if self.filling is None else self.filling.fill(left)
 
     def outcome(self, new: FinishedFile | None) -> Rewritten:
         """Return what came of the file, once all of its rows were changed."""
-
-    def rows_left(self, rows: int) -> int:
-        """Count the rows that the new file must have; 0 where there is to be none."""
-
-
-def change_of(old: ActiveFile, work: Rewriting, deleted: Places) -> RowChange:
-    """Return the transform of one file's rows."""
-    if isinstance(work.transform, FillColumn):
-        kept = work.row_columns
-        filling = Filling(work.transform.target, versions=None if kept is None else kept.versions)
-        return _Filled(old, filling, LeavingOut(old, Schema(()), deleted))
-    return _Without(old, LeavingOut(old, work.columns, deleted))
-
-
-@dataclass(frozen=True, slots=True)
-class _Filled:
-    """A column is filled."""
-
-    old: ActiveFile
-    filling: Filling
-    leaving: LeavingOut
-    """Leaves out deleted rows."""
-
-    def may_change(self, file: TableFile) -> bool:
-        return RESCUED in file.names
-
-    def change(self, table: pa.Table) -> pa.Table:
-        return self.filling.fill(self.leaving.leave_out(table))
-
-    def outcome(self, new: FinishedFile | None) -> Rewritten:
-        if new is not None and self.old.deleted:
+        if new is not None and (self.filling is None or self.old.deleted):
             names, runs = self.leaving.origins()
             new = replace(new, source_files=names, runs=runs)
         return Rewritten(
             group=FileGroup(files=(self.old,)),
             new=() if new is None else (new,),
-            taken=self.filling.taken,
-            left=self.filling.left,
+            removed=self.leaving.removed,
+            removed_from=dict(self.leaving.removed_from),
+            taken=0 if self.filling is None else self.filling.taken,
+            left=0 if self.filling is None else self.filling.left,
         )
 
     def rows_left(self, rows: int) -> int:
-        return rows - self.old.deleted if self.filling.taken else 0
-
-
-@dataclass(frozen=True, slots=True)
-class _Without:
-    """Rows are left out."""
-
-    old: ActiveFile
-    leaving: LeavingOut
-
-    def may_change(self, _file: TableFile) -> bool:
-        return True
-
-    def change(self, table: pa.Table) -> pa.Table:
-        return self.leaving.leave_out(table)
-
-    def outcome(self, new: FinishedFile | None) -> Rewritten:
-        leaving = self.leaving
-        if new is not None:
-            names, runs = leaving.origins()
-            new = replace(new, source_files=names, runs=runs)
-        return Rewritten(
-            group=FileGroup(files=(self.old,)),
-            new=() if new is None else (new,),
-            removed=leaving.removed,
-            removed_from=dict(leaving.removed_from),
-        )
-
-    def rows_left(self, rows: int) -> int:
+        """Count the rows that the new file must have; 0 where there is to be none."""
+        if self.filling is not None:
+            return rows - self.old.deleted if self.filling.taken else 0
         told = sum(run.rows for run in self.old.runs)
         if told not in (0, rows):
             # Its places in the file would be those of other rows.

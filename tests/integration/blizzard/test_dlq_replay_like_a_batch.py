@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 import yaml
 
-from blizzard.log_questions import asks_columns
 from blizzard.rewrite.replay import replay
 from lakebed.clock import Clock
 from lakebed.errors import ColumnsPromoted
@@ -126,9 +125,7 @@ def test_a_batch_that_ran_without_a_column_of_a_replay_is_read_again(adds: OpenT
             done = super().run(units, work)
             if not self.replayed:
                 self.replayed = True
-                columns, clock = asks_columns(adds.settings), Clock()
-                inside = InProcessRunner()
-                replay(adds.store, adds.settings, None, columns, inside, clock=clock)
+                replay(adds.store, adds.settings, None, InProcessRunner(), clock=Clock())
             return done
 
     pipeline = pipeline_of(adds.settings, Beside())

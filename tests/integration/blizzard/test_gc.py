@@ -15,7 +15,7 @@ from blizzard.handoff.publish import MoveFromOutbox, StageMetas
 from blizzard.journal.fence import append_beside
 from blizzard.model.files import UnitOutcome
 from blizzard.model.settings import SinkSettings
-from blizzard.repair.gc import Garbage, Kind, _entry, collect, find_garbage
+from blizzard.repair.gc import Garbage, Kind, collect, find_garbage, gc_entry
 from lakebed.clock import Clock
 from lakebed.deltalog import tables
 from lakebed.documents.entry import digest, encode
@@ -259,7 +259,7 @@ def test_a_batch_goes_on_after_a_gc_that_took_nothing_of_it(desk):
         (piece,) = (one for one in found_at(desk).garbage if one.path == left)
         entry = bench.entries()[-1]
         body = (desk.table / journal_entry("default", 1)).read_bytes()
-        assert append_beside(store_of(desk), _entry(entry, digest(body), (piece,), Clock()))
+        assert append_beside(store_of(desk), gc_entry(entry, digest(body), (piece,), Clock()))
 
     young.act = gc_spares_the_batch
     assert bench.pipeline().step()

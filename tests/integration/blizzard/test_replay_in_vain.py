@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from blizzard.log_questions import asks_columns, asks_passed_over
 from blizzard.rewrite.replay import ReplayOutcome, replay
 from lakebed.clock import Clock
 from tests.support.retractions import Taken
@@ -21,16 +20,7 @@ def readable(desk: Taken) -> None:
 
 
 def replayed(desk: Taken) -> ReplayOutcome:
-    settings = desk.settings
-    return replay(
-        desk.store,
-        settings,
-        None,
-        asks_columns(settings),
-        InProcessRunner(),
-        clock=Clock(),
-        passed_over=asks_passed_over(settings),
-    )
+    return replay(desk.store, desk.settings, None, InProcessRunner(), clock=Clock())
 
 
 @pytest.fixture

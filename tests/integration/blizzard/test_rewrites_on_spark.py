@@ -4,7 +4,6 @@ from decimal import Decimal
 
 import pytest
 
-from blizzard.log_questions import asks_columns
 from blizzard.rewrite.replay import NotReplayed, _units, replay
 from blizzard.rewrite.transaction import NotRewritten
 from lakebed.clock import Clock
@@ -100,9 +99,7 @@ def test_tasks_put_the_files_of_each_partition_together_and_sort_their_rows(tmp_
 
 
 def replayed(desk: Replayed) -> int:
-    settings = desk.settings
-    columns = asks_columns(settings)
-    done = replay(desk.store, settings, None, columns, shared_runner(), clock=Clock())
+    done = replay(desk.store, desk.settings, None, shared_runner(), clock=Clock())
     return done.lines
 
 

@@ -15,7 +15,7 @@ from blizzard.cli.names import resolved
 from blizzard.cli.output import One, load, tables_of, the_one
 from blizzard.cli.rows.rewriting import commit, rewriter
 from blizzard.cli.surroundings import Surroundings
-from blizzard.log_questions import TableOf, asked_of, asks_columns, asks_passed_over
+from blizzard.log_questions import TableOf, asked_of, asks_passed_over
 from blizzard.model.locations import sink_location
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
 from blizzard.model.source.part_way import is_part_way
@@ -30,9 +30,9 @@ from blizzard.rewrite.replay import (
     meant_lines,
     plan_replay,
     replay,
+    table_of,
 )
 from lakebed.clock import Clock
-from lakebed.deltalog import tables
 from lakebed.errors import LakeError, ObjectMissing
 from lakebed.storage.store import Store
 from lakebed.telemetry.levels import LogFormat, LogLevel
@@ -254,15 +254,10 @@ def _replay(
             store,
             settings,
             names,
-            asks_columns(settings),
             runner,
             clock=around.clock,
             emit=log_events(LogLevel.INFO, LogFormat.TEXT),
-            passed_over=asks_passed_over(settings),
             corrected=corrected,
-            mapping_of_table=tables.mapping_reader(
-                settings.sink.table_uri, settings.sink.storage_options
-            ),
         )
 
 
@@ -289,8 +284,7 @@ def _show_plan(
         meant, in_vain, unknown, sources = 0, 0, frozenset(names or ()), frozenset[str]()
         if store is not None:
             if files is None or not files.lost:
-                asks = asks_passed_over(settings)
-                found = plan_replay(store, settings.name, names, passed_over=asks)
+                found = plan_replay(store, settings.name, names, table_of(settings))
                 meant, unknown = meant_lines(store, found)
                 sources = found.meant.sources
                 if files is None:  # What is discarded need not be in its place.

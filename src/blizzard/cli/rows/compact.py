@@ -86,7 +86,7 @@ def compact(
                 runner,
                 clock=clock,
                 partition=values,
-                rewritten=looked.rewritten,
+                progress=looked.rewritten,
             ),
         )
     if output is Output.JSON:

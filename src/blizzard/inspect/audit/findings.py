@@ -155,6 +155,20 @@ class AcceptedLoss:
     applies: bool
     """Whether the rows are missing as it says; not where they are there again, or others are."""
 
+    @classmethod
+    def of(cls, one: Accepted, *, applies: bool) -> "AcceptedLoss":
+        """Return what a document accepts."""
+        return cls(
+            version=one.version,
+            operation=one.operation,
+            writer=one.writer,
+            rows=one.rows,
+            files=len(one.files),
+            reason=one.reason,
+            at=one.created,
+            applies=applies,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Amount:

@@ -7,6 +7,7 @@ read in part, and of all others a number.
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from blizzard.inspect.audit.findings import Difference, Kind, Totals, spans
 from blizzard.inspect.audit.log_books import GONE, JournalName, LogBooks
@@ -142,20 +143,19 @@ class JournalBooks:
 
     def _check_place(self, number: int, entry: Entry) -> Iterator[Difference]:
         is_first = entry.kind == "open"
+        wrong = ""
         if (entry.sequence, entry.pipeline) != (number, self.pipeline) or is_first != (number == 0):
-            yield self._differs(
-                Kind.ENTRY_MISPLACED,
+            wrong = (
                 f"where entry {number} belongs is entry {entry.sequence} ({entry.kind}) of "
-                f"pipeline {entry.pipeline}",
-                number,
+                f"pipeline {entry.pipeline}"
             )
-        if entry.journal != self.journal:
-            yield self._differs(
-                Kind.ENTRY_MISPLACED,
+        elif entry.journal != self.journal:
+            wrong = (
                 f"entry {number} is of journal {entry.journal}, those before it are of "
-                f"{self.journal}",
-                number,
+                f"{self.journal}"
             )
+        if wrong:
+            yield self._differs(Kind.ENTRY_MISPLACED, wrong, number)
 
     def _check_digest(self, number: int, digest: str) -> Iterator[Difference]:
         version, kept = self._settled.get(number, (None, None))
@@ -264,20 +264,5 @@ class JournalBooks:
                 totals.quarantined += record.quarantined
                 totals.rows += record.rows
 
-    def _differs(
-        self,
-        kind: Kind,
-        message: str,
-        entry: int,
-        *,
-        version: int | None = None,
-        source: str | None = None,
-    ) -> Difference:
-        return Difference(
-            kind=kind,
-            message=message,
-            pipeline=self.pipeline,
-            entry=entry,
-            version=version,
-            source=source,
-        )
+    def _differs(self, kind: Kind, message: str, entry: int, **where: Any) -> Difference:  # noqa: ANN401
+        return Difference(kind=kind, message=message, pipeline=self.pipeline, entry=entry, **where)

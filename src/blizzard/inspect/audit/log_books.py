@@ -139,45 +139,31 @@ class LogBooks:
 
     def _check_turn(self, found: LogVersion, one: SettledEntries, journal: JournalName) -> None:
         """Check that entries are committed in their order, each once, with their transactions."""
-        before = self.settled.get(journal)
-        last = before[-1].last if before else self.position(journal) or 0
+        settled = self.settled.get(journal)
+        last = settled[-1].last if settled else self.position(journal) or 0
         told = found.transactions.get(journal_transaction(*journal))
+
+        def differs(kind: Kind, shown: int, why: str, entry: int | None = None) -> None:
+            self.differences.append(
+                Difference(
+                    kind=kind,
+                    message=f"version {found.version} settles entry {shown} of {one.pipeline}{why}",
+                    pipeline=one.pipeline,
+                    entry=shown if entry is None else entry,
+                    version=found.version,
+                )
+            )
+
         if told is None:
-            self._differs(
-                Kind.TRANSACTION_MISSING,
-                f"version {found.version} settles entry {one.last} of {one.pipeline}, but does "
-                "not have its transaction",
-                pipeline=one.pipeline,
-                entry=one.last,
-                version=found.version,
-            )
+            differs(Kind.TRANSACTION_MISSING, one.last, ", but does not have its transaction")
         elif told != one.last:
-            self._differs(
-                Kind.TRANSACTION_DIFFERS,
-                f"version {found.version} settles entry {one.last} of {one.pipeline}, but its "
-                f"transaction says {told}",
-                pipeline=one.pipeline,
-                entry=one.last,
-                version=found.version,
-            )
+            differs(Kind.TRANSACTION_DIFFERS, one.last, f", but its transaction says {told}")
         if one.first <= last:
-            self._differs(
-                Kind.ENTRY_COMMITTED_TWICE,
-                f"version {found.version} settles entry {one.first} of {one.pipeline} again: "
-                f"entries up to {last} were settled before",
-                pipeline=one.pipeline,
-                entry=one.first,
-                version=found.version,
-            )
+            again = f" again: entries up to {last} were settled before"
+            differs(Kind.ENTRY_COMMITTED_TWICE, one.first, again)
         elif one.first > last + 1:
-            self._differs(
-                Kind.ENTRY_PASSED_OVER,
-                f"version {found.version} settles entry {one.first} of {one.pipeline}, but the "
-                f"last one before was {last}",
-                pipeline=one.pipeline,
-                entry=last + 1,
-                version=found.version,
-            )
+            before = f", but the last one before was {last}"
+            differs(Kind.ENTRY_PASSED_OVER, one.first, before, last + 1)
 
     def _take_files(self, found: LogVersion) -> None:
         if found.operation == RESTORE:
@@ -203,12 +189,15 @@ class LogBooks:
             again = found.replays is None and not self._is_put_back(add.name, removed)
         if again:
             first = "an earlier version" if there is None else _by(there.version)
-            self._differs(
-                Kind.FILE_COMMITTED_TWICE,
-                f"version {found.version} adds {add.name}, which {first} has added before"
-                + (f" and version {removed} removed" if removed not in (None, BEFORE) else ""),
-                file=add.name,
-                version=found.version,
+            out = f" and version {removed} removed" if removed not in (None, BEFORE) else ""
+            self.differences.append(
+                Difference(
+                    kind=Kind.FILE_COMMITTED_TWICE,
+                    message=f"version {found.version} adds {add.name}, which {first} has added "
+                    f"before{out}",
+                    file=add.name,
+                    version=found.version,
+                )
             )
 
     def _is_put_back(self, name: str, removed: int) -> bool:
@@ -222,33 +211,14 @@ class LogBooks:
         told = self.commits[found.version] = _other(found, gone)
         counts = (told.rows_removed, told.rows_added)
         if None not in counts and not told.changes_data and counts[0] != counts[1]:
-            self._differs(
-                Kind.ROWS_CHANGED,
-                f"version {told.version} ({told.operation}) says that it changes no data, but "
-                f"removes {plural(counts[0] or 0, 'row')} and adds {counts[1]}",
-                version=told.version,
+            self.differences.append(
+                Difference(
+                    kind=Kind.ROWS_CHANGED,
+                    message=f"version {told.version} ({told.operation}) says that it changes no "
+                    f"data, but removes {plural(counts[0] or 0, 'row')} and adds {counts[1]}",
+                    version=told.version,
+                )
             )
-
-    def _differs(
-        self,
-        kind: Kind,
-        message: str,
-        *,
-        version: int,
-        pipeline: str | None = None,
-        entry: int | None = None,
-        file: str | None = None,
-    ) -> None:
-        self.differences.append(
-            Difference(
-                kind=kind,
-                message=message,
-                version=version,
-                pipeline=pipeline,
-                entry=entry,
-                file=file,
-            )
-        )
 
 
 def _other(found: LogVersion, gone: dict[str, Active]) -> OtherCommit:

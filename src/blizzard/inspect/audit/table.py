@@ -86,16 +86,7 @@ class _Audit:
             unknown=self.files.unknown(),
             others=tuple(self.log.commits.values()),
             accepted=tuple(
-                AcceptedLoss(
-                    version=one.version,
-                    operation=one.operation,
-                    writer=one.writer,
-                    rows=one.rows,
-                    files=len(one.files),
-                    reason=one.reason,
-                    at=one.created,
-                    applies=one.version in self.log.applied,
-                )
+                AcceptedLoss.of(one, applies=one.version in self.log.applied)
                 for one in self.log.accepted.values()
             ),
             losses=tuple(self.log.losses),

@@ -16,11 +16,10 @@ from blizzard.worker.ndjson.look.values import parse, parse_next
 from blizzard.worker.ndjson.plain_text import BYTE_ORDER_MARK
 from blizzard.worker.ndjson.values import Number
 
-ENVELOPES = frozenset(
-    """
-    records features items results data value values events logevents entries hits rows
-    """.split()
-)
+ENVELOPES = frozenset([
+    "records", "features", "items", "results", "data", "value", "values", "events", "logevents",
+    "entries", "hits", "rows",
+])  # fmt: skip
 """What the arrays of envelopes are called, in lower case."""
 OF_A_RECORD = frozenset(("messages", "conversations", "choices", "tags"))
 """What arrays of objects are called that belong to one record."""

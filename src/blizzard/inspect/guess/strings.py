@@ -37,19 +37,18 @@ SPOKEN = {
     "epoch_us": "epoch microseconds",
     "epoch_ns": "epoch nanoseconds",
 }
-_TIME_WORDS = frozenset(
-    """
-    time timestamp ts date datetime at on when epoch created updated modified changed expires
-    expiry expiration started finished ended start end begin since until birthday dob seen
-    published received sent occurred unix nano nanos ms msec us ns utc exp iat nbf modification
-    """.split()
-)
-_ID_WORDS = frozenset(
-    """
-    id ids uuid guid key code zip postcode phone account number no ref reference version hash
-    arn sku isbn ean serial token digest build release name title
-    """.split()
-)
+_TIME_WORDS = frozenset([
+    "time", "timestamp", "ts", "date", "datetime", "at", "on", "when", "epoch", "created",
+    "updated", "modified", "changed", "expires", "expiry", "expiration", "started", "finished",
+    "ended", "start", "end", "begin", "since", "until", "birthday", "dob", "seen", "published",
+    "received", "sent", "occurred", "unix", "nano", "nanos", "ms", "msec", "us", "ns", "utc",
+    "exp", "iat", "nbf", "modification",
+])  # fmt: skip
+_ID_WORDS = frozenset([
+    "id", "ids", "uuid", "guid", "key", "code", "zip", "postcode", "phone", "account", "number",
+    "no", "ref", "reference", "version", "hash", "arn", "sku", "isbn", "ean", "serial", "token",
+    "digest", "build", "release", "name", "title",
+])  # fmt: skip
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _LONGEST_NUMBER = 15
 """Digits of an integer in text that is not an identifier."""
