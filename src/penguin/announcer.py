@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from functools import partial
 
 from lakebed.clock import Clock
 from lakebed.documents.data_file import FinishedFile
@@ -21,6 +21,7 @@ from penguin.events.backlog import (
 )
 from penguin.events.commits import (
     CompactionPassedOver,
+    EntryRejected,
     FilesHeld,
     PromotionPassedOver,
     RetractionPassedOver,
@@ -202,19 +203,20 @@ class Announcer:
 
     def not_promoted(self, plan: CommitPlan) -> None:
         """Announce the promotions and retractions that a commit settled without effect."""
+        kinds: dict[str, Callable[..., EntryRejected]] = {
+            "promote": PromotionPassedOver,
+            "compact": CompactionPassedOver,
+        }
         for one in plan.not_promoted:
-            facts: dict[str, Any] = {
-                "table": self.table,
-                "pipeline": one.entry.pipeline,
-                "entry": one.entry.sequence,
-                "reasons": one.reasons,
-            }
-            if one.kind == "promote":
-                self.emit(PromotionPassedOver(**facts))
-            elif one.kind == "compact":
-                self.emit(CompactionPassedOver(**facts))
-            else:
-                self.emit(RetractionPassedOver(kind=one.kind, **facts))
+            rejected = kinds.get(one.kind) or partial(RetractionPassedOver, kind=one.kind)
+            self.emit(
+                rejected(
+                    table=self.table,
+                    pipeline=one.entry.pipeline,
+                    entry=one.entry.sequence,
+                    reasons=one.reasons,
+                )
+            )
 
     def watch(self, view: TableView, left_out: tuple[LeftOut, ...]) -> None:
         """Raise an alarm once when files have waited so long that a VACUUM may delete them."""

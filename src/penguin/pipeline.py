@@ -33,33 +33,8 @@ from penguin.model.commit import CommitPlan
 from penguin.model.settings import TableSettings
 from penguin.proposal import propose
 
-MOST = 3
-
-
-@dataclass(frozen=True, slots=True)
-class RepeatedConflicts:
-    """How often in a row plans were overtaken at one and the same version.
-
-    Somebody else was ahead, and at the next look the table is another. Where it is not, what is
-    remembered of it is wrong.
-    """
-
-    version: int | None = None
-    times: int = 0
-
-    def again(self, version: int | None) -> "RepeatedConflicts":
-        """Count one more plan, made for a version; None where there was no table."""
-        return RepeatedConflicts(version, self.times + 1 if version == self.version else 1)
-
-    @property
-    def calls_for_a_fresh_look(self) -> bool:
-        """Whether what is remembered is to be forgotten."""
-        return self.times > 1
-
-    @property
-    def is_hopeless(self) -> bool:
-        """Whether even that did not help."""
-        return self.times > MOST
+MOST_CONFLICTS = 3
+"""Plans in a row that may be overtaken at the same version of the table."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -121,7 +96,8 @@ class TableRun:
     """The table's shape, and the held files that were tried by it: their names, since when held."""
     _probed: bool = False
     _search: Search | None = None
-    _conflicts: RepeatedConflicts = field(default_factory=RepeatedConflicts)
+    _conflicts: tuple[int | None, int] = (None, 0)
+    """The version at which plans were overtaken last, and how often in a row."""
     _on_disk: OnDisk = field(default_factory=OnDisk)
     _facts: TableFacts | None = None
     """What the table is, as last seen."""
@@ -324,7 +300,7 @@ class TableRun:
                 return True
             case _:
                 assert_never(outcome)
-        self._conflicts = RepeatedConflicts()
+        self._conflicts = (None, 0)
         return True
 
     def _settled(self, plan: CommitPlan) -> tuple[Settled, ...]:
@@ -353,11 +329,13 @@ class TableRun:
 
     def _look_afresh(self, version: int | None) -> None:
         """Make sure that an overtaken plan is not made again in the same way, endlessly."""
-        self._conflicts = self._conflicts.again(version)
-        if self._conflicts.calls_for_a_fresh_look:
+        known, times = self._conflicts
+        times = times + 1 if version == known else 1
+        self._conflicts = (version, times)
+        if times > 1:  # The table is the same, so what is remembered of it is wrong.
             self._search, self._log_cache = None, LogCache()
-        if self._conflicts.is_hopeless:
-            self._conflicts = RepeatedConflicts()
+        if times > MOST_CONFLICTS:
+            self._conflicts = (None, 0)
             raise CommitFailed(
                 "the table keeps changing while it is being read",
                 table=self.settings.table_uri,

@@ -344,7 +344,8 @@ def events() -> dict[str, type[Event]]:
     while left:
         for each in left.pop().__subclasses__():
             if not each.__module__.startswith("tests"):
-                found[each.__name__] = each
+                if each.sentence is not Event.sentence:
+                    found[each.__name__] = each
                 left.append(each)
     return found
 

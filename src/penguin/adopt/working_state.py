@@ -88,11 +88,6 @@ def delete_state(store: Store) -> None:
             pass
 
 
-def has_state(store: Reader) -> bool:
-    """Whether a run has left what it has read."""
-    return any(store.level(run)[1] for run in _runs(store))
-
-
 def encode(records: Sequence[FileRecord]) -> bytes:
     """Write what was read of some files."""
     schemas: dict[str, int] = {}

@@ -5,9 +5,9 @@ whatever an earlier read saw a later one must know of too: a log behind its rece
 behind its log, was rolled back, and nothing more of that pipeline is committed.
 """
 
-import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from lakebed.documents.entry import (
     Entry,
@@ -42,49 +42,6 @@ from lakebed.types import DiscoverBy, Handoff
 from penguin.model.backlog import Backlog, Position, ReadyEntry, Stopped, Transactions
 from penguin.model.errors import JournalBroken, LogRolledBack
 
-KEPT_BYTES = 2 * 1024 * 1024
-"""Bytes of entries as they are stored; in memory they take three times as much."""
-
-
-class EntryCache:
-    """The entries that were read last, by their digests.
-
-    Every look reads the last one that is committed again, to be sure of it; its body is read, and
-    what is known of the very same body is not worked out again. An entry never changes.
-    """
-
-    def __init__(
-        self,
-        most_bytes: int = KEPT_BYTES,
-        *,
-        decode: Callable[[bytes, str], Entry] = decode_entry,
-    ) -> None:
-        self._most_bytes = most_bytes
-        self._decode = decode
-        self._lock = threading.Lock()
-        self._kept: dict[str, tuple[Entry, int]] = {}
-        self._bytes = 0
-
-    def entry(self, body: bytes, where: str) -> tuple[Entry, str]:
-        """Return an entry and its digest."""
-        fingerprint = digest(body)
-        with self._lock:
-            known = self._take(fingerprint)
-        entry = self._decode(body, where) if known is None else known
-        with self._lock:
-            self._take(fingerprint)  # another thread may have kept it meanwhile
-            self._kept[fingerprint] = entry, len(body)
-            self._bytes += len(body)
-            while self._bytes > self._most_bytes:
-                self._take(next(iter(self._kept)))
-        return entry, fingerprint
-
-    def _take(self, fingerprint: str) -> Entry | None:
-        entry, size = self._kept.pop(fingerprint, (None, 0))
-        self._bytes -= size
-        return entry
-
-
 NEW_JOURNAL = "or start a new one with blizzard journal new"
 
 HANDOFF_OF = {
@@ -105,14 +62,6 @@ class TablePipelines:
     protocol: int | None = None
     """The number of the document that says it."""
     stopped: tuple[Stopped, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JournalBacklogs:
-    """What waits, and what cannot go on."""
-
-    backlogs: tuple[Backlog, ...]
-    stopped: tuple[Stopped, ...]
 
 
 def read_pipelines(
@@ -178,8 +127,11 @@ def read_protocol(
 
 def read_journals(
     store: Reader, found: TablePipelines, transactions: Transactions, *, max_files: int
-) -> JournalBacklogs:
-    """Read what each pipeline's journal holds past the log, up to a commit's worth of files."""
+) -> tuple[tuple[Backlog, ...], tuple[Stopped, ...]]:
+    """Read what each pipeline's journal holds past the log, up to a commit's worth of files.
+
+    Return the backlogs, and the pipelines that cannot go on.
+    """
     backlogs = []
     stopped = list(found.stopped)
     for pipeline, last_receipt in found.receipts.items():
@@ -191,10 +143,13 @@ def read_journals(
             continue
         if backlog is not None:
             backlogs.append(backlog)
-    return JournalBacklogs(backlogs=tuple(backlogs), stopped=tuple(stopped))
+    return tuple(backlogs), tuple(stopped)
 
 
-_ENTRIES = EntryCache()
+@lru_cache(maxsize=8)
+def _decoded(body: bytes, where: str) -> tuple[Entry, str]:
+    """Return an entry and its digest; every look reads the last committed one again."""
+    return decode_entry(body, where), digest(body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,7 +280,7 @@ class _Journal:
         if body is None:
             return None
         where = self.reader.where(sequence)
-        entry, fingerprint = _ENTRIES.entry(body, where)
+        entry, fingerprint = _decoded(body, where)
         self._check_place(entry, sequence, where)
         return ReadyEntry(entry=entry, digest=fingerprint, path=where)
 

@@ -145,32 +145,34 @@ def look(
     held_metas = read_held(store, cache.held)
     table = log.open()
     transactions: Transactions = (lambda _app_id: None) if table is None else table.transaction
-    waiting = read_journals(store, pipelines, transactions, max_files=settings.max_files_per_commit)
+    backlogs, stopped = read_journals(
+        store, pipelines, transactions, max_files=settings.max_files_per_commit
+    )
     done = settled(metas, transactions)
     gone = set(done)
     metas = {path: meta for path, meta in metas.items() if path not in gone}
     view = TableView(
         handoff=pipelines.handoff,
         table=table,
-        backlogs=waiting.backlogs,
-        stopped=waiting.stopped,
+        backlogs=backlogs,
+        stopped=stopped,
         settled=done,
-        strays=strays(metas, waiting.backlogs, waiting.stopped, hears_others=hears_others),
+        strays=strays(metas, backlogs, stopped, hears_others=hears_others),
         held_files=sort_out(held_metas, transactions),
         declared=pipelines.declared,
         searched=search is not None and is_scanned(pipelines, settings),
     )
     if search is not None and hears_others:
-        entries = (ready.entry for backlog in waiting.backlogs for ready in backlog.entries)
+        entries = (ready.entry for backlog in backlogs for ready in backlog.entries)
         named = frozenset(file.filename for entry in entries for file in entry.data_files)
         view = replace(view, others=search.find(store, table, asked_for(metas), named=named))
     if not staged:
         return view
-    ready = handed_off(store, metas, waiting.backlogs)
+    ready = handed_off(store, metas, backlogs)
     return replace(
         view,
         backlogs=ready.backlogs,
-        stopped=(*waiting.stopped, *ready.stopped),
+        stopped=(*stopped, *ready.stopped),
         waiting=ready.waiting,
     )
 

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import takewhile
+from typing import TYPE_CHECKING
 
-from lakebed.deltalog.lineage import Lineage
 from lakebed.deltalog.snapshot import Snapshot
 from lakebed.deltalog.versions import brought_back
 from lakebed.documents.data_file import FinishedFile
@@ -37,6 +37,9 @@ from lakebed.storage.store import Reader
 from penguin.held import HeldFile, read_held
 from penguin.model.backlog import Transactions
 from penguin.model.commit import HeldState
+
+if TYPE_CHECKING:
+    from lakebed.deltalog.lineage import Lineage
 
 
 class FileRewritten(LakeError):
@@ -172,14 +175,15 @@ def came_back(store: Reader, names: frozenset[str], transactions: Transactions) 
     return found
 
 
-def _lineage(store: Reader) -> Lineage:
+def _lineage(store: Reader) -> "Lineage":
     from lakebed.deltalog.history import read_whole_log  # noqa: PLC0415 - it loads Arrow
+    from lakebed.deltalog.lineage import Lineage  # noqa: PLC0415
 
     history = read_whole_log(store)
     return Lineage() if history is None else Lineage.fold(history, until=history.last)
 
 
-def _may_have_rows_left(name: str, lineage: Lineage) -> bool:
+def _may_have_rows_left(name: str, lineage: "Lineage") -> bool:
     """Whether a file of the table may hold rows of a removed one, as far as the log shows."""
     traces = [lineage.trace(path) for path in lineage.removed if file_name(path) == name]
     return not traces or any(one.is_unknown or one.active for one in traces)

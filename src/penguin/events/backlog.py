@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from lakebed.telemetry.events import Event, Level
-from lakebed.telemetry.measures import Age, Measure, Reading
+from lakebed.telemetry.measures import Age, Count, Measure, Reading
 from lakebed.units import plural, span
 from penguin.model.commit import HoldCode
 
@@ -20,11 +20,24 @@ def first_of(paths: tuple[str, ...]) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableWaiting(Event):
+class TableEvent(Event):
+    """Something that happened to one table."""
+
+    counter: ClassVar[str | None] = None
+    """The metric that counts it."""
+    table: str
+
+    def measures(self) -> Iterable[Measure]:
+        """Count it."""
+        if self.counter is not None:
+            yield Count(self.counter, 1, {"table": self.table})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableWaiting(TableEvent):
     """There is nothing to commit from yet: no table directory, or no pipeline in it."""
 
     level: ClassVar[Level] = Level.DEBUG
-    table: str
     table_uri: str
 
     def sentence(self) -> str:
@@ -33,11 +46,10 @@ class TableWaiting(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableWatched(Event):
+class TableWatched(TableEvent):
     """Nothing is left to commit for now; the table's directory is looked at again and again."""
 
     level: ClassVar[Level] = Level.INFO
-    table: str
     table_uri: str
     every_secs: float
 
@@ -47,11 +59,10 @@ class TableWatched(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BacklogSeen(Event):
+class BacklogSeen(TableEvent):
     """A table was looked at: its version, and what waits to be committed."""
 
     level: ClassVar[Level] = Level.TRACE
-    table: str
     version: int | None
     entries: int
     files: int
@@ -81,11 +92,10 @@ class BacklogSeen(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FilesLookedAt(Event):
+class FilesLookedAt(TableEvent):
     """The files of the next commit are being looked at, before it is made."""
 
     level: ClassVar[Level] = Level.TRACE
-    table: str
     done: int
     files: int
 
@@ -95,10 +105,9 @@ class FilesLookedAt(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EntryNotHandedOff(Event):
+class EntryNotHandedOff(TableEvent):
     """An entry is in the journal, and blizzard has yet to hand its files off."""
 
-    table: str
     pipeline: str
     entry: int
     reason: str
@@ -112,11 +121,10 @@ class EntryNotHandedOff(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MetasLeftAlone(Event):
+class MetasLeftAlone(TableEvent):
     """Metas that penguin neither commits nor deletes; reported once."""
 
     level: ClassVar[Level] = Level.WARN
-    table: str
     reason: str
     paths: tuple[str, ...]
 
@@ -126,11 +134,10 @@ class MetasLeftAlone(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FilesUnnamed(Event):
+class FilesUnnamed(TableEvent):
     """Files of blizzard in the table's folders that no entry names; reported once."""
 
     level: ClassVar[Level] = Level.WARN
-    table: str
     files: int
     some: tuple[str, ...]
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 from lakebed.telemetry.events import Event, Level
 from lakebed.telemetry.measures import Count, Measure, Observe
 from lakebed.units import plural
-from penguin.events.backlog import first_of
+from penguin.events.backlog import TableEvent, first_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,10 +24,9 @@ class Settled:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EntriesCommitted(Event):
+class EntriesCommitted(TableEvent):
     """We committed entries to the Delta log."""
 
-    table: str
     version: int
     entries: int
     files: int
@@ -90,11 +89,10 @@ class EntriesCommitted(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FilesHeld(Event):
+class FilesHeld(TableEvent):
     """Files of an entry are set aside: the table does not have their rows."""
 
     level: ClassVar[Level] = Level.ERROR
-    table: str
     pipeline: str
     entry: int
     code: str
@@ -118,14 +116,20 @@ class FilesHeld(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PromotionPassedOver(Event):
-    """A promotion was settled without effect: the table is as it was, and so are its rows."""
+class EntryRejected(TableEvent):
+    """An entry that replaces files was settled without effect."""
 
-    level: ClassVar[Level] = Level.WARN
-    table: str
     pipeline: str
     entry: int
     reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromotionPassedOver(EntryRejected):
+    """A promotion was settled without effect: the table is as it was, and so are its rows."""
+
+    counter: ClassVar[str] = "penguin_promotions_passed_over_total"
+    level: ClassVar[Level] = Level.WARN
 
     def sentence(self) -> str:
         """Report why, and what to do."""
@@ -135,22 +139,15 @@ class PromotionPassedOver(Event):
             "again"
         )
 
-    def measures(self) -> Iterable[Measure]:
-        """Count it."""
-        yield Count("penguin_promotions_passed_over_total", 1, {"table": self.table})
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RetractionPassedOver(Event):
+class RetractionPassedOver(EntryRejected):
     """A retraction or erasure was settled without effect: it removed no row."""
 
+    counter: ClassVar[str] = "penguin_retractions_passed_over_total"
     level: ClassVar[Level] = Level.WARN
-    table: str
-    pipeline: str
-    entry: int
     kind: str = "retract"
     """The command that is to be run again."""
-    reasons: tuple[str, ...]
 
     def sentence(self) -> str:
         """Report why, and what to do."""
@@ -167,19 +164,12 @@ class RetractionPassedOver(Event):
             f"applied: {'; '.join(self.reasons)}; it removed no row{again}"
         )
 
-    def measures(self) -> Iterable[Measure]:
-        """Count it."""
-        yield Count("penguin_retractions_passed_over_total", 1, {"table": self.table})
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionPassedOver(Event):
+class CompactionPassedOver(EntryRejected):
     """A compaction gave way to another writer: the table is as it was, and so are its rows."""
 
-    table: str
-    pipeline: str
-    entry: int
-    reasons: tuple[str, ...]
+    counter: ClassVar[str] = "penguin_compactions_passed_over_total"
 
     def sentence(self) -> str:
         """Report why; nothing has to be done."""
@@ -188,16 +178,11 @@ class CompactionPassedOver(Event):
             f"way: {'; '.join(self.reasons)}; no file changed, the next compaction tries again"
         )
 
-    def measures(self) -> Iterable[Measure]:
-        """Count it."""
-        yield Count("penguin_compactions_passed_over_total", 1, {"table": self.table})
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CommittedByOther(Event):
+class CommittedByOther(TableEvent):
     """Somebody else committed the entries that were planned."""
 
-    table: str
     version: int
     entries: int
 
@@ -215,11 +200,10 @@ class CommittedByOther(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlanSuperseded(Event):
+class PlanSuperseded(TableEvent):
     """The table changed after the plan was made."""
 
     level: ClassVar[Level] = Level.DEBUG
-    table: str
 
     def sentence(self) -> str:
         """Report what follows."""

@@ -4,18 +4,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from lakebed.telemetry.events import Event, Level
+from lakebed.telemetry.events import Level
 from lakebed.telemetry.measures import Count, Measure, Reading
 from lakebed.units import plural
-from penguin.events.backlog import first_of
+from penguin.events.backlog import TableEvent, first_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OthersSeen(Event):
+class OthersSeen(TableEvent):
     """The table directory was searched for files that other programs wrote."""
 
     level: ClassVar[Level] = Level.TRACE
-    table: str
     sweep: bool | None
     """Whether all folders were listed; None where none was."""
     listed: int
@@ -46,10 +45,9 @@ class OthersSeen(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LateFilesCommitted(Event):
+class LateFilesCommitted(TableEvent):
     """Files were committed that a bare watermark would have lost."""
 
-    table: str
     files: int
     some: tuple[str, ...]
 
@@ -66,11 +64,10 @@ class LateFilesCommitted(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FilesLeftOut(Event):
+class FilesLeftOut(TableEvent):
     """Files of other programs are not committed; reported once for each reason."""
 
     level: ClassVar[Level] = Level.WARN
-    table: str
     code: str
     reason: str
     paths: tuple[str, ...]
@@ -86,11 +83,10 @@ class FilesLeftOut(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FilesPassedOver(Event):
+class FilesPassedOver(TableEvent):
     """A scan passes over Parquet files; reported when a sweep finds different ones than before."""
 
     level: ClassVar[Level] = Level.WARN
-    table: str
     files: int
     some: tuple[str, ...]
     reason: str
@@ -104,10 +100,9 @@ class FilesPassedOver(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FilterBoundsOthersOnly(Event):
+class FilterBoundsOthersOnly(TableEvent):
     """Settings that limit the search for files do not apply to journaled files; reported once."""
 
-    table: str
     keys: tuple[str, ...]
     searched: bool
     """Whether the folders are searched, for files of other programs."""

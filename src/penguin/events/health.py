@@ -4,17 +4,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from lakebed.telemetry.events import Event, Level
+from lakebed.telemetry.events import Level
 from lakebed.telemetry.health import Halted, Part, PartKind, Resumed, Sign
 from lakebed.telemetry.measures import Measure, Reading
+from penguin.events.backlog import TableEvent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PipelineStopped(Event):
+class PipelineStopped(TableEvent):
     """Nothing more of a pipeline is committed until it is fixed."""
 
     level: ClassVar[Level] = Level.ERROR
-    table: str
     pipeline: str
     code: str
     error: str
@@ -41,10 +41,9 @@ class PipelineStopped(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PipelineMended(Event):
+class PipelineMended(TableEvent):
     """A pipeline that was stopped continues."""
 
-    table: str
     pipeline: str
     code: str
     """What it was stopped for."""
@@ -68,11 +67,10 @@ VACUUM = "vacuum may take files that wait"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FilesWaitTooLong(Event):
+class FilesWaitTooLong(TableEvent):
     """Files have been waiting so long that a VACUUM may soon delete them."""
 
     level: ClassVar[Level] = Level.ERROR
-    table: str
     since: str
     retention_secs: float
     danger: str
@@ -93,10 +91,8 @@ class FilesWaitTooLong(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FilesWaitNoLonger(Event):
+class FilesWaitNoLonger(TableEvent):
     """No files have been waiting too long any more."""
-
-    table: str
 
     def sentence(self) -> str:
         """Report it."""

@@ -4,17 +4,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from lakebed.telemetry.events import Event, Level
+from lakebed.telemetry.events import Level
 from lakebed.telemetry.measures import Count, Measure, Reading
 from lakebed.units import plural
+from penguin.events.backlog import TableEvent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableRegistered(Event):
+class TableRegistered(TableEvent):
     """A catalog says of a table what it should."""
 
     level: ClassVar[Level] = Level.INFO
-    table: str
     catalog: str
     name: str
     changed: bool
@@ -33,11 +33,10 @@ class TableRegistered(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableNotRegistered(Event):
+class TableNotRegistered(TableEvent):
     """A table could not be registered in its catalog; commits are not affected."""
 
     level: ClassVar[Level] = Level.WARN
-    table: str
     catalog: str
     name: str
     code: str
@@ -58,11 +57,11 @@ class TableNotRegistered(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CheckpointWritten(Event):
+class CheckpointWritten(TableEvent):
     """A Delta checkpoint was written."""
 
+    counter: ClassVar[str] = "penguin_checkpoints_written_total"
     level: ClassVar[Level] = Level.DEBUG
-    table: str
     version: int
     seconds: float = 0.0
 
@@ -70,17 +69,13 @@ class CheckpointWritten(Event):
         """Report for which version."""
         return f"{self.table}: checkpoint of version {self.version} written"
 
-    def measures(self) -> Iterable[Measure]:
-        """Count it."""
-        yield Count("penguin_checkpoints_written_total", 1, {"table": self.table})
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CheckpointFailed(Event):
+class CheckpointFailed(TableEvent):
     """A Delta checkpoint could not be written; commits are not affected."""
 
+    counter: ClassVar[str] = "penguin_checkpoints_failed_total"
     level: ClassVar[Level] = Level.WARN
-    table: str
     version: int
     error: str
 
@@ -91,17 +86,12 @@ class CheckpointFailed(Event):
             f"next step tries again: {self.error}"
         )
 
-    def measures(self) -> Iterable[Measure]:
-        """Count it."""
-        yield Count("penguin_checkpoints_failed_total", 1, {"table": self.table})
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LogCleanedUp(Event):
+class LogCleanedUp(TableEvent):
     """Expired versions of the Delta log were removed."""
 
     level: ClassVar[Level] = Level.INFO
-    table: str
     first: int
     removed: int
 
@@ -118,11 +108,11 @@ class LogCleanedUp(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LogCleanUpFailed(Event):
+class LogCleanUpFailed(TableEvent):
     """Expired versions could not be removed; commits are not affected."""
 
+    counter: ClassVar[str] = "penguin_log_clean_ups_failed_total"
     level: ClassVar[Level] = Level.WARN
-    table: str
     error: str
 
     def sentence(self) -> str:
@@ -132,17 +122,13 @@ class LogCleanUpFailed(Event):
             f"tries again: {self.error}"
         )
 
-    def measures(self) -> Iterable[Measure]:
-        """Count it."""
-        yield Count("penguin_log_clean_ups_failed_total", 1, {"table": self.table})
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LogKept(Event):
+class LogKept(TableEvent):
     """Nothing of the Delta log is removed: the table's retention cannot be read."""
 
+    counter: ClassVar[str] = "penguin_log_clean_ups_failed_total"
     level: ClassVar[Level] = Level.WARN
-    table: str
     name: str
     value: str
 
@@ -153,7 +139,3 @@ class LogKept(Event):
             "which is not an interval that Delta understands; set it to one such as `interval "
             "30 days`"
         )
-
-    def measures(self) -> Iterable[Measure]:
-        """Count it."""
-        yield Count("penguin_log_clean_ups_failed_total", 1, {"table": self.table})

@@ -4,12 +4,10 @@ The folders are listed once, and held against the log as it is read. What seems 
 looked at again, and so is the log: a file that came or went meanwhile is none that is missing.
 """
 
-from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
-
-import numpy as np
+from itertools import chain
 
 from lakebed import layout
 from lakebed.deltalog.actions import FileAction, FileKey, fetch_actions, read_versions
@@ -21,49 +19,19 @@ from lakebed.documents.repaired import TakenOut
 from lakebed.journal import JournalReader, journals_aside
 from lakebed.listing.sort import Oddity
 from lakebed.storage.ahead import ahead
-from lakebed.storage.store import ObjectFacts, Reader
+from lakebed.storage.store import Reader
 from lakebed.storage.tolerant import level, objects
 from penguin.foreign.rules import may_be_entered
+from penguin.upkeep.names import SizedNames
 
 
-class Listed:
-    """The objects of a table directory by their names, which are held as hashes."""
-
-    def __init__(self, found: Iterable[ObjectFacts]) -> None:
-        names, sizes = array("q"), array("q")
-        for facts in found:
-            names.append(hash(facts.path))
-            sizes.append(facts.size)
-        order = np.argsort(np.array(names, dtype=np.int64))
-        self._names = np.array(names, dtype=np.int64)[order]
-        self._sizes = np.array(sizes, dtype=np.int64)[order]
-
-    def __len__(self) -> int:
-        """Return how many there are."""
-        return len(self._names)
-
-    def size(self, path: str) -> int | None:
-        """Return how large an object is; None for one that was not listed."""
-        place = int(np.searchsorted(self._names, hash(path)))
-        if place == len(self._names) or self._names[place] != hash(path):
-            return None
-        return int(self._sizes[place])
-
-
-def list_all(store: Reader) -> Listed:
+def list_all(store: Reader) -> SizedNames:
     """List every object that may be a data file; hidden folders are not gone into."""
     folders, files = level(store, "", odd=_ignore)
     found = list(files)
     names = [folder.rstrip("/") for folder in folders if may_be_entered(folder.rstrip("/"))]
-    below = (
-        facts for name in names for facts in objects(store, name, odd=_ignore, into_links=False)
-    )
-    return Listed(_both(found, below))
-
-
-def _both(first: list[ObjectFacts], then: Iterable[ObjectFacts]) -> Iterable[ObjectFacts]:
-    yield from first
-    yield from then
+    below = (objects(store, name, odd=_ignore, into_links=False) for name in names)
+    return SizedNames(chain(found, *below))
 
 
 def _ignore(_name: str, _oddity: Oddity) -> None:
@@ -205,7 +173,7 @@ def check(store: Reader) -> Checked:
     )
 
 
-def _trouble(action: FileAction, listed: Listed) -> Trouble | None:
+def _trouble(action: FileAction, listed: SizedNames) -> Trouble | None:
     size = listed.size(action.path)
     if size is None:
         return Trouble.MISSING
@@ -221,7 +189,7 @@ def _still_damaged(store: Reader, suspects: list[FileAction]) -> list[Damaged]:
     if len(paths) > MOST_HEADS:
         again = list_all(store)
     else:
-        again = Listed(found for _, found in ahead(store.head, paths) if found is not None)
+        again = SizedNames(found for _, found in ahead(store.head, paths) if found is not None)
     return [
         Damaged(trouble=trouble, action=one, found=again.size(one.path))
         for one in suspects

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lakebed.storage.store import ObjectFacts
+
 if TYPE_CHECKING:
     import numpy.typing as npt
 
@@ -37,3 +39,23 @@ class Names:
             self._sorted = np.sort(np.array(self._hashes, dtype=np.int64))
         place = int(np.searchsorted(self._sorted, hash(name)))
         return place < len(self._sorted) and bool(self._sorted[place] == hash(name))
+
+
+class SizedNames:
+    """Objects and their sizes, by their names."""
+
+    def __init__(self, found: Iterable[ObjectFacts]) -> None:
+        names, sizes = array("q"), array("q")
+        for facts in found:
+            names.append(hash(facts.path))
+            sizes.append(facts.size)
+        order = np.argsort(np.array(names, dtype=np.int64))
+        self._names = np.array(names, dtype=np.int64)[order]
+        self._sizes = np.array(sizes, dtype=np.int64)[order]
+
+    def size(self, path: str) -> int | None:
+        """Return how large an object is; None for one that was not listed."""
+        place = int(np.searchsorted(self._names, hash(path)))
+        if place == len(self._names) or self._names[place] != hash(path):
+            return None
+        return int(self._sizes[place])

@@ -21,8 +21,6 @@ from liveview.looks.desk import Desk
 from liveview.looks.window import Window
 from liveview.observer import ANSWER_SECS, Observer
 from liveview.routes import ROUTES
-from penguin.backlog import journals
-from penguin.backlog.journals import EntryCache
 from penguin.events.commits import EntriesCommitted
 from tests.support.live_lake import PATIENT, LiveLake, asked
 
@@ -188,7 +186,6 @@ def test_an_open_page_keeps_no_more_with_every_batch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """Whatever is kept has a bound. With low bounds, the second half of a run adds no objects."""
-    monkeypatch.setattr(journals, "_ENTRIES", EntryCache(most_bytes=10_000))
     defaults = EntryRows.__init__.__defaults__ or ()
     few = tuple(10 if default == MOST_KEPT else default for default in defaults)
     monkeypatch.setattr(EntryRows.__init__, "__defaults__", few)
