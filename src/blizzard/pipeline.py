@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
-from blizzard import events
-from blizzard.batch_events import in_journal, resting
+from blizzard import events, outcomes
 from blizzard.discover.finding import Finding
 from blizzard.discover.schedule import Pace, Schedule
+from blizzard.events.emitter import PipelineEmitter
 from blizzard.execute.attempts import Attempts
 from blizzard.execute.bisect import may_be_a_death
 from blizzard.execute.merge import left_over
@@ -31,13 +31,12 @@ from blizzard.model.settings import PipelineSettings
 from blizzard.plan.timing import Timing
 from blizzard.proposal import Batch, Proposal, View, propose
 from blizzard.renewal import DeltaLog
-from blizzard.reporter import Reporter
-from blizzard.run_summary import RunSummary, Statistics
+from blizzard.run_totals import RunTotals, Statistics
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry
 from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import JournalConflict, LakeError
-from lakebed.telemetry.events import Emit
+from lakebed.telemetry.events import Emit, code_of
 
 
 @dataclass(slots=True, kw_only=True)
@@ -72,18 +71,21 @@ class Pipeline:
     _last: Batch = field(default_factory=lambda: Batch(handed_off=False))
     """The batch before the next one. Whether its entry was written may be in doubt, and that of an
     earlier run may not be handed off."""
-    summary: RunSummary = field(init=False)
+    totals: RunTotals = field(init=False)
+    _events: PipelineEmitter = field(init=False)
+    _gathering: bool = False
+    """Whether it is reported that files wait for more of them."""
     _timing: Timing = field(init=False)
     _schedule: Schedule = field(init=False)
     _attempts: Attempts = field(init=False)
-    _report: Reporter = field(init=False)
     _letterbox: Letterbox = field(init=False)
 
     def __post_init__(self) -> None:
-        self.summary = RunSummary(once=self.pace.drain)
+        self.totals = RunTotals(once=self.pace.drain)
+        name = self.settings.name
+        self._events = PipelineEmitter(name, self.emit, self.clock)
         self._timing = Timing(settings=self.settings)
-        self._attempts = self.attempts or Attempts(self.settings.name, self.emit)
-        self._report = Reporter(self.settings, self.emit, self.clock, watches=not self.pace.drain)
+        self._attempts = self.attempts or Attempts(name, self.emit)
         self._letterbox = Letterbox(settings=self.settings, clock=self.clock)
         self._schedule = Schedule(
             self.settings,
@@ -98,7 +100,7 @@ class Pipeline:
     @property
     def statistics(self) -> Statistics:
         """Return what this run has done so far."""
-        return self.summary.statistics
+        return self.totals.statistics
 
     @property
     def opened(self) -> bool:
@@ -127,14 +129,11 @@ class Pipeline:
         if (earlier := journal.settle()) is not None:
             self._journaled(journal, earlier, self._last)
         self._catch_up(journal)
-        self.summary.check_failures(self.settings.max_failures)
+        self.totals.check_failures(self.settings.max_failures)
         self._compact(journal)
         proposal = propose(self._view(journal))
         if proposal.is_empty:
-            self._compact(journal, at_end=self.pace.drain)
-            self._last = replace(self._last, left=0)
-            self.summary.count_failed(_unfinished(journal))
-            self._report.nothing_new(resting(proposal.findings, _unfinished(journal)))
+            self._found_nothing(journal, proposal)
             return False
         if proposal.waits:
             return False
@@ -144,9 +143,10 @@ class Pipeline:
             proposal, done = self._renew(journal, proposal)
             if not (proposal.units or proposal.failed):
                 return done
-        self._report.started(journal.sequence + 1, proposal, journal.id)
+        self._gathering = False
+        self.emit(outcomes.started(self.settings.name, proposal, journal))
         self._schedule.look_ahead(
-            journal, frozenset(self.summary.tried), running=proposal.files, failed=proposal.failed
+            journal, frozenset(self.totals.tried), running=proposal.files, failed=proposal.failed
         )
         try:
             return self._run(journal, proposal)
@@ -156,6 +156,16 @@ class Pipeline:
                 journal.forget_start()
             raise
 
+    def _found_nothing(self, journal: Journal, proposal: Proposal) -> None:
+        """Use the time to compact, and report that there is nothing to do."""
+        self._compact(journal, at_end=self.pace.drain)
+        self._last = replace(self._last, left=0)
+        self.totals.count_failed(_unfinished(journal))
+        resting = outcomes.resting(proposal.findings, _unfinished(journal))
+        self.emit(events.NothingNew(pipeline=self.settings.name, resting=resting))
+        if not self.pace.drain:
+            self._events.once(outcomes.watched(self.settings))
+
     def _view(self, journal: Journal) -> View:
         began = self.clock.seconds()
         return View(
@@ -163,13 +173,13 @@ class Pipeline:
             open_source=self.open_source,
             parallelism=self.runner.parallelism,
             clock=self.clock,
-            look=lambda: self._schedule.findings(journal, frozenset(self.summary.tried)),
+            look=lambda: self._schedule.findings(journal, frozenset(self.totals.tried)),
             rebuild=lambda broken: self._rebuild(journal, str(broken)),
             found=lambda findings: self._found(journal, findings, began),
             is_time=self._is_time,
             check=lambda: self._check_start(journal),
             started_before=journal.started_before,
-            failed=frozenset(self.summary.failed),
+            failed=frozenset(self.totals.failed),
             unbounded=self._last.got_nowhere,
             forecast=self._timing.forecast,
             hurry=lambda more: more or self.pace.drain or self._last.left > 0,
@@ -180,7 +190,7 @@ class Pipeline:
         self._check_lease()
         renewed = self.log.renew(journal.store, proposal.renew)
         self._schedule.journaled(renewed.keys)
-        self._report.renewed(renewed)
+        self._events.all(outcomes.renewed(self.settings.name, renewed))
         if renewed.keys:
             self._catch_up(journal)
         return proposal.after(renewed.failed), bool(renewed.keys)
@@ -205,7 +215,7 @@ class Pipeline:
             total_concurrency=self.total_concurrency,
         )
         with (
-            self._report.timed(events.Step.RUN),
+            self._events.timed(events.Step.RUN),
             self._attempts.running(lambda: journal.note_start(proposal.note)),
         ):
             ingested = ingest(
@@ -239,19 +249,19 @@ class Pipeline:
             sources,
             self.open_sink,
             batch=journal.sequence + 1,
-            pause=self._report.pausing(events.Retried.DLQ, self.pause),
+            pause=self._events.pausing(events.Retried.DLQ, self.pause),
         )
-        with self._report.timed(events.Step.JOURNAL), self._schedule.journal_lock:
+        with self._events.timed(events.Step.JOURNAL), self._schedule.journal_lock:
             written = ingested.columns.entry(settled.files)
             entry = journal.append(
                 sources, settled.files, dead_letters, written, settled.quarantine, proposal.began
             )
         self._journaled(journal, entry, batch)
         if settled.handed_in and batch.left:
-            self._report.handed_in(entry, batch)
+            self.emit(outcomes.handed_in(self.settings.name, entry, batch, self.clock.seconds()))
         self._publish()
         settled.require_room()
-        self.summary.check_failures(self.settings.max_failures)
+        self.totals.check_failures(self.settings.max_failures)
         return True
 
     def _open_journal(self) -> Journal | None:
@@ -271,13 +281,13 @@ class Pipeline:
             passed_over = self.log.passed_over
             history = read_ledger(store, name, passed_over=passed_over, spill=writer.spill)
             if history.rebuilt is not None:
-                self._report.rebuilt(history.rebuilt)
+                self.emit(events.HistoryRebuilt(pipeline=name, reason=history.rebuilt))
             journal = self._journal = Journal(
                 store,
                 identity_of(self.settings, self.run_id),
                 history,
                 self.clock,
-                pause=self._report.pausing(events.Retried.JOURNAL, self.pause),
+                pause=self._events.pausing(events.Retried.JOURNAL, self.pause),
                 guard=self._check_lease,
                 limits=limits,
             )
@@ -289,13 +299,14 @@ class Pipeline:
         return journal
 
     def _found(self, journal: Journal, findings: Mapping[str, Finding], began: float) -> None:
-        """Report what a look at the sources has found, and keep the snapshot up to date."""
-        self._report.overwritten(findings)
-        self._report.finished(events.Step.DISCOVER, began)
+        """Report what a listing of the sources has found, and keep the snapshot up to date."""
+        self._events.once(*outcomes.overwritten(self.settings, findings))
+        self._events.finished(events.Step.DISCOVER, began)
         # Not while a look ahead goes on: names that it has asked for would be moved away from it.
         self._write_snapshot(journal)
-        failed = resting(findings, _unfinished(journal))
-        self._report.listed(findings, resting=failed, bad_lines=journal.history.bad_lines)
+        bad_lines = journal.history.bad_lines
+        self.emit(outcomes.listed(self.settings.name, findings, _unfinished(journal), bad_lines))
+        self._events.once(*outcomes.names_passed_over(self.settings.name, findings))
 
     def _check_start(self, journal: Journal) -> None:
         """Take no new work while files wait so long that somebody's VACUUM may take them."""
@@ -319,12 +330,13 @@ class Pipeline:
             with self._schedule.journal_lock:
                 journal.write_snapshot()
         except (LakeError, OSError) as error:  # Names are spooled to the local disk.
-            self._report.snapshot_failed(error)
+            name, code = self.settings.name, code_of(error)
+            self.emit(events.SnapshotFailed(pipeline=name, code=code, error=str(error)))
             if isinstance(error, SegmentBroken):
                 self._rebuild(journal, str(error))
 
     def _rebuild(self, journal: Journal, why: str) -> None:
-        self._report.rebuilt(why)
+        self.emit(events.HistoryRebuilt(pipeline=self.settings.name, reason=why))
         with self._schedule.journal_lock:
             journal.rebuild(why)
 
@@ -339,18 +351,23 @@ class Pipeline:
         due = self._timing.is_time(files, more=more, cores=cores, now=now)
         if due or self._last.left > 0:
             return True
-        self._report.gathering(len(files), self._timing.due_in)
+        gathered = outcomes.gathering(self.settings.name, len(files), self._timing.due_in)
+        self._events.all(gathered[self._gathering :])
+        self._gathering = True
         return False
 
     def _journaled(self, journal: Journal, entry: Entry, batch: Batch) -> None:
         """Report the outcome of a batch and count it; it has yet to be handed off."""
-        self._attempts.settle(batch.effort.attempts, in_journal(entry, self.settings))
-        self._report.journaled(entry, batch)
+        work = outcomes.work_of(entry, self.settings)
+        self._attempts.settle(batch.effort.attempts, work)
+        seconds = self.clock.seconds() - batch.proposal.began
+        self._events.all(outcomes.journaled(entry, self.settings, batch, work, seconds))
         self._schedule.journaled(
             {record.key for record in entry.sources},
             part_way={record.source for record in entry.sources if not record.complete},
         )
-        self.summary.count(entry, _unfinished(journal))
+        self.totals.add(entry, work)
+        self.totals.count_failed(_unfinished(journal))
         self._timing.learn(entry)
         self._last = replace(batch, entry=entry, handed_off=False)
 
@@ -375,11 +392,11 @@ class Pipeline:
             if last is batch.entry:
                 journal.withdraw(last)
             raise
-        with self._report.timed(events.Step.PUBLISH):
+        with self._events.timed(events.Step.PUBLISH):
             done = self.publisher.publish(journal.store, last, redo=last is not batch.entry)
         self.statistics.delta_commits += done.delta_commits
         self._last = replace(batch, handed_off=True)
-        self._report.handed_off(last, done.files)
+        self._events.all(outcomes.handed_off(last, done.files))
 
     def _check_lease(self) -> None:
         """Stop before anything becomes visible if another blizzard has taken over."""

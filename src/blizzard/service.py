@@ -60,7 +60,7 @@ from blizzard.notices.queue import Queue
 from blizzard.notices.subscription import OpenQueue, Subscription, has_queue
 from blizzard.pipeline import Pipeline
 from blizzard.renewal import Compact, DeltaLog, Renew, Renewed
-from blizzard.run_summary import Statistics
+from blizzard.run_totals import Statistics
 from lakebed.clock import Clock
 from lakebed.deltalog import tables
 from lakebed.polling import Stop, run_step, run_together
@@ -297,7 +297,7 @@ class Service:
             Result(
                 settings=each.settings,
                 statistics=each.statistics,
-                error=errors.get(name) or each.summary.trouble,
+                error=errors.get(name) or each.totals.trouble,
             )
             for name, each in pipelines.items()
         ]

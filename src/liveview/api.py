@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
 from http import HTTPStatus
-from typing import ClassVar
 
 from pydantic_core import to_json
 
@@ -101,11 +100,9 @@ class Streams:
                 return
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ViewFailed(Event):
+class ViewFailed(Event, level=Level.ERROR):
     """A request to the live page could not be answered: a fault of the program."""
 
-    level: ClassVar[Level] = Level.ERROR
     route: str
     error: str
 

@@ -28,7 +28,7 @@ class Watched:
 
     def pipeline(self) -> Pipeline:
         pipeline = self.bench.stepping()
-        pipeline.emit = pipeline._report.emit = self.emit
+        pipeline.emit = pipeline._events.emit = self.emit
         pipeline._attempts = Attempts("default", self.emit)
         return pipeline
 

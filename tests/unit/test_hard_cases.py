@@ -25,7 +25,7 @@ from blizzard.journal.journal import Journal
 from blizzard.model.files import SourceFile
 from blizzard.model.settings import RollingPolicy
 from blizzard.pipeline import Pipeline
-from blizzard.run_summary import TooManyFailures
+from blizzard.run_totals import TooManyFailures
 from blizzard.worker.download import PIECES_IN_FLIGHT, Downloads
 from blizzard.worker.output.parquet import RollingWriter
 from blizzard.worker.stores import OpenedStores

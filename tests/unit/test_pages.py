@@ -21,6 +21,7 @@ import penguin.cli.app
 import penguin.config.load
 from blizzard.cli.gc import NAMES
 from blizzard.discover.skip_reason import Reason
+from blizzard.events.base import PipelineEvent
 from blizzard.metrics import FAILURES
 from blizzard.model.settings import BlizzardSettings
 from blizzard.repair.redo import LOST
@@ -347,6 +348,7 @@ def events() -> dict[str, type[Event]]:
                 if each.sentence is not Event.sentence:
                     found[each.__name__] = each
                 left.append(each)
+    del found[PipelineEvent.__name__]
     return found
 
 

@@ -25,7 +25,7 @@ def counted() -> dict[str, Event]:
     for name, kind in sorted(events().items()):
         given = [
             each
-            for each in fields(kind)
+            for each in fields(kind)  # type: ignore[arg-type]
             if each.type in EXAMPLES or each.default is each.default_factory is MISSING
         ]
         if all(each.type in EXAMPLES for each in given):

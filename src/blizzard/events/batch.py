@@ -1,63 +1,48 @@
 """A batch from its start to its hand-off, and the time between batches, as events."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import ClassVar
 
+from blizzard.events.base import PipelineEvent
 from lakebed.documents.entry import Entry
 from lakebed.telemetry.events import Event, Level
-from lakebed.telemetry.health import Part, PartKind, Sign, Working
-from lakebed.telemetry.measures import Count, Measure, Observe, Reading
+from lakebed.telemetry.health import Sign, Working
+from lakebed.telemetry.measures import Measure
 from lakebed.units import in_words, plural, span, took
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourcesWatched(Event):
-    """Nothing is left to do for now; the sources are looked at again and again."""
+class SourcesWatched(PipelineEvent):
+    """Nothing is left to do for now; the sources are listed again at an interval."""
 
-    level: ClassVar[Level] = Level.INFO
-    pipeline: str
     places: tuple[str, ...]
     every_secs: float
 
-    def sentence(self) -> str:
+    def message(self) -> str:
         """Return what is watched, and how often."""
-        where = ", ".join(self.places)
-        return f"{self.pipeline}: watching {where} every {span(self.every_secs)}"
+        return f"watching {', '.join(self.places)} every {span(self.every_secs)}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FilesGather(Event):
+class FilesGather(PipelineEvent):
     """New files wait for more of them before they become a batch."""
 
-    level: ClassVar[Level] = Level.INFO
-    pipeline: str
     files: int
     starts_in_secs: float
 
-    def sentence(self) -> str:
+    def message(self) -> str:
         """Return how many, and when the batch starts at the latest."""
-        files = plural(self.files, "file")
-        return (
-            f"{self.pipeline}: {files} waiting, next batch in {span(self.starts_in_secs)} at the "
-            "latest"
-        )
+        due = span(self.starts_in_secs)
+        return f"{plural(self.files, 'file')} waiting, next batch in {due} at the latest"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NextBatchDue(Event):
+class NextBatchDue(PipelineEvent, level=Level.TRACE):
     """How many files wait now, and when the batch starts at the latest."""
 
-    level: ClassVar[Level] = Level.TRACE
-    pipeline: str
     files: int
     starts_in_secs: float
 
-    def sentence(self) -> str:
+    def message(self) -> str:
         """Return both."""
-        files = plural(self.files, "file")
-        return f"{self.pipeline}: {files} waiting, next batch in {span(self.starts_in_secs)}"
+        return f"{plural(self.files, 'file')} waiting, next batch in {span(self.starts_in_secs)}"
 
 
 class Step(StrEnum):
@@ -78,33 +63,27 @@ class Retried(StrEnum):
     DLQ = "dlq"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteRetried(Event):
+class WriteRetried(PipelineEvent, level=Level.WARN):
     """The driver could not write a document and will try again."""
 
-    level: ClassVar[Level] = Level.WARN
-    pipeline: str
     stage: Retried
     next_try_secs: float
 
     def measures(self) -> Iterable[Measure]:
         """Count it now: a batch that is never journaled must show why."""
-        labels = {"pipeline": self.pipeline, "stage": self.stage.value}
-        yield Count("blizzard_retries_total", 1, labels)
+        yield self.count("blizzard_retries_total", stage=self.stage.value)
 
-    def sentence(self) -> str:
+    def message(self) -> str:
         """Return what is written again, and when."""
         return (
-            f"{self.pipeline}: the store did not accept a write of the {self.stage.value}; "
+            f"the store did not accept a write of the {self.stage.value}; "
             f"trying again in {took(self.next_try_secs)}"
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchStarted(Event):
+class BatchStarted(PipelineEvent):
     """Source files were planned into units, and the units are on their way to Spark."""
 
-    pipeline: str
     entry: int
     files: int
     bytes: int
@@ -115,47 +94,41 @@ class BatchStarted(Event):
     """The journal that the entry will be in."""
 
     def facts(self) -> dict[str, object]:
-        """Return what is in hand: of the units how many; the journal only ties traces together."""
-        told = Event.facts(self)
-        del told["planned"], told["journal"]
-        return told
+        """Return the counts; of the units only how many, and not the journal."""
+        facts = Event.facts(self)
+        del facts["planned"], facts["journal"]
+        return facts
 
-    def sentence(self) -> str:
-        """Return how much is in hand."""
+    def message(self) -> str:
+        """Return how much is in the batch."""
         return (
-            f"{self.pipeline}: batch {self.entry}: reading {plural(self.files, 'source file')} "
+            f"batch {self.entry}: reading {plural(self.files, 'source file')} "
             f"({in_words(self.bytes)}) in {plural(self.units, 'unit')}"
         )
 
     def signs(self) -> Iterable[Sign]:
         """Yield a sign that the pipeline is at work, for as long as it takes."""
-        yield Working(Part(PartKind.PIPELINE, self.pipeline))
+        yield Working(self.part)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StageFinished(Event):
+class StageFinished(PipelineEvent, level=Level.TRACE):
     """A part of a batch is done."""
 
-    level: ClassVar[Level] = Level.TRACE
-    pipeline: str
     stage: Step
     seconds: float
 
-    def sentence(self) -> str:
+    def message(self) -> str:
         """Return how long it took."""
-        return f"{self.pipeline}: {self.stage} took {self.seconds:.3f} s"
+        return f"{self.stage} took {self.seconds:.3f} s"
 
     def measures(self) -> Iterable[Measure]:
         """Yield the time it took."""
-        labels = {"pipeline": self.pipeline, "stage": self.stage.value}
-        yield Observe("blizzard_stage_duration_seconds", self.seconds, labels)
+        yield self.observe("blizzard_stage_duration_seconds", self.seconds, stage=self.stage.value)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchJournaled(Event):
+class BatchJournaled(PipelineEvent):
     """A batch is in the journal: from here on it has happened."""
 
-    pipeline: str
     entry: int
     files: int
     failed: int
@@ -182,88 +155,73 @@ class BatchJournaled(Event):
 
     def facts(self) -> dict[str, object]:
         """Return the fields; of many durations, their sum, or the longest."""
-        told = {**Event.facts(self), "write_seconds": round(sum(self.write_seconds), 3)}
-        del told["delays"], told["document"]
-        return {**told, "longest_delay": round(max(self.delays, default=0.0), 3)}
+        facts = {**Event.facts(self), "write_seconds": round(sum(self.write_seconds), 3)}
+        del facts["delays"], facts["document"]
+        return {**facts, "longest_delay": round(max(self.delays, default=0.0), 3)}
 
     def measures(self) -> Iterable[Measure]:
         """Count what failed and how long it took; what was done has been counted as it was done."""
-        labels = {"pipeline": self.pipeline}
-        failed = {**labels, "outcome": "failed"}
-        yield Count("blizzard_source_files_total", self.failed, failed)
-        yield Count("blizzard_source_bytes_total", self.failed_bytes, failed)
+        yield self.count("blizzard_source_files_total", self.failed, outcome="failed")
+        yield self.count("blizzard_source_bytes_total", self.failed_bytes, outcome="failed")
         for stage, times in (
             (Retried.DOWNLOAD, self.download_retries),
             (Retried.UPLOAD, self.upload_retries),
         ):
-            yield Count("blizzard_retries_total", times, {**labels, "stage": stage.value})
+            yield self.count("blizzard_retries_total", times, stage=stage.value)
         for delay in self.delays:
-            yield Observe("blizzard_ingest_delay_seconds", delay, labels)
-        yield Observe("blizzard_batch_duration_seconds", self.seconds, labels)
-        yield Reading("blizzard_journal_entry", self.entry, labels)
+            yield self.observe("blizzard_ingest_delay_seconds", delay)
+        yield self.observe("blizzard_batch_duration_seconds", self.seconds)
+        yield self.reading("blizzard_journal_entry", self.entry)
 
-    def sentence(self) -> str:
-        """Return what the batch gave."""
+    def message(self) -> str:
+        """Return the result of the batch."""
         failed = f", {plural(self.failed, 'source file')} failed" if self.failed else ""
         if self.quarantined:
             failed += f", {plural(self.quarantined, 'bad line')} set aside"
         return (
-            f"{self.pipeline}: batch {self.entry}: {plural(self.rows, 'row')} from "
+            f"batch {self.entry}: {plural(self.rows, 'row')} from "
             f"{plural(self.files, 'source file')} in "
             f"{plural(self.parquet_files, 'Parquet file')} ({in_words(self.bytes)}) in "
             f"{took(self.seconds)}{failed}"
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchHandedIn(Event):
+class BatchHandedIn(PipelineEvent):
     """A batch was journaled before all of its files were read; the next one reads the rest."""
 
-    pipeline: str
     entry: int
     left: int
     seconds: float
 
-    def sentence(self) -> str:
+    def message(self) -> str:
         """Return how old it was, and how much is left."""
         return (
-            f"{self.pipeline}: batch {self.entry} was closed after {took(self.seconds)} "
+            f"batch {self.entry} was closed after {took(self.seconds)} "
             "(rollover_timeout_secs); the next one continues with "
             f"{plural(self.left, 'source file')}, or with what is left to read in them"
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FailuresRecorded(Event):
+class FailuresRecorded(PipelineEvent):
     """The failures of a batch are in the dead letter queue."""
 
-    pipeline: str
     entry: int
     object: str
 
-    def sentence(self) -> str:
+    def message(self) -> str:
         """Return where."""
-        return f"{self.pipeline}: batch {self.entry}: the failures are recorded in {self.object}"
+        return f"batch {self.entry}: the failures are recorded in {self.object}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FilesHandedOff(Event):
+class FilesHandedOff(
+    PipelineEvent, level=Level.DEBUG, counts="blizzard_staging_file_written_total", amount="files"
+):
     """The files of a journaled batch are handed off: penguin may commit them."""
 
-    level: ClassVar[Level] = Level.DEBUG
-    pipeline: str
     entry: int
     handoff: str
     files: int
 
-    def sentence(self) -> str:
+    def message(self) -> str:
         """Return how many, and in which way."""
-        return (
-            f"{self.pipeline}: batch {self.entry}: {plural(self.files, 'file')} "
-            f"handed off ({self.handoff})"
-        )
-
-    def measures(self) -> Iterable[Measure]:
-        """Count them, whatever the hand-off."""
-        labels = {"pipeline": self.pipeline}
-        yield Count("blizzard_staging_file_written_total", self.files, labels)
+        return f"batch {self.entry}: {plural(self.files, 'file')} handed off ({self.handoff})"

@@ -1,15 +1,15 @@
 """What Spark and the units of a batch do while they run, as events."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 
+from blizzard.events.base import PipelineEvent
+from blizzard.model.progress import Done
 from lakebed.telemetry.events import Event, Level
-from lakebed.telemetry.measures import Count, Measure, Observe, Reading
+from lakebed.telemetry.measures import Measure
 from lakebed.units import in_words, plural
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SparkStarting(Event):
     """The Spark session is being started; this takes some seconds."""
 
@@ -20,11 +20,9 @@ class SparkStarting(Event):
         return f"starting Spark on {self.master}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SparkSaid(Event):
+class SparkSaid(Event, level=Level.WARN):
     """Spark, or the Java that it runs in, has printed a line that may matter."""
 
-    level: ClassVar[Level] = Level.WARN
     line: str
 
     def sentence(self) -> str:
@@ -32,30 +30,22 @@ class SparkSaid(Event):
         return f"spark: {self.line}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SparkComplained(SparkSaid):
+class SparkComplained(SparkSaid, level=Level.ERROR):
     """Spark has printed an error."""
 
-    level: ClassVar[Level] = Level.ERROR
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SparkMurmured(SparkSaid):
+class SparkMurmured(SparkSaid, level=Level.DEBUG):
     """Spark has printed what it prints at every start."""
 
-    level: ClassVar[Level] = Level.DEBUG
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DriverNotReached(Event):
+class DriverNotReached(Event, level=Level.WARN):
     """No unit of a job could call the driver; the work was done anyway."""
 
-    level: ClassVar[Level] = Level.WARN
     host: str
     port: int
 
     def sentence(self) -> str:
-        """Return what is missing and what to look at."""
+        """Return what is missing and what to check."""
         return (
             f"executors cannot reach the driver at {self.host}:{self.port}: work continues, but "
             "progress is not shown and a stop waits for running units; set spark.driver.host to "
@@ -63,12 +53,9 @@ class DriverNotReached(Event):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchProgress(Event):
+class BatchProgress(PipelineEvent, level=Level.TRACE):
     """What the running units of a batch have done so far, and what they are doing now."""
 
-    level: ClassVar[Level] = Level.TRACE
-    pipeline: str
     files_read: int = 0
     files_failed: int = 0
     records: int = 0
@@ -78,27 +65,22 @@ class BatchProgress(Event):
     active_uploads: int = 0
     active_parts: int = 0
 
-    def sentence(self) -> str:
+    def message(self) -> str:
         """Return how far it is."""
         return (
-            f"{self.pipeline}: {plural(self.files_read, 'file')} read, "
-            f"{plural(self.records, 'record')}, "
+            f"{plural(self.files_read, 'file')} read, {plural(self.records, 'record')}, "
             f"{plural(self.parquet_files, 'Parquet file')} uploaded"
         )
 
     def measures(self) -> Iterable[Measure]:
         """Yield what is going on now; what was done counts once it is journaled."""
-        labels = {"pipeline": self.pipeline}
-        yield Reading("blizzard_active_uploads", self.active_uploads, labels)
-        yield Reading("blizzard_active_multipart_parts", self.active_parts, labels)
+        yield self.reading("blizzard_active_uploads", self.active_uploads)
+        yield self.reading("blizzard_active_multipart_parts", self.active_parts)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnitReported(Event):
+class UnitReported(PipelineEvent, level=Level.TRACE):
     """What one attempt at a unit has done so far."""
 
-    level: ClassVar[Level] = Level.TRACE
-    pipeline: str
     unit: str
     files_read: int = 0
     files_failed: int = 0
@@ -108,158 +90,126 @@ class UnitReported(Event):
     worker: str | None = None
     """Where it runs: the host and the process."""
 
-    def sentence(self) -> str:
+    def message(self) -> str:
         """Return how far it is."""
         return (
-            f"{self.pipeline}: unit {self.unit}: {plural(self.files_read, 'file')} read, "
+            f"unit {self.unit}: {plural(self.files_read, 'file')} read, "
             f"{plural(self.records, 'record')}"
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Work:
-    """What units have finished; no event by itself."""
-
-    pipeline: str
-    rows: int = 0
-    blank: int = 0
-    filtered: int = 0
-    quarantined: int = 0
-    source_files: int = 0
-    source_bytes: int = 0
-    parquet_files: int = 0
-    bytes_written: int = 0
-    multipart_uploads: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkDone(Event, _Work):
+class WorkDone(PipelineEvent, level=Level.TRACE):
     """Running units have finished something more: source files read, data files uploaded."""
 
-    level: ClassVar[Level] = Level.TRACE
-    write_seconds: tuple[float, ...] = ()
+    done: Done
 
-    def sentence(self) -> str:
+    def message(self) -> str:
         """Return how much."""
+        done = self.done
         return (
-            f"{self.pipeline}: {plural(self.source_files, 'more source file')} read, "
-            f"{plural(self.rows, 'row')} in {plural(self.parquet_files, 'more Parquet file')} "
-            f"({in_words(self.bytes_written)})"
+            f"{plural(done.source_files, 'more source file')} read, {plural(done.rows, 'row')} in "
+            f"{plural(done.parquet_files, 'more Parquet file')} ({in_words(done.bytes_written)})"
         )
 
     def facts(self) -> dict[str, object]:
-        """Return the fields; of many durations, their sum."""
-        return {**Event.facts(self), "write_seconds": round(sum(self.write_seconds), 3)}
+        """Return what was done; of many durations, their sum."""
+        seconds = round(sum(self.done.write_seconds), 3)
+        return {"pipeline": self.pipeline, **asdict(self.done), "write_seconds": seconds}
 
     def measures(self) -> Iterable[Measure]:
         """Count it now; if it never reaches the journal, it is counted as discarded, too."""
-        labels = {"pipeline": self.pipeline}
-        ingested = {**labels, "outcome": "ingested"}
-        yield Count("blizzard_source_files_total", self.source_files, ingested)
-        yield Count("blizzard_source_bytes_total", self.source_bytes, ingested)
-        yield Count("blizzard_records_total", self.rows, ingested)
-        yield Count("blizzard_records_total", self.blank, {**labels, "outcome": "blank"})
-        filtered = {**labels, "outcome": "filtered"}
-        yield Count("blizzard_records_total", self.filtered, filtered)
-        quarantined = {**labels, "outcome": "quarantined"}
-        yield Count("blizzard_records_total", self.quarantined, quarantined)
-        yield Count("blizzard_bytes_written_total", self.bytes_written, labels)
-        yield Count("blizzard_parquet_files_written_total", self.parquet_files, labels)
-        yield Count("blizzard_multipart_uploads_total", self.multipart_uploads, labels)
-        for seconds in self.write_seconds:
-            yield Observe("blizzard_parquet_write_duration_seconds", seconds, labels)
+        done, ingested = self.done, {"outcome": "ingested"}
+        yield self.count("blizzard_source_files_total", done.source_files, **ingested)
+        yield self.count("blizzard_source_bytes_total", done.source_bytes, **ingested)
+        for outcome, lines in _records(done):
+            yield self.count("blizzard_records_total", lines, outcome=outcome)
+        yield self.count("blizzard_bytes_written_total", done.bytes_written)
+        yield self.count("blizzard_parquet_files_written_total", done.parquet_files)
+        yield self.count("blizzard_multipart_uploads_total", done.multipart_uploads)
+        for seconds in done.write_seconds:
+            yield self.observe("blizzard_parquet_write_duration_seconds", seconds)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkDiscarded(Event, _Work):
+class WorkDiscarded(PipelineEvent, level=Level.DEBUG):
     """Work that was counted as done did not reach the journal."""
 
-    level: ClassVar[Level] = Level.DEBUG
+    done: Done
 
-    def sentence(self) -> str:
+    def message(self) -> str:
         """Return how much."""
+        done = self.done
         return (
-            f"{self.pipeline}: discarded because they are not in the journal: "
-            f"{plural(self.rows, 'row')} from {plural(self.source_files, 'source file')} in "
-            f"{plural(self.parquet_files, 'Parquet file')} ({in_words(self.bytes_written)})"
+            "discarded because they are not in the journal: "
+            f"{plural(done.rows, 'row')} from {plural(done.source_files, 'source file')} in "
+            f"{plural(done.parquet_files, 'Parquet file')} ({in_words(done.bytes_written)})"
         )
+
+    def facts(self) -> dict[str, object]:
+        """Return what was done, without durations."""
+        facts = {"pipeline": self.pipeline, **asdict(self.done)}
+        del facts["write_seconds"]
+        return facts
 
     def measures(self) -> Iterable[Measure]:
         """Count it: what was done, less this, is what the journal says."""
-        labels = {"pipeline": self.pipeline}
-        ingested = {**labels, "outcome": "ingested"}
-        yield Count("blizzard_source_files_discarded_total", self.source_files, labels)
-        yield Count("blizzard_source_bytes_discarded_total", self.source_bytes, labels)
-        yield Count("blizzard_records_discarded_total", self.rows, ingested)
-        yield Count("blizzard_records_discarded_total", self.blank, {**labels, "outcome": "blank"})
-        filtered = {**labels, "outcome": "filtered"}
-        yield Count("blizzard_records_discarded_total", self.filtered, filtered)
-        quarantined = {**labels, "outcome": "quarantined"}
-        yield Count("blizzard_records_discarded_total", self.quarantined, quarantined)
-        yield Count("blizzard_bytes_discarded_total", self.bytes_written, labels)
-        yield Count("blizzard_parquet_files_discarded_total", self.parquet_files, labels)
-        yield Count("blizzard_multipart_uploads_discarded_total", self.multipart_uploads, labels)
+        done = self.done
+        yield self.count("blizzard_source_files_discarded_total", done.source_files)
+        yield self.count("blizzard_source_bytes_discarded_total", done.source_bytes)
+        for outcome, lines in _records(done):
+            yield self.count("blizzard_records_discarded_total", lines, outcome=outcome)
+        yield self.count("blizzard_bytes_discarded_total", done.bytes_written)
+        yield self.count("blizzard_parquet_files_discarded_total", done.parquet_files)
+        yield self.count("blizzard_multipart_uploads_discarded_total", done.multipart_uploads)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InferenceEnded(Event):
+def _records(done: Done) -> Iterator[tuple[str, int]]:
+    yield "ingested", done.rows
+    yield "blank", done.blank
+    yield "filtered", done.filtered
+    yield "quarantined", done.quarantined
+
+
+class InferenceEnded(PipelineEvent, level=Level.TRACE):
     """All units were read to infer columns; their conversion begins, and their reports with it."""
 
-    level: ClassVar[Level] = Level.TRACE
-    pipeline: str
-
-    def sentence(self) -> str:
+    def message(self) -> str:
         """Return what comes next."""
-        return f"{self.pipeline}: the files were read for their columns; converting them"
+        return "the files were read for their columns; converting them"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnitsEnded(Event):
-    """No unit of the batch is running any more, for whatever reason."""
+class UnitsEnded(PipelineEvent, level=Level.TRACE):
+    """No unit of the batch is running any more, for any reason."""
 
-    level: ClassVar[Level] = Level.TRACE
-    pipeline: str
-
-    def sentence(self) -> str:
+    def message(self) -> str:
         """Return that all have ended."""
-        return f"{self.pipeline}: all units have ended"
+        return "all units have ended"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnitsLeft(Event):
+class UnitsLeft(PipelineEvent, level=Level.WARN):
     """Some units of a batch could not be run; what the others have done is journaled."""
 
-    level: ClassVar[Level] = Level.WARN
-    pipeline: str
     units: int
     reason: str
     ran_before: bool = False
     """Whether they were to run once more, with columns for values that they had met."""
 
-    def sentence(self) -> str:
+    def message(self) -> str:
         """Return what is left, and why."""
         left = "not run and left to the next batch"
         if self.ran_before:
             left = "not run again with new columns, whose values stay in _rescued in this batch"
-        return f"{self.pipeline}: {left}: {plural(self.units, 'unit')}: {self.reason}"
+        return f"{left}: {plural(self.units, 'unit')}: {self.reason}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobSplit(Event):
+class JobSplit(PipelineEvent, level=Level.WARN, counts="blizzard_jobs_split_total"):
     """A job failed; its units are run again in halves, to find the file that kills the workers."""
 
-    level: ClassVar[Level] = Level.WARN
-    pipeline: str
     units: int
     reason: str
 
-    def sentence(self) -> str:
+    def message(self) -> str:
         """Return what failed and what happens now."""
         return (
-            f"{self.pipeline}: {self.reason}; running its {plural(self.units, 'unit')} again in "
-            "halves, to find the file that causes it"
+            f"{self.reason}; running its {plural(self.units, 'unit')} again in halves, to find "
+            "the file that causes it"
         )
-
-    def measures(self) -> Iterable[Measure]:
-        """Count it."""
-        yield Count("blizzard_jobs_split_total", 1, {"pipeline": self.pipeline})

@@ -10,8 +10,7 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields, replace
-from typing import Any
+from dataclasses import replace
 
 from blizzard.events import WorkDiscarded, WorkDone
 from blizzard.model.progress import Done, Report
@@ -99,15 +98,8 @@ class Attempts:
         self._tell_discarded(discarded)
 
     def _tell(self, done: Done) -> None:
-        told = _fields(done) | {"write_seconds": tuple(done.write_seconds)}
-        self._emit(WorkDone(pipeline=self._pipeline, **told))
+        self._emit(WorkDone(pipeline=self._pipeline, done=done))
 
     def _tell_discarded(self, done: Done) -> None:
         if replace(done, write_seconds=[]) != NOTHING:
-            told = _fields(done)
-            told.pop("write_seconds")
-            self._emit(WorkDiscarded(pipeline=self._pipeline, **told))
-
-
-def _fields(done: Done) -> dict[str, Any]:
-    return {each.name: getattr(done, each.name) for each in fields(done)}
+            self._emit(WorkDiscarded(pipeline=self._pipeline, done=done))

@@ -6,7 +6,7 @@ Code that emits it knows no logger, no metric and no page.
 import contextlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
-from typing import ClassVar
+from typing import ClassVar, dataclass_transform
 
 from lakebed.errors import LakeError, machine_trouble
 from lakebed.telemetry.health import Ailing, Over, Part, PartKind, Sign, Well
@@ -15,11 +15,20 @@ from lakebed.telemetry.measures import Count, Measure, Moment
 from lakebed.units import took
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass_transform(frozen_default=True, kw_only_default=True)
 class Event:
-    """Something that happened. Its fields are facts; `sentence` tells them to a person."""
+    """Something that happened. Its fields are facts; `sentence` puts them in words.
+
+    Every subclass is a frozen dataclass with keyword-only fields, and names its level.
+    """
 
     level: ClassVar[Level] = Level.INFO
+
+    def __init_subclass__(cls, *, level: Level | None = None) -> None:
+        super().__init_subclass__()
+        if level is not None:
+            cls.level = level
+        dataclass(frozen=True, kw_only=True)(cls)
 
     def sentence(self) -> str:
         """Return it as one line."""
@@ -27,7 +36,7 @@ class Event:
 
     def facts(self) -> dict[str, object]:
         """Return the fields, for a machine."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
 
     def measures(self) -> Iterable[Measure]:
         """Return what it does to metrics."""
@@ -64,11 +73,9 @@ def step_taken(part: Part) -> Moment:
     return Moment(name, {part.kind.value: part.name})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepFailed(Event):
+class StepFailed(Event, level=Level.ERROR):
     """A pipeline or table could not finish a step; it will be tried again, or it stops."""
 
-    level: ClassVar[Level] = Level.ERROR
     who: str
     code: str
     error: str
@@ -96,11 +103,9 @@ class StepFailed(Event):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepFinished(Event):
+class StepFinished(Event, level=Level.TRACE):
     """A pipeline or table came to the end of a step."""
 
-    level: ClassVar[Level] = Level.TRACE
     who: str
     found: bool
     kind: PartKind = PartKind.PIPELINE
@@ -118,11 +123,9 @@ class StepFinished(Event):
         yield Well(Part(self.kind, self.who))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NextStepDue(Event):
+class NextStepDue(Event, level=Level.TRACE):
     """A pipeline or table has nothing to do until its next step."""
 
-    level: ClassVar[Level] = Level.TRACE
     who: str
     seconds: float
     kind: PartKind = PartKind.PIPELINE
@@ -132,11 +135,9 @@ class NextStepDue(Event):
         return f"{self.who}: the next look is in {took(self.seconds)}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LastStepTaken(Event):
+class LastStepTaken(Event, level=Level.TRACE):
     """A pipeline or table takes no more steps, as it was asked to."""
 
-    level: ClassVar[Level] = Level.TRACE
     who: str
     kind: PartKind = PartKind.PIPELINE
 
@@ -149,7 +150,6 @@ class LastStepTaken(Event):
         yield Over(Part(self.kind, self.who))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MetricsServed(Event):
     """Metrics and health can be asked for."""
 
@@ -163,11 +163,9 @@ class MetricsServed(Event):
         return f"metrics are at {self.url}/metrics, health is at {self.url}/health{page}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExportFailed(Event):
+class ExportFailed(Event, level=Level.WARN):
     """Traces or lineage could not be delivered; nothing else is affected."""
 
-    level: ClassVar[Level] = Level.WARN
     what: str
     reason: str
 
@@ -179,7 +177,6 @@ class ExportFailed(Event):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ExportResumed(Event):
     """Traces or lineage are delivered again."""
 
@@ -191,11 +188,9 @@ class ExportResumed(Event):
         return f"{self.what} are delivered again; {self.lost:,} of them were dropped"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FaultFound(Event):
+class FaultFound(Event, level=Level.ERROR):
     """Something is wrong that keeps the program from what it was asked to do."""
 
-    level: ClassVar[Level] = Level.ERROR
     code: str
     error: str
 
@@ -204,7 +199,6 @@ class FaultFound(Event):
         return self.error
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class StopRequested(Event):
     """A signal asked for an orderly end."""
 

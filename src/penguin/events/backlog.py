@@ -1,7 +1,7 @@
 """What waits to be committed: entries, their files, and metas that nobody can use."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 from lakebed.telemetry.events import Event, Level
@@ -19,7 +19,6 @@ def first_of(paths: tuple[str, ...]) -> str:
     return f"{', '.join(paths[:FEW])}{more}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TableEvent(Event):
     """Something that happened to one table."""
 
@@ -33,11 +32,9 @@ class TableEvent(Event):
             yield Count(self.counter, 1, {"table": self.table})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableWaiting(TableEvent):
+class TableWaiting(TableEvent, level=Level.DEBUG):
     """There is nothing to commit from yet: no table directory, or no pipeline in it."""
 
-    level: ClassVar[Level] = Level.DEBUG
     table_uri: str
 
     def sentence(self) -> str:
@@ -45,11 +42,9 @@ class TableWaiting(TableEvent):
         return f"{self.table}: there is nothing to commit in {self.table_uri} yet"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TableWatched(TableEvent):
     """Nothing is left to commit for now; the table's directory is looked at again and again."""
 
-    level: ClassVar[Level] = Level.INFO
     table_uri: str
     every_secs: float
 
@@ -58,11 +53,9 @@ class TableWatched(TableEvent):
         return f"{self.table}: watching {self.table_uri} every {span(self.every_secs)}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BacklogSeen(TableEvent):
+class BacklogSeen(TableEvent, level=Level.TRACE):
     """A table was looked at: its version, and what waits to be committed."""
 
-    level: ClassVar[Level] = Level.TRACE
     version: int | None
     entries: int
     files: int
@@ -91,11 +84,9 @@ class BacklogSeen(TableEvent):
             yield Reading("penguin_table_version", self.version, labels)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FilesLookedAt(TableEvent):
+class FilesLookedAt(TableEvent, level=Level.TRACE):
     """The files of the next commit are being looked at, before it is made."""
 
-    level: ClassVar[Level] = Level.TRACE
     done: int
     files: int
 
@@ -104,7 +95,6 @@ class FilesLookedAt(TableEvent):
         return f"{self.table}: looked at {self.done} of {plural(self.files, 'file')}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class EntryNotHandedOff(TableEvent):
     """An entry is in the journal, and blizzard has yet to hand its files off."""
 
@@ -120,11 +110,9 @@ class EntryNotHandedOff(TableEvent):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetasLeftAlone(TableEvent):
+class MetasLeftAlone(TableEvent, level=Level.WARN):
     """Metas that penguin neither commits nor deletes; reported once."""
 
-    level: ClassVar[Level] = Level.WARN
     reason: str
     paths: tuple[str, ...]
 
@@ -133,11 +121,9 @@ class MetasLeftAlone(TableEvent):
         return f"{self.table}: left alone: {first_of(self.paths)}: {self.reason}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FilesUnnamed(TableEvent):
+class FilesUnnamed(TableEvent, level=Level.WARN):
     """Files of blizzard in the table's folders that no entry names; reported once."""
 
-    level: ClassVar[Level] = Level.WARN
     files: int
     some: tuple[str, ...]
 

@@ -23,7 +23,6 @@ class Settled:
     """Seconds from the arrival of each of its source files to the commit."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class EntriesCommitted(TableEvent):
     """We committed entries to the Delta log."""
 
@@ -88,11 +87,9 @@ class EntriesCommitted(TableEvent):
             yield Count("penguin_schema_changes_total", 1, labels)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FilesHeld(TableEvent):
+class FilesHeld(TableEvent, level=Level.ERROR):
     """Files of an entry are set aside: the table does not have their rows."""
 
-    level: ClassVar[Level] = Level.ERROR
     pipeline: str
     entry: int
     code: str
@@ -115,7 +112,6 @@ class FilesHeld(TableEvent):
         yield Count("penguin_files_held_total", len(self.paths), labels)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class EntryRejected(TableEvent):
     """An entry that replaces files was settled without effect."""
 
@@ -124,12 +120,10 @@ class EntryRejected(TableEvent):
     reasons: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PromotionPassedOver(EntryRejected):
+class PromotionPassedOver(EntryRejected, level=Level.WARN):
     """A promotion was settled without effect: the table is as it was, and so are its rows."""
 
     counter: ClassVar[str] = "penguin_promotions_passed_over_total"
-    level: ClassVar[Level] = Level.WARN
 
     def sentence(self) -> str:
         """Report why, and what to do."""
@@ -140,12 +134,10 @@ class PromotionPassedOver(EntryRejected):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetractionPassedOver(EntryRejected):
+class RetractionPassedOver(EntryRejected, level=Level.WARN):
     """A retraction or erasure was settled without effect: it removed no row."""
 
     counter: ClassVar[str] = "penguin_retractions_passed_over_total"
-    level: ClassVar[Level] = Level.WARN
     kind: str = "retract"
     """The command that is to be run again."""
 
@@ -165,7 +157,6 @@ class RetractionPassedOver(EntryRejected):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionPassedOver(EntryRejected):
     """A compaction gave way to another writer: the table is as it was, and so are its rows."""
 
@@ -179,7 +170,6 @@ class CompactionPassedOver(EntryRejected):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CommittedByOther(TableEvent):
     """Somebody else committed the entries that were planned."""
 
@@ -199,11 +189,8 @@ class CommittedByOther(TableEvent):
         yield Count("penguin_conflicts_total", 1, labels)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanSuperseded(TableEvent):
+class PlanSuperseded(TableEvent, level=Level.DEBUG):
     """The table changed after the plan was made."""
-
-    level: ClassVar[Level] = Level.DEBUG
 
     def sentence(self) -> str:
         """Report what follows."""

@@ -1,8 +1,6 @@
 """The files of other programs: found, committed, left out, passed over."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import ClassVar
 
 from lakebed.telemetry.events import Level
 from lakebed.telemetry.measures import Count, Measure, Reading
@@ -10,11 +8,9 @@ from lakebed.units import plural
 from penguin.events.backlog import TableEvent, first_of
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OthersSeen(TableEvent):
+class OthersSeen(TableEvent, level=Level.TRACE):
     """The table directory was searched for files that other programs wrote."""
 
-    level: ClassVar[Level] = Level.TRACE
     sweep: bool | None
     """Whether all folders were listed; None where none was."""
     listed: int
@@ -44,7 +40,6 @@ class OthersSeen(TableEvent):
         yield Reading("penguin_other_files_passed_over", self.passed_over, labels)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LateFilesCommitted(TableEvent):
     """Files were committed that a bare watermark would have lost."""
 
@@ -63,11 +58,9 @@ class LateFilesCommitted(TableEvent):
         yield Count("penguin_late_files_total", self.files, {"table": self.table})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FilesLeftOut(TableEvent):
+class FilesLeftOut(TableEvent, level=Level.WARN):
     """Files of other programs are not committed; reported once for each reason."""
 
-    level: ClassVar[Level] = Level.WARN
     code: str
     reason: str
     paths: tuple[str, ...]
@@ -82,11 +75,9 @@ class FilesLeftOut(TableEvent):
         yield Count("penguin_files_left_out_total", len(self.paths), labels)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FilesPassedOver(TableEvent):
+class FilesPassedOver(TableEvent, level=Level.WARN):
     """A scan passes over Parquet files; reported when a sweep finds different ones than before."""
 
-    level: ClassVar[Level] = Level.WARN
     files: int
     some: tuple[str, ...]
     reason: str
@@ -99,7 +90,6 @@ class FilesPassedOver(TableEvent):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class FilterBoundsOthersOnly(TableEvent):
     """Settings that limit the search for files do not apply to journaled files; reported once."""
 

@@ -1,8 +1,6 @@
 """What makes a table unhealthy, and when that is over."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import ClassVar
 
 from lakebed.telemetry.events import Level
 from lakebed.telemetry.health import Halted, Part, PartKind, Resumed, Sign
@@ -10,11 +8,9 @@ from lakebed.telemetry.measures import Measure, Reading
 from penguin.events.backlog import TableEvent
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PipelineStopped(TableEvent):
+class PipelineStopped(TableEvent, level=Level.ERROR):
     """Nothing more of a pipeline is committed until it is fixed."""
 
-    level: ClassVar[Level] = Level.ERROR
     pipeline: str
     code: str
     error: str
@@ -40,7 +36,6 @@ class PipelineStopped(TableEvent):
         yield Halted(Part(PartKind.TABLE, self.table), self.pipeline, self.code, self.error)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineMended(TableEvent):
     """A pipeline that was stopped continues."""
 
@@ -66,11 +61,9 @@ VACUUM = "vacuum may take files that wait"
 """The name under which a table's health shows files that have waited too long."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FilesWaitTooLong(TableEvent):
+class FilesWaitTooLong(TableEvent, level=Level.ERROR):
     """Files have been waiting so long that a VACUUM may soon delete them."""
 
-    level: ClassVar[Level] = Level.ERROR
     since: str
     retention_secs: float
     danger: str
@@ -90,7 +83,6 @@ class FilesWaitTooLong(TableEvent):
         yield Halted(part, VACUUM, "files_wait_too_long", self.sentence())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class FilesWaitNoLonger(TableEvent):
     """No files have been waiting too long any more."""
 

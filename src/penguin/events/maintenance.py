@@ -1,7 +1,6 @@
 """The upkeep of a table, as events: checkpoints, removed versions, and its entry in a catalog."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import ClassVar
 
 from lakebed.telemetry.events import Level
@@ -10,11 +9,9 @@ from lakebed.units import plural
 from penguin.events.backlog import TableEvent
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TableRegistered(TableEvent):
     """A catalog says of a table what it should."""
 
-    level: ClassVar[Level] = Level.INFO
     catalog: str
     name: str
     changed: bool
@@ -32,11 +29,9 @@ class TableRegistered(TableEvent):
             yield Count("penguin_catalog_updates_total", 1, labels)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableNotRegistered(TableEvent):
+class TableNotRegistered(TableEvent, level=Level.WARN):
     """A table could not be registered in its catalog; commits are not affected."""
 
-    level: ClassVar[Level] = Level.WARN
     catalog: str
     name: str
     code: str
@@ -56,12 +51,10 @@ class TableNotRegistered(TableEvent):
         yield Count("penguin_catalog_failures_total", 1, {"table": self.table, "code": self.code})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckpointWritten(TableEvent):
+class CheckpointWritten(TableEvent, level=Level.DEBUG):
     """A Delta checkpoint was written."""
 
     counter: ClassVar[str] = "penguin_checkpoints_written_total"
-    level: ClassVar[Level] = Level.DEBUG
     version: int
     seconds: float = 0.0
 
@@ -70,12 +63,10 @@ class CheckpointWritten(TableEvent):
         return f"{self.table}: checkpoint of version {self.version} written"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckpointFailed(TableEvent):
+class CheckpointFailed(TableEvent, level=Level.WARN):
     """A Delta checkpoint could not be written; commits are not affected."""
 
     counter: ClassVar[str] = "penguin_checkpoints_failed_total"
-    level: ClassVar[Level] = Level.WARN
     version: int
     error: str
 
@@ -87,11 +78,9 @@ class CheckpointFailed(TableEvent):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LogCleanedUp(TableEvent):
     """Expired versions of the Delta log were removed."""
 
-    level: ClassVar[Level] = Level.INFO
     first: int
     removed: int
 
@@ -107,12 +96,10 @@ class LogCleanedUp(TableEvent):
         yield Count("penguin_log_versions_removed_total", self.removed, {"table": self.table})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogCleanUpFailed(TableEvent):
+class LogCleanUpFailed(TableEvent, level=Level.WARN):
     """Expired versions could not be removed; commits are not affected."""
 
     counter: ClassVar[str] = "penguin_log_clean_ups_failed_total"
-    level: ClassVar[Level] = Level.WARN
     error: str
 
     def sentence(self) -> str:
@@ -123,12 +110,10 @@ class LogCleanUpFailed(TableEvent):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogKept(TableEvent):
+class LogKept(TableEvent, level=Level.WARN):
     """Nothing of the Delta log is removed: the table's retention cannot be read."""
 
     counter: ClassVar[str] = "penguin_log_clean_ups_failed_total"
-    level: ClassVar[Level] = Level.WARN
     name: str
     value: str
 

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from blizzard.batch_events import resting
 from blizzard.discover.finding import Finding
 from blizzard.events import NothingNew
+from blizzard.outcomes import resting
 from tests.support.builders import failure, ndjson, put, record, rows, source_file
 from tests.support.failed import BAD, drain
 

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from blizzard.batch_events import resting
 from blizzard.discover.lister import SourceLister
 from blizzard.events import SourceFilesGone
 from blizzard.journal.ledger import Before, Ledger
 from blizzard.model.source.glob import Pattern
+from blizzard.outcomes import resting
 from lakebed.documents.entry import Entry, digest, encode
 from lakebed.errors import StoreUnavailable
 from lakebed.storage.store import Reader

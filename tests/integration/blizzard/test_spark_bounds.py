@@ -8,7 +8,7 @@ import pytest
 from blizzard.config import load as blizzard_config
 from blizzard.events import BatchHandedIn
 from blizzard.pipeline import Pipeline
-from blizzard.run_summary import TooManyFailures
+from blizzard.run_totals import TooManyFailures
 from lakebed.telemetry.events import Event
 from tests.support.builders import entries
 from tests.support.landing import Landing, config

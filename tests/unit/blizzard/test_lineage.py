@@ -43,7 +43,7 @@ class Told:
             {"default": self.teller},
         )
         self.pipeline = self.bench.pipeline()
-        self.pipeline.emit = self.pipeline._report.emit = self.listener
+        self.pipeline.emit = self.pipeline._events.emit = self.listener
 
     def run(self) -> None:
         run_step(

@@ -8,7 +8,7 @@ from blizzard import events
 from blizzard.answers.explain import explain
 from blizzard.handoff.publish import CommitInline
 from blizzard.model.settings import SinkSettings
-from blizzard.run_summary import TooManyFailures
+from blizzard.run_totals import TooManyFailures
 from lakebed.clock import Clock
 from lakebed.documents.source_record import Stage
 from lakebed.errors import DocumentUnreadable, JournalConflict, JournalLost, StoreUnavailable

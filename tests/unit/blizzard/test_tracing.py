@@ -26,7 +26,7 @@ class Traced:
     def __post_init__(self) -> None:
         self.tracer = BatchTracer(self.spans.append, self.seconds)
         self.pipeline = self.bench.stepping()
-        self.pipeline.emit = self.pipeline._report.emit = self.tracer
+        self.pipeline.emit = self.pipeline._events.emit = self.tracer
 
     def seconds(self) -> float:
         self.at += 0.001

@@ -9,7 +9,7 @@ from blizzard.answers.dead_letters import DeadLetterQueue, FailedLetter
 from blizzard.handoff.dead_letters import DeadLetter
 from blizzard.handoff.held_rows import Counts
 from blizzard.handoff.switch import Changed, Switched, TooEarly, Unchanged
-from blizzard.run_summary import Statistics
+from blizzard.run_totals import Statistics
 from lakebed.terminal.arguments import Output
 from lakebed.terminal.console import (
     INLINED,

@@ -7,7 +7,7 @@ import pytest
 
 from blizzard.cli.run.results import ResultRow, results
 from blizzard.handoff.held_rows import Counts
-from blizzard.run_summary import Statistics
+from blizzard.run_totals import Statistics
 from lakebed.terminal.arguments import Output
 
 ROW = ResultRow(

@@ -13,7 +13,7 @@ from blizzard.execute.runner import RunFailed, WorkersDied
 from blizzard.model.bounds import Bounds, Overseer
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.settings import RollingPolicy
-from blizzard.run_summary import TooManyFailures
+from blizzard.run_totals import TooManyFailures
 from blizzard.worker.progress import ProgressClient, ProgressServer
 from blizzard.worker.stores import OpenedStores
 from blizzard.worker.unit import run_unit

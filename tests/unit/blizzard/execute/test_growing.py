@@ -13,7 +13,7 @@ from blizzard.execute.runner import RunFailed, WorkersDied
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.limits import DecodeLimits
 from blizzard.model.settings import RollingPolicy, Sizing
-from blizzard.run_summary import TooManyFailures
+from blizzard.run_totals import TooManyFailures
 from lakebed.columns.schema import Schema
 from lakebed.types import RESCUED, OnMismatch, UnknownFields
 from tests.support.builders import Bench, ndjson, pipeline_settings, put, rows

@@ -9,7 +9,7 @@ import zstandard
 
 from blizzard import events
 from blizzard.handoff import dead_letters
-from blizzard.run_summary import TooManyFailures
+from blizzard.run_totals import TooManyFailures
 from lakebed.errors import LakeError, StoreDenied, StoreUnavailable
 from lakebed.storage.store import AlreadyThere, Created, Store
 from lakebed.types import Compression

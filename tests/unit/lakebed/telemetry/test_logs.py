@@ -3,7 +3,6 @@
 import io
 import json
 import threading
-from dataclasses import dataclass
 
 import pytest
 
@@ -61,7 +60,6 @@ def test_every_name_on_the_command_line_is_a_level():
     assert [name.level for name in LogLevel] == sorted(Level)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Odd(Event):
     """An event with a fact that JSON does not know."""
 

@@ -18,6 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 import blizzard.events
 import lakebed.telemetry.events
 import penguin.events
+from blizzard.events.base import PipelineEvent
 from blizzard.metrics import METRICS as BLIZZARD
 from lakebed.documents.entry import Entry
 from lakebed.telemetry import machine
@@ -130,7 +131,8 @@ def every_event() -> Iterator[type[Event]]:
     for room in ROOMS:
         for found in vars(room).values():
             is_event = isinstance(found, type) and issubclass(found, Event)
-            if is_event and found.sentence is not Event.sentence:
+            is_base = is_event and found.sentence is Event.sentence
+            if is_event and not is_base and found is not PipelineEvent:
                 yield found
 
 
@@ -138,8 +140,8 @@ def sample_of(hint: Any) -> Any:
     """Make up a value of a field's type."""
     if isinstance(hint, type) and issubclass(hint, Enum):
         return next(iter(hint))
-    if typing.get_origin(hint) is tuple:
-        return (sample_of(typing.get_args(hint)[0]),)
+    if typing.get_origin(hint) in (tuple, list):
+        return typing.get_origin(hint)([sample_of(typing.get_args(hint)[0])])
     if typing.get_origin(hint) in (dict, Mapping):
         key, value = typing.get_args(hint)
         return {sample_of(key): sample_of(value)}
@@ -154,7 +156,7 @@ def sample_of(hint: Any) -> Any:
 def samples_of(kind: type[Event]) -> Iterator[Event]:
     """Make up an event, and for one that is told of pipelines and of tables, both."""
     hints = typing.get_type_hints(kind, vars(modules[kind.__module__]))
-    given = {each.name: sample_of(hints[each.name]) for each in fields(kind)}
+    given = {each.name: sample_of(hints[each.name]) for each in fields(kind)}  # type: ignore[arg-type]
     for part in PartKind if "kind" in given else [None]:
         yield kind(**(given if part is None else given | {"kind": part}))
 

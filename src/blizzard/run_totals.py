@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from blizzard.execute.bisect import new_failures
+from blizzard.model.progress import Done
 from lakebed.documents.entry import Entry
 from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import (
@@ -53,19 +54,9 @@ class Statistics:
     files_still_failed: int = 0
     """Files that have failed and are not in the table, those of earlier runs included."""
 
-    def count(self, entry: Entry) -> None:
-        """Add a journaled batch."""
-        done = [each for each in entry.sources if each.failure is None and not each.gone]
-        self.files_processed += sum(record.complete for record in done)
-        self.records_processed += sum(record.rows for record in done)
-        self.lines_quarantined += sum(record.quarantined for record in done)
-        self.bytes_written += sum(file.size for file in entry.files)
-        self.parquet_files_written += len(entry.files)
-        self.checkpoints_saved += 1
-
 
 @dataclass(slots=True, kw_only=True)
-class RunSummary:
+class RunTotals:
     """The statistics of a run, and the files that have failed in it."""
 
     once: bool
@@ -76,18 +67,23 @@ class RunSummary:
     tried: set[str] = field(default_factory=set)
     """The files that this run does not try again."""
     trouble: BatchFailed | None = None
-    """Why a run that ends when nothing is left has not done what it was asked for, if it has not:
-    a store or a machine kept it from reading, or writing, any file of a batch."""
+    """Why a run that ends when nothing is left is incomplete, if it is: a store or a machine kept
+    it from reading, or writing, any file of a batch."""
 
-    def count(self, entry: Entry, unfinished: Iterable[SourceRecord]) -> None:
-        """Add a journaled batch, after which these files are unfinished."""
+    def add(self, entry: Entry, work: Done) -> None:
+        """Add a journaled batch and the work that it holds."""
         self.failed |= new_failures(entry.sources, forgiven=())
         if self.once:
             self.tried |= {record.key for record in entry.sources if record.failure is not None}
             self.trouble = self.trouble or _trouble_of(entry)
-        self.statistics.count(entry)
-        self.statistics.files_failed = len(self.failed)
-        self.count_failed(unfinished)
+        totals = self.statistics
+        totals.files_processed += work.source_files
+        totals.records_processed += work.rows
+        totals.lines_quarantined += work.quarantined
+        totals.bytes_written += work.bytes_written
+        totals.parquet_files_written += work.parquet_files
+        totals.checkpoints_saved += 1
+        totals.files_failed = len(self.failed)
 
     def count_failed(self, unfinished: Iterable[SourceRecord]) -> None:
         """Count the files that are not in the table, also those that failed in earlier runs."""

@@ -1,0 +1,297 @@
+"""What a listing and a journaled batch amount to: events and work. Pure."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from datetime import datetime
+
+from blizzard import events
+from blizzard.discover.finding import Finding
+from blizzard.discover.skip_reason import AMISS, IN_WORDS, Reason
+from blizzard.journal.journal import Journal
+from blizzard.model.event_time import row_partitions_of, rows_without_time
+from blizzard.model.progress import Done
+from blizzard.model.settings import PipelineSettings
+from blizzard.proposal import Batch, Proposal
+from blizzard.renewal import Renewed
+from lakebed.columns.field_path import format_path
+from lakebed.documents.entry import Entry
+from lakebed.documents.quarantine_file import BadLines
+from lakebed.documents.source_record import SourceRecord
+from lakebed.telemetry.events import Event
+
+
+def work_of(entry: Entry, settings: PipelineSettings) -> Done:
+    """Return the work that an entry holds."""
+    read = [record for record in entry.sources if record.failure is None and not record.gone]
+    return Done(
+        rows=sum(record.rows for record in read),
+        blank=sum(record.blank for record in read),
+        filtered=sum(record.filtered for record in read),
+        quarantined=sum(record.quarantined for record in read),
+        source_files=sum(record.complete for record in read),
+        source_bytes=sum(record.size for record in read if record.complete),
+        parquet_files=len(entry.files),
+        bytes_written=sum(file.size for file in entry.files),
+        multipart_uploads=sum(settings.sink.upload.in_parts(file.size) for file in entry.files),
+    )
+
+
+def listed(
+    pipeline: str,
+    findings: Mapping[str, Finding],
+    unfinished: Iterable[SourceRecord],
+    bad_lines: int,
+) -> events.SourcesListed:
+    """Return how much is waiting. What is beyond one batch is counted; its age is not checked."""
+    files = [file for finding in findings.values() for file in finding.take]
+    amiss = [one for finding in findings.values() for one in finding.amiss]
+    return events.SourcesListed(
+        pipeline=pipeline,
+        pending=len(files) + sum(finding.left_over for finding in findings.values()),
+        oldest=min((file.modified.timestamp() for file in files), default=None),
+        resting=resting(findings, unfinished),
+        amiss={
+            reason.value: sum(one.files for one in amiss if one.reason is reason)
+            for reason in AMISS
+        },
+        bad_lines=bad_lines,
+        changed={
+            source: finding.count(Reason.CHANGED)
+            for source, finding in findings.items()
+            if finding.swept
+        },
+    )
+
+
+def overwritten(
+    settings: PipelineSettings, findings: Mapping[str, Finding]
+) -> Iterator[events.SourceFileOverwritten]:
+    """Yield the ingested files that are different objects now."""
+    uris = {source.name: source.uri.rstrip("/") for source in settings.sources}
+    for source, finding in findings.items():
+        for facts in finding.changed:
+            yield events.SourceFileOverwritten(
+                pipeline=settings.name, path=f"{uris[source]}/{facts.path}", etag=facts.etag
+            )
+
+
+def names_passed_over(
+    pipeline: str, findings: Mapping[str, Finding]
+) -> Iterator[events.NamesPassedOver]:
+    """Yield the names that cannot be read."""
+    for source, finding in findings.items():
+        for one in finding.amiss:
+            yield events.NamesPassedOver(
+                pipeline=pipeline,
+                source=source,
+                reason=one.reason.value,
+                names=one.files,
+                example=one.some[0],
+                why=IN_WORDS[one.reason],
+            )
+
+
+def watched(settings: PipelineSettings) -> events.SourcesWatched:
+    """Return which places a run goes on to list, and how often."""
+    return events.SourcesWatched(
+        pipeline=settings.name,
+        places=tuple(source.uri for source in settings.sources),
+        every_secs=settings.poll_interval,
+    )
+
+
+def gathering(pipeline: str, files: int, due_in: float) -> tuple[Event, Event]:
+    """Return that files wait for more of them: for the log once a batch, and for each listing."""
+    return (
+        events.FilesGather(pipeline=pipeline, files=files, starts_in_secs=due_in),
+        events.NextBatchDue(pipeline=pipeline, files=files, starts_in_secs=due_in),
+    )
+
+
+def started(pipeline: str, proposal: Proposal, journal: Journal) -> events.BatchStarted:
+    """Return that a batch begins, and how much is in it."""
+    return events.BatchStarted(
+        pipeline=pipeline,
+        entry=journal.sequence + 1,
+        files=len(proposal.files),
+        bytes=sum(file.to_read for file in proposal.files),
+        units=len(proposal.units),
+        planned=tuple((unit.name, len(unit.files), unit.to_read) for unit in proposal.units),
+        journal=journal.id,
+    )
+
+
+def renewed(pipeline: str, done: Renewed) -> Iterator[Event]:
+    """Yield the new content that took the place of rows, and what has to wait for that."""
+    for entry in done.entries[:1]:
+        yield events.ContentReplaced(
+            pipeline=pipeline,
+            entry=entry,
+            files=len(done.keys),
+            rows=done.rows,
+            removed=done.removed,
+        )
+    if done.waits is not None:
+        yield events.ReplacementWaits(pipeline=pipeline, reason=done.waits)
+
+
+def resting(findings: Mapping[str, Finding], unfinished: Iterable[SourceRecord]) -> int:
+    """Count the files that failed and are neither to be read now nor found to be gone."""
+    found = {file.key for finding in findings.values() for file in finding.take}
+    found |= {record.key for finding in findings.values() for record in finding.gone}
+    return sum(
+        record.source in findings and record.key not in found for record in failed_of(unfinished)
+    )
+
+
+def failed_of(records: Iterable[SourceRecord]) -> Iterator[SourceRecord]:
+    """Yield the files that failed and are still in their source."""
+    return (each for each in records if each.failure is not None and not each.gone)
+
+
+def journaled(
+    entry: Entry, settings: PipelineSettings, batch: Batch, work: Done, seconds: float
+) -> Iterator[Event]:
+    """Yield the outcome of a batch: its failures, what it left out, and the batch as a whole."""
+    name, proposal, failed = settings.name, batch.proposal, list(failed_of(entry.sources))
+    yield from (_failed(name, entry, record) for record in failed)
+    gone = [record.path for record in entry.sources if record.gone]
+    if gone:
+        yield events.SourceFilesGone(
+            pipeline=name, entry=entry.sequence, files=len(gone), example=gone[0]
+        )
+    for uri in entry.dlq:
+        yield events.FailuresRecorded(pipeline=name, entry=entry.sequence, object=uri)
+    yield from _quarantined(name, entry)
+    yield from _without_column(name, entry)
+    by = row_partitions_of(settings)
+    if by is not None and (rows := rows_without_time(entry.files, by)):
+        yield events.RowsWithoutTime(
+            pipeline=name, entry=entry.sequence, field=format_path(by.timestamp_path), rows=rows
+        )
+    late = proposal.late
+    too_late = [record.path for record in entry.sources if record.key in late] if late else []
+    if too_late:
+        yield events.LateFiles(pipeline=name, files=len(too_late), example=too_late[0])
+    read = [each for each in entry.sources if each.failure is None and not each.gone]
+    done = {each.key for each in read if each.complete}
+    if done:
+        noticed = len(done & proposal.noticed)
+        yield events.FilesFoundBy(pipeline=name, notice=noticed, sweep=len(done) - noticed)
+    yield events.BatchJournaled(
+        pipeline=name,
+        entry=entry.sequence,
+        files=len(read),
+        failed=len(failed),
+        rows=work.rows,
+        parquet_files=work.parquet_files,
+        bytes=work.bytes_written,
+        seconds=seconds,
+        files_complete=work.source_files,
+        blank=work.blank,
+        filtered=work.filtered,
+        quarantined=work.quarantined,
+        source_bytes=work.source_bytes,
+        failed_bytes=sum(record.size for record in failed),
+        multipart_uploads=work.multipart_uploads,
+        download_retries=batch.effort.download_retries,
+        upload_retries=batch.effort.upload_retries,
+        write_seconds=tuple(batch.effort.write_seconds.values()),
+        delays=_delays(entry, batch, done),
+        document=entry,
+    )
+
+
+def handed_in(pipeline: str, entry: Entry, batch: Batch, now: float) -> events.BatchHandedIn:
+    """Return that a batch was journaled before all of its files were read."""
+    age = now - batch.proposal.began
+    return events.BatchHandedIn(
+        pipeline=pipeline, entry=entry.sequence, left=batch.left, seconds=age
+    )
+
+
+def handed_off(entry: Entry, files: int) -> Iterator[events.FilesHandedOff]:
+    """Yield how many files of an entry are handed off, if there are any."""
+    if files:
+        yield events.FilesHandedOff(
+            pipeline=entry.pipeline,
+            entry=entry.sequence,
+            handoff=entry.handoff.value,
+            files=files,
+        )
+
+
+def _delays(entry: Entry, batch: Batch, done: Collection[str]) -> tuple[float, ...]:
+    """Return how long ago each file that is done had arrived, by the store's clock and ours.
+
+    A file that several tasks share is one file.
+    """
+    at = datetime.fromisoformat(entry.created)
+    arrived = {key: file.modified for file in batch.proposal.files if (key := file.key) in done}
+    return tuple(max(0.0, (at - modified).total_seconds()) for modified in arrived.values())
+
+
+def _quarantined(pipeline: str, entry: Entry) -> Iterator[Event]:
+    """Yield the quarantined lines of each source file: how many, and the first of them."""
+    if not entry.quarantine:
+        return
+    records = {record.key: record for record in entry.sources}
+    first: dict[str, BadLines] = {}
+    for one in (one for file in entry.quarantine for one in file.sources):
+        first.setdefault(one.source, one)
+    for source, one in first.items():
+        record = records[source]
+        yield events.LinesQuarantined(
+            pipeline=pipeline,
+            entry=entry.sequence,
+            path=_uri(entry, record),
+            lines=record.quarantined,
+            line=one.first,
+            field=one.field,
+            code=one.code,
+            reason=one.message,
+        )
+
+
+def _without_column(pipeline: str, entry: Entry) -> Iterator[Event]:
+    """Yield what became of values that no column takes."""
+    dropped: Counter[str] = Counter()
+    rescued: Counter[str] = Counter()
+    for record in entry.sources:
+        dropped.update(record.dropped)
+        rescued.update(record.rescued)
+    if dropped:
+        yield events.FieldsDropped(
+            pipeline=pipeline,
+            entry=entry.sequence,
+            fields=dict(dropped),
+            twins=_twins(dropped, [column["name"] for column in entry.table_schema["fields"]]),
+        )
+    if rescued:
+        yield events.ValuesRescued(pipeline=pipeline, entry=entry.sequence, paths=dict(rescued))
+
+
+def _twins(dropped: Iterable[str], columns: Iterable[str]) -> dict[str, str]:
+    """Return the fields that differ from another only in case: no table can hold both."""
+    seen = {column.casefold(): column for column in columns}
+    pairs = ((name, seen.setdefault(name.casefold(), name)) for name in sorted(dropped))
+    return {name: other for name, other in pairs if name != other}
+
+
+def _failed(pipeline: str, entry: Entry, record: SourceRecord) -> events.SourceFileFailed:
+    failure = record.failure
+    if failure is None:
+        raise AssertionError("only a failed file has a failure to report")
+    return events.SourceFileFailed(
+        pipeline=pipeline,
+        path=_uri(entry, record),
+        stage=failure.stage.value,
+        code=failure.code,
+        reason=failure.message,
+        line=failure.line,
+        field=failure.field,
+    )
+
+
+def _uri(entry: Entry, record: SourceRecord) -> str:
+    return f"{entry.source_uris[record.source].rstrip('/')}/{record.path}"
