@@ -14,7 +14,7 @@ from blizzard.execute.bisect import may_be_a_death
 from blizzard.execute.merge import left_over
 from blizzard.execute.runner import Runner, RunStopped
 from blizzard.handoff.commit_lag import check_commits
-from blizzard.handoff.letterbox import Letterbox
+from blizzard.handoff.dead_letters import DeadLetterWriter
 from blizzard.handoff.publish import Publisher
 from blizzard.ingest import Ingest
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
@@ -78,7 +78,7 @@ class Pipeline:
     _timing: Timing = field(init=False)
     _schedule: Schedule = field(init=False)
     _attempts: Attempts = field(init=False)
-    _letterbox: Letterbox = field(init=False)
+    _dead_letters: DeadLetterWriter = field(init=False)
 
     def __post_init__(self) -> None:
         self.totals = RunTotals(once=self.pace.drain)
@@ -86,7 +86,9 @@ class Pipeline:
         self._events = PipelineEmitter(name, self.emit, self.clock)
         self._timing = Timing(settings=self.settings)
         self._attempts = self.attempts or Attempts(name, self.emit)
-        self._letterbox = Letterbox(settings=self.settings, clock=self.clock)
+        self._dead_letters = DeadLetterWriter(
+            settings=self.settings, clock=self.clock, open_sink=self.open_sink
+        )
         self._schedule = Schedule(
             self.settings,
             self.open_source,
@@ -245,9 +247,8 @@ class Pipeline:
             for each in proposal.failed + settled.sources
         )
         self._check_lease()
-        dead_letters = self._letterbox.record(
+        dead_letters = self._dead_letters.record(
             sources,
-            self.open_sink,
             batch=journal.sequence + 1,
             pause=self._events.pausing(events.Retried.DLQ, self.pause),
         )
@@ -293,7 +294,7 @@ class Pipeline:
             )
         if not journal.is_open:
             self.log.check_schema()
-            self._letterbox.check(self.open_sink)
+            self._dead_letters.check()
             journal.open_with(self.log.knows_pipeline)
             self._timing.learn(journal.last)
         return journal
@@ -311,7 +312,7 @@ class Pipeline:
     def _check_start(self, journal: Journal) -> None:
         """Take no new work while files wait so long that somebody's VACUUM may take them."""
         journal.check_protocol()
-        self._letterbox.check(self.open_sink)
+        self._dead_letters.check()
         check_commits(
             journal.store,
             self.settings.name,

@@ -30,7 +30,7 @@ from blizzard.execute.attempts import Attempts
 from blizzard.execute.runner import Rewriter, Runner
 from blizzard.execute.spark.jvm_output import Said, Severity
 from blizzard.execute.spark.runner import SparkRunner
-from blizzard.handoff.publish import CommitInline, FollowEntry, Publisher
+from blizzard.handoff.publish import Publisher
 from blizzard.journal.lease import Lease, renewed
 from blizzard.journal.lease_record import this_machine
 from blizzard.log_questions import (
@@ -291,8 +291,7 @@ class Service:
             emit,
         )
         for each in pipelines.values():
-            if isinstance(each.publisher, CommitInline):
-                each.publisher.finish()
+            each.publisher.finish()
         return [
             Result(
                 settings=each.settings,
@@ -380,9 +379,9 @@ class Service:
         )
 
     def _publisher(self, settings: PipelineSettings, emit: Emit) -> Publisher:
-        handed_off = FollowEntry(asks_for_entry(settings))
+        is_committed = asks_for_entry(settings)
         if settings.sink.commit is Commit.PENGUIN:
-            return handed_off
+            return Publisher(is_committed=is_committed)
         commit = inline.committer(
             self.table_of(settings.name),
             settings.sink.table_uri,
@@ -391,4 +390,4 @@ class Service:
             clock=self.clock,
             pipeline=settings.name,
         )
-        return CommitInline(commit, before=handed_off, finish=commit.finish)
+        return Publisher(is_committed=is_committed, commit=commit, finish=commit.finish)

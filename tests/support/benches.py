@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from blizzard.handoff.publish import CommitInline
+from blizzard.handoff.publish import Publisher
 from tests.support.builders import Bench
 from tests.support.readers import parquet_ids
 
@@ -13,14 +13,14 @@ def ids(bench: Bench) -> list[Any]:
     return parquet_ids(bench.entries(), bench.table)
 
 
-def noting(seen: list[Any], look: Callable[[], object]) -> CommitInline:
+def noting(seen: list[Any], look: Callable[[], object]) -> Publisher:
     """Hand on by noting what an onlooker would see at that moment."""
 
     def commit() -> int:
         seen.append(look())
         return 1
 
-    return CommitInline(commit)
+    return Publisher(commit=commit)
 
 
 def drain(bench: Bench) -> list[bool]:

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from blizzard.discover.schedule import Pace
 from blizzard.execute.runner import Runner
-from blizzard.handoff.publish import LeaveToPenguin, Publisher
+from blizzard.handoff.publish import Publisher
 from blizzard.journal.identity import Identity
 from blizzard.journal.lease import Lease
 from blizzard.model.files import (
@@ -283,7 +283,7 @@ class Bench:
     """A pipeline over two folders, and everything an operator could see of it."""
 
     settings: PipelineSettings
-    publisher: Publisher = field(default_factory=LeaveToPenguin)
+    publisher: Publisher = field(default_factory=Publisher)
     runner: Runner = field(default_factory=InProcessRunner)
     hands: Hands = field(default_factory=Hands)
     log_knows_pipeline: bool = False

@@ -1,11 +1,12 @@
 """A table whose writers die before or after any call of a store, over every hand-off."""
 
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from blizzard.handoff.publish import CommitInline, FollowEntry, Publisher
+from blizzard.handoff.publish import Publisher
 from blizzard.repair.gc import WITH_MARK, collect, find_garbage
 from lakebed.clock import Clock
 from lakebed.deltalog import tables
@@ -59,10 +60,10 @@ class Mortal(OpenTable):
         self._commit(fate)
 
     def _publisher(self, fate: Fate) -> Publisher:
-        handed_off = FollowEntry(partial(in_the_log, self.settings))
+        handed_off = Publisher(is_committed=partial(in_the_log, self.settings))
         if not self.inlined:
             return handed_off
-        return CommitInline(lambda: self._commit(fate), before=handed_off)
+        return replace(handed_off, commit=lambda: self._commit(fate))
 
     def _commit(self, fate: Fate) -> int:
         (table,) = penguin_config.load([self.file], [], {}).tables

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from blizzard.discover.schedule import Pace
 from blizzard.execute.runner import Runner
-from blizzard.handoff.publish import FollowEntry, IsCommitted, Publisher
+from blizzard.handoff.publish import IsCommitted, Publisher
 from blizzard.log_questions import asks_columns, asks_passed_over
 from blizzard.model.locations import OpenReader, OpenStore
 from blizzard.model.settings import PipelineSettings
@@ -39,7 +39,7 @@ def pipeline_of(
     return Pipeline(
         settings=settings,
         runner=runner,
-        publisher=publisher or FollowEntry(is_committed),
+        publisher=publisher or Publisher(is_committed=is_committed),
         log=DeltaLog(
             knows_pipeline=log_knows_pipeline,
             columns=asks_columns(settings),

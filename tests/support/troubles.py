@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from blizzard.execute.runner import WorkersDied
-from blizzard.handoff.publish import HandedOn, LeaveToPenguin
+from blizzard.handoff.publish import HandedOn, Publisher
 from blizzard.model.bad_lines import QuarantineLimits
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from lakebed.deltalog.retention import RETENTION_PROPERTY
@@ -64,7 +64,7 @@ class Dying(InProcessRunner):
 
 
 @dataclass(frozen=True)
-class Publishes:
+class Publishes(Publisher):
     """Hands files off, as long as a mark is not there."""
 
     away: Path
@@ -72,7 +72,7 @@ class Publishes:
     def publish(self, store: Store, last: Entry, *, redo: bool) -> HandedOn:
         if self.away.exists():
             raise StoreUnavailable("no answer", path="outbox")
-        return LeaveToPenguin().publish(store, last, redo=redo)
+        return Publisher().publish(store, last, redo=redo)
 
 
 class Filling(Store):

@@ -19,7 +19,7 @@ import pytest
 from blizzard.answers.explain import Explanation
 from blizzard.cli.run.dry_run import explanation
 from blizzard.discover.finding import Finding
-from blizzard.handoff.publish import CommitInline
+from blizzard.handoff.publish import Publisher
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.journal import Journal
 from blizzard.model.files import SourceFile
@@ -173,7 +173,7 @@ def test_max_failures_stops_the_pipeline_although_the_hand_off_had_to_be_repeate
         return 0
 
     strict = replace(
-        bench, settings=replace(bench.settings, max_failures=1), publisher=CommitInline(commit)
+        bench, settings=replace(bench.settings, max_failures=1), publisher=Publisher(commit=commit)
     )
     pipeline = strict.pipeline()
     with pytest.raises(StoreUnavailable):

@@ -7,8 +7,7 @@ import typer
 
 from blizzard.cli.options import One
 from blizzard.cli.output import chosen, load
-from blizzard.cli.run import results as show
-from blizzard.handoff.switch import TooEarly, set_handoff, too_early
+from blizzard.handoff.switch import Uncommitted, entries_before, set_handoff
 from blizzard.log_questions import asks_last_committed
 from blizzard.model.settings import PipelineSettings, SinkSettings
 from lakebed.errors import ObjectMissing
@@ -25,6 +24,7 @@ from lakebed.terminal.arguments import (
 )
 from lakebed.terminal.console import console, say
 from lakebed.types import Handoff
+from lakebed.units import entries_from
 
 app = Program(cls=ForwardingGroup, no_args_is_help=True)
 
@@ -52,9 +52,8 @@ def handoff_set(
     outcome = Outcome()
     for sink in tables:
         with outcome.of(sink.table_uri):
-            early = _too_early(sink, handoff)
-            if early is not None:
-                show.switched(sink.table_uri, handoff, early)
+            if waiting := _waiting(sink, handoff):
+                _say_waiting(sink.table_uri, waiting)
                 outcome.at_least(FAILED)
     if outcome.code != DONE:
         if len(tables) > 1:
@@ -63,20 +62,36 @@ def handoff_set(
     for sink in tables:
         with outcome.of(sink.table_uri):
             store = Store(sink.table_uri, sink.storage_options, make_folder=True)
-            switched = set_handoff(store, handoff, asks_last_committed(sink))
-            if not show.switched(sink.table_uri, handoff, switched):
+            changed = set_handoff(store, handoff, asks_last_committed(sink))
+            if isinstance(changed, tuple):
+                _say_waiting(sink.table_uri, changed)
                 outcome.at_least(FAILED)
-            elif sink.handoff is not handoff:
+                continue
+            when = "from now on" if changed else "already"
+            say(console(), f"{sink.table_uri}: files are handed off by {handoff.value} {when}")
+            if sink.handoff is not handoff:
                 say(console(), f"  now set sink.handoff: {handoff.value} in the configuration")
     raise typer.Exit(outcome.code)
 
 
-def _too_early(sink: SinkSettings, handoff: Handoff) -> TooEarly | None:
+def _waiting(sink: SinkSettings, handoff: Handoff) -> tuple[Uncommitted, ...]:
     try:
         store = Reader(sink.table_uri, sink.storage_options)
     except ObjectMissing:
-        return None  # The table's folder does not exist yet, so nothing waits in it.
-    return too_early(store, handoff, asks_last_committed(sink))
+        return ()  # The table's folder does not exist yet, so nothing waits in it.
+    return entries_before(store, handoff, asks_last_committed(sink))
+
+
+def _say_waiting(table_uri: str, waiting: tuple[Uncommitted, ...]) -> None:
+    to = console()
+    say(
+        to,
+        f"{table_uri}: the hand-off was not changed: these entries are not committed yet; "
+        "have them committed (penguin --once, or blizzard --once where sink.commit is "
+        "inline) and try again",
+    )
+    for one in waiting:
+        say(to, f"  pipeline {one.pipeline}: {entries_from(one.first, one.last)}")
 
 
 def _tables(pipelines: Iterable[PipelineSettings]) -> list[SinkSettings]:

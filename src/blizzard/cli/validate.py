@@ -16,8 +16,7 @@ from blizzard.cli.output import open_reader, tables_of
 from blizzard.cli.run.dry_run import explained
 from blizzard.config import load as config
 from blizzard.execute.spark.cds_archive import require_java
-from blizzard.handoff.dead_letters import dlq_location_of
-from blizzard.handoff.letterbox import Letterbox
+from blizzard.handoff.dead_letters import DeadLetterWriter, dlq_location_of
 from blizzard.log_questions import TableOf
 from blizzard.model.files import Location
 from blizzard.model.locations import sink_location
@@ -238,12 +237,15 @@ def _writable_folder(folder: Path) -> str:
 
 
 def _letterbox(each: PipelineSettings) -> str:
-    place = dlq_location_of(each).location
+    place = dlq_location_of(each)[0]
     local = local_path(place.uri)
     if local is not None:
         return _writable_folder(local)
-    letterbox = Letterbox(settings=each, clock=Clock())
-    letterbox.check(lambda location: Store(location.uri, location.options))
+    DeadLetterWriter(
+        settings=each,
+        clock=Clock(),
+        open_sink=lambda location: Store(location.uri, location.options),
+    ).check()
     return "can be written"
 
 

@@ -8,6 +8,7 @@ never a failure without its record. If it cannot be written, the batch is not jo
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
 
@@ -19,13 +20,15 @@ from blizzard.model.settings import PipelineSettings
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.documents.source_record import SourceRecord, Stage
-from lakebed.errors import DocumentUnreadable, StoreUnavailable
+from lakebed.errors import DocumentUnreadable, LakeError, StoreDenied, StoreUnavailable
 from lakebed.locations import place_of
 from lakebed.retry import Backoff, attempts
 from lakebed.storage.options import StorageOptions
-from lakebed.storage.store import AlreadyThere, Store
+from lakebed.storage.store import AlreadyThere, Created, Store
 
 TRIES = 4
+PROOF = "_writable"
+"""Object that proves that the queue can be written; no source takes a name like this."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,28 +102,6 @@ def decode(body: bytes, path: str) -> tuple[DeadLetter, ...]:
 _LETTER = TypeAdapter(DeadLetter)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DlqLocation:
-    """Where a pipeline's letters go: a store, and a folder in it."""
-
-    location: Location
-    folder: str
-
-
-def dlq_location(
-    pipeline: str, *, sink: Location, configured: str | None, options: StorageOptions | None = None
-) -> DlqLocation:
-    """Return where a queue is: at the configured path or, if none, below the table directory.
-
-    It is reached with options of its own or, if there are none, as what lies beside the sink.
-    """
-    if configured is None:
-        return DlqLocation(location=sink, folder=layout.dead_letter_folder(pipeline))
-    if options is not None and options.plain():
-        return DlqLocation(location=Location(uri=configured, options=options), folder="")
-    return DlqLocation(location=beside(sink, configured), folder="")
-
-
 def beside(sink: Location, uri: str) -> Location:
     """Return how a place is reached: with the sink's options if it is of the same kind."""
     same = place_of(uri).scheme == place_of(sink.uri).scheme
@@ -139,8 +120,71 @@ def queue_at(settings: PipelineSettings, uri: str) -> Location:
     The queue may have been at another place when they were written.
     """
     if is_in_queue(settings, uri):
-        return Location(uri=uri, options=dlq_location_of(settings).location.options)
+        return Location(uri=uri, options=dlq_location_of(settings)[0].options)
     return beside(sink_location(settings), uri)
+
+
+def dlq_location_of(settings: PipelineSettings) -> tuple[Location, str]:
+    """Return the store and the folder of a queue: the configured place, or the table directory.
+
+    A configured place is reached with options of its own or, if there are none, as what lies
+    beside the sink.
+    """
+    sink, configured = sink_location(settings), settings.dlq_path
+    if configured is None:
+        return sink, layout.dead_letter_folder(settings.name)
+    if settings.dlq_options.plain():
+        return Location(uri=configured, options=settings.dlq_options), ""
+    return beside(sink, configured), ""
+
+
+@dataclass(slots=True, kw_only=True)
+class DeadLetterWriter:
+    """Writes the letters of a pipeline, and knows whether that is possible before a batch runs."""
+
+    settings: PipelineSettings
+    clock: Clock
+    open_sink: Callable[[Location], Store]
+    _is_open: bool = False
+
+    def check(self) -> None:
+        """Raise if the queue cannot be written to; called at the start, and again after trouble.
+
+        Without it a batch is not journaled, so that it would be run in vain, each time again. A
+        queue in the table directory is not checked: nothing is run without that.
+        """
+        if self._is_open or self.settings.dlq_path is None:
+            return
+        store = self.open_sink(dlq_location_of(self.settings)[0])
+        # Create-only, so that a proof that may not be removed is left once and for all.
+        if isinstance(store.create(PROOF, b""), Created):
+            with suppress(StoreDenied):
+                store.delete(PROOF)
+        self._is_open = True
+
+    def record(
+        self, records: Iterable[SourceRecord], *, batch: int, pause: Callable[[float], None]
+    ) -> tuple[str, ...]:
+        """Write the letters of a batch before its entry; return the URI that the entry then names.
+
+        If that fails, the next batch is not run before the queue can be written to.
+        """
+        found = letters(
+            records,
+            pipeline=self.settings.name,
+            batch=batch,
+            source_uris=source_uris_of(self.settings),
+            at=self.clock.now(),
+        )
+        if not found:
+            return ()
+        location, folder = dlq_location_of(self.settings)
+        try:
+            store = self.open_sink(location)
+            return (write(store, folder, encode(found), clock=self.clock, pause=pause),)
+        except LakeError:
+            self._is_open = False
+            raise
 
 
 def write(
@@ -163,37 +207,3 @@ def write(
                 )
             break
     return store.describe(path)
-
-
-def record_failures(
-    records: Iterable[SourceRecord],
-    settings: PipelineSettings,
-    open_sink: Callable[[Location], Store],
-    *,
-    batch: int,
-    clock: Clock,
-    pause: Callable[[float], None],
-) -> tuple[str, ...]:
-    """Write the letters of a batch before its entry; return the URI that the entry then names."""
-    found = letters(
-        records,
-        pipeline=settings.name,
-        batch=batch,
-        source_uris=source_uris_of(settings),
-        at=clock.now(),
-    )
-    if not found:
-        return ()
-    place = dlq_location_of(settings)
-    store = open_sink(place.location)
-    return (write(store, place.folder, encode(found), clock=clock, pause=pause),)
-
-
-def dlq_location_of(settings: PipelineSettings) -> DlqLocation:
-    """Return where the pipeline's dead letters go."""
-    return dlq_location(
-        settings.name,
-        sink=sink_location(settings),
-        configured=settings.dlq_path,
-        options=settings.dlq_options,
-    )

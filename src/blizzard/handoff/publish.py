@@ -6,8 +6,8 @@ So after a crash at most the last entry has to be handed on again.
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
-from typing import Protocol, assert_never
+from dataclasses import dataclass
+from typing import assert_never
 
 from lakebed import layout
 from lakebed.documents.data_file import FinishedFile
@@ -33,106 +33,60 @@ class HandedOn:
     """Data files that were handed off, by an entry, by a meta or by their final name."""
 
 
-class Publisher(Protocol):
-    """Hands journaled batches on."""
-
-    def publish(self, store: Store, last: Entry, *, redo: bool) -> HandedOn:
-        """Hand on the last entry; `redo` where an earlier step may have done so."""
-
-
-@dataclass(frozen=True, slots=True)
-class FollowEntry:
-    """Hand on each entry in the way that the entry itself specifies.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Publisher:
+    """Hands each entry on in the way that the entry itself specifies, then commits it if asked to.
 
     The table's hand-off may have been changed while the batch was under way, and the process may
     have died before it handed the batch on: then the configuration of the next start says another
     hand-off than the files of that entry wait for.
     """
 
-    is_committed: IsCommitted
-
-    def publish(self, store: Store, last: Entry, *, redo: bool) -> HandedOn:
-        """Hand the entry on as it says."""
-        return publisher_of(last.handoff, self.is_committed).publish(store, last, redo=redo)
-
-
-def publisher_of(handoff: Handoff, is_committed: IsCommitted) -> Publisher:
-    """Return the publisher of a hand-off."""
-    match handoff:
-        case Handoff.JOURNAL:
-            return LeaveToPenguin()
-        case Handoff.STAGING:
-            return StageMetas(is_committed)
-        case Handoff.DIRECT:
-            return MoveFromOutbox(is_committed)
-        case _:
-            assert_never(handoff)
-
-
-class LeaveToPenguin:
-    """The journal is the hand-off: penguin reads the entries past the one it committed last."""
-
-    def publish(self, store: Store, last: Entry, *, redo: bool) -> HandedOn:  # noqa: ARG002 - the entry says it all
-        """Do nothing: with its entry a file is handed off."""
-        return HandedOn(files=0 if redo else len(last.files))
-
-
-@dataclass(frozen=True, slots=True)
-class StageMetas:
-    """Each file gets a meta in `_staging/pending/`, which penguin deletes once it is committed."""
-
-    is_committed: IsCommitted
-
-    def publish(self, store: Store, last: Entry, *, redo: bool) -> HandedOn:
-        """Write the metas of an entry.
-
-        Those of a committed entry would do no harm, but penguin would have to clear them away.
-        """
-        if not last.files or (redo and self.is_committed(last)):
-            return HandedOn()
-
-        def write(file: FinishedFile) -> bool:
-            # One that is there is ours, of the same bytes: the name is used once.
-            meta = encode_meta(meta_of(file, last))
-            return isinstance(store.create(layout.pending_meta(file.filename), meta), Created)
-
-        return _handed(last.files, write, redo=redo)
-
-
-@dataclass(frozen=True, slots=True)
-class MoveFromOutbox:
-    """Each file is moved from the outbox to its final name, where a scan may see it.
-
-    It comes after the entry, so no scan ever sees a file that no entry names.
-    """
-
-    is_committed: IsCommitted
-
-    def publish(self, store: Store, last: Entry, *, redo: bool) -> HandedOn:
-        """Move the files of an entry; of a committed one all were moved before."""
-        if not last.files or (redo and self.is_committed(last)):
-            return HandedOn()
-
-        def move(file: FinishedFile) -> bool:
-            waiting = layout.outbox(last.pipeline, file.filename)
-            return store.move(waiting, file.filename, size=file.size)
-
-        return _handed(last.files, move, redo=redo)
-
-
-@dataclass(frozen=True, slots=True)
-class CommitInline:
-    """Commit each batch to the Delta log in this process, right after it is handed off."""
-
-    commit: Callable[[], int]
-    before: Publisher = field(default_factory=LeaveToPenguin)
+    is_committed: IsCommitted = lambda _entry: False
+    commit: Callable[[], int] | None = None
+    """Commits every entry that is not committed yet; None where penguin does."""
     finish: Callable[[], None] = lambda: None
     """Waits for what is under way beside the commits."""
 
     def publish(self, store: Store, last: Entry, *, redo: bool) -> HandedOn:
-        """Commit every entry that is not committed yet, also those of an earlier run."""
-        handed = self.before.publish(store, last, redo=redo)
-        return replace(handed, delta_commits=self.commit())
+        """Hand on the last entry; `redo` where an earlier step may have done so."""
+        files = self._hand_off(store, last, redo=redo)
+        return HandedOn(files=files, delta_commits=self.commit() if self.commit else 0)
+
+    def _hand_off(self, store: Store, last: Entry, *, redo: bool) -> int:
+        """Hand off the files of an entry; of those of an earlier run count only what was left.
+
+        With a journal the entry is the hand-off. Metas of a committed entry would do no harm, but
+        penguin would have to clear them away; of a committed entry all files were moved before.
+        """
+        if last.handoff is Handoff.JOURNAL:
+            return 0 if redo else len(last.files)
+        if not last.files or (redo and self.is_committed(last)):
+            return 0
+
+        def hand_off(file: FinishedFile) -> bool:
+            return _hand_off_file(store, last, file)
+
+        with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="hand-off") as pool:
+            now = list(pool.map(hand_off, last.files))
+        return sum(now) if redo else len(last.files)
+
+
+def _hand_off_file(store: Store, entry: Entry, file: FinishedFile) -> bool:
+    """Make a file known to penguin; return whether that was still to be done."""
+    match entry.handoff:
+        case Handoff.STAGING:
+            # One that is there is ours, of the same bytes: the name is used once.
+            meta = encode_meta(meta_of(file, entry))
+            return isinstance(store.create(layout.pending_meta(file.filename), meta), Created)
+        case Handoff.DIRECT:
+            # It comes after the entry, so no scan ever sees a file that no entry names.
+            waiting = layout.outbox(entry.pipeline, file.filename)
+            return store.move(waiting, file.filename, size=file.size)
+        case Handoff.JOURNAL:
+            raise AssertionError("the entry hands its files off")
+        case never:
+            assert_never(never)
 
 
 def meta_of(file: FinishedFile, entry: Entry) -> Meta:
@@ -153,12 +107,3 @@ def meta_of(file: FinishedFile, entry: Entry) -> Meta:
 def _uri_of(key: str, entry: Entry) -> str:
     source, _, path = key.partition(":")
     return f"{entry.source_uris[source].rstrip('/')}/{path}"
-
-
-def _handed(
-    files: tuple[FinishedFile, ...], hand_off: Callable[[FinishedFile], bool], *, redo: bool
-) -> HandedOn:
-    """Hand off every file; of those of an earlier run only what was left to do counts."""
-    with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="hand-off") as pool:
-        now = list(pool.map(hand_off, files))
-    return HandedOn(files=sum(now) if redo else len(files))

@@ -28,53 +28,38 @@ class Uncommitted:
     last: int
 
 
-@dataclass(frozen=True, slots=True)
-class Changed:
-    """The table has another hand-off now."""
+def set_handoff(
+    store: Store, handoff: Handoff, last_committed: LastCommitted
+) -> bool | tuple[Uncommitted, ...]:
+    """Change how a table's files are handed off; doing so again changes nothing.
 
-
-@dataclass(frozen=True, slots=True)
-class Unchanged:
-    """The table has had this hand-off before."""
-
-
-@dataclass(frozen=True, slots=True)
-class TooEarly:
-    """Not every entry is committed, so nothing was changed."""
-
-    waiting: tuple[Uncommitted, ...]
-
-
-Switched = Changed | Unchanged | TooEarly
-
-
-def set_handoff(store: Store, handoff: Handoff, last_committed: LastCommitted) -> Switched:
-    """Change how a table's files are handed off; doing so again changes nothing."""
+    Return whether it changed, or the entries that have to be committed before.
+    """
     # The number comes first: a protocol that is written meanwhile then makes ours fail.
     number = latest_protocol_number(store) or 0
     if _in_force(store) is handoff:
-        return Unchanged()
-    early = too_early(store, handoff, last_committed)
-    if early is not None:
-        return early
+        return False
+    if waiting := entries_before(store, handoff, last_committed):
+        return waiting
     path = layout.protocol(number + 1)
     if isinstance(store.create(path, encode(Protocol(handoff=handoff))), AlreadyThere):
         found = _in_force(store)
         if found is handoff:
-            return Unchanged()
+            return False
         raise ProtocolConflict(
             f"another process has just changed the hand-off to {found}; nothing was changed",
             path=store.describe(path),
         )
-    return Changed()
+    return True
 
 
-def too_early(store: Reader, handoff: Handoff, last_committed: LastCommitted) -> TooEarly | None:
-    """Return what keeps a table from another hand-off; None if nothing does. Read-only."""
+def entries_before(
+    store: Reader, handoff: Handoff, last_committed: LastCommitted
+) -> tuple[Uncommitted, ...]:
+    """Return the entries that keep a table from another hand-off. Read-only."""
     if _in_force(store) is handoff:
-        return None
-    waiting = tuple(uncommitted(store, last_committed))
-    return TooEarly(waiting) if waiting else None
+        return ()
+    return tuple(uncommitted(store, last_committed))
 
 
 def uncommitted(store: Reader, last_committed: LastCommitted) -> list[Uncommitted]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from blizzard.handoff.publish import CommitInline
+from blizzard.handoff.publish import Publisher
 from blizzard.rewrite.replay import discard
 from lakebed.clock import Clock
 from penguin import inline
@@ -177,7 +177,7 @@ def test_an_idle_blizzard_commits_what_a_command_appends(tmp_path: Path) -> None
     commit = inline.committer(
         None, str(desk.table), no_options(), emit=lambda _event: None, clock=Clock()
     )
-    running = Bench(desk.settings, publisher=CommitInline(commit)).pipeline()
+    running = Bench(desk.settings, publisher=Publisher(commit=commit)).pipeline()
     assert running.step()
     assert discard(desk.store, desk.settings, None, clock=Clock()).lines == 1
     (before,) = printed(desk, "status")

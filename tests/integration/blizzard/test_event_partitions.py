@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from deltalake import DeltaTable
 
-from blizzard.handoff.publish import CommitInline
+from blizzard.handoff.publish import Publisher
 from blizzard.model.settings import PipelineSettings
 from lakebed.clock import Clock
 from lakebed.columns.schema import Field, Schema
@@ -145,7 +145,7 @@ def test_blizzard_commits_them_itself(tmp_path: Path) -> None:
     commit = inline.committer(None, uri, StorageOptions(), emit=lambda _e: None, clock=Clock())
     for start in (0, 200):
         landed(tmp_path / "in", 200, start)
-        pipeline = pipeline_of(settings, InProcessRunner(), publisher=CommitInline(commit))
+        pipeline = pipeline_of(settings, InProcessRunner(), publisher=Publisher(commit=commit))
         while pipeline.step():
             pass
     check(tmp_path / "table", 400)

@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable
 
 from blizzard.config.load import load
-from blizzard.handoff.publish import CommitInline
+from blizzard.handoff.publish import Publisher
 from blizzard.model.settings import PipelineSettings
 from lakebed.clock import Clock
 from lakebed.storage.options import StorageOptions
@@ -48,7 +48,7 @@ def run(folder: Path, settings: PipelineSettings, *, by_penguin: bool) -> None:
     """Make an entry of what has landed, and commit it."""
     uri = str(folder / "table")
     commit = inline.committer(None, uri, StorageOptions(), emit=lambda _e: None, clock=Clock())
-    publisher = None if by_penguin else CommitInline(commit)
+    publisher = None if by_penguin else Publisher(commit=commit)
     pipeline = pipeline_of(settings, InProcessRunner(), publisher=publisher)
     while pipeline.step():
         pass

@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from blizzard.handoff.publish import MoveFromOutbox, StageMetas
 from blizzard.journal.fence import append_beside
 from blizzard.model.files import UnitOutcome
 from blizzard.model.settings import SinkSettings
@@ -321,15 +320,10 @@ def test_after_a_crash_between_the_entry_and_the_deletes_the_next_one_finishes_t
 @pytest.mark.parametrize("handoff", list(Handoff))
 def test_penguin_steps_over_a_gc_entry_in_every_hand_off(desk, handoff):
     desk.sink = f"handoff: {handoff.value}"
-    publishers = {
-        Handoff.STAGING: StageMetas(lambda _entry: False),
-        Handoff.DIRECT: MoveFromOutbox(lambda _entry: False),
-    }
     sink = SinkSettings(table_uri=str(desk.table), handoff=handoff)
-    given = {"publisher": publishers[handoff]} if handoff in publishers else {}
     for number in range(2):
         put(desk.landing, f"{number}.ndjson", ndjson(rows(2, number * 2)))
-        bench = desk.bench(sink=sink).again(run_id=f"run-{number}", **given)
+        bench = desk.bench(sink=sink).again(run_id=f"run-{number}")
         bench = replace(bench, hands=Hands(at=1.7e9 + number))
         assert bench.pipeline().step()
         folder = "_blizzard/default/outbox/" if handoff is Handoff.DIRECT else ""

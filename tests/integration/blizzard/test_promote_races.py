@@ -7,7 +7,7 @@ import pytest
 from deltalake import DeltaTable, Field
 from deltalake.schema import PrimitiveType
 
-from blizzard.handoff.publish import HandedOn
+from blizzard.handoff.publish import HandedOn, Publisher
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
 from blizzard.repair.gc import collect, find_garbage
 from blizzard.rewrite.transaction import NotRewritten, PromotionWaits
@@ -247,7 +247,7 @@ def test_a_batch_with_declared_columns_goes_after_a_promotion(desk):
 
 @pytest.mark.parametrize("handoff", ["staging", "direct"])
 def test_a_batch_that_was_not_handed_off_before_a_promotion_still_is(tmp_path, handoff):
-    class Dies:
+    class Dies(Publisher):
         def publish(self, store, last, *, redo):
             if redo:
                 return HandedOn()

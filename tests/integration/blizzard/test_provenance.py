@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 
 from blizzard.config.load import load
 from blizzard.found_columns import ProvenanceTaken
-from blizzard.handoff.publish import CommitInline
+from blizzard.handoff.publish import Publisher
 from blizzard.model.settings import PipelineSettings
 from lakebed.clock import Clock
 from lakebed.documents.entry import digest, encode
@@ -46,7 +46,9 @@ def run(folder: Path, runner: InProcessRunner | None = None, **schema: Any) -> N
     uri = str(folder / "table")
     commit = inline.committer(None, uri, StorageOptions(), emit=lambda _e: None, clock=Clock())
     pipeline = pipeline_of(
-        settings_of(folder, **schema), runner or InProcessRunner(), publisher=CommitInline(commit)
+        settings_of(folder, **schema),
+        runner or InProcessRunner(),
+        publisher=Publisher(commit=commit),
     )
     while pipeline.step():
         pass

@@ -3,7 +3,7 @@
 import pytest
 
 from blizzard.discover.schedule import Pace
-from blizzard.handoff.publish import publisher_of
+from blizzard.handoff.publish import Publisher
 from blizzard.model.settings import PipelineSettings, SinkSettings
 from blizzard.pipeline import Pipeline
 from blizzard.renewal import DeltaLog
@@ -54,7 +54,7 @@ def ingest(folder, uri, given, handoff=Handoff.JOURNAL):
             schema=ID_AND_NAME,
         ),
         runner=InProcessRunner(),
-        publisher=publisher_of(handoff, lambda _entry: False),
+        publisher=Publisher(),
         log=DeltaLog(knows_pipeline=lambda: False),
         clock=Clock(),
         emit=lambda _event: None,

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from blizzard.answers.status import pipeline_status
-from blizzard.handoff.publish import LeaveToPenguin
+from blizzard.handoff.publish import Publisher
 from blizzard.journal.identity import identity_of
 from blizzard.journal.ledger import Ledger
 from blizzard.model.settings import PipelineSettings, SinkSettings
@@ -44,7 +44,7 @@ def step(settings):
     pipeline = pipeline_of(
         settings,
         InProcessRunner(),
-        publisher=LeaveToPenguin(),
+        publisher=Publisher(),
         open_sink=lambda place: Store(place.uri, place.options),
     )
     return pipeline.step()

@@ -6,7 +6,7 @@ import pytest
 
 from blizzard import events
 from blizzard.answers.explain import explain
-from blizzard.handoff.publish import CommitInline
+from blizzard.handoff.publish import Publisher
 from blizzard.model.settings import SinkSettings
 from blizzard.run_totals import TooManyFailures
 from lakebed.clock import Clock
@@ -162,7 +162,7 @@ def test_a_hand_off_that_failed_is_done_again_at_the_next_step(bench, source):
             raise StoreUnavailable("the commit had no answer")
         return 1 if len(asked) > 2 else 0
 
-    pipeline = replace(bench, publisher=CommitInline(commit)).pipeline()
+    pipeline = replace(bench, publisher=Publisher(commit=commit)).pipeline()
     with pytest.raises(StoreUnavailable):
         pipeline.step()
     assert pipeline.step() is False

@@ -3,12 +3,10 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
 from itertools import zip_longest
-from typing import assert_never
 
 from blizzard.answers.dead_letters import DeadLetterQueue, FailedLetter
 from blizzard.handoff.dead_letters import DeadLetter
 from blizzard.handoff.held_rows import Counts
-from blizzard.handoff.switch import Changed, Switched, TooEarly, Unchanged
 from blizzard.run_totals import Statistics
 from lakebed.terminal.arguments import Output
 from lakebed.terminal.console import (
@@ -22,8 +20,7 @@ from lakebed.terminal.console import (
     say,
     say_more,
 )
-from lakebed.types import Handoff
-from lakebed.units import entries_from, in_words, is_are
+from lakebed.units import in_words, is_are
 
 FEW = 10
 """How many lost files are named; as JSON, all."""
@@ -174,28 +171,3 @@ def _named(letter: DeadLetter, uris: Mapping[str, str], *, alone: bool) -> str:
 
 def _root(letter: DeadLetter, uris: Mapping[str, str]) -> str:
     return f"{uris.get(letter.source, '').rstrip('/')}/"
-
-
-def switched(table_uri: str, handoff: Handoff, found: Switched) -> bool:
-    """Print the result of changing a hand-off, and return whether the table has it now."""
-    match found:
-        case Changed():
-            told = [f"{table_uri}: files are handed off by {handoff.value} from now on"]
-        case Unchanged():
-            told = [f"{table_uri}: files are handed off by {handoff.value} already"]
-        case TooEarly(waiting):
-            first = (
-                f"{table_uri}: the hand-off was not changed: these entries are not committed yet; "
-                "have them committed (penguin --once, or blizzard --once where sink.commit is "
-                "inline) and try again"
-            )
-            entries = (
-                f"  pipeline {one.pipeline}: {entries_from(one.first, one.last)}" for one in waiting
-            )
-            told = [first, *entries]
-        case _:
-            assert_never(found)
-    to = console()
-    for line in told:
-        say(to, line)
-    return not isinstance(found, TooEarly)

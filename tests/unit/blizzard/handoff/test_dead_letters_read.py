@@ -46,13 +46,15 @@ def at(uri: str, **options: str) -> Location:
     ],
 )
 def test_a_configured_queue_is_reached_as_the_sink_is_if_it_is_of_its_kind(
-    configured, uri, has_options
+    bench, configured, uri, has_options
 ):
     """W17: the sink's credentials go to no store of another kind."""
-    sink = at("s3://bucket/table", AWS_SECRET_ACCESS_KEY="hunter2")
-    place = dead_letters.dlq_location("events", sink=sink, configured=configured)
-    assert (place.location.uri, place.folder) == (uri, "")
-    assert (place.location.options == sink.options) is has_options
+    options = StorageOptions({"AWS_SECRET_ACCESS_KEY": "hunter2"})
+    sink = replace(bench.settings.sink, table_uri="s3://bucket/table", storage_options=options)
+    settings = replace(bench.settings, sink=sink, dlq_path=configured)
+    location, folder = dead_letters.dlq_location_of(settings)
+    assert (location.uri, folder) == (uri, "")
+    assert (location.options == options) is has_options
 
 
 def test_a_path_and_a_file_uri_are_of_one_kind():

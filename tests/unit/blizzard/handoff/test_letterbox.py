@@ -87,7 +87,7 @@ def test_a_queue_with_options_of_its_own_is_reached_with_these(bench):
     """W17: and not with those of the sink, which are for another store."""
     options = StorageOptions({"AWS_REGION": "eu"})
     settings = replace(bench.settings, dlq_path="s3://letters/x", dlq_options=options)
-    assert dead_letters.dlq_location_of(settings).location.options == options
+    assert dead_letters.dlq_location_of(settings)[0].options == options
     there = dead_letters.queue_at(settings, "s3a://letters/x/")
     assert there == Location(uri="s3a://letters/x/", options=options)
     sink = replace(settings.sink, table_uri="s3://b/t", storage_options=StorageOptions({"a": "1"}))

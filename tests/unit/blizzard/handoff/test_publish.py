@@ -7,16 +7,7 @@ from pathlib import Path
 import pytest
 
 from blizzard.events import FilesHandedOff
-from blizzard.handoff.publish import (
-    CommitInline,
-    FollowEntry,
-    HandedOn,
-    LeaveToPenguin,
-    MoveFromOutbox,
-    StageMetas,
-    meta_of,
-    publisher_of,
-)
+from blizzard.handoff.publish import HandedOn, Publisher, meta_of
 from blizzard.model.settings import SinkSettings
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry, Protocol, encode
@@ -83,7 +74,7 @@ def test_a_meta_says_what_the_protocol_asks_for_and_which_entry_it_rings_for(
     entry = entry_of(1)
     (file,) = entry.files
 
-    assert StageMetas(no).publish(store, entry, redo=False) == HandedOn(files=1)
+    assert Publisher(is_committed=no).publish(store, entry, redo=False) == HandedOn(files=1)
 
     (path,) = (tmp_path / "_staging/pending").glob("*")
     assert path.name == file.filename.rpartition("/")[2].replace(".parquet", ".meta.json")
@@ -116,7 +107,7 @@ def test_metas_that_are_written_again_are_the_same(tmp_path: Path) -> None:
     """D02: a crash in the middle of the hand-off."""
     store = local(tmp_path)
     entry = entry_of(3)
-    publisher = StageMetas(no)
+    publisher = Publisher(is_committed=no)
     publisher.publish(store, entry, redo=False)
     before = tree(tmp_path)
     store.delete(pending_meta(entry.files[1].filename))
@@ -128,15 +119,8 @@ def test_metas_that_are_written_again_are_the_same(tmp_path: Path) -> None:
 
 def test_metas_of_a_committed_entry_are_not_written_again(tmp_path: Path) -> None:
     """D11: penguin has committed it and deleted them."""
-    assert StageMetas(yes).publish(local(tmp_path), entry_of(), redo=True) == HandedOn()
+    assert Publisher(is_committed=yes).publish(local(tmp_path), entry_of(), redo=True) == HandedOn()
     assert metas(tmp_path) == []
-
-
-def test_the_log_is_not_asked_of_an_entry_that_was_appended_just_now(tmp_path: Path) -> None:
-    def ask(_entry: Entry) -> bool:
-        raise AssertionError
-
-    assert StageMetas(ask).publish(local(tmp_path), entry_of(), redo=False).files == 2
 
 
 def in_outbox(root: Path, entry: Entry) -> None:
@@ -148,14 +132,6 @@ def data_files(root: Path) -> list[str]:
     return sorted(str(path.relative_to(root)) for path in root.glob("date=*/*.parquet"))
 
 
-def test_files_are_moved_out_of_the_outbox_to_the_names_of_the_entry(tmp_path: Path) -> None:
-    entry = entry_of(handoff=Handoff.DIRECT)
-    in_outbox(tmp_path, entry)
-    assert MoveFromOutbox(no).publish(local(tmp_path), entry, redo=False).files == 2
-    assert data_files(tmp_path) == sorted(file.filename for file in entry.files)
-    assert not list((tmp_path / "_blizzard/default/outbox").rglob("*.parquet"))
-
-
 def test_a_hand_off_that_broke_off_is_finished_and_then_changes_nothing(tmp_path: Path) -> None:
     """D02: some files were moved, then the process died."""
     store = local(tmp_path)
@@ -164,28 +140,22 @@ def test_a_hand_off_that_broke_off_is_finished_and_then_changes_nothing(tmp_path
     first = entry.files[0]
     store.move(outbox(entry.pipeline, first.filename), first.filename, size=4)
 
-    assert MoveFromOutbox(no).publish(store, entry, redo=True).files == 1
+    assert Publisher(is_committed=no).publish(store, entry, redo=True).files == 1
     before = tree(tmp_path)
-    assert MoveFromOutbox(no).publish(store, entry, redo=True).files == 0
+    assert Publisher(is_committed=no).publish(store, entry, redo=True).files == 0
     assert tree(tmp_path) == before
 
 
 def test_a_file_that_is_in_neither_place_stops_the_hand_off(tmp_path: Path) -> None:
     entry = entry_of(handoff=Handoff.DIRECT)
     with pytest.raises(ObjectMissing, match="neither in its waiting place"):
-        MoveFromOutbox(no).publish(local(tmp_path), entry, redo=True)
+        Publisher(is_committed=no).publish(local(tmp_path), entry, redo=True)
 
 
 def test_of_a_committed_entry_nothing_is_moved(tmp_path: Path) -> None:
     """Its files may be gone since: OPTIMIZE and VACUUM took them (D09)."""
     entry = entry_of(handoff=Handoff.DIRECT)
-    assert MoveFromOutbox(yes).publish(local(tmp_path), entry, redo=True) == HandedOn()
-
-
-def test_files_handed_off_by_the_journal_count_once(tmp_path: Path) -> None:
-    store = local(tmp_path)
-    assert LeaveToPenguin().publish(store, entry_of(), redo=False) == HandedOn(files=2)
-    assert LeaveToPenguin().publish(store, entry_of(), redo=True) == HandedOn()
+    assert Publisher(is_committed=yes).publish(local(tmp_path), entry, redo=True) == HandedOn()
 
 
 def test_an_inline_commit_comes_after_the_hand_off(tmp_path: Path) -> None:
@@ -195,7 +165,7 @@ def test_an_inline_commit_comes_after_the_hand_off(tmp_path: Path) -> None:
         seen.append(len(metas(tmp_path)))
         return 1
 
-    publisher = CommitInline(commit, before=publisher_of(Handoff.STAGING, no))
+    publisher = Publisher(is_committed=no, commit=commit)
     done = publisher.publish(local(tmp_path), entry_of(), redo=False)
     assert (done, seen) == (HandedOn(delta_commits=1, files=2), [2])
 
@@ -210,7 +180,7 @@ def bench(tmp_path: Path, source: Path, handoff: Handoff, **given: object) -> Be
     sink = SinkSettings(table_uri=str(tmp_path / "table"), handoff=handoff)
     return Bench(
         pipeline_settings(source, tmp_path / "table", sink=sink),
-        publisher=FollowEntry(no),
+        publisher=Publisher(is_committed=no),
         **given,  # type: ignore[arg-type]
     )
 
@@ -256,7 +226,7 @@ def test_a_batch_that_was_not_handed_off_is_at_the_next_start_and_before_the_nex
     """D02: only the last entry can be in this state."""
     made = bench(tmp_path, source, handoff)
 
-    class Refuses:
+    class Refuses(Publisher):
         def publish(self, store: object, last: Entry, *, redo: bool) -> HandedOn:
             if last.files:
                 raise StoreUnavailable("no answer")
@@ -308,7 +278,7 @@ def test_a_batch_is_handed_off_as_its_entry_says_whatever_the_configuration_says
 ) -> None:
     """HOLES W22: the hand-off was changed during a batch that died before it was handed off."""
 
-    class Dies:
+    class Dies(Publisher):
         def publish(self, store: object, last: Entry, *, redo: bool) -> HandedOn:
             if last.files:
                 raise StoreUnavailable("it died here")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from blizzard.handoff.publish import HandedOn
+from blizzard.handoff.publish import HandedOn, Publisher
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from lakebed.documents.entry import Entry
 from lakebed.errors import JournalConflict, ProtocolConflict
@@ -30,8 +30,8 @@ class Meanwhile:
         return outcomes
 
 
-@dataclass
-class Remembers:
+@dataclass(frozen=True)
+class Remembers(Publisher):
     """A publisher that remembers what it was given."""
 
     published: list[int] = field(default_factory=list)
