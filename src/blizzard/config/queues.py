@@ -1,33 +1,298 @@
-"""Queues that tell of new source files: what a configuration may say of them. Pure.
+"""Queues of notifications about new source files: what a configuration may say of them. Pure.
 
-A queue is named by its URL, which says where it is; one of Google's by the name of its
-subscription. Whose queue it is, that tells, or the store of the source: a queue on another server
-has an address like any other.
+A queue is named by its URL, one of Google's by the name of its subscription. The URL says which
+service it is or else the store of the source does: a queue on another server, such as an emulator,
+has an address like any other. Credentials are those of the source's store unless the queue has
+its own.
 """
 
+import re
 from collections.abc import Iterator, Mapping
-from typing import assert_never
+from importlib.util import find_spec
+from typing import ClassVar
+from urllib.parse import urlsplit
 
-from blizzard.config import azure_queues, google_queues, sqs_queues
+from pydantic import SecretStr
+
 from blizzard.model.settings import QueueService, QueueSettings
 from lakebed.config.faults import Fault
-from lakebed.config.models import Document, KeyPath, Source
+from lakebed.config.models import Document, KeyPath, Source, place_in, plain
 from lakebed.locations import place_of
+from lakebed.storage.options import StorageOptions, bare
+from lakebed.storage.settings import SPELLINGS
+
+NO_CREDENTIALS = "must not hold credentials, ? or #; put keys into storage_options"
+
+
+class _Queues:
+    """The queues of one service."""
+
+    service: ClassVar[QueueService]
+    scheme: ClassVar[str]
+    """The stores whose objects the queues announce."""
+    other_store: ClassVar[str]
+    """What is wrong with a source in another store."""
+    package: ClassVar[tuple[str, str, str]]
+    """The module that is needed, its package, and the extra that installs it."""
+    credentials: ClassVar[tuple[str, ...]]
+    others: ClassVar[tuple[str, ...]] = ("allow_http",)
+    prefix: ClassVar[str]
+    """How the names of options begin."""
+
+    def names(self, url: str) -> bool:
+        """Whether a URL is one of the service's own."""
+        raise NotImplementedError
+
+    def url_fault(self, url: str) -> str | None:
+        """Return what is wrong with the URL of a queue."""
+        raise NotImplementedError
+
+    def more_faults(self, here: KeyPath, source: Source, url: str) -> Iterator[Fault]:
+        """Yield what else is wrong with a queue of this service."""
+        raise NotImplementedError
+
+    def queue(self, url: str, source: Source) -> QueueSettings:
+        """Return the queue at a URL that has no fault."""
+        raise NotImplementedError
+
+    def faults(self, here: KeyPath, source: Source, url: str) -> Iterator[Fault]:
+        """Yield what is wrong with the queue of a source."""
+        if (wrong := self.url_fault(url)) is not None:
+            yield Fault((*here, "queue"), wrong)
+            return
+        if place_of(source.path).scheme != self.scheme:
+            yield Fault((*here, "queue"), self.other_store)
+        module, package, extra = self.package
+        if not _is_installed(module):
+            way_out = f"needs the package {package}: pip install 'blizzard-penguin[{extra}]'"
+            yield Fault(here, way_out, near=())
+        known = (*self.credentials, *self.others)
+        for name in _own(source):
+            if self.option(name) not in known:
+                names = ", ".join(self.written(each) for each in known)
+                fault = f"unknown option of a queue; there are {names}"
+                yield Fault((*here, "storage_options", name), fault)
+        allowed = self.options(source).get("allow_http", "").lower() == "true"
+        if urlsplit(url).scheme == "http" and not allowed:
+            yield Fault(
+                (*here, "queue"),
+                "is http://, which is not encrypted; to allow it set "
+                f"{self.prefix}ALLOW_HTTP: true in storage_options",
+            )
+        yield from self.more_faults(here, source, url)
+
+    def option(self, name: str) -> str:
+        """Return the name of an option in the code, as the stores of the same cloud have it."""
+        plain_name = bare(name.lower())
+        for canonical, spellings in SPELLINGS[self.scheme].items():
+            if plain_name in (bare(each.lower()) for each in spellings):
+                return bare(canonical)
+        return plain_name
+
+    def written(self, option: str) -> str:
+        """Return how an option is written in a configuration."""
+        return f"{self.prefix}{option.upper()}"
+
+    def own_options(self, source: Source) -> dict[str, str]:
+        """Return the options that are set for the queue itself."""
+        return {self.option(name): value for name, value in plain(_own(source)).items()}
+
+    def options(self, source: Source) -> dict[str, str]:
+        """Return the options that hold for a queue: its own, or those of the store of its source.
+
+        Credentials belong to one place: those of the store are not joined to others.
+        """
+        own = self.own_options(source)
+        store = {self.option(name): value for name, value in plain(source.storage_options).items()}
+        inherited = self.others
+        if not set(self.credentials) & set(own):
+            inherited = (*self.credentials, *self.others)
+        return {**{key: store[key] for key in inherited if key in store}, **own}
+
+    def login(self, source: Source) -> StorageOptions:
+        """Return the credentials of a queue."""
+        options = self.options(source)
+        return StorageOptions({key: options[key] for key in self.credentials if key in options})
+
+
+class _Sqs(_Queues):
+    service = QueueService.SQS
+    scheme = "s3"
+    other_store = (
+        "is a queue of SQS, which tells of objects in S3, but the path of the source is not in S3"
+    )
+    package = ("botocore", "botocore", "aws")
+    credentials = ("access_key_id", "secret_access_key", "session_token", "profile")
+    others = ("region", "default_region", "allow_http")
+    prefix = "AWS_"
+    _arn = re.compile(r"arn:(aws[\w-]*):sqs:([\w-]+):(\d+):([\w.-]+)")
+    _host = re.compile(
+        r"(?:sqs(?:-fips)?\.([a-z0-9-]+)|([a-z0-9-]+)\.queue|[\w.-]*sqs\.([a-z0-9-]+)\.vpce)"
+        r"\.(?:amazonaws\.com(?:\.cn)?|api\.aws)"
+    )
+
+    def names(self, url: str) -> bool:
+        return self._region(url) is not None or self._arn.fullmatch(url) is not None
+
+    def option(self, name: str) -> str:
+        bare_name = name.lower().removeprefix("aws_")
+        return "session_token" if bare_name == "token" else bare_name
+
+    def url_fault(self, url: str) -> str | None:
+        if (arn := self._arn.fullmatch(url)) is not None:
+            partition, region, account, name = arn.groups()
+            end = ".cn" if partition == "aws-cn" else ""
+            meant = f"https://sqs.{region}.amazonaws.com{end}/{account}/{name}"
+            return f"must be the URL of the queue, not its ARN: {meant}"
+        if not _is_url(url, names=range(2, 100)):
+            example = "https://sqs.eu-west-1.amazonaws.com/123456789012/new-files"
+            return f"must be the URL of an SQS queue, as in {example}"
+        return NO_CREDENTIALS if _has_login(url) else None
+
+    def more_faults(self, here: KeyPath, source: Source, url: str) -> Iterator[Fault]:
+        own, region = self.own_options(source), self._region(url)
+        if ("access_key_id" in own) != ("secret_access_key" in own):
+            yield Fault(
+                (*here, "storage_options"),
+                "has only one of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+            )
+        for key in ("region", "default_region"):
+            if region is not None and own.get(key, region) != region:
+                yield Fault(
+                    (*here, "storage_options"),
+                    f"has another region than the queue, whose URL says {region}; remove the "
+                    "option",
+                )
+
+    def queue(self, url: str, source: Source) -> QueueSettings:
+        options, parts = self.options(source), urlsplit(url)
+        return QueueSettings(
+            url=url,
+            endpoint=f"{parts.scheme}://{parts.netloc}",
+            region=self._region(url) or options.get("region") or options.get("default_region"),
+            options=self.login(source),
+        )
+
+    def _region(self, url: str) -> str | None:
+        """Return the region that a URL names; None for a queue that is not at AWS."""
+        found = self._host.fullmatch(urlsplit(url).hostname or "")
+        return None if found is None else next(each for each in found.groups() if each)
+
+
+class _Azure(_Queues):
+    """The URL names the account: as its host or, on an emulator, as the first part of its path."""
+
+    service = QueueService.AZURE
+    scheme = "az"
+    other_store = (
+        "is a storage queue of Azure, which tells of blobs in Azure, but the path of the source is "
+        "not in Azure"
+    )
+    package = ("azure.storage.queue", "azure-storage-queue", "azure")
+    credentials = ("account_key", "sas_key", "token", "client_id", "client_secret", "tenant_id")
+    prefix = "AZURE_"
+    _host = re.compile(r"([a-z0-9]{3,24})\.(?:z\d+\.)?queue\.(?:core\.[a-z.]+|storage\.azure\.net)")
+
+    def names(self, url: str) -> bool:
+        return self._host.fullmatch(urlsplit(url).hostname or "") is not None
+
+    def written(self, option: str) -> str:
+        part = "" if option in self.others else "STORAGE_"
+        return f"{self.prefix}{part}{option.upper()}"
+
+    def url_fault(self, url: str) -> str | None:
+        names = 1 if self.names(url) else 2
+        if not _is_url(url, names=range(names, names + 1)):
+            example = "https://ACCOUNT.queue.core.windows.net/new-files"
+            return f"must be the URL of a storage queue, as in {example}"
+        return NO_CREDENTIALS.replace("keys", "keys and signatures") if _has_login(url) else None
+
+    def more_faults(self, here: KeyPath, source: Source, url: str) -> Iterator[Fault]:
+        options, own = self.options(source), self.own_options(source)
+        # These credentials are good in one account alone.
+        inherited = {"account_key", "sas_key"} & (options.keys() - own.keys())
+        place = place_in(source.path, source.storage_options)
+        if inherited and place.account not in ("", self.queue(url, source).account):
+            yield Fault(
+                (*here, "queue"),
+                "is in another account than the source, whose key it does not take; set the "
+                "queue's credentials in notifications.storage_options",
+            )
+
+    def queue(self, url: str, source: Source) -> QueueSettings:
+        url = url.rstrip("/")
+        parts = urlsplit(url)
+        host = self._host.fullmatch(parts.hostname or "")
+        return QueueSettings(
+            url=url,
+            endpoint=url.rpartition("/")[0],
+            service=self.service,
+            account=host[1] if host is not None else parts.path.split("/")[1],
+            options=self.login(source),
+        )
+
+
+class _PubSub(_Queues):
+    """A subscription has its name at Google; a URL before that names another endpoint."""
+
+    service = QueueService.PUBSUB
+    scheme = "gs"
+    other_store = (
+        "is a subscription of Pub/Sub, which tells of objects in Google Cloud Storage, but the "
+        "path of the source is not there"
+    )
+    package = ("google.pubsub_v1", "google-cloud-pubsub", "google")
+    credentials = ("service_account", "service_account_key", "application_credentials")
+    prefix = "GOOGLE_"
+    _host = re.compile(r"(?:[a-z0-9-]+-)?pubsub(?:\.[a-z0-9-]+\.rep)?\.googleapis\.com")
+    _name = re.compile(
+        r"(?:(?P<endpoint>https?://[^/?#\s]+)/(?:v1/)?)?"
+        r"(?P<name>projects/[a-z0-9][a-z0-9.:-]*/subscriptions/[A-Za-z][\w.~+%-]*)"
+    )
+
+    def names(self, url: str) -> bool:
+        by_name = url.startswith(("projects/", "pubsub:", "//pubsub."))
+        return by_name or self._host.fullmatch(urlsplit(url).hostname or "") is not None
+
+    def name_of(self, url: str) -> str:
+        """Return the one name of a subscription, for any endpoint of Google's that a URL names."""
+        found = self._name.fullmatch(url)
+        if found is None or (found["endpoint"] and not self.names(url)):
+            return url
+        return found["name"]
+
+    def url_fault(self, url: str) -> str | None:
+        example = "projects/my-project/subscriptions/new-files"
+        if _has_login(url):
+            return NO_CREDENTIALS
+        if re.search(r"projects/[^/]+/topics/", url):
+            return f"is a topic; it must be a subscription of it, as in {example}"
+        if self._name.fullmatch(url.rstrip("/")) is None:
+            return f"must be a subscription of Pub/Sub, as in {example}"
+        return None
+
+    def more_faults(self, here: KeyPath, source: Source, url: str) -> Iterator[Fault]:  # noqa: ARG002 - there is no more
+        yield from ()
+
+    def queue(self, url: str, source: Source) -> QueueSettings:
+        found = self._name.fullmatch(url)
+        return QueueSettings(
+            url=url,
+            endpoint=(found and found["endpoint"]) or "https://pubsub.googleapis.com",
+            service=self.service,
+            options=self.login(source),
+        )
+
+
+_SQS, _PUBSUB = _Sqs(), _PubSub()
+_SERVICES: tuple[_Queues, ...] = (_Azure(), _PUBSUB, _SQS)
 
 
 def faults(path: KeyPath, source: Source) -> Iterator[Fault]:
     """Yield what is wrong with the queue of a source."""
-    given = source.notifications
-    if given is None:
-        return
-    here = (*path, "notifications")
-    match _service(source):
-        case QueueService.AZURE:
-            yield from azure_queues.faults(here, source, given.queue)
-        case QueueService.PUBSUB:
-            yield from google_queues.faults(here, source, given.queue)
-        case QueueService.SQS:
-            yield from sqs_queues.faults(here, source, given.queue)
+    if source.notifications is not None:
+        url = source.notifications.queue
+        yield from _service(source, url).faults((*path, "notifications"), source, url)
 
 
 def shared_faults(document: Document) -> Iterator[Fault]:
@@ -37,7 +302,7 @@ def shared_faults(document: Document) -> Iterator[Fault]:
         for below, _name, source in pipeline.named_sources():
             if source.notifications is None:
                 continue
-            queue = google_queues.name_of(source.notifications.queue.rstrip("/"))
+            queue = _PUBSUB.name_of(source.notifications.queue.rstrip("/"))
             first = users.setdefault(queue, pipeline_name)
             if first != pipeline_name:
                 yield Fault(
@@ -52,28 +317,34 @@ def queue_of(source: Source) -> QueueSettings | None:
     if source.notifications is None:
         return None
     url = source.notifications.queue.rstrip("/")
-    match _service(source):
-        case QueueService.AZURE:
-            return azure_queues.queue_at(url, source)
-        case QueueService.PUBSUB:
-            return google_queues.queue_at(url, source)
-        case QueueService.SQS:
-            return sqs_queues.queue_at(url, source)
-        case never:
-            assert_never(never)
+    return _service(source, url).queue(url, source)
 
 
-OWN: Mapping[str, QueueService] = {"az": QueueService.AZURE, "gs": QueueService.PUBSUB}
-"""Whose queue has an address like any other, by the store of its source; else it is SQS'."""
+def _service(source: Source, url: str) -> _Queues:
+    """Return the service of a queue: as its URL says, else that of the store's own cloud."""
+    scheme = place_of(source.path).scheme
+    own = next((each for each in _SERVICES if each.names(url)), None)
+    return own or next((each for each in _SERVICES if each.scheme == scheme), _SQS)
 
 
-def _service(source: Source) -> QueueService:
-    """Return whose queue a source has: as its URL says, else that of the store's own cloud."""
-    url = source.notifications.queue if source.notifications else ""
-    if azure_queues.names_azure(url):
-        return QueueService.AZURE
-    if google_queues.names_google(url):
-        return QueueService.PUBSUB
-    if sqs_queues.names_aws(url):
-        return QueueService.SQS
-    return OWN.get(place_of(source.path).scheme, QueueService.SQS)
+def _own(source: Source) -> Mapping[str, SecretStr]:
+    return source.notifications.storage_options if source.notifications else {}
+
+
+def _is_url(text: str, *, names: range) -> bool:
+    """Whether a text is a URL whose path has so many names."""
+    parts = urlsplit(text)
+    count = sum(1 for name in parts.path.split("/") if name)
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and count in names
+
+
+def _has_login(text: str) -> bool:
+    parts = urlsplit(text)
+    return bool(parts.username or parts.password or parts.query or parts.fragment)
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False  # Nor is the package that it would be in.
