@@ -92,11 +92,10 @@ def run(
     settings = _chosen(loaded, pipeline)
     make_runner = _runner(spark)
     stop = stop or Stop()
-    with exporting(settings, _emitter(progress=progress), os.environ) as told:
+    with exporting(settings, _emitter(progress=progress), os.environ) as emit:
         service = Service(
             settings=settings,
-            emit=told.emit,
-            also_heard=told.heard,
+            emit=emit,
             stop=stop,
             once=once,
             table_of=tables_of(settings, given, None),

@@ -10,11 +10,12 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from importlib.metadata import version
 from typing import Any
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from blizzard.events import BatchJournaled, BatchStarted
-from blizzard.model.settings import PipelineSettings
+from blizzard.model.settings import BlizzardSettings, PipelineSettings
 from lakebed.documents.entry import Entry
 from lakebed.locations import place_of
 from lakebed.telemetry.events import Event, StepFailed, StepFinished
@@ -169,6 +170,15 @@ def _field(name: str, kind: Any) -> Node:  # noqa: ANN401 - a name, or what Delt
             return {"name": name, "type": "map", "fields": inner}
         case other:
             return {"name": name, "type": str(other)}
+
+
+def tellers_of(settings: BlizzardSettings) -> dict[str, Teller]:
+    """Return what writes the documents of each pipeline."""
+    program, namespace = version("blizzard-penguin"), settings.export.openlineage_namespace
+    return {
+        each.name: Teller(settings=each, namespace=namespace, version=program)
+        for each in settings.pipelines
+    }
 
 
 class LineageListener:

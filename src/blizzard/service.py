@@ -106,6 +106,8 @@ class Running:
                     files_failed=progress.files_failed,
                     bytes_read=progress.bytes_read,
                     records=progress.records,
+                    parquet_files=progress.parquet_files,
+                    bytes_written=progress.bytes_written,
                     bad_lines=report.done.quarantined,
                     worker=report.worker or None,
                 )
@@ -243,8 +245,6 @@ class Service:
     open_queue: OpenQueue = open_queue
     renew_of: RenewOf = lambda *_asked: lambda _store, _files: Renewed()
     compact_of: CompactOf = lambda *_asked: lambda _store, _at_end: None
-    also_heard: Callable[[Report], None] | None = None
-    """Hears what units report, too."""
 
     def run(self) -> list[Result]:
         """Run all pipelines until they are done or stopped; if one ends, the others continue."""
@@ -258,8 +258,6 @@ class Service:
         def heard(report: Report) -> None:
             running.heard(report)
             attempts[report.pipeline].heard(report)
-            if self.also_heard is not None:
-                self.also_heard(report)
 
         spark = self.settings.spark
         runner = self.make_runner(

@@ -14,22 +14,22 @@ from blizzard.events import (
     InferenceEnded,
     StageFinished,
     Step,
+    UnitReported,
     UnitsEnded,
 )
-from blizzard.model.progress import Progress, Report
 from lakebed.telemetry.events import Event, StepFailed, StepFinished
 from lakebed.telemetry.export.spans import Batch, Span, Value
 from lakebed.telemetry.health import UNFORESEEN, PartKind
 
 MOST_UNITS = 1000
-"""The units of a batch that have spans of their own; a trace of more shows nobody anything."""
+"""The units of a batch that have spans of their own; a trace of more is unreadable."""
 
 
 @dataclass(slots=True)
 class _Unit:
     began: float
     ended: float
-    progress: Progress
+    report: UnitReported
 
 
 @dataclass(slots=True)
@@ -59,7 +59,7 @@ class _Open:
     def add_units(self) -> None:
         """Turn what units have reported into spans below that of the run."""
         for name, unit in self.units.items():
-            done = unit.progress
+            done = unit.report
             self.spans.append(
                 Span(
                     trace=self.batch.trace,
@@ -101,7 +101,7 @@ class _Open:
 
 
 class BatchTracer:
-    """Listens to the events of every pipeline, and to what their units report."""
+    """Listens to the events of every pipeline."""
 
     def __init__(self, put: Callable[[Span], None], seconds: Callable[[], float]) -> None:
         self._put, self._seconds = put, seconds
@@ -120,6 +120,8 @@ class BatchTracer:
                     self._started(event, now)
                 case StageFinished() if event.pipeline in self._open:
                     self._open[event.pipeline].add(event.stage.value, now - event.seconds, now)
+                case UnitReported() if event.pipeline in self._open:
+                    self._reported(event, now)
                 case InferenceEnded() if event.pipeline in self._open:
                     self._open[event.pipeline].units = {}
                 case UnitsEnded() if event.pipeline in self._open:
@@ -142,19 +144,12 @@ class BatchTracer:
                 case _:
                     pass
 
-    def heard(self, report: Report) -> None:
-        """Take in what a unit reports while it runs: from its first report to its last."""
-        now = self._seconds()
-        with self._lock:
-            batch = self._open.get(report.pipeline)
-            if batch is None:
-                return
-            name = report.unit.partition("/")[2]
-            unit = batch.units.get(name)
-            if unit is not None:
-                unit.ended, unit.progress = now, report.progress
-            elif len(batch.units) < MOST_UNITS:
-                batch.units[name] = _Unit(now, now, report.progress)
+    def _reported(self, event: UnitReported, now: float) -> None:
+        """Note what a unit reports while it runs, from its first report to its last."""
+        units = self._open[event.pipeline].units
+        began = units[event.unit].began if event.unit in units else now
+        if event.unit in units or len(units) < MOST_UNITS:
+            units[event.unit] = _Unit(began, now, event)
 
     def _started(self, event: BatchStarted, now: float) -> None:
         began, listed = self._discovered.pop(event.pipeline, (now, now))

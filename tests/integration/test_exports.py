@@ -160,9 +160,8 @@ def test_nothing_listens_where_nothing_is_configured(tmp_path: Path):
     settings = load([config(tmp_path, {})], [], {})
     told: list[Event] = []
     emit = told.append
-    with exporting(settings, emit, {}) as exports:
-        assert exports.emit == emit
-        assert exports.heard is None
+    with exporting(settings, emit, {}) as listened:
+        assert listened == emit
 
 
 @pytest.mark.parametrize(

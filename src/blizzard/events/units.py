@@ -86,6 +86,8 @@ class UnitReported(PipelineEvent, level=Level.TRACE):
     files_failed: int = 0
     bytes_read: int = 0
     records: int = 0
+    parquet_files: int = 0
+    bytes_written: int = 0
     bad_lines: int = 0
     worker: str | None = None
     """Where it runs: the host and the process."""

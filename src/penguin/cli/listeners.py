@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,12 +38,14 @@ def tracing(settings: PenguinSettings, emit: Emit) -> Iterator[Emit]:
     if target is None:
         yield emit
         return
-    from lakebed.telemetry.export.exported import traced  # noqa: PLC0415
+    from lakebed.telemetry.export.courier import delivered  # noqa: PLC0415
+    from lakebed.telemetry.export.spans import encoder  # noqa: PLC0415
     from penguin.tracing import CommitTracer  # noqa: PLC0415
 
     service = os.environ.get("OTEL_SERVICE_NAME", "penguin")
-    with traced(emit, target, service, lambda put: CommitTracer(put, time.time)) as told:
-        yield told
+    commits = partial(CommitTracer, seconds=time.time)
+    with delivered(emit, target, encoder(service), commits) as listened:
+        yield listened
 
 
 @contextmanager

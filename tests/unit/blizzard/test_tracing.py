@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from blizzard.events import BatchStarted, InferenceEnded, UnitsEnded
-from blizzard.model.progress import Progress, Report
+from blizzard.events import BatchStarted, InferenceEnded, UnitReported, UnitsEnded
 from blizzard.tracing import BatchTracer
 from lakebed.errors import StoreUnavailable
 from lakebed.polling import Stop, run_step
@@ -92,8 +91,7 @@ def test_each_batch_has_a_trace_of_its_own(traced: Traced):
 
 
 def heard(traced: Traced, unit: str, records: int) -> None:
-    progress = Progress(records=records, files_read=1)
-    traced.tracer.heard(Report(unit=f"default/{unit}", progress=progress))
+    traced.tracer(UnitReported(pipeline="default", unit=unit, records=records, files_read=1))
 
 
 def test_units_are_below_the_run_from_their_first_report_to_their_last(traced: Traced):
@@ -108,7 +106,7 @@ def test_units_are_below_the_run_from_their_first_report_to_their_last(traced: T
     heard(traced, "0", 9)
     traced.tracer(UnitsEnded(pipeline="default"))
     heard(traced, "0", 10)
-    traced.tracer.heard(Report(unit="other/0"))
+    traced.tracer(UnitReported(pipeline="other", unit="0"))
     traced.tracer(StepFinished(who="default", found=True))
     units = [span for span in traced.spans if span.name == "unit"][:2]
     assert [(span.attributes["unit"], span.attributes["records"]) for span in units] == [

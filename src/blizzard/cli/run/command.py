@@ -17,7 +17,7 @@ from blizzard.cli.rows.compact import compacts
 from blizzard.cli.rows.rewriting import renews
 from blizzard.cli.run import results as show
 from blizzard.cli.run.dry_run import dry_run as dry_run_plan
-from blizzard.cli.run.exports import Exports, exporting
+from blizzard.cli.run.exports import exporting
 from blizzard.cli.run.progress_bar import Display
 from blizzard.cli.surroundings import Surroundings
 from blizzard.execute.spark.cds_archive import require_java
@@ -90,16 +90,16 @@ def run_pipelines(
             seconds=time.time,
             page=live_page("blizzard", settings, files, folders, (*parts, *inline)),
         ) as watched,
-        exporting(settings, watched, os.environ) as told,
+        exporting(settings, watched, os.environ) as listened,
     ):
         require_java(os.environ)
         table_of = tables_of(settings, files, folders)
-        return _run(settings, told, around, once=once, output=output, table_of=table_of)
+        return _run(settings, listened, around, once=once, output=output, table_of=table_of)
 
 
 def _run(
     settings: BlizzardSettings,
-    told: Exports,
+    emit: Emit,
     around: Surroundings,
     *,
     once: bool,
@@ -107,11 +107,10 @@ def _run(
     table_of: TableOf,
 ) -> int:
     """Run every pipeline, print what each did, and return the exit code."""
-    around.listen(around.stop, told.emit)
+    around.listen(around.stop, emit)
     results = Service(
         settings=settings,
-        emit=told.emit,
-        also_heard=told.heard,
+        emit=emit,
         stop=around.stop,
         once=once,
         table_of=table_of,

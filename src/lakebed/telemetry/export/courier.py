@@ -1,7 +1,7 @@
-"""Sends documents over HTTP from a thread of its own; whoever hands them in never waits.
+"""Sends documents over HTTP from a thread of its own; the caller never waits.
 
 What cannot be delivered is tried some times and then dropped: telemetry must not cost a batch its
-time, or a process its memory. That nothing arrives is told once, and that it does again, too.
+time, or a process its memory. That nothing arrives is reported once, and that it does again, too.
 """
 
 import contextlib
@@ -9,12 +9,13 @@ import queue
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from http.client import HTTPException
 from typing import Any, Generic, TypeVar
 
-from lakebed.telemetry.events import Emit, ExportFailed, ExportResumed
+from lakebed.telemetry.events import Emit, ExportFailed, ExportResumed, shared
 from lakebed.telemetry.export.targets import Target
 
 Item = TypeVar("Item")
@@ -171,3 +172,26 @@ def _reason(error: Exception) -> str:
     if isinstance(error, Refused):
         return str(error)
     return getattr(error, "strerror", None) or type(error).__name__
+
+
+@contextmanager
+def delivered(
+    emit: Emit,
+    target: Target | None,
+    encode: Callable[[Sequence[Item]], bytes],
+    *listeners: Callable[[Callable[[Item], None]], Emit],
+    limits: CourierLimits | None = None,
+) -> Iterator[Emit]:
+    """Deliver what listeners make of events while the block runs; yield the emitter for them too.
+
+    A listener is made from the function that takes its documents. Without a target it is the
+    emitter that was given.
+    """
+    if target is None:
+        yield emit
+        return
+    courier = Courier[Item](target, encode, emit, limits=limits)
+    try:
+        yield shared(emit, *(made(courier.put) for made in listeners))
+    finally:
+        courier.close()

@@ -1,14 +1,15 @@
 """Spans of a trace, and how OTLP writes them as JSON. Pure.
 
-A batch has one trace, whoever works on it: its id is made of the journal and the number of the
+A batch has one trace for both programs: its id is made of the journal and the number of the
 entry, which blizzard and penguin both know. So penguin's commit is in the trace of the batch whose
 rows it makes visible, and nothing has to be written down for that.
 """
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.metadata import version
 
 Value = str | int | float | bool
 
@@ -61,18 +62,24 @@ def _digits(text: str, count: int) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:count]
 
 
-def encode(spans: Sequence[Span], resource: Mapping[str, Value]) -> bytes:
-    """Write spans of one program as a request of OTLP over HTTP, in JSON."""
-    scope = {"name": str(resource["service.name"]), "version": str(resource["service.version"])}
-    document = {
-        "resourceSpans": [
-            {
-                "resource": {"attributes": _attributes(resource)},
-                "scopeSpans": [{"scope": scope, "spans": [_span(span) for span in spans]}],
-            }
-        ]
+def encoder(service: str) -> Callable[[Sequence[Span]], bytes]:
+    """Return what writes spans of a program as a request of OTLP over HTTP, in JSON."""
+    scope = {"name": service, "version": version("blizzard-penguin")}
+    resource: dict[str, Value] = {
+        "service.name": service,
+        "service.version": scope["version"],
+        "telemetry.sdk.language": "python",
     }
-    return json.dumps(document, ensure_ascii=False).encode()
+
+    def encode(spans: Sequence[Span]) -> bytes:
+        scoped = {"scope": scope, "spans": [_span(span) for span in spans]}
+        of_service = {
+            "resource": {"attributes": _attributes(resource)},
+            "scopeSpans": [scoped],
+        }
+        return json.dumps({"resourceSpans": [of_service]}, ensure_ascii=False).encode()
+
+    return encode
 
 
 def _span(span: Span) -> dict[str, object]:

@@ -9,7 +9,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as ProtoSpan
 from opentelemetry.proto.trace.v1.trace_pb2 import Status
 
-from lakebed.telemetry.export.spans import Batch, Span, encode
+from lakebed.telemetry.export.spans import Batch, Span, encoder
 
 BATCH = Batch(pipeline="events", journal="j-1", entry=7)
 
@@ -46,11 +46,12 @@ def test_a_request_is_what_opentelemetry_defines():
         attributes={"text": "é", "whole": 3, "part": 0.5, "flag": True},
         error="it broke [code]",
     )
-    request = parsed(encode([span], {"service.name": "blizzard", "service.version": "1"}))
+    request = parsed(encoder("blizzard")([span]))
     (of_resource,) = request.resource_spans
     assert [each.key for each in of_resource.resource.attributes] == [
         "service.name",
         "service.version",
+        "telemetry.sdk.language",
     ]
     (of_scope,) = of_resource.scope_spans
     (found,) = of_scope.spans
