@@ -26,7 +26,7 @@ from blizzard.journal.segments import SegmentBroken
 from blizzard.model.failure_basis import bases_of, with_basis
 from blizzard.model.files import SourceFile
 from blizzard.model.locations import OpenReader, OpenStore, sink_location
-from blizzard.model.notices import Hints, NoHints
+from blizzard.model.notices import Hints
 from blizzard.model.settings import PipelineSettings
 from blizzard.plan.timing import Timing
 from blizzard.proposal import Batch, Proposal, View, propose
@@ -65,7 +65,7 @@ class Pipeline:
     """The most downloads, and uploads, at a time in all running tasks of all pipelines."""
     attempts: Attempts | None = None
     """What running units report; None where they cannot."""
-    hints: Hints = field(default_factory=NoHints)
+    hints: Hints = field(default_factory=Hints)
     """What messages say of new files."""
     _journal: Journal | None = None
     _last: Batch = field(default_factory=lambda: Batch(handed_off=False))

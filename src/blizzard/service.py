@@ -36,18 +36,14 @@ from blizzard.journal.lease_record import this_machine
 from blizzard.log_questions import (
     TableOf,
     asks_columns,
-    asks_fates,
     asks_for_entry,
-    asks_last_committed,
     asks_passed_over,
     asks_retention,
     asks_the_log,
     checks_schema,
     open_reader,
-    table_entry,
-    table_rules,
 )
-from blizzard.model.notices import NoHints
+from blizzard.model.notices import Hints
 from blizzard.model.progress import Progress, Report
 from blizzard.model.settings import (
     BlizzardSettings,
@@ -134,29 +130,6 @@ class Running:
     def _tell(self, pipeline: str, total: Progress) -> None:
         self._emit(BatchProgress(pipeline=pipeline, **asdict(total)))
 
-
-__all__ = [
-    "SPARK_SAID",
-    "CompactOf",
-    "MakeRunner",
-    "RenewOf",
-    "Result",
-    "Service",
-    "ServiceRunner",
-    "TableOf",
-    "asks_columns",
-    "asks_fates",
-    "asks_last_committed",
-    "asks_retention",
-    "asks_the_log",
-    "checks_schema",
-    "on_spark",
-    "open_queue",
-    "open_reader",
-    "table_entry",
-    "table_rules",
-]
-"""With what is asked of a table's log: whoever runs a service asks it, too."""
 
 RenewOf = Callable[[BlizzardSettings, PipelineSettings, Runner, Emit], Renew]
 """Returns what puts the new content of a pipeline's files in the place of their rows."""
@@ -373,7 +346,7 @@ class Service:
             pause=self.stop.wait,
             total_concurrency=self.settings.total_concurrency,
             attempts=attempts,
-            hints=told.hints if told else NoHints(),
+            hints=told.hints if told else Hints(),
         )
 
     def _publisher(self, settings: PipelineSettings, emit: Emit) -> Publisher:

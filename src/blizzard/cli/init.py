@@ -11,7 +11,7 @@ import typer
 
 from blizzard.cli.output import looked_with
 from blizzard.config import overlaps
-from blizzard.config.load import place
+from blizzard.config.checks import place
 from blizzard.discover.skip_reason import Reason
 from blizzard.inspect import sample
 from blizzard.inspect.guess.fields import GuessedColumn, columns_in, fields_of

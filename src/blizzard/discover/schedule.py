@@ -24,7 +24,7 @@ from blizzard.discover.scan import JournalLookup
 from blizzard.journal.ledger import Before
 from blizzard.model.files import IngestedFile, SourceFile, UnfinishedFile
 from blizzard.model.locations import OpenReader, source_location
-from blizzard.model.notices import Hints, NoHints
+from blizzard.model.notices import Hints
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed.clock import Clock
 from lakebed.documents.source_record import SourceRecord
@@ -158,7 +158,7 @@ class Schedule:
         ahead: Callable[[], timedelta] = timedelta,
         hints: Hints | None = None,
     ) -> None:
-        self._hints = hints or NoHints()
+        self._hints = hints or Hints()
         self._settings = settings
         self._open_source = open_source
         self._clock = clock

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from blizzard.config.load import place
+from blizzard.config.checks import place
 from blizzard.discover.names import TEMPORARY, why_not_ours
 from blizzard.discover.skip_reason import Reason
 from blizzard.inspect.guess.forms import Beginning

@@ -1,10 +1,9 @@
-"""What a queue says of source files, and what comes of it."""
+"""Hints of new source files that queues give, and what comes of them."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,39 +60,19 @@ class HintsFollowed:
     """Those that have to be looked at again, after so many seconds."""
 
 
-class Hints(Protocol):
-    """The hints of one pipeline that are not settled."""
+class Hints:
+    """The hints of one pipeline that are not settled; none where files are found by listing."""
 
-    def due(self, source: str, now: float) -> Collection[Hint]:
+    def due(self, source: str, now: float) -> Collection[Hint]:  # noqa: ARG002 - for an inbox
         """Return the hints for a source that are to be followed now."""
-        ...
-
-    def until_due(self, now: float) -> float:
-        """Return the seconds until a hint is due that is not due yet; infinite without one."""
-        ...
-
-    def followed(self, result: HintsFollowed) -> None:
-        """Take in what came of following hints."""
-        ...
-
-    def journaled(self, keys: Iterable[str]) -> None:
-        """Settle the hints of files that an entry names."""
-        ...
-
-
-class NoHints:
-    """Nobody tells of files; they are found by looking alone."""
-
-    def due(self, source: str, now: float) -> Collection[Hint]:  # noqa: ARG002 - Hints says what
-        """Return none."""
         return ()
 
-    def until_due(self, now: float) -> float:  # noqa: ARG002 - Hints says what
-        """Return that none will be due."""
+    def until_due(self, now: float) -> float:  # noqa: ARG002 - for an inbox
+        """Return the seconds until a hint is due that is not due yet; infinite without one."""
         return float("inf")
 
     def followed(self, result: HintsFollowed) -> None:
-        """Do nothing."""
+        """Take in what came of following hints."""
 
     def journaled(self, keys: Iterable[str]) -> None:
-        """Do nothing."""
+        """Settle the hints of files that an entry names."""

@@ -9,7 +9,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 
 from azure.core.credentials import (
@@ -203,18 +203,12 @@ class _Token:
 
 @contextmanager
 def _unless_gone() -> Iterator[None]:
-    """Pass over a message that is gone, or that another delivery has another receipt of."""
-    with suppress(_Gone):
-        try:
-            yield
-        except HttpResponseError as cause:
-            if _code(cause) in _GONE_CODES:
-                raise _Gone from cause
+    """Ignore a message that is gone, or that another delivery has another receipt of."""
+    try:
+        yield
+    except HttpResponseError as cause:
+        if _code(cause) not in _GONE_CODES:
             raise
-
-
-class _Gone(Exception):
-    """There is no such message under its receipt."""
 
 
 @contextmanager

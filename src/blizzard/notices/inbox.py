@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
 from blizzard.events import FilesNoticed, NoticesSettled
-from blizzard.model.notices import Hint, HintsFollowed, NoticeKind
+from blizzard.model.notices import Hint, Hints, HintsFollowed, NoticeKind
 from lakebed.clock import Clock
 from lakebed.telemetry.events import Emit
 
@@ -46,7 +46,7 @@ class _Open:
     """What came since it was looked at: it may be about a newer object."""
 
 
-class Inbox:
+class Inbox(Hints):
     """Hints of one pipeline; every method may be called by any thread."""
 
     def __init__(

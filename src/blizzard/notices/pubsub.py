@@ -118,7 +118,7 @@ class PubSubQueue:
     def receive(self, *, hide_secs: int) -> Sequence[Message]:
         """Wait for messages, some seconds at most, and hide those that are returned."""
         received: Sequence[ReceivedMessage] = ()
-        with suppress(_NoneCame), self._asked(CONSUME), _none_is_no_error():
+        with self._asked(CONSUME), suppress(DeadlineExceeded):
             received = self._client.pull(
                 subscription=self._subscription,
                 max_messages=MOST,
@@ -245,18 +245,6 @@ def _body(received: ReceivedMessage) -> str:
     """Return what a message has: attributes that name the object, and what is said of it."""
     data = received.message.data.decode(errors="replace")
     return json.dumps({"attributes": dict(received.message.attributes), "data": data})
-
-
-class _NoneCame(Exception):
-    """No message came in time."""
-
-
-@contextmanager
-def _none_is_no_error() -> Iterator[None]:
-    try:
-        yield
-    except DeadlineExceeded as cause:
-        raise _NoneCame from cause
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Everything that tells one pipeline of new files: its queues, its inbox, and what wakes it."""
+"""The notifications of one pipeline: its queues, its inbox, and what wakes it."""
 
 import threading
 from collections.abc import Callable
@@ -18,30 +18,6 @@ GATHER_SECS = 0.1
 """After the first message more are likely: they are followed by one look."""
 
 
-class Bell:
-    """Rung by whoever has something for a pipeline; the pipeline waits by it between steps."""
-
-    def __init__(self, stop: Stop) -> None:
-        self._stop = stop
-        self._rung = threading.Event()
-        # A stop is requested within a signal handler, which must not take a lock of ours.
-        threading.Thread(target=self._ring_at_stop, name="notices-stop", daemon=True).start()
-
-    def ring(self) -> None:
-        """End the wait, or the next one if there is none."""
-        self._rung.set()
-
-    def wait(self, seconds: float) -> None:
-        """Sleep, but not past a ring; what is rung for afterwards is for the next wait."""
-        if self._rung.wait(seconds) and not self._stop.requested:
-            self._stop.wait(GATHER_SECS)
-        self._rung.clear()
-
-    def _ring_at_stop(self) -> None:
-        self._stop.event.wait()
-        self.ring()
-
-
 OpenQueue = Callable[[QueueSettings], Queue]
 
 
@@ -58,8 +34,11 @@ class Subscription:
         emit: Emit,
         limits: Limits | None = None,
     ) -> None:
-        self._bell = Bell(stop)
-        self.hints = Inbox(settings.name, clock=clock, emit=emit, ring=self._bell.ring)
+        self._stop = stop
+        self._rung = threading.Event()
+        # A stop is requested within a signal handler, which must not take a lock of ours.
+        threading.Thread(target=self._ring_at_stop, name="notices-stop", daemon=True).start()
+        self.hints = Inbox(settings.name, clock=clock, emit=emit, ring=self._rung.set)
         self._listeners = [
             Listener(
                 lambda queue=queue: open_queue(queue),  # type: ignore[misc]
@@ -74,8 +53,14 @@ class Subscription:
         ]
 
     def wait(self, seconds: float) -> None:
-        """Sleep until there is something to look at, or a stop, but no longer."""
-        self._bell.wait(seconds)
+        """Sleep until a message or a stop comes, but no longer; later ones end the next wait."""
+        if self._rung.wait(seconds) and not self._stop.requested:
+            self._stop.wait(GATHER_SECS)
+        self._rung.clear()
+
+    def _ring_at_stop(self) -> None:
+        self._stop.event.wait()
+        self._rung.set()
 
     def __enter__(self) -> Self:
         for listener in self._listeners:

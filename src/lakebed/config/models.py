@@ -67,15 +67,11 @@ class Telemetry(Section):
         """Return where they go, as plain values."""
         return ExportSettings(
             otlp_endpoint=self.otlp_endpoint,
-            otlp_headers=_plain(self.otlp_headers),
+            otlp_headers=plain(self.otlp_headers),
             openlineage_url=self.openlineage_url,
-            openlineage_headers=_plain(self.openlineage_headers),
+            openlineage_headers=plain(self.openlineage_headers),
             openlineage_namespace=self.openlineage_namespace,
         )
-
-
-def _plain(secrets: Mapping[str, SecretStr]) -> dict[str, str]:
-    return {name: value.get_secret_value() for name, value in secrets.items()}
 
 
 KeyPath = tuple[str | int, ...]
@@ -243,6 +239,10 @@ class Source(Discovering):
     on_change: OnChange = OnChange.ERROR
     notifications: Notifications | None = None
 
+    def located(self) -> Iterator[tuple[str, str]]:
+        """Yield the options of the source."""
+        yield "storage_options", self.path
+
 
 class Compact(Section):
     """Which small data files are put together, and when a run does that by itself."""
@@ -277,8 +277,13 @@ class Sink(Section):
 
     @property
     def uri(self) -> str | None:
-        """Return the table directory, by whichever of its two names it was given."""
+        """Return the table directory, by the name of the two that was given."""
         return self.table_uri or self.path
+
+    def located(self) -> Iterator[tuple[str, str]]:
+        """Yield the options of the table directory, if there is one."""
+        if self.uri is not None:
+            yield "storage_options", self.uri
 
 
 class ErrorHandling(Section):
@@ -291,6 +296,11 @@ class ErrorHandling(Section):
     max_bad_records: Count | None = None
     max_bad_ratio: Ratio | None = None
     show_values: Flag = False
+
+    def located(self) -> Iterator[tuple[str, str]]:
+        """Yield the options of the dead letter queue, if it has a place of its own."""
+        if self.dlq_path is not None:
+            yield "dlq_storage_options", self.dlq_path
 
 
 class Pipeline(Section):
@@ -338,6 +348,10 @@ class Table(Discovering):
     table_properties: dict[str, str] = {}
     skipping_columns: SkippingColumns = SkippingColumns.ALL
     catalog: Catalog | None = None
+
+    def located(self) -> Iterator[tuple[str, str]]:
+        """Yield the options of the table."""
+        yield "storage_options", self.table_uri
 
 
 class StorageProfile(Section):

@@ -1,49 +1,44 @@
 """Storage profiles: options by the beginning of a location, so that no section repeats them. Pure.
 
 The profile with the longest prefix is used for a place. What a section sets itself wins over it,
-option by option, in whatever spelling.
+option by option, in any spelling.
 """
 
 from collections.abc import Mapping
+from typing import Any, TypeVar
 
 from pydantic import SecretStr
 
 from lakebed.config.faults import dotted
-from lakebed.config.models import (
-    Document,
-    ErrorHandling,
-    KeyPath,
-    Pipeline,
-    Sink,
-    Source,
-    StorageProfile,
-    Table,
-    place_in,
-    plain,
-)
+from lakebed.config.models import Document, KeyPath, StorageProfile, place_in, plain
+from lakebed.config.section import Section
 from lakebed.locations import Place
 from lakebed.storage.options import Origin, StorageOptions
 from lakebed.storage.settings import meant
 
 Options = Mapping[str, SecretStr]
+SomeSection = TypeVar("SomeSection", bound=Section)
 
 
 def with_profiles(document: Document) -> Document:
     """Return the document in which every section has the options that are meant for its place."""
-    profiles = document.storage
-    if not profiles:
-        return document
-    return document.model_copy(
-        update={
-            "source": _source(profiles, document.source),
-            "sink": _sink(profiles, document.sink),
-            "error_handling": _handling(profiles, document.error_handling),
-            "pipelines": {
-                name: _pipeline(profiles, each) for name, each in document.pipelines.items()
-            },
-            "tables": {name: _table(profiles, each) for name, each in document.tables.items()},
-        }
-    )
+    return _placed(document, document.storage) if document.storage else document
+
+
+def _placed(section: SomeSection, profiles: list[StorageProfile]) -> SomeSection:
+    """Return a section, and those inside it, with the options of the profiles that fit."""
+
+    def inner(value: Any) -> Any:  # noqa: ANN401 - any value of a section
+        if isinstance(value, Section):
+            return _placed(value, profiles)
+        if isinstance(value, dict):
+            return {key: inner(each) for key, each in value.items()}
+        return value
+
+    changed = {name: inner(getattr(section, name)) for name in type(section).model_fields}
+    for key, uri in section.located():
+        changed[key] = _merged(profiles, uri, changed[key])
+    return section.model_copy(update=changed)
 
 
 def options_at(
@@ -70,45 +65,6 @@ def key_path(document: Document, section: KeyPath, name: str, options: Options) 
         if profile.options.get(name) is options[name]:
             return ("storage", index, "options", name)
     return (*section, name)
-
-
-def _pipeline(profiles: list[StorageProfile], pipeline: Pipeline) -> Pipeline:
-    return pipeline.model_copy(
-        update={
-            "source": _source(profiles, pipeline.source),
-            "sources": {name: _source(profiles, each) for name, each in pipeline.sources.items()},
-            "sink": _sink(profiles, pipeline.sink),
-            "error_handling": _handling(profiles, pipeline.error_handling),
-        }
-    )
-
-
-def _source(profiles: list[StorageProfile], source: Source | None) -> Source | None:
-    if source is None:
-        return None
-    options = _merged(profiles, source.path, source.storage_options)
-    return source.model_copy(update={"storage_options": options})
-
-
-def _sink(profiles: list[StorageProfile], sink: Sink | None) -> Sink | None:
-    if sink is None or sink.uri is None:
-        return sink
-    options = _merged(profiles, sink.uri, sink.storage_options)
-    return sink.model_copy(update={"storage_options": options})
-
-
-def _table(profiles: list[StorageProfile], table: Table) -> Table:
-    options = _merged(profiles, table.table_uri, table.storage_options)
-    return table.model_copy(update={"storage_options": options})
-
-
-def _handling(
-    profiles: list[StorageProfile], handling: ErrorHandling | None
-) -> ErrorHandling | None:
-    if handling is None or handling.dlq_path is None:
-        return handling
-    options = _merged(profiles, handling.dlq_path, handling.dlq_storage_options)
-    return handling.model_copy(update={"dlq_storage_options": options})
 
 
 def _merged(profiles: list[StorageProfile], uri: str, own: Options) -> dict[str, SecretStr]:

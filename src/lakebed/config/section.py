@@ -1,6 +1,6 @@
 """What every section of a configuration is made of."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -34,6 +34,10 @@ class Section(BaseModel):
             return value
         known = cls.attributes()
         return {key: item for key, item in value.items() if item is not None or key not in known}
+
+    def located(self) -> Iterator[tuple[str, str]]:
+        """Yield the keys of storage options in this section, each with the location it is for."""
+        yield from ()
 
     @classmethod
     def attributes(cls) -> dict[str, str]:

@@ -10,8 +10,7 @@ import pytest
 from blizzard.answers.reconcile import Group
 from blizzard.answers.report import Question, Reconciler, Reconciliation
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
-from blizzard.log_questions import asks_still_out
-from blizzard.service import open_reader
+from blizzard.log_questions import asks_still_out, open_reader
 from lakebed.clock import Clock
 from tests.support.builders import entries
 from tests.support.desk import Desk

@@ -5,17 +5,13 @@ import time
 from dataclasses import replace
 from typing import Self
 
-import pytest
-
 from blizzard.events import NoticeUnreadable, QueueAnswers, QueueFailed
-from blizzard.model.notices import Hint, HintsFollowed, NoticeKind
+from blizzard.model.notices import HintsFollowed, NoticeKind
 from blizzard.notices.inbox import Inbox
 from blizzard.notices.listener import Limits, Listener
 from blizzard.notices.queue import QueueUnavailable
 from blizzard.notices.routes import Route
-from blizzard.notices.subscription import Bell
 from lakebed.clock import Clock
-from lakebed.polling import Stop
 from lakebed.retry import Backoff
 from lakebed.telemetry.events import Event
 from tests.support.queues import MemoryQueue, counted, s3_body
@@ -149,19 +145,3 @@ def test_no_more_is_received_than_may_be_open():
         assert ear.queue.waiting == [held]
         ear.inbox.followed(HintsFollowed(settled={hint: NoticeKind.KNOWN}))
         until(lambda: ear.inbox.messages and not ear.queue.waiting)
-
-
-@pytest.mark.parametrize("wakes", ["a message", "a stop"])
-def test_a_wait_ends_when_there_is_something_to_do(wakes: str):
-    stop = Stop()
-    bell = Bell(stop)
-    inbox = Inbox("p", clock=Clock(), emit=lambda _event: None, ring=bell.ring)
-    waiter = threading.Thread(target=bell.wait, args=(3600.0,))
-    waiter.start()
-    if wakes == "a stop":
-        stop.request()
-    else:
-        inbox.put("q", "1", "r", [Hint(source="s", path="a")])
-    waiter.join(300)
-    assert not waiter.is_alive()
-    stop.request()

@@ -1,0 +1,320 @@
+"""What is wrong with the sections that blizzard reads, held against each other. Pure."""
+
+import difflib
+from collections.abc import Iterator, Sequence
+from itertools import permutations
+
+from blizzard.config import queues
+from blizzard.config.columns import format_faults, id_faults, schema_of
+from blizzard.model import event_time
+from blizzard.model.source.glob import Pattern, literally, split
+from lakebed.columns.schema import Field, walk
+from lakebed.config.checks import filter_fault
+from lakebed.config.faults import Fault, columns_of
+from lakebed.config.models import (
+    Document,
+    ErrorHandling,
+    KeyPath,
+    PartitionBy,
+    Pipeline,
+    Sink,
+    Source,
+    place_in,
+    template_keys,
+)
+from lakebed.config.schema import DeclaredSchema
+from lakebed.listing.lookback import Window
+from lakebed.locations import place_of
+from lakebed.partition import PARTITION_TYPES, Template
+from lakebed.storage.store import local_path
+from lakebed.types import FieldType, OnBadRecord, Provenance, SourceFormat
+from lakebed.units import mebibytes
+
+SMALLEST_PART_ON_S3 = mebibytes(5)
+UNSORTED = (FieldType.STRUCT, FieldType.LIST, FieldType.MAP)
+
+NO_PIPELINE = """\
+no pipeline is configured: blizzard needs sections like
+source:
+  path: s3://my-bucket/events
+sink:
+  path: s3://my-bucket/delta-tables/events
+# blizzard init URI writes such a file after a look at your data"""
+
+
+def check(document: Document) -> Iterator[Fault]:
+    """Yield the faults of a document whose sections have none by themselves."""
+    pipelines = list(document.named_pipelines())
+    if not pipelines:
+        near = ("pipelines", "source", "sink", "schema", "error_handling")
+        yield Fault((), NO_PIPELINE, near=tuple((key,) for key in near))
+    for path, _, pipeline in pipelines:
+        for name_path, _, source in pipeline.named_sources():
+            yield from _check_source((*path, *name_path), source, pipeline.sink)
+            yield from _check_form((*path, *name_path), source)
+            yield from queues.faults((*path, *name_path), source)
+        yield from _check_overlap(path, pipeline)
+        if pipeline.sink:
+            yield from _check_parts(path, pipeline.sink)
+            yield from _check_compact(path, pipeline.sink, pipeline.schema_)
+        if pipeline.sink and pipeline.sink.partition_by:
+            by, schema = pipeline.sink.partition_by, pipeline.schema_
+            yield from _check_partitions(path, by, schema_of(schema).fields if schema else ())
+        if pipeline.schema_:
+            yield from _check_schema(path, pipeline.schema_)
+            yield from _check_provenance(path, pipeline.schema_, pipeline.sink)
+        yield from _check_quarantine(path, pipeline.error_handling)
+        yield from _check_queue(path, pipeline.error_handling)
+    yield from queues.shared_faults(document)
+
+
+def _check_schema(path: KeyPath, schema: DeclaredSchema) -> Iterator[Fault]:
+    """Refuse columns that are declared and to be found at once, and formats that are none."""
+    here = (*path, "schema")
+    if schema.infer and schema.fields_:
+        yield Fault(
+            (*here, "infer"),
+            "stands beside fields; move the columns that are known to hints, or remove infer",
+        )
+    if schema.hints and not schema.is_inferred:
+        yield Fault((*here, "hints"), "belongs to infer: true; these columns are declared: fields")
+    yield from format_faults((*here, "fields"), schema.fields_)
+    yield from format_faults((*here, "hints"), schema.hints)
+    yield from id_faults(
+        (*here, "fields"), schema_of(schema).with_provenance(dict.fromkeys(schema.provenance))
+    )
+
+
+def _check_quarantine(path: KeyPath, handling: ErrorHandling) -> Iterator[Fault]:
+    """Refuse limits of a quarantine that there is not: every bad line fails its file."""
+    if handling.on_bad_record is OnBadRecord.QUARANTINE:
+        return
+    for key in ("max_bad_records", "max_bad_ratio"):
+        if getattr(handling, key) is not None:
+            yield Fault(
+                (*path, "error_handling", key),
+                "belongs to on_bad_record: quarantine; without it one bad line fails its file",
+            )
+
+
+def _check_queue(path: KeyPath, handling: ErrorHandling) -> Iterator[Fault]:
+    """Refuse options of a queue that lies in the table directory, which has options of its own."""
+    if handling.dlq_storage_options and handling.dlq_path is None:
+        yield Fault(
+            (*path, "error_handling", "dlq_storage_options"),
+            "belongs to dlq_path; without it the queue is in the table directory, and is reached "
+            "with the sink's storage_options",
+        )
+
+
+def _check_overlap(path: KeyPath, pipeline: Pipeline) -> Iterator[Fault]:
+    """Refuse sources of which one holds the other's files: they would be ingested twice."""
+    places = [
+        (name_path, name, place_in(_folder(source), source.storage_options))
+        for name_path, name, source in pipeline.named_sources()
+    ]
+    for (here, name, outer), (_there, other, inner) in permutations(places, 2):
+        if outer.holds(inner) and (not inner.holds(outer) or name < other):
+            yield Fault(
+                (*path, *here, "path"),
+                f"contains the files of source {other}, which would be ingested twice",
+            )
+
+
+def _check_source(path: KeyPath, source: Source, sink: Sink | None) -> Iterator[Fault]:
+    """Refuse a pattern or a template that cannot be read, and a horizon that counts nothing."""
+    try:
+        place(source.path)
+    except ValueError as wrong:
+        yield Fault((*path, "path"), str(wrong))
+    if (fault := filter_fault(path, source)) is not None:
+        yield fault
+        return
+    if source.sweep_horizon is None:
+        return
+    template = time_template(source, sink)
+    if template is None:
+        yield Fault(
+            (*path, "sweep_horizon"),
+            "counts folders of partition_filter.prefix_template or of "
+            "sink.partition_by.prefix_template, but neither is set",
+        )
+        return
+    try:
+        Window.parse(template, source.sweep_horizon)
+    except ValueError as wrong:
+        yield Fault((*path, "sweep_horizon"), f"counts the folders of a template, but {wrong}")
+
+
+def place(path: str) -> tuple[str, Pattern | None]:
+    """Return the folder of a source, and the names that are meant below it.
+
+    On a local disk a folder that is there is a folder, and a file is that file, whatever
+    characters their names have.
+    """
+    local = local_path(path)
+    if local is not None and local.is_dir():
+        return path, None
+    if local is not None and local.is_file():
+        folder, _, name = path.rpartition("/")
+        return folder or ("/" if path.startswith("/") else "."), literally(name)
+    return split(path)
+
+
+def _folder(source: Source) -> str:
+    try:
+        return place(source.path)[0]
+    except ValueError:
+        return source.path
+
+
+def time_template(source: Source, sink: Sink | None) -> str | None:
+    """Return the template whose folders a horizon counts."""
+    if source.partition_filter is not None:
+        return source.partition_filter.prefix_template
+    return sink.partition_by.prefix_template if sink and sink.partition_by else None
+
+
+def _check_parts(path: KeyPath, sink: Sink) -> Iterator[Fault]:
+    """Refuse parts that S3 would refuse, at the end of the first upload that has two of them."""
+    on_s3 = sink.uri is not None and place_of(sink.uri).scheme == "s3"
+    if on_s3 and mebibytes(sink.part_size_mb) < SMALLEST_PART_ON_S3:
+        yield Fault(
+            (*path, "sink", "part_size_mb"),
+            "must be at least 5: S3 refuses parts smaller than 5 MB, other than the last one",
+        )
+
+
+def _check_form(path: KeyPath, source: Source) -> Iterator[Fault]:
+    """Refuse a path to records that leads nowhere, and a rule that says nothing."""
+    here = (*path, "records")
+    if source.records is not None and source.format is not SourceFormat.JSON:
+        yield Fault(here, "says where in a document its records are; it needs format: json")
+    elif source.records is not None and not all(source.records.split(".")):
+        yield Fault(here, "must be keys with a dot between them, as in result.items")
+    rule = source.skip_records
+    if rule is not None and not (rule.only_key or rule.with_key or rule.without_key):
+        yield Fault(
+            (*path, "skip_records"),
+            "says nothing; it needs only_key, with_key or without_key, each a list of keys",
+        )
+
+
+def _check_compact(path: KeyPath, sink: Sink, schema: DeclaredSchema | None) -> Iterator[Fault]:
+    """Yield the columns that rows cannot be sorted by."""
+    wanted = [] if sink.compact is None else sink.compact.cluster_by
+    if not wanted:
+        return
+    here = (*path, "sink", "compact", "cluster_by")
+    if len(set(wanted)) < len(wanted):
+        yield Fault(here, "names a column twice")
+    if schema is None or Provenance.FILE not in schema.provenance:
+        yield Fault(
+            here,
+            "needs schema.provenance: [file, line]: once rows are sorted, only these columns say "
+            "where they came from; leave cluster_by out to keep the order of the rows",
+            near=(here, (*path, "schema", "provenance")),
+        )
+    kinds = {} if schema is None else {one.name: one.type for one in schema_of(schema).fields}
+    is_whole = schema is not None and not schema.is_inferred
+    parts = _partition_columns(sink)
+    for name in wanted:
+        if name in parts:
+            yield Fault(here, f"names {name}, which is a partition column already")
+        elif kinds.get(name) in UNSORTED:
+            yield Fault(here, f"names {name}, whose values have no order: it is nested")
+        elif is_whole and name not in kinds and not _is_added(name, schema):
+            message = f"names {name}, which is no column of the schema"
+            yield Fault(here, message, near=(here, *columns_of(path)))
+
+
+def _is_added(name: str, schema: DeclaredSchema | None) -> bool:
+    return schema is not None and name in {which.column for which in schema.provenance}
+
+
+def _partition_columns(sink: Sink) -> tuple[str, ...]:
+    return template_keys(sink.partition_by.prefix_template) if sink.partition_by else ()
+
+
+def _check_provenance(path: KeyPath, schema: DeclaredSchema, sink: Sink | None) -> Iterator[Fault]:
+    """Yield the columns that are asked for twice, or whose names are taken."""
+    here = (*path, "schema", "provenance")
+    wanted = dict.fromkeys(schema.provenance)
+    if len(wanted) < len(schema.provenance):
+        yield Fault(here, "names a column twice")
+    names = {which.column for which in wanted}
+    for key, fields in (("fields", schema.fields_), ("hints", schema.hints)):
+        for index, one in enumerate(fields):
+            if one.name.casefold() in names:
+                yield Fault(
+                    (*path, "schema", key, index, "name"),
+                    f"{one.name} is the column that provenance adds; give this one another name, "
+                    f"and add from: [{one.name!r}] to read the field",
+                )
+    for key in () if sink is None else _partition_columns(sink):
+        if key.casefold() in names:
+            yield Fault(here, f"adds the column {key}, which is a partition column already")
+
+
+def _check_partitions(path: KeyPath, by: PartitionBy, fields: Sequence[Field]) -> Iterator[Fault]:
+    """Yield the faults of a template, and of the field that gives its times."""
+    here = (*path, "sink", "partition_by")
+    if by.timestamp_field is not None:
+        yield from _check_timestamp(path, by.prefix_template, by.timestamp_field, fields)
+    keys = Template.parse(by.prefix_template).keys
+    declared = {field.name: field.type for field in fields}
+    written = {name.casefold(): name for name in declared}
+    for key in keys:
+        if key in declared and declared[key] not in PARTITION_TYPES:
+            yield Fault(
+                (*here, "prefix_template"),
+                f"{key} is declared as {declared[key]}, which cannot be a partition column; "
+                f"it must be {', '.join(PARTITION_TYPES)}",
+            )
+        if key not in declared and key.casefold() in written:
+            yield Fault(
+                (*here, "prefix_template"),
+                f"{key} is declared as {written[key.casefold()]}; "
+                "Delta does not tell upper from lower case",
+            )
+    if declared and set(declared) <= set(keys):
+        yield Fault(
+            (*path, "schema", "fields"),
+            "every field is a partition column, so the data files would have no column",
+        )
+
+
+def _check_timestamp(
+    path: KeyPath, template: str, name: str, fields: Sequence[Field]
+) -> Iterator[Fault]:
+    """Refuse a field that tells no time, and a template that it cannot give."""
+    here = (*path, "sink", "partition_by")
+    place = (*here, "timestamp_field")
+    found = event_time.find_timestamp(fields, name)
+    if found is None:
+        yield Fault(place, _unknown(name, fields), near=(place, *columns_of(path)))
+        return
+    field = found[1]
+    if field.type not in event_time.TIME_TYPES:
+        names = ", ".join(event_time.TIME_TYPES[:-1])
+        yield Fault(
+            place,
+            f"{name} is declared as {field.type}; it must be "
+            f"{names} or {event_time.TIME_TYPES[-1]}",
+        )
+        return
+    for fault in event_time.faults(Template.parse(template), field, tuple(fields)):
+        yield Fault((*here, "prefix_template"), fault)
+
+
+def _unknown(name: str, fields: Sequence[Field]) -> str:
+    """Return what is wrong with a field that is not declared, or that stands in a list."""
+    declared = dict(walk(fields))
+    if any(path.replace("[]", "") == name for path in declared):
+        return f"{name} is inside a list or a map, so a row may have many of it or none"
+    times = [path for path, field in declared.items() if field.type in event_time.TIME_TYPES]
+    known = [path for path in times if "[]" not in path] + [field.name for field in fields]
+    close = difflib.get_close_matches(name, known, n=1)
+    names = ", ".join(dict.fromkeys([field.name for field in fields] + known))
+    told = f"did you mean {close[0]}?" if close else f"the declared fields are {names}"
+    return f"{name} is not a declared field; {told}"
