@@ -203,13 +203,6 @@ def test_a_batch_that_was_stopped_is_aborted_and_an_unforeseen_error_is_not_repe
     assert "a secret" not in json.dumps(told.documents)
 
 
-def test_a_look_that_finds_nothing_tells_nothing(told: Told):
-    told.run()
-    told.documents.clear()
-    told.run()
-    assert told.documents == []
-
-
 @pytest.mark.parametrize(
     ("uri", "namespace", "name"),
     [

@@ -1,15 +1,11 @@
 """What blizzard's metrics and health say of real batches, scraped over the loopback."""
 
 import re
-import socket
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
-import yaml
-from typer.testing import CliRunner
 
-from blizzard.cli.app import app
 from blizzard.metrics import METRICS
 from blizzard.model.settings import SinkSettings, UploadSettings
 from lakebed.polling import Stop, run_step
@@ -78,26 +74,6 @@ def test_what_is_journaled_is_counted_by_outcome(watched, source):
     assert re.search(
         r'source_file_failures_total\{code="\w+",pipeline="default",stage="parse"\} 1', failures
     )
-
-
-def test_a_second_batch_adds_to_the_first_and_a_look_that_finds_nothing_adds_nothing(
-    watched, source
-):
-    pipeline = watched.pipeline()
-    put(source, "a.ndjson", ndjson(rows(3)))
-    pipeline.step()
-    put(source, "b.ndjson", ndjson(rows(2, 3)))
-    pipeline.step()
-    assert pipeline.step() is False
-    assert watched.value("blizzard_records_total", outcome="ingested") == 5
-    assert watched.value("blizzard_staging_file_written_total") == 2
-    assert watched.value("blizzard_journal_entry") == 2
-
-
-def test_a_small_file_is_no_multipart_upload(watched, source):
-    put(source, "a.ndjson", ndjson(rows(3)))
-    watched.step()
-    assert watched.value("blizzard_multipart_uploads_total") == 0
 
 
 def test_what_waits_and_how_long_is_shown(watched, source):
@@ -181,25 +157,6 @@ def test_health_is_503_while_the_source_is_gone_and_200_once_it_is_back(watched,
     assert error is None
     assert mends.seen == [(503, "failing"), (200, "ok")]
     assert watched.value("blizzard_step_failures_total", code="object_missing") == 1
-
-
-def test_an_address_in_use_ends_the_program_with_2(tmp_path, source):
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        address = f"127.0.0.1:{taken.getsockname()[1]}"
-        file = tmp_path / "pipeline.yaml"
-        file.write_text(
-            yaml.safe_dump(
-                {
-                    "source": {"path": str(source)},
-                    "sink": {"path": str(tmp_path / "table")},
-                    "schema": {"fields": [{"name": "id", "type": "string"}]},
-                    "metrics": {"enabled": True, "address": address},
-                }
-            )
-        )
-        answer = CliRunner().invoke(app, ["-c", str(file), "--once"])
-    assert answer.exit_code == 2
-    assert f"error: metrics.address: cannot listen on {address}" in answer.stderr
 
 
 def test_the_page_lists_every_metric_with_its_type_and_labels():

@@ -139,11 +139,3 @@ def test_retries_of_the_drivers_writes_are_counted_at_once(watched, source, stag
     refuses.into(watched.pipeline()).step()
     assert watched.value("blizzard_retries_total", stage=stage) == 2
     assert len(refuses.waits) == 2
-
-
-def test_retries_count_even_if_the_batch_is_never_journaled(watched, source):
-    refuses = Refuses("journal/00000000000000000001.json", times=99)
-    put(source, "a.ndjson", ndjson(rows(3)))
-    with pytest.raises(StoreUnavailable):
-        refuses.into(watched.pipeline()).step()
-    assert watched.value("blizzard_retries_total", stage="journal") == len(refuses.waits) > 0

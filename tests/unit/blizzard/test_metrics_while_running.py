@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from blizzard.events import BatchProgress, BatchStarted
-from blizzard.execute.runner import RunFailed, WorkersDied
+from blizzard.events import BatchProgress
+from blizzard.execute.runner import RunFailed
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.progress import Done, Progress, Report
 from blizzard.model.settings import RollingPolicy, Sizing
-from blizzard.service import Running
 from blizzard.worker.progress import NoProgressChannel
 from blizzard.worker.stores import Stores
 from blizzard.worker.unit import run_unit
@@ -23,47 +22,6 @@ from tests.support.builders import ndjson, put, rows
 from tests.support.runner import InProcessRunner
 from tests.support.units import With
 from tests.support.watched import Watched
-
-
-@dataclass
-class RunsTwice(InProcessRunner):
-    """Spark's retry: the first attempt of each unit does all its work, and nobody asks for it."""
-
-    def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
-        super().run(units, work)
-        return super().run(units, work)
-
-
-def test_a_unit_that_was_run_again_counts_once(watched, source):
-    watched.bench = replace(watched.bench, runner=RunsTwice())
-    put(source, "a.ndjson", ndjson(rows(3)))
-    watched.step()
-    assert len(list(watched.bench.table.rglob("*.parquet"))) == 2
-    assert watched.value("blizzard_parquet_files_written_total") == 1
-    assert watched.value("blizzard_staging_file_written_total") == 1
-    assert watched.value("blizzard_parquet_write_duration_seconds_count") == 1
-    assert watched.value("blizzard_records_total", outcome="ingested") == 3
-
-
-@dataclass
-class DiesWithMany(InProcessRunner):
-    """Workers die of a job of more than one file."""
-
-    def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
-        if sum(len(unit.files) for unit in units) > 1:
-            super().run(units, work)
-            raise WorkersDied("the workers died")
-        return super().run(units, work)
-
-
-def test_the_work_of_a_job_that_was_split_counts_once(watched, source):
-    watched.bench = replace(watched.bench, runner=DiesWithMany())
-    put(source, "a.ndjson", ndjson(rows(3)))
-    put(source, "b.ndjson", ndjson(rows(2, 3)))
-    watched.step()
-    assert watched.value("blizzard_jobs_split_total") == 1
-    assert watched.value("blizzard_records_total", outcome="ingested") == 5
-    assert watched.value("blizzard_parquet_files_written_total") == 2
 
 
 @dataclass
@@ -288,13 +246,3 @@ def test_a_batch_that_runs_for_long_is_not_stuck(watched, source):
     put(source, "a.ndjson", ndjson(rows(3)))
     watched.step()
     assert seen == [200]
-
-
-def test_progress_adds_the_latest_word_of_each_unit():
-    told: list[Event] = []
-    running = Running(told.append)
-    running.emit(BatchStarted(pipeline="p", entry=1, files=1, bytes=1, units=2))
-    running.heard(Report(unit="p/0", progress=Progress(records=10)))
-    running.heard(Report(unit="p/1", progress=Progress(records=5)))
-    running.heard(Report(unit="p/0", progress=Progress(records=3)))
-    assert [event.records for event in told if isinstance(event, BatchProgress)] == [10, 15, 8]

@@ -5,11 +5,9 @@ from dataclasses import replace
 import pytest
 
 from blizzard import events
-from blizzard.answers.explain import explain
 from blizzard.handoff.publish import Publisher
 from blizzard.model.settings import SinkSettings
 from blizzard.run_totals import TooManyFailures
-from lakebed.clock import Clock
 from lakebed.documents.source_record import Stage
 from lakebed.errors import DocumentUnreadable, JournalConflict, JournalLost, StoreUnavailable
 from lakebed.partition import Template
@@ -29,21 +27,6 @@ from tests.support.runner import InProcessRunner
 from tests.support.stores import DropsWrites, LosesAnswers
 
 BAD = b'{"id": "one"}\n'
-
-
-def test_source_files_become_rows_and_one_entry(bench, source):
-    put(source, "a.ndjson", ndjson(rows(3)))
-    put(source, "b.ndjson", ndjson(rows(3, 3)) + b"\n")
-    assert drain(bench) == [True, False]
-    assert ids(bench) == list(range(6))
-    opening, batch = bench.entries()
-    assert (opening.kind, batch.kind, batch.run) == ("open", "batch", "run-1")
-    assert [(each.path, each.lines, each.blank, each.rows) for each in batch.sources] == [
-        ("a.ndjson", 3, 0, 3),
-        ("b.ndjson", 4, 1, 3),
-    ]
-    (told,) = bench.said(events.BatchJournaled)
-    assert "6 rows from 2 source files" in told.sentence()
 
 
 def test_a_second_run_ingests_nothing(bench, source):
@@ -143,12 +126,6 @@ def test_as_many_failures_as_allowed_stop_the_pipeline_after_the_rest_is_journal
         strict.pipeline().step()
     assert ids(bench) == [0, 1, 2]
     assert handed_on[-1] == [0, 1, 2]
-
-
-def test_fewer_failures_than_allowed_do_not_stop_it(bench, source):
-    put(source, "bad.ndjson", BAD)
-    lenient = replace(bench, settings=replace(bench.settings, max_failures=2))
-    assert drain(lenient) == [True, False]
 
 
 def test_a_hand_off_that_failed_is_done_again_at_the_next_step(bench, source):
@@ -311,37 +288,6 @@ def test_fields_that_differ_only_in_case_are_told_what_can_be_done(bench, source
 
 
 # ------------------------------------------------------------------------------ explain
-
-
-def explained(bench: Bench):
-    return explain(
-        bench.settings,
-        lambda place: Reader(place.uri, place.options),
-        parallelism=2,
-        clock=Clock(),
-    )
-
-
-def test_explain_says_what_a_batch_would_do_and_writes_nothing(bench, source, tmp_path):
-    put(source, "a.ndjson", ndjson(rows(3)))
-    drain(bench)
-    put(source, "b.ndjson", ndjson(rows(3, 3)))
-    before = tree(tmp_path)
-    found = explained(bench)
-    assert tree(tmp_path) == before
-    assert [file.path for unit in found.units for file in unit.files] == ["b.ndjson"]
-    assert found.entry == 2
-    drain(bench.again(run_id="run-2"))
-    assert bench.entries()[-1].sequence == 2
-
-
-def test_explain_works_where_there_is_no_table_yet_and_makes_none(bench, source, tmp_path):
-    put(source, "a.ndjson", ndjson(rows(3)))
-    before = tree(tmp_path)
-    found = explained(bench)
-    assert tree(tmp_path) == before
-    assert not bench.table.exists()
-    assert (found.entry, len(found.units)) == (1, 1)
 
 
 def test_what_explain_is_handed_cannot_write():

@@ -16,7 +16,6 @@ from blizzard.service import Service
 from lakebed.errors import DocumentUnreadable, ObjectMissing
 from lakebed.polling import Stop
 from lakebed.telemetry.events import Event, StepFailed
-from lakebed.types import Commit, Handoff
 from tests.support.builders import Hands, entries, ndjson, pipeline_settings, put, rows
 from tests.support.runner import InsideService
 from tests.support.stores import local
@@ -203,28 +202,6 @@ def test_equal_names_in_two_sources_are_two_files(tmp_path: Path) -> None:
         record.key for entry in entries(tmp_path / "one-table", "one") for record in entry.sources
     }
     assert keys == {"default:0.ndjson", "other:0.ndjson"}
-
-
-@pytest.mark.parametrize(("commit", "commits"), [(Commit.PENGUIN, 0), (Commit.INLINE, 1)])
-def test_who_commits_is_as_set(tmp_path: Path, commit: Commit, commits: int) -> None:
-    settings = pipeline(tmp_path, "one")
-    settings = replace(settings, sink=replace(settings.sink, commit=commit))
-    (result,) = run_of(settings).run()
-
-    assert result.statistics.delta_commits == commits
-    assert (tmp_path / "one-table/_delta_log").exists() is bool(commits)
-
-
-@pytest.mark.parametrize("handoff", Handoff)
-def test_files_are_handed_off_as_set(tmp_path: Path, handoff: Handoff) -> None:
-    """Only staging writes metas, and in each of them the data file has its final name."""
-    settings = pipeline(tmp_path, "one")
-    settings = replace(settings, sink=replace(settings.sink, handoff=handoff))
-    run_of(settings).run()
-
-    table = tmp_path / "one-table"
-    assert len(list(table.glob("*.parquet"))) == 1
-    assert len(list(table.glob("_staging/pending/*"))) == (handoff is Handoff.STAGING)
 
 
 def test_a_wait_for_the_store_ends_with_a_stop(tmp_path: Path) -> None:

@@ -83,13 +83,6 @@ def test_a_look_that_finds_nothing_makes_no_trace(traced: Traced):
     assert traced.spans == []
 
 
-def test_each_batch_has_a_trace_of_its_own(traced: Traced):
-    traced.run()
-    put(Path(traced.bench.settings.sources[0].uri), "b.ndjson", ndjson(rows(1)))
-    traced.run()
-    assert len({span.trace for span in traced.spans}) == 2
-
-
 def heard(traced: Traced, unit: str, records: int) -> None:
     traced.tracer(UnitReported(pipeline="default", unit=unit, records=records, files_read=1))
 

@@ -16,7 +16,7 @@ from blizzard.model.settings import (
     share_of,
 )
 from lakebed.storage.options import StorageOptions
-from lakebed.types import Handoff, ParquetCodec
+from lakebed.types import ParquetCodec
 from tests.support.builders import Bench, ndjson, pipeline_settings, put, rows, source_settings
 from tests.support.runner import InProcessRunner
 
@@ -124,13 +124,3 @@ def test_the_options_of_the_stores_reach_the_executors(tmp_path: Path) -> None:
 
     assert [place.options.plain() for place in work.sources.values()] == [{"KEY": "in"}]
     assert work.sink.options.plain() == {"KEY": "out"}
-
-
-@pytest.mark.parametrize("handoff", list(Handoff))
-def test_every_entry_says_how_its_files_are_handed_off(tmp_path: Path, handoff: Handoff) -> None:
-    settings = pipeline_settings(tmp_path / "in", tmp_path / "table")
-    put(tmp_path / "in", "a.ndjson", ndjson(rows(3)))
-    bench = Bench(replace(settings, sink=replace(settings.sink, handoff=handoff)))
-    bench.pipeline().step()
-
-    assert {entry.handoff for entry in bench.entries()} == {handoff}

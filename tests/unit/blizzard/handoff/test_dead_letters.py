@@ -9,7 +9,6 @@ import zstandard
 
 from blizzard import events
 from blizzard.handoff import dead_letters
-from blizzard.run_totals import TooManyFailures
 from lakebed.errors import LakeError, StoreDenied, StoreUnavailable
 from lakebed.storage.store import AlreadyThere, Created, Store
 from lakebed.types import Compression
@@ -106,13 +105,6 @@ def test_a_batch_writes_one_object_and_its_entry_names_it_by_its_uri(bench, sour
     ]
     (told,) = bench.said(events.FailuresRecorded)
     assert str(written) in told.sentence()
-
-
-def test_a_batch_without_failures_writes_none(bench, source):
-    put(source, "a.ndjson", GOOD)
-    drain(bench)
-    assert objects(bench) == []
-    assert [entry.dlq for entry in bench.entries()] == [(), ()]
 
 
 BROKEN: dict[str, tuple[str, bytes, str, str, int | None, str | None]] = {
@@ -314,14 +306,3 @@ def test_an_object_that_no_entry_names_does_not_count(bench, source):
     drain(bench.again(run_id="run-2"))
     assert len(objects(bench)) == 2
     assert len(queue(bench).letters) == 1
-
-
-def test_too_many_failures_stop_the_pipeline_after_everything_is_recorded(bench, source):
-    put(source, "a.ndjson", GOOD)
-    put(source, "bad1.ndjson", BAD)
-    put(source, "bad2.ndjson", BAD)
-    strict = replace(bench, settings=replace(bench.settings, max_failures=2))
-    with pytest.raises(TooManyFailures):
-        strict.pipeline().step()
-    assert parquet_ids(bench.entries(), bench.table) == [0, 1, 2]
-    assert [line["code"] for line in lines(bench)] == ["wrong_type", "wrong_type"]

@@ -1,6 +1,5 @@
 """Where the dead letter queue is, and how it is read back, by a program and by the command."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,14 +17,11 @@ from lakebed.storage.options import StorageOptions
 from tests.support.builders import (
     NOON,
     failure,
-    ndjson,
     put,
     record,
-    rows,
 )
-from tests.support.dead_letters import drain, lines, objects, queue
+from tests.support.dead_letters import drain, objects, queue
 
-GOOD = ndjson(rows(3))
 BAD = b'{"id": "one"}\n'
 HOUR = 3600
 
@@ -55,21 +51,6 @@ def test_a_configured_queue_is_reached_as_the_sink_is_if_it_is_of_its_kind(
     location, folder = dead_letters.dlq_location_of(settings)
     assert (location.uri, folder) == (uri, "")
     assert (location.options == options) is has_options
-
-
-def test_a_path_and_a_file_uri_are_of_one_kind():
-    assert dead_letters.beside(at("file:///table", A="1"), "/dlq").options == StorageOptions(
-        {"A": "1"}
-    )
-
-
-def test_failures_go_to_the_configured_place_and_nowhere_else(bench, source, tmp_path):
-    put(source, "bad.ndjson", BAD)
-    settings = replace(bench.settings, dlq_path=str(tmp_path / "queue"))
-    drain(replace(bench, settings=settings))
-    assert objects(bench) == []
-    (written,) = (tmp_path / "queue").iterdir()
-    assert bench.entries()[-1].dlq == (str(written),)
 
 
 # ------------------------------------------------------------------------------ reading it back
@@ -163,18 +144,6 @@ def test_the_command_shows_a_table_with_every_name_whole(bench, source, configur
     assert "decompress_failed" in together
 
 
-def test_the_command_gives_a_machine_the_lines_as_they_are(bench, source, configured):
-    put(source, "bad.ndjson", GOOD + BAD)
-    drain(bench)
-    shown = listed(configured, "--output", "json")
-    assert [json.loads(line) for line in shown.stdout.splitlines()] == lines(bench)
-
-
-def test_the_command_says_so_where_nothing_failed(configured, source):
-    shown = listed(configured)
-    assert (shown.exit_code, shown.stdout) == (0, "pipeline default: no failures\n")
-
-
 def test_the_command_warns_of_what_was_cleared_away(bench, source, configured):
     put(source, "bad.ndjson", BAD)
     drain(bench)
@@ -193,8 +162,3 @@ def test_the_command_fails_where_the_journal_cannot_be_read(bench, source, confi
     shown = listed(configured)
     assert shown.exit_code == 1
     assert "cannot be read" in shown.stderr
-
-
-def test_the_command_refuses_a_configuration_with_faults(tmp_path):
-    (tmp_path / "x.yaml").write_text("sourec: {}\n")
-    assert listed(tmp_path / "x.yaml").exit_code == 2

@@ -9,7 +9,6 @@ from blizzard.model.files import Location
 from lakebed.errors import LakeError
 from lakebed.storage.options import StorageOptions
 from tests.support.builders import ndjson, put, rows
-from tests.support.dead_letters import drain
 from tests.support.runner import InProcessRunner
 
 GOOD = ndjson(rows(3))
@@ -51,15 +50,6 @@ def test_nothing_is_run_while_the_queue_cannot_be_written_to(counting, source, q
     assert counting.runner.runs == 1
 
 
-def test_a_queue_that_cannot_be_written_to_is_told_at_the_start(counting, queue):
-    """Also where there is nothing to read yet; no entry is written before it can be."""
-    queue.write_bytes(b"")
-    with pytest.raises(LakeError) as refused:
-        counting.pipeline().step()
-    assert str(queue) in str(refused.value)
-    assert counting.entries() == []
-
-
 def test_after_an_outage_one_batch_is_run_in_vain_and_no_more(counting, source, queue):
     put(source, "good.ndjson", GOOD)
     pipeline = counting.stepping()
@@ -75,12 +65,6 @@ def test_after_an_outage_one_batch_is_run_in_vain_and_no_more(counting, source, 
     assert pipeline.step()
     assert counting.runner.runs == 3
     assert len(list(queue.iterdir())) == 1
-
-
-def test_the_check_leaves_nothing_in_the_queue(counting, source, queue):
-    put(source, "good.ndjson", GOOD)
-    drain(counting)
-    assert list(queue.iterdir()) == []
 
 
 def test_a_queue_with_options_of_its_own_is_reached_with_these(bench):

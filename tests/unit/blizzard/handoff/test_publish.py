@@ -128,10 +128,6 @@ def in_outbox(root: Path, entry: Entry) -> None:
         put(root, outbox(entry.pipeline, file.filename), b"PAR1")
 
 
-def data_files(root: Path) -> list[str]:
-    return sorted(str(path.relative_to(root)) for path in root.glob("date=*/*.parquet"))
-
-
 def test_a_hand_off_that_broke_off_is_finished_and_then_changes_nothing(tmp_path: Path) -> None:
     """D02: some files were moved, then the process died."""
     store = local(tmp_path)
@@ -183,20 +179,6 @@ def bench(tmp_path: Path, source: Path, handoff: Handoff, **given: object) -> Be
         publisher=Publisher(is_committed=no),
         **given,  # type: ignore[arg-type]
     )
-
-
-@pytest.mark.parametrize("handoff", Handoff)
-def test_a_batch_is_handed_off_as_the_table_says(
-    tmp_path: Path, source: Path, handoff: Handoff
-) -> None:
-    made = bench(tmp_path, source, handoff)
-    assert made.pipeline().step()
-    (file,) = made.entries()[1].files
-    assert "/" not in file.filename
-    assert (made.table / file.filename).stat().st_size == file.size
-    assert len(metas(made.table)) == (handoff is Handoff.STAGING)
-    (said,) = made.said(FilesHandedOff)
-    assert said.facts()["files"] == 1
 
 
 @pytest.mark.parametrize("handoff", [Handoff.STAGING, Handoff.DIRECT])

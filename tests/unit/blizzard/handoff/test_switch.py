@@ -6,7 +6,7 @@ from blizzard.handoff.switch import Uncommitted, set_handoff
 from lakebed.documents.entry import Protocol, encode
 from lakebed.errors import DocumentUnreadable, ProtocolConflict
 from lakebed.journal import latest_protocol
-from lakebed.layout import journal_entry, protocol
+from lakebed.layout import journal_entry
 from lakebed.storage.store import AlreadyThere, Store
 from lakebed.types import Handoff
 from tests.support.builders import tree
@@ -32,20 +32,6 @@ def in_force(table):
     return found and found.handoff
 
 
-def test_the_hand_off_changes_once_every_entry_is_committed(table):
-    table.journal("a").batch(rows_of(1))
-    table.journal("b").batch(rows_of(2))
-    assert set_handoff(table.store, Handoff.STAGING, all_of(table)) is True
-    assert in_force(table) is Handoff.STAGING
-    assert (table.root / protocol(1)).exists(), "protocols are only added"
-    assert set_handoff(table.store, Handoff.DIRECT, all_of(table)) is True
-    assert sorted(path.name for path in (table.root / "_blizzard/protocol").iterdir()) == [
-        "1.json",
-        "2.json",
-        "3.json",
-    ]
-
-
 def test_what_is_not_committed_is_named_and_nothing_changes(table):
     for number in (1, 2, 3):
         table.journal("a").batch(rows_of(number))
@@ -60,13 +46,6 @@ def test_what_is_not_committed_is_named_and_nothing_changes(table):
         Uncommitted(pipeline="a", first=2, last=3),
         Uncommitted(pipeline="b", first=1, last=1),
     )
-    assert tree(table.root) == before
-
-
-def test_setting_it_again_changes_nothing(table):
-    table.journal().batch(rows_of(1))
-    before = tree(table.root)
-    assert set_handoff(table.store, Handoff.JOURNAL, nothing) is False
     assert tree(table.root) == before
 
 

@@ -43,20 +43,6 @@ def post() -> Post:
     return Post()
 
 
-def test_a_message_is_deleted_after_the_entry_that_names_its_file(post: Post):
-    post.put("1", A)
-    assert post.rung == 1
-    assert post.due() == [A]
-    post.inbox.followed(HintsFollowed(waiting=(A,), new=(A,)))
-    assert post.settled() == []
-    post.inbox.journaled(["s:other", "s:a"])
-    assert post.settled() == ["r-1"]
-    assert post.settled() == []
-    assert post.due() == []
-    assert post.inbox.messages == 0
-    assert post.counted() == {"taken": 1}
-
-
 def test_a_message_with_two_files_waits_for_both(post: Post):
     post.put("1", A, B)
     post.due()
@@ -75,16 +61,6 @@ def test_a_message_that_is_delivered_anew_is_deleted_by_its_last_receipt(post: P
     post.inbox.followed(HintsFollowed(settled={A: NoticeKind.KNOWN}))
     assert post.settled() == ["later"]
     assert post.counted() == {"known": 1}
-
-
-def test_two_messages_for_one_file_go_together(post: Post):
-    post.put("1", A)
-    post.put("2", A)
-    assert post.due() == [A]
-    post.inbox.followed(HintsFollowed(waiting=(A,)))
-    post.inbox.journaled(["s:a"])
-    assert post.settled() == ["r-1", "r-2"]
-    assert post.counted() == {"taken": 2}
 
 
 def test_what_comes_while_a_file_is_in_a_batch_is_asked_of_the_journal_afterwards(post: Post):
@@ -143,13 +119,6 @@ def test_a_file_that_is_too_young_is_due_when_it_is_old_enough(post: Post):
     assert post.inbox.until_due(post.hands.at) == 30.0
     post.hands.at += 30
     assert post.due() == [A]
-
-
-def test_hints_are_those_of_the_source_that_is_asked_for(post: Post):
-    other = Hint(source="t", path="a")
-    post.put("1", A, other)
-    assert post.due() == [A]
-    assert list(post.inbox.due("t", post.hands.at)) == [other]
 
 
 def test_the_lag_is_counted_from_the_event_once_for_each_file(post: Post):

@@ -5,7 +5,7 @@ import time
 from dataclasses import replace
 from typing import Self
 
-from blizzard.events import NoticeUnreadable, QueueAnswers, QueueFailed
+from blizzard.events import QueueFailed
 from blizzard.model.notices import HintsFollowed, NoticeKind
 from blizzard.notices.inbox import Inbox
 from blizzard.notices.listener import Limits, Listener
@@ -16,7 +16,6 @@ from lakebed.retry import Backoff
 from lakebed.telemetry.events import Event
 from tests.support.queues import MemoryQueue, counted, s3_body
 from tests.support.waits import until
-from tests.unit.blizzard.notices.test_messages import TEST
 
 QUICK = Limits(tidy_secs=0.001, backoff=Backoff(first_secs=0.001, limit_secs=0.002))
 ROUTES = [Route(source="s", bucket="lake", prefix="in/")]
@@ -51,52 +50,6 @@ class Ear:
 
     def __exit__(self, *_error: object) -> None:
         self.listener.close()
-
-
-def test_a_message_that_names_a_file_is_ours_until_it_is_settled():
-    with Ear() as ear:
-        sent = ear.queue.send(s3_body("in/a.ndjson"))
-        until(lambda: ear.inbox.messages)
-        (hint,) = ear.inbox.due("s", time.time() + 1)
-        assert (hint.source, hint.path) == ("s", "a.ndjson")
-        assert ear.queue.deleted == []
-        ear.inbox.followed(HintsFollowed(settled={hint: NoticeKind.KNOWN}))
-        until(lambda: ear.queue.deleted == [sent.receipt])
-
-
-def test_messages_that_name_nothing_of_ours_are_counted_and_deleted():
-    with Ear() as ear:
-        sent = [
-            ear.queue.send(TEST),
-            ear.queue.send(s3_body("other/a.ndjson")),
-            ear.queue.send(s3_body("in/a.ndjson", bucket="other")),
-            ear.queue.send(s3_body("in/a.ndjson", event="ObjectRemoved:Delete")),
-        ]
-        until(lambda: sorted(ear.queue.deleted) == sorted(each.receipt for each in sent))
-    assert ear.counted() == {"test": 1, "elsewhere": 2, "other_event": 1}
-    assert ear.inbox.messages == 0
-
-
-def test_a_message_that_cannot_be_read_is_told_once_and_left_to_the_queues_own_policy():
-    with Ear() as ear:
-        for _ in range(3):
-            ear.queue.send("garbage", deliveries=19)
-        last = ear.queue.send("garbage", deliveries=20)
-        until(lambda: ear.queue.deleted == [last.receipt])
-    assert ear.counted() == {"unreadable": 4}
-    assert len(ear.said(NoticeUnreadable)) == 1
-
-
-def test_a_queue_that_is_away_is_told_counted_and_asked_again():
-    ear = Ear()
-    left = iter([QueueUnavailable("no answer", queue="q"), RuntimeError("a bug")])
-    ear.queue.fails = lambda: next(left, None)
-    ear.queue.send(s3_body("in/a.ndjson"))
-    with ear:
-        until(lambda: ear.inbox.messages)
-        until(lambda: ear.said(QueueAnswers))
-    codes = [each.code for each in ear.events if isinstance(each, QueueFailed)]
-    assert codes == ["queue_unavailable", "internal_error"]
 
 
 def test_what_could_not_be_deleted_is_deleted_later():

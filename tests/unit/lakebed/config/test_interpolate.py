@@ -41,15 +41,6 @@ def test_an_opening_that_names_no_variable_is_refused(text: str) -> None:
         interpolate(text, {"A": "1"})
 
 
-def test_what_a_variable_holds_is_not_looked_into() -> None:
-    assert interpolate("${A}", {"A": "${B} $${C}"}) == "${B} $${C}"
-
-
 @given(st.lists(st.one_of(PIECES, st.text(max_size=3))).map("".join))
 def test_any_text_can_be_written_by_escaping_its_openings(text: str) -> None:
     assert interpolate(text.replace("${", "$${"), {}) == text
-
-
-@given(st.text())
-def test_any_value_arrives_as_it_is(value: str) -> None:
-    assert interpolate("<${A}>", {"A": value}) == f"<{value}>"

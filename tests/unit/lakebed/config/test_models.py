@@ -15,7 +15,6 @@ from lakebed.config.models import Document, template_keys
 from lakebed.config.places import location
 from lakebed.config.section import Section
 from lakebed.errors import ConfigInvalid
-from lakebed.locations import place_of
 from lakebed.partition import Template
 from lakebed.types import (
     Codec,
@@ -261,49 +260,6 @@ def test_an_address_without_them_is_refused(tmp_path: Path, address: str) -> Non
     (fault,) = faults(tmp_path, with_value("metrics.address", address))
 
     assert fault.startswith("metrics.address: must be host:port")
-
-
-@pytest.mark.parametrize(
-    ("written", "kept"),
-    [
-        ("data/in/", "data/in"),
-        ("./data", "./data"),
-        ("/data//", "/data"),
-        ("/", "/"),
-        ("file:///data/", "file:///data"),
-        ("S3://Bucket/Key/", "s3://Bucket/Key"),
-        ("gs://bucket", "gs://bucket"),
-        ("az://container/x", "az://container/x"),
-        ("abfss://c@account.dfs.core.windows.net/x/", "abfss://c@account.dfs.core.windows.net/x"),
-    ],
-)
-def test_a_location_loses_its_trailing_slashes_and_nothing_else(written: str, kept: str) -> None:
-    assert location(written) == kept
-
-
-def test_a_tilde_is_the_home_folder(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", "/home/me")
-
-    assert location("~/in/") == "/home/me/in"
-    assert location("in/~") == "in/~"
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["ftp://host/x", "s3://", "s3:///key", "file://data", "s3://me:hunter2@bucket", "~nobody-x/y"],
-)
-def test_a_location_that_cannot_be_reached_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"must|names no|starts with") as refused:
-        location(text)
-    assert "hunter2" not in str(refused.value)
-
-
-def test_one_place_can_be_written_in_several_ways() -> None:
-    here = Path.cwd()
-
-    assert place_of("/a b") == place_of("file:///a%20b")
-    assert place_of("x") == place_of(f"{here}/x") == place_of("./x")
-    assert place_of("s3://x") != place_of("/x")
 
 
 @given(st.lists(st.sampled_from(["a", "b", "=", "/", "%Y", "%s", ""])).map("".join))

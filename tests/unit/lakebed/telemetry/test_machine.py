@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from blizzard.metrics import METRICS
 from lakebed.telemetry import machine
-from lakebed.telemetry.events import Event, StepFinished
+from lakebed.telemetry.events import StepFinished
 from lakebed.telemetry.health import Part, PartKind
 from lakebed.telemetry.measures import Sampled
 from lakebed.telemetry.observed import observed
@@ -92,16 +92,3 @@ def test_what_is_known_is_served_from_the_start_and_a_step_shows_when_it_was(tmp
         now[0] = 1060.0
         emit(StepFinished(who="events", found=False))
         assert pages.value("blizzard_last_step_timestamp_seconds", pipeline="events") == 1060
-
-
-def test_nothing_is_asked_where_nothing_is_served():
-    told: list[Event] = []
-
-    def never() -> tuple[()]:
-        raise AssertionError("nobody asked")
-
-    with observed(
-        told.append, address=None, specs=METRICS, parts={}, known=never, seconds=lambda: 0.0
-    ) as emit:
-        emit(StepFinished(who="events", found=True))
-    assert len(told) == 1

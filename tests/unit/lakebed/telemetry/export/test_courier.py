@@ -43,17 +43,6 @@ def test_what_is_handed_in_arrives_together_with_the_headers():
     assert request.headers["Content-Type"] == "application/json"
 
 
-def test_no_more_go_together_than_may():
-    with receiving() as receiver:
-        courier = courier_to(
-            receiver, [], CourierLimits(pause_secs=LONG, end_secs=LONG, together=2)
-        )
-        for number in range(5):
-            courier.put(number)
-        courier.close()
-    assert [len(each["items"]) for each in receiver.documents] == [2, 2, 1]
-
-
 def test_whoever_hands_in_never_waits_and_what_is_too_much_is_dropped():
     """Neither the run nor its end: nothing has been delivered by then."""
     came, let_go = threading.Event(), threading.Event()
@@ -121,25 +110,6 @@ def test_nobody_listening_is_told_without_the_address_or_a_secret():
         until(lambda: told)
         courier.close()
     assert told == [ExportFailed(what="traces", reason="Connection refused")]
-
-
-def test_what_cannot_be_written_ends_nothing():
-    told: list[Event] = []
-
-    def breaks(items: Sequence[int]) -> bytes:
-        if 1 in items:
-            raise ValueError("secret")
-        return encode(items)
-
-    with receiving() as receiver:
-        target = Target(what="traces", url=receiver.url)
-        courier = Courier(target, breaks, told.append, limits=QUICK)
-        courier.put(1)
-        until(lambda: told)
-        courier.put(2)
-        courier.close()
-    assert told[0] == ExportFailed(what="traces", reason="ValueError")
-    assert receiver.documents == [{"items": [2]}]
 
 
 def test_a_server_that_is_slow_takes_no_longer_than_it_may():

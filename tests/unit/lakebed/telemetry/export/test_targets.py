@@ -7,11 +7,6 @@ from lakebed.telemetry.export.targets import ExportSettings
 NOTHING = ExportSettings()
 
 
-def test_nothing_is_sent_where_nothing_is_configured():
-    assert NOTHING.traces({}) is None
-    assert NOTHING.lineage() is None
-
-
 @pytest.mark.parametrize(
     "given", ["http://collector:4318", "http://collector:4318/", "http://collector:4318/v1/traces"]
 )
@@ -51,9 +46,3 @@ def test_the_variables_of_opentelemetry_count_with_their_headers():
 def test_variables_that_ask_for_something_else_are_not_used(variable: str, value: str):
     environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4317", variable: value}
     assert NOTHING.traces(environment) is None
-
-
-def test_lineage_has_its_path():
-    target = ExportSettings(openlineage_url="http://marquez:5000").lineage()
-    assert target is not None
-    assert target.url == "http://marquez:5000/api/v1/lineage"
