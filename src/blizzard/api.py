@@ -7,7 +7,7 @@ command's alone. What it logs goes to the logger `blizzard`.
 import logging
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -156,17 +156,11 @@ def _emitter(*, progress: bool | None) -> Emit:
 
 
 def _result(result: Result) -> PipelineResult:
-    done = result.statistics
+    done = asdict(result.statistics)
+    del done["checkpoints_saved"]
     return PipelineResult(
         pipeline=result.settings.name,
         table_uri=result.settings.sink.table_uri,
-        files_processed=done.files_processed,
-        records_processed=done.records_processed,
-        lines_quarantined=done.lines_quarantined,
-        bytes_written=done.bytes_written,
-        parquet_files_written=done.parquet_files_written,
-        files_failed=done.files_failed,
-        files_still_failed=done.files_still_failed,
-        delta_commits=done.delta_commits,
+        **done,
         error=result.error,
     )

@@ -100,14 +100,6 @@ def watched(settings: PipelineSettings) -> events.SourcesWatched:
     )
 
 
-def gathering(pipeline: str, files: int, due_in: float) -> tuple[Event, Event]:
-    """Return that files wait for more of them: for the log once a batch, and for each listing."""
-    return (
-        events.FilesGather(pipeline=pipeline, files=files, starts_in_secs=due_in),
-        events.NextBatchDue(pipeline=pipeline, files=files, starts_in_secs=due_in),
-    )
-
-
 def started(pipeline: str, proposal: Proposal, journal: Journal) -> events.BatchStarted:
     """Return that a batch begins, and how much is in it."""
     return events.BatchStarted(

@@ -41,10 +41,7 @@ from lakebed.telemetry.events import Emit, code_of
 
 @dataclass(slots=True, kw_only=True)
 class Pipeline:
-    """One pipeline at work. `step` runs one batch; the state is the journal's.
-
-    Here is what outlives a batch. What belongs to one is a `Batch`, which goes from stage to stage.
-    """
+    """One pipeline at work: what outlives a batch. `step` runs one; the state is the journal's."""
 
     settings: PipelineSettings
     runner: Runner
@@ -73,8 +70,6 @@ class Pipeline:
     earlier run may not be handed off."""
     totals: RunTotals = field(init=False)
     _events: PipelineEmitter = field(init=False)
-    _gathering: bool = False
-    """Whether it is reported that files wait for more of them."""
     _timing: Timing = field(init=False)
     _schedule: Schedule = field(init=False)
     _attempts: Attempts = field(init=False)
@@ -82,13 +77,10 @@ class Pipeline:
 
     def __post_init__(self) -> None:
         self.totals = RunTotals(once=self.pace.drain)
-        name = self.settings.name
-        self._events = PipelineEmitter(name, self.emit, self.clock)
+        self._events = PipelineEmitter(self.settings.name, self.emit, self.clock)
         self._timing = Timing(settings=self.settings)
-        self._attempts = self.attempts or Attempts(name, self.emit)
-        self._dead_letters = DeadLetterWriter(
-            settings=self.settings, clock=self.clock, open_sink=self.open_sink
-        )
+        self._attempts = self.attempts or Attempts(self.settings.name, self.emit)
+        self._dead_letters = DeadLetterWriter(self.settings, self.clock, self.open_sink)
         self._schedule = Schedule(
             self.settings,
             self.open_source,
@@ -145,8 +137,7 @@ class Pipeline:
             proposal, done = self._renew(journal, proposal)
             if not (proposal.units or proposal.failed):
                 return done
-        self._gathering = False
-        self.emit(outcomes.started(self.settings.name, proposal, journal))
+        self._events.started(outcomes.started(self.settings.name, proposal, journal))
         self._schedule.look_ahead(
             journal, frozenset(self.totals.tried), running=proposal.files, failed=proposal.failed
         )
@@ -266,10 +257,10 @@ class Pipeline:
         return True
 
     def _open_journal(self) -> Journal | None:
-        """Open the journal at the first step, whatever state an earlier run left it in.
+        """Open the journal at the first step, in any state that an earlier run left it in.
 
-        Only one run may write it, so our turn comes first: what the one before us has written
-        last is then there to be read. None if a stop came before it was our turn.
+        The lease comes first: the last writes of the run before are then there to be read. Return
+        None if a stop came before that.
         """
         journal = self._journal
         if journal is None:
@@ -279,8 +270,7 @@ class Pipeline:
                 return None
             name, limits = self.settings.name, self.settings.sizing.snapshots
             writer = SnapshotWriter(store=store, pipeline=name, clock=self.clock, limits=limits)
-            passed_over = self.log.passed_over
-            history = read_ledger(store, name, passed_over=passed_over, spill=writer.spill)
+            history = read_ledger(store, name, passed_over=self.log.passed_over, spill=writer.spill)
             if history.rebuilt is not None:
                 self.emit(events.HistoryRebuilt(pipeline=name, reason=history.rebuilt))
             journal = self._journal = Journal(
@@ -352,9 +342,7 @@ class Pipeline:
         due = self._timing.is_time(files, more=more, cores=cores, now=now)
         if due or self._last.left > 0:
             return True
-        gathered = outcomes.gathering(self.settings.name, len(files), self._timing.due_in)
-        self._events.all(gathered[self._gathering :])
-        self._gathering = True
+        self._events.gathering(len(files), self._timing.due_in)
         return False
 
     def _journaled(self, journal: Journal, entry: Entry, batch: Batch) -> None:

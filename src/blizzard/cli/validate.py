@@ -241,11 +241,7 @@ def _letterbox(each: PipelineSettings) -> str:
     local = local_path(place.uri)
     if local is not None:
         return _writable_folder(local)
-    DeadLetterWriter(
-        settings=each,
-        clock=Clock(),
-        open_sink=lambda location: Store(location.uri, location.options),
-    ).check()
+    DeadLetterWriter(each, Clock(), lambda location: Store(location.uri, location.options)).check()
     return "can be written"
 
 

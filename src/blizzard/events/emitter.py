@@ -3,9 +3,18 @@
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from blizzard.events.base import PipelineEvent
-from blizzard.events.batch import Retried, StageFinished, Step, WriteRetried
+from blizzard.events.batch import (
+    BatchStarted,
+    FilesGather,
+    NextBatchDue,
+    Retried,
+    StageFinished,
+    Step,
+    WriteRetried,
+)
 from lakebed.clock import Clock
 from lakebed.telemetry.events import Emit, Event
 
@@ -18,6 +27,8 @@ class PipelineEmitter:
     emit: Emit
     clock: Clock
     _emitted: set[PipelineEvent] = field(default_factory=set)
+    _gathering: bool = False
+    """Whether the log says that files wait for more of them."""
 
     def all(self, events: Iterable[Event]) -> None:
         """Emit each of these."""
@@ -30,6 +41,19 @@ class PipelineEmitter:
             if event not in self._emitted:
                 self._emitted.add(event)
                 self.emit(event)
+
+    def gathering(self, files: int, due_in: float) -> None:
+        """Emit that files wait for more of them: for the log once a batch, and for each listing."""
+        facts: dict[str, Any] = {"pipeline": self.pipeline, "files": files}
+        if not self._gathering:
+            self.emit(FilesGather(**facts, starts_in_secs=due_in))
+        self._gathering = True
+        self.emit(NextBatchDue(**facts, starts_in_secs=due_in))
+
+    def started(self, batch: BatchStarted) -> None:
+        """Emit that a batch begins; the files that it leaves gather anew."""
+        self._gathering = False
+        self.emit(batch)
 
     @contextmanager
     def timed(self, stage: Step) -> Iterator[None]:

@@ -138,7 +138,7 @@ def dlq_location_of(settings: PipelineSettings) -> tuple[Location, str]:
     return beside(sink, configured), ""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class DeadLetterWriter:
     """Writes the letters of a pipeline, and knows whether that is possible before a batch runs."""
 

@@ -4,28 +4,17 @@ import math
 import platform
 import shutil
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Protocol
+from typing import Any
 
 from lakebed.telemetry.events import PROGRAM
 from lakebed.telemetry.health import Part, PartKind
 from lakebed.telemetry.measures import Measure, Reading, Sampled
 
-
-class Usage(Protocol):
-    """How large a disk is, and how much of it is free, in bytes."""
-
-    @property
-    def total(self) -> int:
-        """The size."""
-
-    @property
-    def free(self) -> int:
-        """What is left."""
-
-
-UsageOf = Callable[[Path], Usage]
+UsageOf = Callable[[Path], Any]
+"""Returns how large a disk is (`total`), and how much of it is free (`free`), in bytes."""
 
 
 def build_info(kind: PartKind, *libraries: str) -> Reading:
@@ -43,26 +32,15 @@ def room(
         if folder is None:
             continue
         labels = {part.kind.value: part.name}
-        for what, size in (("free", _free), ("size", _total)):
+        for what, amount in (("free", "free"), ("size", "total")):
             name = f"{PROGRAM[part.kind]}_disk_{what}_bytes"
-            yield Sampled(name, _asked(folder, usage_of, size), labels)
+            yield Sampled(name, partial(_asked, folder, usage_of, amount), labels)
 
 
-def _asked(folder: Path, usage_of: UsageOf, amount: Callable[[Usage], int]) -> Callable[[], float]:
-    def ask() -> float:
-        # A table that is yet to be made will be where its nearest folder is.
-        there = next((each for each in (folder, *folder.parents) if each.exists()), None)
-        try:
-            return math.nan if there is None else float(amount(usage_of(there)))
-        except OSError:
-            return math.nan  # A disk that is gone has no room to tell of, and fails steps.
-
-    return ask
-
-
-def _free(usage: Usage) -> int:
-    return usage.free
-
-
-def _total(usage: Usage) -> int:
-    return usage.total
+def _asked(folder: Path, usage_of: UsageOf, amount: str) -> float:
+    # A table that is yet to be made will be where its nearest folder is.
+    there = next((each for each in (folder, *folder.parents) if each.exists()), None)
+    try:
+        return math.nan if there is None else float(getattr(usage_of(there), amount))
+    except OSError:
+        return math.nan  # The steps on a disk that is gone fail.

@@ -88,21 +88,11 @@ class Metrics:
         return content_type, encode(self._registry)
 
     def _make(self, spec: Spec) -> Metric:
-        match spec.kind:
-            case Kind.COUNTER:
-                return Counter(spec.name, spec.help, spec.labels, registry=self._registry)
-            case Kind.GAUGE:
-                return Gauge(spec.name, spec.help, spec.labels, registry=self._registry)
-            case Kind.HISTOGRAM:
-                return Histogram(
-                    spec.name,
-                    spec.help,
-                    spec.labels,
-                    registry=self._registry,
-                    buckets=spec.buckets,
-                )
-            case _:
-                assert_never(spec.kind)
+        given = (spec.name, spec.help, spec.labels)
+        if spec.kind is Kind.HISTOGRAM:
+            return Histogram(*given, registry=self._registry, buckets=spec.buckets)
+        kind = Counter if spec.kind is Kind.COUNTER else Gauge
+        return kind(*given, registry=self._registry)
 
     def _age(self, since: float | None) -> Callable[[], float]:
         if since is None:
