@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 from blizzard.events import NoticeUnreadable, QueueAnswers, QueueFailed
 from blizzard.model.notices import Hint, NoticeKind
 from blizzard.notices.inbox import Inbox
-from blizzard.notices.messages import contents_of
+from blizzard.notices.messages import Route, contents_of, hint_for
 from blizzard.notices.queue import Message, Queue
-from blizzard.notices.routes import Route, hint_for
 from lakebed.errors import LakeError
 from lakebed.retry import Backoff
 from lakebed.telemetry.events import Emit

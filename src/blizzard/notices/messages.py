@@ -1,4 +1,4 @@
-"""What the body of a message says: which objects of which buckets were created. Pure.
+"""What a message says: which objects were created, and which source they belong to. Pure.
 
 S3 sends its notifications straight to a queue, through SNS (wrapped, unless raw delivery is on) or
 through EventBridge; Azure sends its own through Event Grid, by one of two schemas, in base64;
@@ -10,13 +10,16 @@ allowed to send to a queue.
 import json
 import re
 from base64 import b64decode
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import unquote, unquote_plus
 
-from blizzard.model.notices import NoticeKind
+from blizzard.model.notices import Hint, NoticeKind
+from blizzard.model.settings import SourceSettings
+from lakebed.locations import place_of
+from lakebed.storage.options import bare
 
 DEEPEST = 3
 """How often a message may be wrapped in another: EventBridge to SNS to a queue is once."""
@@ -233,3 +236,53 @@ def _time(value: object) -> datetime | None:
     except ValueError:
         return None
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """A source, and where its objects are."""
+
+    source: str
+    bucket: str
+    account: str = ""
+    """Azure's, where the source names it."""
+    prefix: str
+    """What their keys begin with: nothing, or folders and a slash."""
+
+    @classmethod
+    def to(cls, source: SourceSettings) -> "Route":
+        """Return the route to a source."""
+        place = place_of(source.uri, account=_account(source))
+        prefix = "".join(f"{folder}/" for folder in place.folders)
+        return cls(
+            source=source.name,
+            bucket=place.bucket,
+            account=place.account if place.scheme == "az" else "",
+            prefix=prefix,
+        )
+
+
+def hint_for(created: Created, routes: Iterable[Route]) -> Hint | None:
+    """Return which file of which source an object is; None where it is in none of their folders.
+
+    No two sources of a pipeline lie in each other's folders, so there is one at most.
+    """
+    for route in routes:
+        path = created.key.removeprefix(route.prefix)
+        inside = created.key.startswith(route.prefix) and path
+        accounts = {created.account, route.account} - {""}
+        if inside and created.bucket == route.bucket and len(accounts) < 2:
+            return Hint(
+                source=route.source,
+                path=path,
+                at=created.at,
+                size=created.size,
+                etag=created.etag,
+            )
+    return None
+
+
+def _account(source: SourceSettings) -> str:
+    """Return the account that the options of a source name; empty without one."""
+    options = source.storage_options.plain().items()
+    return next((value for name, value in options if bare(name.lower()) == "account_name"), "")

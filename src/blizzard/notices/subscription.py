@@ -8,8 +8,8 @@ from typing import Self
 from blizzard.model.settings import PipelineSettings, QueueSettings, SourceSettings
 from blizzard.notices.inbox import Inbox
 from blizzard.notices.listener import Limits, Listener
+from blizzard.notices.messages import Route
 from blizzard.notices.queue import Queue
-from blizzard.notices.routes import Route
 from lakebed.clock import Clock
 from lakebed.polling import Stop
 from lakebed.telemetry.events import Emit

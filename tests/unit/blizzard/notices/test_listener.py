@@ -9,8 +9,8 @@ from blizzard.events import QueueFailed
 from blizzard.model.notices import HintsFollowed, NoticeKind
 from blizzard.notices.inbox import Inbox
 from blizzard.notices.listener import Limits, Listener
+from blizzard.notices.messages import Route
 from blizzard.notices.queue import QueueUnavailable
-from blizzard.notices.routes import Route
 from lakebed.clock import Clock
 from lakebed.retry import Backoff
 from lakebed.telemetry.events import Event

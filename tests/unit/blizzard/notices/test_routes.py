@@ -3,8 +3,7 @@
 import pytest
 
 from blizzard.model.notices import Hint
-from blizzard.notices.messages import Created
-from blizzard.notices.routes import Route, hint_for
+from blizzard.notices.messages import Created, Route, hint_for
 from lakebed.storage.options import StorageOptions
 from tests.support.builders import source_settings
 
