@@ -495,3 +495,24 @@ def test_a_lost_file_whose_bad_lines_were_replayed_is_read_again(tmp_path):
     assert desk.ids() == [1, 2, 3, 4]
     desk.balanced()
     assert desk.audited().places.amounts[Place.AWAITING_REDO].rows == 0
+
+
+@pytest.mark.parametrize("how", ["retract", "erase", "replace"])
+def test_a_replay_puts_back_what_must_be_there_though_rows_changed_meanwhile(desk, how):
+    if how == "retract":
+        desk.run("retract", B, "--yes")
+    elif how == "erase":
+        desk.run("erase", "--where", "id = 3", "--yes")
+    else:
+        desk.land(B, {"id": 30})
+        desk.replaces(B)
+    desk.penguin()
+    desk.arrives(C, 5, 6)
+    there = desk.ids()
+    desk.restore(1)
+    assert desk.ids() == [1, 2]
+    desk.replays()
+    assert desk.ids() == there
+    desk.balanced()
+    desk.replays()
+    assert desk.ids() == there

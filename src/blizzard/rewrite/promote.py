@@ -3,7 +3,7 @@
 The data files that hold such values are rewritten, and one `promote` entry supersedes them.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -108,13 +108,13 @@ def plan_promotion(
     table_schema = with_target(schema, target)
     check(table_schema, state.last.partition_columns)
     refuse_waiting(store, settings, state)
-    named: dict[str, _Named] = {}
+    named: dict[str, tuple[FinishedFile, bool]] = {}
     for entry, _in_use in entries_of_table(store):
         named |= _in_entry(entry, target)
     files = tuple(
-        replace(file, partition_values=named[path].partition_values) if path in named else file
+        replace(file, partition_values=named[path][0].partition_values) if path in named else file
         for path, file in sorted(state.files.items())
-        if path not in named or named[path].holds
+        if path not in named or named[path][1]
     )
     refuse_contested(store, settings, state, files)
     return PromotionPlan(
@@ -251,22 +251,14 @@ def _declared(name: str, kind: str) -> Field:
     return replace(field, name=str(*last))
 
 
-@dataclass(frozen=True, slots=True)
-class _Named:
-    """A data file that an entry names."""
-
-    partition_values: Mapping[str, str | None]
-    holds: bool
-    """Whether `_rescued` may have values of the field in it."""
-
-
-def _in_entry(entry: Entry, target: Target) -> dict[str, _Named]:
+def _in_entry(entry: Entry, target: Target) -> dict[str, tuple[FinishedFile, bool]]:
+    """Return the data files of an entry, and whether `_rescued` may have values in them."""
     hold = {record.key for record in entry.sources if _mentions(record.rescued, target)}
     # These have no sources to say what is in `_rescued`.
     is_unsaid = entry.kind in ("promote", "replay", "retract", "erase", "compact")
     return {
-        file.filename: _Named(
-            file.partition_values,
+        file.filename: (
+            file,
             _rescues(file) and (is_unsaid or not hold.isdisjoint(file.source_files)),
         )
         for file in entry.data_files

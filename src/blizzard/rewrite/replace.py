@@ -219,12 +219,16 @@ def _failed(record: SourceRecord) -> SourceRecord:
         message=f"{why}, so the rows that are in the table stay",
         retryable=not record.complete,
     )
+    return _record(record, record.form, failure)
+
+
+def _record(one: SourceRecord | SourceFile, form: str, failure: Failure) -> SourceRecord:
     return SourceRecord(
-        source=record.source,
-        path=record.path,
-        size=record.size,
-        etag=record.etag,
-        form=record.form,
+        source=one.source,
+        path=one.path,
+        size=one.size,
+        etag=one.etag,
+        form=form,
         failure=failure,
     )
 
@@ -255,12 +259,4 @@ def _alone(file: SourceFile, trouble: LakeError) -> Renewed:
     if isinstance(trouble, SourceNotRetractable):
         return Renewed(waits=trouble.message)
     failure = Failure(stage=Stage.DISCOVER, code=trouble.code, message=trouble.message)
-    record = SourceRecord(
-        source=file.source,
-        path=file.path,
-        size=file.size,
-        etag=file.etag,
-        form=file.form.counted_as,
-        failure=failure,
-    )
-    return Renewed(failed=(record,))
+    return Renewed(failed=(_record(file, file.form.counted_as, failure),))

@@ -7,9 +7,11 @@ earlier erasures were.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from functools import cache
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -365,20 +367,13 @@ def _sources(
     settings: PipelineSettings, rows: Mapping[str, int], open_source: OpenReader
 ) -> Iterator[SourceLeft]:
     """Yield the source files, and whether they are there."""
-    roots = [
-        (f"{root.rstrip('/')}/", source)
-        for source in settings.sources
-        for root in dict.fromkeys((source.uri, written_out(source.uri)))
-    ]
-    readers: dict[str, Reader] = {}
+    opened = cache(lambda source: open_source(source_location(source)))
     for uri, count in sorted(rows.items()):
         is_there: bool | None = None
-        for root, source in roots:
-            if uri.startswith(root) and is_there is None:
-                try:
-                    if source.name not in readers:
-                        readers[source.name] = open_source(source_location(source))
-                    is_there = readers[source.name].head(uri.removeprefix(root)) is not None
-                except LakeError:
-                    is_there = None  # Whether it is there cannot be said.
+        for source in settings.sources:
+            for root in (f"{one.rstrip('/')}/" for one in (source.uri, written_out(source.uri))):
+                # A source that cannot be read does not say whether the file is there.
+                with suppress(LakeError):
+                    if is_there is None and uri.startswith(root):
+                        is_there = opened(source).head(uri.removeprefix(root)) is not None
         yield SourceLeft(uri=uri, rows=count, is_there=is_there)

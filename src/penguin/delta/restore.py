@@ -64,12 +64,17 @@ def _restore(store: Reader, restore: LogActions, back: set[str]) -> Restore:
             f"version {restored_by} is a RESTORE that does not say to which version",
             table=store.uri,
         )
-    commits = []
+    commits: dict[int, dict[str, Add]] = {}
     for version in range(int(wanted) + 1, restored_by):
         actions = _read(store, version)
         if version == int(wanted) + 1 and actions.info.operation == "RESTORE":
             continue  # This RESTORE is undone by the one that is compensated for.
-        if any(one.data_change for one in actions.removes):
+        ours = actions.info.note.get("step") == COMMIT
+        changed = {one.path for one in actions.removes if one.data_change}
+        for adds in commits.values() if ours else ():
+            # What penguin took out again since then is not put back.
+            changed -= {path for path in changed if adds.pop(path, None) is not None}
+        if changed:
             raise NothingToReplay(
                 f"version {version}, {_named(store, actions.info)}, changed rows that were in the "
                 "table: what the RESTORE removed cannot be put back as it was; if the RESTORE is "
@@ -77,12 +82,16 @@ def _restore(store: Reader, restore: LogActions, back: set[str]) -> Restore:
                 "it, and run penguin replay for what was committed since",
                 table=store.uri,
             )
-        if actions.info.note.get("step") == COMMIT:
+        if ours:
             # What was added since then was in the table again, whatever became of it. What was
             # only compacted is back in the files of before, or comes back with them.
             new = (one for one in actions.adds if one.data_change and one.path not in back)
-            commits.append((version, tuple(_added(one, version) for one in new)))
-    return Restore(restored_by=restored_by, restored_to=int(wanted), commits=tuple(commits))
+            commits[version] = {one.path: _added(one, version) for one in new}
+    return Restore(
+        restored_by=restored_by,
+        restored_to=int(wanted),
+        commits=tuple((version, tuple(adds.values())) for version, adds in commits.items()),
+    )
 
 
 def _read(store: Reader, version: int) -> LogActions:
