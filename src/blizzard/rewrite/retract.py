@@ -46,7 +46,7 @@ from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.columns.schema import Schema
 from lakebed.deltalog import tables
-from lakebed.deltalog.lineage import Lineage, Removed
+from lakebed.deltalog.lineage import Lineage
 from lakebed.documents.data_file import FinishedFile, Replacement
 from lakebed.documents.entry import Entry
 from lakebed.documents.quarantine_file import QuarantineFile
@@ -296,14 +296,14 @@ def refuse_rows_out(store: Reader, plan: RetractPlan) -> None:
     losses = accepted_losses(store).values() if out else ()
     accepted = {path for one in losses for path in one.files}
     for path, key in out.items():
-        fate, name = plan.lineage().of(path), file_name(path)
-        if path in accepted or not isinstance(fate, Removed) or store.head(path) is None:
+        by, name = plan.lineage().removed_by(path), file_name(path)
+        if path in accepted or by is None or store.head(path) is None:
             continue  # What does not exist any more cannot be put back.
         way = "run penguin replay first, or accept the loss with blizzard audit --accept"
         if state.snapshot.fates([name])[name] == GONE:
             way = f"run blizzard redo --held {name} first"
         raise SourceNotRetractable(
-            f"{path} holds rows of {key} and of other source files, and version {fate.by} took it "
+            f"{path} holds rows of {key} and of other source files, and version {by} took it "
             f"out of the table; {way}, then this again; nothing was changed",
             file=key,
         )

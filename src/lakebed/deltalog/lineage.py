@@ -79,43 +79,6 @@ class Trace:
         return any(version == BEFORE for _name, version in self.removed)
 
 
-@dataclass(frozen=True, slots=True)
-class Present:
-    """The file is in the table."""
-
-
-@dataclass(frozen=True, slots=True)
-class Moved:
-    """The rows are in other files."""
-
-    files: frozenset[str]
-
-
-@dataclass(frozen=True, slots=True)
-class Altered:
-    """The rows are in other files, as far as some versions have left them."""
-
-    files: frozenset[str]
-    by: frozenset[int]
-
-
-@dataclass(frozen=True, slots=True)
-class Removed:
-    """The rows are in no file; the last version that took some of them out."""
-
-    by: int
-
-
-@dataclass(frozen=True, slots=True)
-class Unknown:
-    """The log before this version is gone, and with it what became of the rows."""
-
-    since: int
-
-
-FileFate = Present | Moved | Altered | Removed | Unknown
-
-
 @dataclass(slots=True)
 class Lineage:
     """The data files of a table, and what became of all that ever were in it."""
@@ -230,19 +193,14 @@ class Lineage:
             self.made_from.setdefault(name, []).append(old)
         self._traces.clear()
 
-    def of(self, name: str) -> FileFate:
-        """Return what became of the rows of a data file."""
+    def removed_by(self, name: str) -> int | None:
+        """Return the version that took the last rows of a file out; None if some may be left."""
         if name in self.active:
-            return Present()
+            return None
         trace = self.trace(name)
-        if trace.is_unknown:
-            return Unknown(self.first)
-        by = frozenset(version for _name, version in trace.removed)
-        if not trace.active:
-            return Removed(max(by))
-        if trace.altered or by:
-            return Altered(trace.active, trace.altered | by)
-        return Moved(trace.active)
+        if trace.is_unknown or trace.active:
+            return None
+        return max((version for _name, version in trace.removed), default=None)
 
     def added(self, name: str) -> int:
         """Return the version that added a file last; BEFORE where it is unknown."""

@@ -12,7 +12,6 @@ not. Of two at once one writes version 0, and the other finds it.
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from lakebed.clock import Clock
@@ -36,7 +35,6 @@ from lakebed.units import plural
 from penguin.adopt.folder import Folder
 from penguin.adopt.new_table import (
     PART,
-    FirstVersion,
     Workplace,
     add_line,
     new_table,
@@ -198,9 +196,9 @@ class Adopter:
         """Return what the folder was adopted as; FolderUnfit for any other table."""
         if not has_log(self.store):
             return None
-        return _as_before(self._first_version())
+        return _as_before(self._first_version()[1])
 
-    def _first_version(self) -> FirstVersion:
+    def _first_version(self) -> tuple[str, Totals]:
         first = read_first_version(self.store)
         if first is None:
             raise FolderUnfit(
@@ -219,7 +217,7 @@ class Adopter:
                     return self._nothing(folder)
                 table = new_table(survey, self.wanted, self.settings)
                 with TemporaryDirectory(prefix="penguin-adopt-") as place:
-                    work = Workplace(Path(place))
+                    work = Workplace.in_folder(place)
                     return finish(self._assemble(keeps, survey, table, work), work)
             except (_Changed, ObjectMissing):
                 # Whoever has made the table meanwhile has deleted what was kept.
@@ -323,8 +321,8 @@ class Adopter:
                 return replace(found, version=0)
             case AlreadyThere():
                 # It may be ours: where an answer is lost the store tries again, and finds it.
-                first = self._first_version()
-                return replace(found, version=0) if first.token == token else _as_before(first)
+                theirs, totals = self._first_version()
+                return replace(found, version=0) if theirs == token else _as_before(totals)
 
     def _check_size(self, size: int, files: int) -> None:
         if size > LARGEST_VERSION:
@@ -348,7 +346,7 @@ class Adopter:
         if self.store.head(LAST_CHECKPOINT) is not None:
             return
         with TemporaryDirectory(prefix="penguin-adopt-") as place:
-            work = Workplace(Path(place))
+            work = Workplace.in_folder(place)
             with work.fetch(self.store).open("rb") as lines:
                 last = write_first_checkpoint(lines, work.checkpoint)
             self.store.upload(
@@ -362,5 +360,5 @@ class Adopter:
         self.store.create(LAST_CHECKPOINT, last)
 
 
-def _as_before(first: FirstVersion) -> Adoption:
-    return Adoption(version=0, before=True, totals=first.totals)
+def _as_before(totals: Totals) -> Adoption:
+    return Adoption(version=0, before=True, totals=totals)

@@ -7,7 +7,7 @@ are named where files contradict each other.
 
 import json
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -58,22 +58,16 @@ FIRST_LINE = 64 * 1024
 class Workplace:
     """Files of one attempt."""
 
-    folder: Path
+    adds: Path
+    """Where the actions go that add files."""
+    body: Path
+    """Where the whole version goes."""
+    checkpoint: Path
 
-    @property
-    def adds(self) -> Path:
-        """Return where the actions go that add files."""
-        return self.folder / "adds"
-
-    @property
-    def body(self) -> Path:
-        """Return where the whole version goes."""
-        return self.folder / "version"
-
-    @property
-    def checkpoint(self) -> Path:
-        """Return where its checkpoint goes."""
-        return self.folder / "checkpoint"
+    @classmethod
+    def in_folder(cls, folder: str) -> "Workplace":
+        """Name the files in a folder."""
+        return cls(*(Path(folder) / name for name in ("adds", "version", "checkpoint")))
 
     def put_together(self, begin: bytes) -> Path:
         """Put the first actions before those that add files."""
@@ -111,16 +105,8 @@ def told_of(token: str, totals: Totals) -> dict[str, object]:
     }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FirstVersion:
-    """What version 0 of a table says of its adoption."""
-
-    token: str
-    totals: Totals
-
-
-def read_first_version(store: Reader) -> FirstVersion | None:
-    """Read by its first line how a table was adopted; None where it was not, or does not say."""
+def read_first_version(store: Reader) -> tuple[str, Totals] | None:
+    """Return the token and totals of a table's adoption; None where its log has none."""
     facts = store.head(log_version(0))
     if facts is None:
         return None
@@ -132,17 +118,10 @@ def read_first_version(store: Reader) -> FirstVersion | None:
         return None
     match told:
         case {"commitInfo": {"penguin": {"step": step, "token": str(token), "adopted": totals}}}:
-            first = FirstVersion(token=token, totals=_totals(totals))
-            return first if step == ADOPTION_STEP else None
+            files, rows, size = (int(totals.get(key, 0)) for key in ("files", "rows", "bytes"))
+            found = Totals(files=files, rows=rows, bytes=size)
+            return (token, found) if step == ADOPTION_STEP else None
     return None
-
-
-def _totals(told: Mapping[str, Any]) -> Totals:
-    return Totals(
-        files=int(told.get("files", 0)),
-        rows=int(told.get("rows", 0)),
-        bytes=int(told.get("bytes", 0)),
-    )
 
 
 WAY_OUT = "write the file again with the type that the others have, or move it out of the folder"

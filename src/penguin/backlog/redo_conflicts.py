@@ -185,8 +185,8 @@ def _lineage(store: Reader) -> "Lineage":
 
 def _may_have_rows_left(name: str, lineage: "Lineage") -> bool:
     """Whether a file of the table may hold rows of a removed one, as far as the log shows."""
-    traces = [lineage.trace(path) for path in lineage.removed if file_name(path) == name]
-    return not traces or any(one.is_unknown or one.active for one in traces)
+    paths = [path for path in lineage.removed if file_name(path) == name]
+    return not paths or any(lineage.removed_by(path) is None for path in paths)
 
 
 def superseded(store: Reader, transactions: Transactions) -> frozenset[str]:
