@@ -37,7 +37,6 @@ import pyspark.worker  # noqa: F401
 from pyspark.daemon import manager
 
 import blizzard.worker.ndjson.compiled.fast  # compiled here, if it has to be, for all workers
-import blizzard.worker.ndjson.compiled.few_texts
 import blizzard.worker.ndjson.forms.framer
 import blizzard.worker.ndjson.forms.skip
 import blizzard.worker.ndjson.newlines

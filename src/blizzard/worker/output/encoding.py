@@ -1,4 +1,4 @@
-"""How the columns of a Parquet file are encoded: a look at its first rows decides. Pure."""
+"""How the columns of a Parquet file are encoded, by a sample of its first rows. Pure."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,9 +17,6 @@ FEW_ROWS = 2_048
 HARDLY_REPEATS = 0.9
 """What so few rows say of most columns is what the whole sample would say: a column of which every
 second of 10,000 values is a new one has about 85 % new ones among 2,048."""
-FEW_TEXTS = 64
-"""A column of so many texts at most, by the first rows, is handed to Parquet as numbers of them:
-in a file that has all the rows of a sample, as the table of them has to pay for itself."""
 LEAST_SAVED = 0.15
 """A column is compressed if that takes so much off the sample at least. Times and measurements
 hardly get any smaller, and trying costs as much as all the rest of writing them."""
@@ -44,16 +41,13 @@ class Encoding:
     """Those with a dictionary."""
     incompressible: tuple[str, ...] = ()
     """Those that are left as they are."""
-    few_texts: tuple[str, ...] = ()
-    """Columns with a dictionary of few texts."""
 
     def within(self, schema: pa.Schema) -> "Encoding":
-        """Return it for a file that may have fewer columns than what was looked at."""
+        """Return the encoding of a file that may lack some columns of the sample."""
         there = {path for path, _values in leaves(schema.empty_table())}
         return Encoding(
             tuple(path for path in self.repeating if path in there),
             tuple(path for path in self.incompressible if path in there),
-            tuple(name for name in self.few_texts if name in schema.names),
         )
 
     def renamed(self, before: pa.Schema, after: pa.Schema) -> "Encoding":
@@ -61,7 +55,6 @@ class Encoding:
         return Encoding(
             tuple(renamed_leaves(list(self.repeating), before, after)),
             tuple(renamed_leaves(list(self.incompressible), before, after)),
-            tuple(renamed_leaves(list(self.few_texts), before, after)),
         )
 
     def options(self, schema: pa.Schema, codec: ParquetCodec) -> dict[str, Any]:
@@ -96,14 +89,6 @@ def encoding_of(table: pa.Table, codec: ParquetCodec) -> Encoding:
             for path, values in sample
             if path not in repeating and _is_incompressible(values, codec)
         ),
-        tuple(
-            name
-            for name in table.column_names
-            if table.num_rows >= SAMPLE_ROWS
-            and table[name].type == pa.string()
-            and name in repeating
-            and _has_few(table[name])
-        ),
     )
 
 
@@ -114,10 +99,6 @@ def _repeats(values: Values) -> bool:
 
 def _distinct(values: Values) -> float:
     return float(pc.count_distinct(values, mode="all").as_py()) / max(1, len(values))
-
-
-def _has_few(texts: Values) -> bool:
-    return bool(pc.count_distinct(texts.slice(0, FEW_ROWS)).as_py() <= FEW_TEXTS)
 
 
 def _is_incompressible(values: Values, codec: ParquetCodec) -> bool:

@@ -1,6 +1,6 @@
 """The leaves of nested columns: what a Parquet file has a column of its own for. Pure."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -23,15 +23,6 @@ def renamed_leaves(paths: list[str], before: pa.Schema, after: pa.Schema) -> lis
     both = (tuple(path for path, _ in leaves(one.empty_table())) for one in (before, after))
     names = dict(zip(*both, strict=True))
     return [names[path] for path in paths]
-
-
-def with_columns(rows: pa.Table, columns: Mapping[str, Values]) -> pa.Table:
-    """Return rows with other columns in the places of those of the same names."""
-    for name, column in columns.items():
-        place = rows.schema.get_field_index(name)
-        field: Any = rows.schema.field(place)
-        rows = rows.set_column(place, field.with_type(column.type), column)
-    return rows
 
 
 def fields_in(kind: Any) -> int:  # noqa: ANN401 - as above

@@ -17,9 +17,8 @@ import pyarrow.parquet as pq
 from blizzard.model.files import ClosedFile
 from blizzard.model.settings import RollingPolicy
 from blizzard.model.source.forecast import FULL_ENOUGH
-from blizzard.worker.output.encoding import SAMPLE_ROWS, LookAt, encoding_of
-from blizzard.worker.output.leaves import Values as Column
-from blizzard.worker.output.leaves import fields_in, with_columns
+from blizzard.worker.output.encoding import LookAt, encoding_of
+from blizzard.worker.output.leaves import fields_in
 from blizzard.worker.output.mapped import as_in_files, logical_paths
 from blizzard.worker.output.origins import Origins, Stretch
 from blizzard.worker.output.provenance import Stamps
@@ -91,8 +90,6 @@ class RollingWriter:
         self._look_at = look_at or partial(encoding_of, codec=policy.codec)
         self._stamps = stamps
         self._mapping = mapping
-        self._numbers: Mapping[str, Column] = {}
-        """The columns of few texts in the file in hand: numbered, while they are written."""
         self._names: dict[str, str] = {}
         """The columns of the file in hand by their names in it, where the table maps them."""
         self._schema = schema
@@ -225,32 +222,19 @@ class RollingWriter:
         )
 
     def _make_room(self) -> Iterator[ClosedFile]:
-        """Begin another file where rows do not fit into the one in hand.
+        """Begin another file where rows bring the column `_rescued` and the one in hand has none.
 
-        They may bring a column that it does not have: only files that have something in `_rescued`
-        have the column, so that a table of which nothing is ever rescued never gets it. Or a column
-        of few texts has many.
+        Only files with rescued values have the column, so a table without any never gets it.
         """
         begins = self._begins_to_rescue()
         self._rescues |= begins
-        if self._open:
-            few = tuple(self._numbers)
-            self._numbers = self._numbered(pa.Table.from_batches(self._buffered), few)
-            if begins or len(self._numbers) < len(few):
-                yield self._roll()
+        if self._open and begins:
+            yield self._roll()
 
     def _begins_to_rescue(self) -> bool:
         if self._rescues or RESCUED not in self._schema.names:
             return False
         return any(batch[RESCUED].null_count < batch.num_rows for batch in self._buffered)
-
-    def _numbered(self, rows: pa.Table, names: Sequence[str]) -> Mapping[str, Column]:
-        if not names:
-            return {}
-        # It brings a compiler along, which costs a second. Only who writes rows pays for it.
-        from blizzard.worker.ndjson.compiled.few_texts import all_numbered  # noqa: PLC0415
-
-        return all_numbered(rows, names)
 
     def _columns(self) -> pa.Schema:
         # A file has a column at least, where no record has a value of which a type can be told.
@@ -262,16 +246,12 @@ class RollingWriter:
         started = self._clock.seconds()
         schema = self._columns()
         table = pa.Table.from_batches(self._buffered).select(schema.names).cast(schema)
-        if self._open is None:
-            # What was looked at may have columns that this file has not, as `_rescued`.
-            encoding = self._look_at(table).within(schema)
-            few = encoding.few_texts if table.num_rows >= SAMPLE_ROWS else ()
-            self._numbers = self._numbered(table, few)
-        numbered = with_columns(table, self._numbers)
-        stamped = self._stamps.on(numbered, self._waiting.by_source) if self._stamps else numbered
+        stamped = self._stamps.on(table, self._waiting.by_source) if self._stamps else table
         rows = stamped if self._mapping is None else as_in_files(stamped, self._mapping)
         if self._open is None:
             name = self._clock.fresh_id()
+            # The sample may have columns that this file has not, as `_rescued`.
+            encoding = self._look_at(table).within(schema)
             if self._stamps:
                 repeating = (*encoding.repeating, *self._stamps.names)
                 encoding = replace(encoding, repeating=repeating)
@@ -294,7 +274,6 @@ class RollingWriter:
         writer.write_table(rows, row_group_size=table.num_rows)
         self._ratio = (file.tell() - before) / max(1, self._buffered_bytes)
         self._buffered, self._buffered_bytes = [], 0
-        self._numbers = dict.fromkeys(self._numbers)
         self._written.extend(self._waiting)
         self._waiting = Origins()
         self._seconds += self._clock.seconds() - started

@@ -241,36 +241,6 @@ def agreeing(_: Numbas, data: Numbas, _at: Numbas, other: Numbas, _start: Numbas
 
 
 @_instructions
-def both_ends(_: Numbas, data: Numbas, _at: Numbas, _size: Numbas) -> Numbas:
-    """Return a number of 16 bits that texts have in common by chance, or if their middles differ.
-
-    It is made of eight bytes at either end; of a shorter text eight bytes are read, too.
-    """
-
-    def generate(_: Numbas, builder: Numbas, __: Numbas, arguments: Numbas) -> Numbas:
-        base, at, size = arguments
-        # Without a branch, which processors would guess wrong where texts differ in size.
-        beyond = builder.sub(size, _wide(8))
-        is_short = builder.ashr(beyond, _wide(63))
-        missing = builder.and_(builder.sub(_wide(0), beyond), is_short)
-        back = builder.and_(beyond, builder.not_(is_short))
-        # What follows a short text goes out at the top.
-        unused = builder.and_(builder.shl(missing, _wide(3)), _wide(63))
-        none = builder.icmp_unsigned("==", size, _wide(0))
-        found = size
-        for place in (at, builder.add(at, back)):
-            where = builder.bitcast(builder.gep(base, [place]), _INT64.as_pointer())
-            eight = builder.shl(builder.load(where, align=1), unused)
-            found = builder.add(builder.mul(found, _wide(30)), eight)
-        found = builder.select(none, _wide(0), found)
-        found = builder.xor(found, builder.lshr(found, _wide(29)))
-        found = builder.mul(found, _wide(0x9E3779B97F4A7C15))
-        return builder.lshr(found, _wide(48))
-
-    return int64(data, int64, int64), generate
-
-
-@_instructions
 def copy_step(_: Numbas, data: Numbas, _at: Numbas, out: Numbas, _to: Numbas) -> Numbas:
     """Copy WIDTH bytes."""
 
