@@ -28,6 +28,7 @@ from bench.figures import Figures
 from bench.measuring import measured, peak_of
 from bench.section import DOCS, Section
 from blizzard.discover.lister import SourceLister
+from blizzard.discover.scan import DiscoveryContext
 from blizzard.journal import segments
 from blizzard.journal.ledger import Ledger
 from blizzard.model.files import IngestedFile, SourceFile
@@ -82,15 +83,14 @@ class Source:
 
     def look(self, *, seconds: float = 0.0) -> int:
         """Look at the source; give how many files a batch would take."""
-        finding = self.lister.look(
-            self.bucket,
-            self.history.lookup(),
+        context = DiscoveryContext(
+            store=self.bucket,
+            lookup=self.history.lookup(),
             unfinished=self.history.unfinished,
             since=NOON,
-            tried=frozenset(),
             now=NOON.fromtimestamp(NOON.timestamp() + seconds, NOON.tzinfo),
         )
-        return len(finding.take)
+        return len(self.lister.look(context).take)
 
     def requests(self) -> int:
         """Count what was asked of source and table since the last time."""

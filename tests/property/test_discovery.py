@@ -12,6 +12,7 @@ from blizzard.discover import cursor
 from blizzard.discover.finding import Finding
 from blizzard.discover.hinted import HintedLook
 from blizzard.discover.lister import SourceLister
+from blizzard.discover.scan import DiscoveryContext
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
 from blizzard.journal.journal import Journal
 from blizzard.journal.ledger import Ledger
@@ -83,32 +84,25 @@ class World:
                 self.arrived.add(name)
                 self.source.add(name, modified=self.hands.clock.now())
 
-    def look(self) -> tuple[SourceFile, ...]:
-        finding = self.lister.look(
-            self.source,
-            self.journal.lookup(),
+    def context(self) -> DiscoveryContext:
+        return DiscoveryContext(
+            store=self.source,
+            lookup=self.journal.lookup(),
             unfinished=self.journal.unfinished,
             since=self.journal.since("default"),
-            tried=frozenset(),
             now=self.hands.clock.now(),
-            open_work=[f"default:{path}" for path in self.waiting],
         )
+
+    def look(self) -> tuple[SourceFile, ...]:
+        open_work = [f"default:{path}" for path in self.waiting]
+        finding = self.lister.look(self.context(), open_work=open_work)
         self.waiting = {file.path for file in finding.take}
         self.check_marks()
         return finding.take
 
     def follow(self, names: list[str]) -> tuple[SourceFile, ...]:
         """Look at files that messages name, some of which may never have been there."""
-        look = HintedLook(
-            lister=self.lister,
-            store=self.source,
-            lookup=self.journal.lookup(),
-            unfinished=self.journal.unfinished,
-            since=self.journal.since("default"),
-            tried=frozenset(),
-            now=self.hands.clock.now(),
-            ahead=timedelta(0),
-        )
+        look = HintedLook(lister=self.lister, context=self.context())
         hints = [Hint(source="default", path=name) for name in set(names)]
         finding, followed = look.follow(hints, Finding())
         assert {file.path for file in finding.take} <= self.arrived

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from blizzard.discover.finding import Finding
 from blizzard.discover.lister import SourceLister
+from blizzard.discover.scan import DiscoveryContext
 from blizzard.discover.schedule import Pace, Schedule
 from blizzard.journal import segments
 from blizzard.journal.ledger import UNKNOWN, Before, Ledger
@@ -66,15 +67,15 @@ class Site:
     def look(self, *, later: timedelta = timedelta(0)) -> Finding:
         self.now += later
         lookup = self.history.lookup()
-        self.last = self.lister.look(
-            self.bucket,
-            lookup,
+        context = DiscoveryContext(
+            store=self.bucket,
+            lookup=lookup,
             unfinished=self.history.unfinished,
             since=self.since,
-            tried=frozenset(),
             now=self.now,
-            open_work=[key for key in self.last.work if lookup(key) == UNKNOWN],
         )
+        open_work = [key for key in self.last.work if lookup(key) == UNKNOWN]
+        self.last = self.lister.look(context, open_work=open_work)
         return self.last
 
     def arrive(self, *paths: str) -> None:

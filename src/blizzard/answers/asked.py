@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from blizzard.answers.evidence import Table
 from blizzard.answers.table_log import TableLog
 from blizzard.discover.lister import source_listers
+from blizzard.discover.scan import DiscoveryContext
 from blizzard.discover.spot_check import SpotCheck
 from blizzard.journal.ledger import Ledger
 from blizzard.journal.source_names import KnownSources
@@ -46,11 +47,13 @@ class Asked:
             since = self.history.first_read(source.name, now=now)
         return SpotCheck(
             lister=next(each for each in source_listers(self.settings) if each.source is source),
-            store=self.open_reader(source_location(source)),
-            lookup=self.known,
-            unfinished=self.history.unfinished,
-            since=since,
-            now=now,
+            context=DiscoveryContext(
+                store=self.open_reader(source_location(source)),
+                lookup=self.known,
+                unfinished=self.history.unfinished,
+                since=since,
+                now=now,
+            ),
         )
 
     @property

@@ -145,7 +145,7 @@ def _starts(asked: Asked, counted: _Counted) -> tuple[str | None, float | None]:
 
 
 def _until_old(spot: SpotCheck, modified: datetime) -> float:
-    age = (spot.now - modified).total_seconds()
+    age = (spot.context.now - modified).total_seconds()
     return max(0.0, spot.lister.source.min_age - age)
 
 

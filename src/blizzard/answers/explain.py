@@ -11,6 +11,7 @@ from types import MappingProxyType
 from blizzard.answers.refusal import refusal_of
 from blizzard.discover.finding import Finding
 from blizzard.discover.lister import source_listers
+from blizzard.discover.scan import DiscoveryContext
 from blizzard.handoff.commit_lag import check_commits
 from blizzard.journal.checkpoint import read_ledger, reread
 from blizzard.journal.checks import refuse_beside
@@ -171,12 +172,11 @@ def look_at(
     """Look at one source, all of it, as a run does that has just started."""
     now = clock.now()
     lister = next(each for each in source_listers(settings) if each.source is source)
-    return lister.look(
-        open_source(source_location(source)),
-        history.lookup(),
+    context = DiscoveryContext(
+        store=open_source(source_location(source)),
+        lookup=history.lookup(),
         unfinished=history.unfinished,
         since=None if source.lookback is None else history.first_read(source.name, now=now),
-        tried=frozenset(),
         now=now,
-        whole=True,
     )
+    return lister.look(context, whole=True)

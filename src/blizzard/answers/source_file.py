@@ -102,11 +102,11 @@ def why_source_file(asked: Asked, source: SourceSettings, path: str) -> Answer:
     """Return why a file of a source is where it is."""
     key = f"{source.name}:{path}"
     spot, before = asked.spot_check(source), asked.known(key)
-    facts, found = _head(spot.store, path), spot.of(path)
+    facts, found = _head(spot.context.store, path), spot.of(path)
     answer = Answer(
         kind="source",
         state=FileState.MISSING,
-        uri=spot.store.describe(path),
+        uri=spot.context.store.describe(path),
         pipeline=asked.settings.name,
         table_uri=asked.settings.sink.table_uri,
         source=source.name,

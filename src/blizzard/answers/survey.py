@@ -20,7 +20,7 @@ from blizzard.answers.lifecycle import (
 from blizzard.discover.filter import Decision
 from blizzard.discover.lister import SourceLister
 from blizzard.discover.names import PartitionUnknown, partition_of, why_not_ours
-from blizzard.discover.scan import Scan
+from blizzard.discover.scan import DiscoveryContext, Scan
 from blizzard.discover.skip_reason import SkipSummary
 from blizzard.journal.ledger import Before, Ledger
 from blizzard.model.files import IngestedFile
@@ -120,14 +120,14 @@ class Survey:
         since = None
         if lister.source.lookback is not None and self.store is not None:
             since = self.history.first_read(name, now=now)
-        return lister.scan(
-            place,
-            lambda _key: Before(),
+        context = DiscoveryContext(
+            store=place,
+            lookup=lambda _key: Before(),
             unfinished=self.history.unfinished,
-            began=lister.began(since, now),
+            since=since,
             now=now,
-            sweep=True,
         )
+        return lister.scan(context, sweep=True)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -191,7 +191,7 @@ class _Walk:
         yield from self._unfinished(plan)
 
     def _plan(self) -> ListingPlan:
-        plan = self.lister.sweep_plan(self.scan.now)
+        plan = self.lister.sweep_plan(self.scan.context.now)
         if not self.prefix:
             return plan
         (whole,) = plan.ranges("")
@@ -246,7 +246,7 @@ class _Walk:
         return (
             why_not_ours(path, self.lister.source) is None
             and plan.wanted(path)
-            and (since is None or since.holds(path, self.scan.now))
+            and (since is None or since.holds(path, self.scan.context.now))
             and not any(path.startswith(one) for one in self.odd)
         )
 

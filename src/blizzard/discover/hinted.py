@@ -4,23 +4,22 @@ It goes through the lister and the filter that a sweep goes through, so every ru
 only makes the look happen sooner. What is new is still asked of the journal.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from itertools import groupby, islice
 
 from blizzard.discover.filter import Decision
 from blizzard.discover.finding import Finding
 from blizzard.discover.lister import SourceLister
 from blizzard.discover.names import why_not_ours
-from blizzard.discover.scan import JournalLookup, Scan
+from blizzard.discover.scan import DiscoveryContext, Scan
 from blizzard.journal.ledger import Before
-from blizzard.model.files import UnfinishedFile
 from blizzard.model.notices import Hint, HintsFollowed, NoticeKind
 from lakebed.errors import StoreDenied
 from lakebed.listing.incremental import ListingPlan, Range, folder_and_name
 from lakebed.listing.sort import CONTROL, SURROGATE
-from lakebed.storage.store import ObjectFacts, Reader
+from lakebed.storage.store import ObjectFacts
 
 MOST_HEADS = 10
 """Files of one folder that are looked at one by one; of more, a listing takes the place."""
@@ -31,13 +30,7 @@ class HintedLook:
     """One look at hinted files of a source, between two looks at the source."""
 
     lister: SourceLister
-    store: Reader
-    lookup: JournalLookup
-    unfinished: Mapping[str, UnfinishedFile]
-    since: datetime | None
-    tried: frozenset[str]
-    now: datetime
-    ahead: timedelta
+    context: DiscoveryContext
     _settled: dict[Hint, NoticeKind] = field(default_factory=dict)
     _missing: list[Hint] = field(default_factory=list)
     _waiting: list[Hint] = field(default_factory=list)
@@ -52,7 +45,8 @@ class HintedLook:
         """
         work = {file.key for file in known.take} | {record.key for record in known.misplaced}
         self._waiting = [hint for hint in hints if hint.key in work]
-        scan = self._scan(known)
+        scan = self.lister.scan(self.context, sweep=False)
+        scan.file_filter.begin_with(known.take)
         new = sorted((hint for hint in hints if hint.key not in work), key=lambda hint: hint.path)
         asked = [(hint, before) for hint in new for before in self._worth_a_look(hint)]
         for folder, some in groupby(asked, key=lambda each: folder_and_name(each[0].path)[0]):
@@ -77,13 +71,13 @@ class HintedLook:
 
     def _worth_a_look(self, hint: Hint) -> Iterator[Before]:
         """Settle a hint that needs no request to a store; else yield what the journal knows."""
-        plan = self.lister.sweep_plan(self.now)
+        plan = self.lister.sweep_plan(self.context.now)
         source = self.lister.source
         odd = not _is_usable(hint.path) or why_not_ours(hint.path, source) is not None
         if odd or not plan.wanted(hint.path):
             self._settled[hint] = NoticeKind.NOT_MATCHED
             return
-        before = self.lookup(hint.key)
+        before = self.context.lookup(hint.key)
         if before.unfinished is None and _is_known(hint, before):
             self._settled[hint] = NoticeKind.KNOWN
             return
@@ -118,7 +112,7 @@ class HintedLook:
             self._put_off(hint)
             return
         facts, first_seen = young
-        now = self.now - self.ahead
+        now = self.context.now - self.context.ahead
         age = max(now - facts.modified, now - first_seen, timedelta(0))
         self._later[hint] = max(0.0, self.lister.source.min_age - age.total_seconds())
 
@@ -127,24 +121,10 @@ class HintedLook:
         self._later[hint] = 0.0
         self._left_over += 1
 
-    def _scan(self, known: Finding) -> Scan:
-        scan = self.lister.scan(
-            self.store,
-            self.lookup,
-            unfinished=self.unfinished,
-            began=self.lister.began(self.since, self.now),
-            tried=self.tried,
-            now=self.now,
-            ahead=self.ahead,
-            sweep=False,
-        )
-        scan.file_filter.begin_with(known.take)
-        return scan
-
     def _object(self, scan: Scan, path: str) -> ObjectFacts | None:
         """Return one object; where it may not be asked for itself, as a listing shows it."""
         try:
-            return self.store.head(path)
+            return self.context.store.head(path)
         except StoreDenied:
             one = Range(prefix="", after=path[:-1], until=path)
             return self._listed(scan, one, [path]).get(path)
@@ -165,7 +145,7 @@ class HintedLook:
         has not come to by then are left out.
         """
         plan = ListingPlan(ranges=lambda _root: [part])
-        listing = self.lister.lister.files(self.store, plan, scan.guide())
+        listing = self.lister.lister.files(self.context.store, plan, scan.guide())
         most = self.lister.limits.page * len(paths)
         wanted = set(paths)
         found: dict[str, ObjectFacts] = {}

@@ -5,18 +5,18 @@ A listing that breaks off fails the whole look: nothing is taken, and no positio
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from blizzard.discover.cursor import CursorBuilder, ListingCursor
 from blizzard.discover.filter import FileFilter
 from blizzard.discover.finding import Finding
 from blizzard.discover.names import why_not_ours
 from blizzard.discover.retry import is_due
-from blizzard.discover.scan import JournalLookup, LookState, Scan
+from blizzard.discover.scan import DiscoveryContext, LookState, Scan
 from blizzard.discover.skip_reason import SkipSummary
 from blizzard.model.event_time import from_path
 from blizzard.model.failure_basis import bases_of
-from blizzard.model.files import IngestedFile, UnfinishedFile
+from blizzard.model.files import UnfinishedFile
 from blizzard.model.limits import LookLimits
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from blizzard.model.source.part_way import GonePartWay, is_part_way, is_told
@@ -25,7 +25,7 @@ from lakebed.documents.source_record import SourceRecord, Stage
 from lakebed.listing.incremental import ListingPlan, Range, sweep_is_due
 from lakebed.partition import Template, table_schema
 from lakebed.storage.lister import IncrementalLister
-from lakebed.storage.store import ObjectFacts, Reader
+from lakebed.storage.store import ObjectFacts
 
 MOST_HEADS = 100
 """Files that are looked at one by one because they are due; beyond that, a sweep is made."""
@@ -56,14 +56,8 @@ class SourceLister:
 
     def look(
         self,
-        store: Reader,
-        lookup: JournalLookup,
+        context: DiscoveryContext,
         *,
-        unfinished: Mapping[str, UnfinishedFile],
-        since: datetime | None,
-        tried: frozenset[str],
-        now: datetime,
-        ahead: timedelta = timedelta(0),
         open_work: Collection[str] | None = None,
         whole: bool = False,
     ) -> Finding:
@@ -72,54 +66,22 @@ class SourceLister:
         A look that has filled a batch stops, and the next call goes on from there. `open_work` are
         the keys that the last call found and that no entry names yet: a few are looked at one by
         one; where they are many or unknown, the last call is made once more. With `whole`, all
-        names are listed, and those beyond the batch are counted. `ahead` is by how much our clock
-        is known to be ahead of a store's.
+        names are listed, and those beyond the batch are counted.
         """
         name = f"{self.source.name}:"
         unsettled = None if open_work is None else {key.removeprefix(name) for key in open_work}
-        return self.lister.attempt(
-            lambda: self._look(
-                store,
-                lookup,
-                unfinished=unfinished,
-                since=since,
-                tried=tried,
-                now=now,
-                ahead=ahead,
-                unsettled=unsettled,
-                whole=whole,
-            )
-        )
+        return self.lister.attempt(lambda: self._look(context, unsettled, whole=whole))
 
     def _look(
-        self,
-        store: Reader,
-        lookup: JournalLookup,
-        *,
-        unfinished: Mapping[str, UnfinishedFile],
-        since: datetime | None,
-        tried: frozenset[str],
-        now: datetime,
-        ahead: timedelta,
-        unsettled: set[str] | None,
-        whole: bool,
+        self, context: DiscoveryContext, unsettled: set[str] | None, *, whole: bool
     ) -> Finding:
-        began = self.began(since, now)
-        due = self._due(unfinished, tried, now)
+        now, unfinished = context.now, context.unfinished
+        began = self._since(context)
+        due = self._due(context)
         before = self._goes_on(unsettled)
         state = self._state(before, due, unfinished, now)
         sweep = state.builder.sweep
-        look = self.scan(
-            store,
-            lookup,
-            unfinished=unfinished,
-            began=began,
-            tried=tried,
-            now=now,
-            ahead=ahead,
-            sweep=sweep,
-            state=state,
-        )
+        look = self.scan(context, sweep=sweep, state=state)
         look.sought |= state.sought & self._sought(unfinished, now)
         if state is before:
             alone = self._alone(state, due)
@@ -236,73 +198,52 @@ class SourceLister:
         )
 
     def scan(
-        self,
-        store: Reader,
-        lookup: JournalLookup,
-        *,
-        unfinished: Mapping[str, UnfinishedFile],
-        began: datetime,
-        tried: frozenset[str] = frozenset(),
-        now: datetime,
-        ahead: timedelta = timedelta(0),
-        sweep: bool,
-        state: LookState | None = None,
+        self, context: DiscoveryContext, *, sweep: bool, state: LookState | None = None
     ) -> Scan:
-        """Return a look that begins or goes on; `began` is when the source was first read."""
-        lookback = self.source.lookback
+        """Return a listing that begins, or goes on from a state."""
+        now, lookback = context.now, self.source.lookback
         state = state or LookState(
             builder=self._builder(now, sweep=sweep), ranges=(), began=now.timestamp()
         )
+        since = None if lookback is None else lookback.counted_from(self._since(context), now)
         return Scan(
             source=self.source,
-            seen=self.seen,
-            store=store,
-            lookup=lookup,
-            unfinished=unfinished,
+            context=context,
             file_filter=FileFilter(
                 source=self.source,
                 template=self.template,
                 partition_fields=self.partition_fields,
-                tried=tried,
+                tried=context.tried,
                 bases=self.bases,
                 first_seen=self._young,
-                since=None if lookback is None else lookback.counted_from(began, now),
+                since=since,
                 now=now,
-                ahead=ahead,
-                exists=lambda path: store.head(path) is not None,
+                ahead=context.ahead,
+                exists=lambda path: context.store.head(path) is not None,
                 young=dict(state.young),
                 tally=state.tally.resumed(),
             ),
             cursor_builder=state.builder.resumed(
                 now.timestamp() - self.source.late_window, state.unsettled
             ),
-            now=now,
-            sought=set(),
         )
 
-    def began(self, since: datetime | None, now: datetime) -> datetime:
+    def _since(self, context: DiscoveryContext) -> datetime:
         """Return when the source was first looked at."""
-        return min(at for at in (since, self._began, now) if at is not None)
+        return min(at for at in (context.since, self._began, context.now) if at is not None)
 
     def remember_young(self, young: Mapping[str, tuple[ObjectFacts, datetime]]) -> None:
         """Remember since when files are as they are that were looked at between two looks."""
         self._young = {**self._young, **young}
 
-    def seen(self, path: str) -> tuple[IngestedFile, float] | None:
-        """Return a name that is done as the last look saw it, and when it arrived."""
-        found = self._cursor.seen(path)
-        return None if found is None else (found.name, found.arrived)
-
-    def _due(
-        self, unfinished: Mapping[str, UnfinishedFile], tried: frozenset[str], now: datetime
-    ) -> list[str]:
+    def _due(self, context: DiscoveryContext) -> list[str]:
         """Name the files that may be tried again by now; no range waits for them."""
         return sorted(
             known.record.path
-            for key, known in unfinished.items()
+            for key, known in context.unfinished.items()
             if known.record.source == self.source.name
-            and key not in tried
-            and is_due(known, now, self.bases)
+            and key not in context.tried
+            and is_due(known, context.now, self.bases)
         )
 
     def _sought(self, unfinished: Mapping[str, UnfinishedFile], now: datetime) -> set[str]:

@@ -6,10 +6,10 @@ listing that is still open or, where that is used up or broken, by the names tha
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
-from blizzard.discover.cursor import CursorBuilder
+from blizzard.discover.cursor import CursorBuilder, Seen
 from blizzard.discover.filter import Decision, FileFilter, is_same
 from blizzard.discover.finding import Finding
 from blizzard.discover.names import why_not_below, why_not_ours
@@ -40,20 +40,31 @@ class JournalLookup(Protocol):
         ...
 
 
-@dataclass(slots=True, kw_only=True)
-class Scan:
-    """One look under way."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiscoveryContext:
+    """What files of a source are compared with: the store, the journal and the time."""
 
-    source: SourceSettings
-    seen: Callable[[str], tuple[IngestedFile, float] | None]
-    """Returns a name that is done as the look before saw it, and when it arrived."""
     store: Reader
     lookup: JournalLookup
     unfinished: Mapping[str, UnfinishedFile]
+    since: datetime | None = None
+    """When the source was first read; None if it never was, or if that does not matter."""
+    tried: frozenset[str] = frozenset()
+    """Keys that have failed in this run and must not be tried again (with `--once`)."""
+    now: datetime
+    ahead: timedelta = timedelta(0)
+    """By how much our clock is known to be ahead of the store's."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Scan:
+    """One listing of a source under way."""
+
+    source: SourceSettings
+    context: DiscoveryContext
     file_filter: FileFilter
     cursor_builder: CursorBuilder
-    now: datetime
-    sought: set[str]
+    sought: set[str] = field(default_factory=set)
     """The files that are not done and were not listed so far."""
 
     def over(self, listing: Iterator[ObjectFacts], *, stops: bool = False) -> ObjectFacts | None:
@@ -79,15 +90,15 @@ class Scan:
     def one_by_one(self, paths: list[str]) -> None:
         """Look at files that no range need list; one that is gone stays as it was left."""
         for path in paths:
-            facts = self.store.head(path)
+            facts = self.context.store.head(path)
             if facts is not None and self.file_filter.is_ours(facts):
-                self.file_filter.consider(facts, self.lookup(self._key(path)))
+                self.file_filter.consider(facts, self.context.lookup(self._key(path)))
 
     def consider_hinted(self, facts: ObjectFacts, before: Before) -> Decision:
         """Return what becomes of a file that is looked at by itself; no position moves by it."""
         decision = self.file_filter.consider(facts, before)
         if decision is Decision.TAKE:
-            self._takes(facts, self.now.timestamp(), is_new=before == UNKNOWN)
+            self._takes(facts, self.context.now.timestamp(), is_new=before == UNKNOWN)
         return decision
 
     def guide(self, counts: Callable[[], FileFilter] | None = None) -> Guide:
@@ -111,7 +122,7 @@ class Scan:
         """Return what came of it; what a sweep that stopped has not listed is not gone."""
         most = self.source.max_files_per_batch
         sought = [] if stopped else sorted(self.sought)
-        missing = [self.unfinished[self._key(path)].record for path in sought[:most]]
+        missing = [self.context.unfinished[self._key(path)].record for path in sought[:most]]
         self.sought.difference_update(record.path for record in missing)
         return self.file_filter.finding(
             late=frozenset(f"{self.source.name}:{path}" for path in self.cursor_builder.late),
@@ -124,12 +135,12 @@ class Scan:
 
     def _consider(self, facts: ObjectFacts) -> Decision:
         key = self._key(facts.path)
-        seen = self.seen(facts.path)
-        if seen is not None and key not in self.unfinished and is_same(seen[0], facts):
+        seen = self.cursor_builder.before.seen(facts.path)
+        if seen is not None and key not in self.context.unfinished and is_same(seen.name, facts):
             self.file_filter.done(facts)
-            self.cursor_builder.done(seen[0], facts.path, seen[1])
+            self.cursor_builder.done(seen.name, facts.path, seen.arrived)
             return Decision.DONE
-        before = self.lookup(key)
+        before = self.context.lookup(key)
         decision = self.file_filter.consider(facts, before)
         if decision is Decision.DONE:
             # One that is another object now is compared with what is in the table each time.
@@ -146,17 +157,16 @@ class Scan:
         name = IngestedFile(key=self._key(facts.path), size=facts.size, etag=facts.etag)
         self.cursor_builder.takes(name, facts.path, arrived, is_new=is_new)
 
-    def _arrival(self, facts: ObjectFacts, seen: tuple[IngestedFile, float] | None) -> float:
+    def _arrival(self, facts: ObjectFacts, seen: Seen | None) -> float:
         """Return when a file came: when we first saw it or, at a sweep, when the store says so.
 
         A sweep sees files that came long ago. A store's clock that is ahead makes them younger
         than they are, which costs a little and loses nothing.
         """
         if seen is not None:
-            return seen[1]
-        if self.cursor_builder.sweep:
-            return min(facts.modified.timestamp(), self.now.timestamp())
-        return self.now.timestamp()
+            return seen.arrived
+        now = self.context.now.timestamp()
+        return min(facts.modified.timestamp(), now) if self.cursor_builder.sweep else now
 
     def _key(self, path: str) -> str:
         return f"{self.source.name}:{path}"
@@ -167,7 +177,6 @@ class OpenListing:
     """The listing of a look, which goes on where the look stopped."""
 
     lister: IncrementalLister
-    store: Reader
     plan: ListingPlan
     ranges: list[Range]
     """What is left to list; of the first range, the names after `_after`."""
@@ -202,7 +211,8 @@ class OpenListing:
 
         while self.ranges:
             one = replace(self.plan, ranges=lambda _root: self.ranges[:1])
-            for facts in self.lister.files(self.store, one, guide, left_out=left_out):
+            store = self.scan.context.store
+            for facts in self.lister.files(store, one, guide, left_out=left_out):
                 yield facts
                 self._after = facts.path
             self.ranges.pop(0)
@@ -250,9 +260,7 @@ class LookState:
         try:
             listing = self.listing.pop()
         except IndexError:
-            return OpenListing(
-                lister=lister, store=scan.store, plan=plan, ranges=list(self.ranges), scan=scan
-            )
+            return OpenListing(lister=lister, plan=plan, ranges=list(self.ranges), scan=scan)
         listing.scan = scan
         return listing
 

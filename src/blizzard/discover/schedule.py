@@ -20,7 +20,7 @@ from typing import Protocol
 from blizzard.discover.finding import Finding
 from blizzard.discover.hinted import HintedLook
 from blizzard.discover.lister import SourceLister, source_listers
-from blizzard.discover.scan import JournalLookup
+from blizzard.discover.scan import DiscoveryContext, JournalLookup
 from blizzard.journal.ledger import Before
 from blizzard.model.files import IngestedFile, SourceFile, UnfinishedFile
 from blizzard.model.locations import OpenReader, source_location
@@ -313,18 +313,28 @@ class Schedule:
         looked = {}
         for source in sources:
             lister = copy(self._listers[source.name])
-            finding = lister.look(
-                self._open_source(source_location(source)),
-                open_lookup(),
-                unfinished=unfinished,
-                since=None if source.lookback is None else journal.since(source.name),
-                tried=tried,
-                now=self._clock.now(),
-                ahead=self._ahead_of_store() if source.min_age else timedelta(0),
-                open_work=open_work.get(source.name),
-            )
+            context = self._context(source, journal, open_lookup(), unfinished, tried)
+            finding = lister.look(context, open_work=open_work.get(source.name))
             looked[source.name] = Looked(finding=finding, lister=lister)
         return looked
+
+    def _context(
+        self,
+        source: SourceSettings,
+        journal: JournalView,
+        lookup: JournalLookup,
+        unfinished: Mapping[str, UnfinishedFile],
+        tried: frozenset[str],
+    ) -> DiscoveryContext:
+        return DiscoveryContext(
+            store=self._open_source(source_location(source)),
+            lookup=lookup,
+            unfinished=unfinished,
+            since=None if source.lookback is None else journal.since(source.name),
+            tried=tried,
+            now=self._clock.now(),
+            ahead=self._ahead_of_store() if source.min_age else timedelta(0),
+        )
 
     def _open_work(self, running: Collection[str] = ()) -> dict[str, frozenset[str]]:
         """Return by source the files that are found and neither journaled nor being read."""
@@ -340,16 +350,8 @@ class Schedule:
             hints = self._hints.due(source.name, self._clock.seconds())
             if not hints or seen is None:
                 continue
-            look = HintedLook(
-                lister=self._listers[source.name],
-                store=self._open_source(source_location(source)),
-                lookup=journal.lookup(),
-                unfinished=journal.unfinished,
-                since=None if source.lookback is None else journal.since(source.name),
-                tried=tried,
-                now=self._clock.now(),
-                ahead=self._ahead_of_store() if source.min_age else timedelta(0),
-            )
+            context = self._context(source, journal, journal.lookup(), journal.unfinished, tried)
+            look = HintedLook(lister=self._listers[source.name], context=context)
             finding, followed = look.follow(hints, seen.finding)
             self._seen[source.name] = replace(seen, finding=finding)
             self._hints.followed(followed)

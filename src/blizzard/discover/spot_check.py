@@ -1,17 +1,15 @@
 """What a sweep makes of one file, or of a folder, decided by the same look and without the rest."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import datetime
 
 from blizzard.discover.finding import Finding
 from blizzard.discover.lister import SourceLister
-from blizzard.discover.scan import JournalLookup, Scan
-from blizzard.model.files import UnfinishedFile
+from blizzard.discover.scan import DiscoveryContext, Scan
 from lakebed.errors import StoreDenied
 from lakebed.listing.incremental import Range
-from lakebed.storage.store import ObjectFacts, Reader
+from lakebed.storage.store import ObjectFacts
 
 
 class _TooMany(Exception):
@@ -23,12 +21,7 @@ class SpotCheck:
     """Looks at parts of one source."""
 
     lister: SourceLister
-    store: Reader
-    lookup: JournalLookup
-    unfinished: Mapping[str, UnfinishedFile]
-    since: datetime | None
-    """When the source was first read; None where it never was, or does not matter."""
-    now: datetime
+    context: DiscoveryContext
 
     def of(self, path: str) -> Finding:
         """Return what a sweep makes of one name."""
@@ -38,7 +31,7 @@ class SpotCheck:
             # What a listing makes of it: a link, a name that cannot be used, a folder's marker.
             one = Range(prefix="", after=path[:-1], until=path)
             scan.over(facts for facts in self._listed(scan, one) if facts.path == path)
-        elif self.lister.sweep_plan(self.now).wanted(path):
+        elif self.lister.sweep_plan(self.context.now).wanted(path):
             scan.over(iter((facts,)))
         else:
             scan.beyond_horizon(facts)
@@ -58,24 +51,17 @@ class SpotCheck:
         return self.lister.lister.attempt(look)
 
     def _scan(self) -> Scan:
-        return self.lister.scan(
-            self.store,
-            self.lookup,
-            unfinished=self.unfinished,
-            began=self.now if self.since is None else min(self.since, self.now),
-            now=self.now,
-            sweep=True,
-        )
+        return self.lister.scan(self.context, sweep=True)
 
     def _listed(self, scan: Scan, names: Range) -> Iterator[ObjectFacts]:
-        plan = replace(self.lister.sweep_plan(self.now), ranges=lambda _root: [names])
+        plan = replace(self.lister.sweep_plan(self.context.now), ranges=lambda _root: [names])
         return self.lister.lister.files(
-            self.store, plan, scan.guide(), left_out=scan.beyond_horizon
+            self.context.store, plan, scan.guide(), left_out=scan.beyond_horizon
         )
 
     def _plain(self, path: str) -> ObjectFacts | None:
         """Return an object that a listing shows as it is; None where that has to be asked."""
-        root = self.store.local_root
+        root = self.context.store.local_root
         if root is not None:
             parts = path.split("/")
             links = (root.joinpath(*parts[:count]) for count in range(1, len(parts) + 1))
@@ -83,7 +69,7 @@ class SpotCheck:
             if any(os.path.islink(link) for link in links):  # noqa: PTH114
                 return None
         try:
-            return self.store.head(path)
+            return self.context.store.head(path)
         except StoreDenied:
             return None
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from blizzard.discover.lister import SourceLister
+from blizzard.discover.scan import DiscoveryContext
 from blizzard.events import SourceFilesGone
 from blizzard.journal.ledger import Before, Ledger
 from blizzard.model.source.glob import Pattern
@@ -151,14 +152,13 @@ def test_a_quick_look_never_takes_a_file_for_gone(desk):
     lister = SourceLister(source=source_settings(desk.landing), template=None, partition_fields={})
 
     def gone():
-        found = lister.look(
-            Reader(str(desk.landing), no_options()),
-            lambda key: Before(unfinished=before.get(key)),
+        context = DiscoveryContext(
+            store=Reader(str(desk.landing), no_options()),
+            lookup=lambda key: Before(unfinished=before.get(key)),
             unfinished=before,
-            since=None,
-            tried=frozenset(),
             now=NOON,
         )
+        found = lister.look(context)
         failed = resting({"default": found}, [each.record for each in before.values()])
         return found.swept, [each.path for each in found.gone], failed
 

@@ -9,6 +9,7 @@ import pytest
 
 from blizzard.discover.finding import Finding
 from blizzard.discover.lister import SourceLister
+from blizzard.discover.scan import DiscoveryContext
 from blizzard.discover.skip_reason import Reason
 from blizzard.journal.ledger import Ledger
 from blizzard.model.files import IngestedFile
@@ -41,16 +42,14 @@ class Site:
         self.now = datetime.now(UTC) + timedelta(hours=2)
         self.lister = SourceLister(source=source_settings("in"), template=None, partition_fields={})
 
-    def look(self) -> list[str]:
+    def finding(self) -> Finding:
         self.now += timedelta(seconds=1)
-        finding = self.lister.look(
-            self.reader,
-            self.history.lookup(),
-            unfinished={},
-            since=None,
-            tried=frozenset(),
-            now=self.now,
-        )
+        lookup = self.history.lookup()
+        context = DiscoveryContext(store=self.reader, lookup=lookup, unfinished={}, now=self.now)
+        return self.lister.look(context)
+
+    def look(self) -> list[str]:
+        finding = self.finding()
         for file in finding.take:
             self.history.recent[file.key] = IngestedFile(
                 key=file.key, size=file.size, etag=file.etag
@@ -94,15 +93,7 @@ BESIDE = ["a-1/x.ndjson", "a/x.ndjson", "b.ndjson/part-0.json", "c.ndjson"]
 
 
 def markers(site: Site) -> list[str]:
-    site.now += timedelta(seconds=1)
-    finding = site.lister.look(
-        site.reader,
-        site.history.lookup(),
-        unfinished={},
-        since=None,
-        tried=frozenset(),
-        now=site.now,
-    )
+    finding = site.finding()
     return [one.path for one in finding.passed if one.reason is Reason.FOLDER_MARKER]
 
 
@@ -147,9 +138,9 @@ def taken(found: Finding) -> list[str]:
 
 def look_at(reader: Reader) -> Finding:
     lister = SourceLister(source=source_settings("in"), template=None, partition_fields={})
-    lookup = Ledger().lookup()
     now = datetime.now(UTC) + timedelta(hours=2)
-    return lister.look(reader, lookup, unfinished={}, since=None, tried=frozenset(), now=now)
+    context = DiscoveryContext(store=reader, lookup=Ledger().lookup(), unfinished={}, now=now)
+    return lister.look(context)
 
 
 @pytest.mark.parametrize("inside", ["in", ""])
