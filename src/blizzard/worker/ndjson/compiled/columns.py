@@ -101,6 +101,21 @@ class Leaf:
             self._converted(data, tokens_of(tokens, slice(read, read + 1)), None, 0)
         return required(self._converted(data, tokens, validity, nulls), self._field)
 
+    def unread(self, data: Bytes, tokens: Tokens) -> npt.NDArray[np.bool_]:
+        """Return which tokens compiled code alone does not read."""
+        found: npt.NDArray[np.bool_] = tokens.kinds != syntax.ABSENT
+        if self._numbers is None:
+            return found
+        found[:] = False
+        at, rows = 0, len(tokens.kinds)
+        while at < rows:
+            starts, lengths, kinds = tokens.starts[at:], tokens.lengths[at:], tokens.kinds[at:]
+            rest = tokens._replace(starts=starts, lengths=lengths, kinds=kinds)
+            at += self._numbers(data, rest)[1]
+            found[at : at + 1] = True
+            at += 1
+        return found
+
     def _converted(
         self, data: Bytes, tokens: Tokens, validity: pa.Buffer | None, nulls: int
     ) -> "pa.Array[Any]":

@@ -7,13 +7,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from blizzard.worker.ndjson.taking import taker
 from blizzard.worker.ndjson.values import (
     DAY_MICROS,
     FIRST_MICROS,
     LAST_MICROS,
+    JsonValue,
     Number,
     Refused,
-    binary,
     decimal,
 )
 from lakebed.columns.arrow_types import ARROW
@@ -21,7 +22,6 @@ from lakebed.columns.schema import Field
 from lakebed.types import FieldType
 
 _NAIVE = pa.timestamp("us")
-_FIRST_DAY, _LAST_DAY = FIRST_MICROS // DAY_MICROS, LAST_MICROS // DAY_MICROS
 _COLON = ord(":")
 
 
@@ -34,8 +34,23 @@ def converted(texts: "pa.Array[Any]", field: Field) -> "pa.Array[Any]":
 
     `Doubtful` and Arrow's own refusals say that it may be something else.
     """
+    if field.type in _TEXTS:
+        return texts
     convert = _CONVERT.get(field.type)
-    return texts if convert is None else convert(texts, field)
+    return one_by_one(texts, field) if convert is None else convert(texts, field)
+
+
+def one_by_one(
+    texts: "pa.Array[Any]", field: Field, as_value: Callable[[str], JsonValue] = str
+) -> "pa.Array[Any]":
+    """Take each distinct value by the rules of the exact path."""
+    encoded: Any = texts.dictionary_encode()
+    take = taker(field)
+    try:
+        cells = [take(as_value(text)) for text in encoded.dictionary.to_pylist()]
+    except Refused:
+        raise Doubtful from None
+    return cast("pa.Array[Any]", pa.array(cells, field.arrow_type()).take(encoded.indices))
 
 
 def _numbers(texts: "pa.Array[Any]", field: Field) -> "pa.Array[Any]":
@@ -48,7 +63,7 @@ def _decimals(texts: "pa.Array[Any]", field: Field) -> "pa.Array[Any]":
     Of those, Arrow would make other numbers without a word: what overflows while it moves the
     point is cut off.
     """
-    written = pc.match_substring_regex(texts, plain_decimal(field))
+    written = pc.match_substring_regex(texts, _plain_decimal(field))
     plain: Any = pc.fill_null(cast("Any", written), cast("Any", True))
     if pc.all(plain, min_count=0).as_py():
         return texts.cast(field.arrow_type())
@@ -67,7 +82,7 @@ def _decimals(texts: "pa.Array[Any]", field: Field) -> "pa.Array[Any]":
     return together
 
 
-def plain_decimal(field: Field) -> str:
+def _plain_decimal(field: Field) -> str:
     """Return the pattern of a number without an exponent that has no more digits than a column."""
     whole = field.precision - field.scale
     digits = f"[0-9]{{1,{whole}}}" if whole else "0"
@@ -80,24 +95,6 @@ def _finite(texts: "pa.Array[Any]", field: Field) -> "pa.Array[Any]":
     if pc.all(pc.is_finite(numbers), min_count=0).as_py() is False:
         raise Doubtful
     return numbers
-
-
-def _local_times(texts: "pa.Array[Any]", _: Field) -> "pa.Array[Any]":
-    _require_minutes(texts)
-    moments = texts.cast(_NAIVE)
-    _require_between(moments.view(pa.int64()), FIRST_MICROS, LAST_MICROS)
-    return moments
-
-
-def _days(texts: "pa.Array[Any]", _: Field) -> "pa.Array[Any]":
-    days = texts.cast(pa.date32())
-    _require_between(days.view(pa.int32()), _FIRST_DAY, _LAST_DAY)
-    return days
-
-
-def _bytes(texts: "pa.Array[Any]", _: Field) -> "pa.Array[Any]":
-    written = texts.to_pylist()
-    return pa.array([None if text is None else binary(text) for text in written], pa.binary())
 
 
 def _timestamps(texts: "pa.Array[Any]", _: Field) -> "pa.Array[Any]":
@@ -142,8 +139,6 @@ _CONVERT: Mapping[FieldType, Callable[["pa.Array[Any]", Field], "pa.Array[Any]"]
     FieldType.FLOAT64: _finite,
     FieldType.DECIMAL: _decimals,
     FieldType.TIMESTAMP: _timestamps,
-    FieldType.TIMESTAMP_NTZ: _local_times,
-    FieldType.DATE: _days,
-    FieldType.BINARY: _bytes,
 }
-"""Of any other type the texts are the values."""
+"""Conversions of whole columns; values of other types are taken one by one."""
+_TEXTS = (FieldType.STRING, FieldType.JSON)

@@ -7,7 +7,6 @@ It is as strict as the exact path and knows no error messages: wherever there is
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import accumulate
 
 import numpy as np
@@ -122,46 +121,11 @@ class FastPath:
             return None
         if self._is_shared and left:
             left = [leftovers.once(left, page.ends, page.counted)]
-        if refused and any(page.counted) and not self._uncount(page, refused, lines_of):
-            return None
+        if refused and any(page.counted):
+            return None  # Values of refused lines are counted, too; without these lines none are.
         if len(columns) < len(self._schema):
             columns.append(leftovers.column(page.data, sum(rows_of), left))
         return pa.RecordBatch.from_arrays(columns, schema=self._schema), rows_of
-
-    def _uncount(self, page: Page, refused: Refusals, lines_of: Sequence[int]) -> bool:
-        """Take off what was counted in the lines that are refused, or return that it is not known.
-
-        Read by themselves, they are counted in the same way: a line at a time.
-        """
-        starts = refused.line_starts
-        if self._is_shared or starts is None:
-            return False
-        edges = np.append(starts, page.ends[-1])
-        block_of = np.searchsorted(np.cumsum(lines_of), refused.lines, side="right").tolist()
-        lines: dict[int, list[bytes]] = {}
-        for block, line in zip(block_of, refused.lines.tolist(), strict=True):
-            text = page.data[edges[line] : edges[line + 1]].tobytes()
-            lines.setdefault(block, []).append(text)
-        data = [b"".join(texts) for texts in lines.values()]
-        again = replace(
-            page,
-            data=np.frombuffer(b"".join([*data, PADDING]), np.uint8),
-            ends=np.cumsum([len(each) for each in data], dtype=np.int64),
-            counted=[Counter() for _ in data],
-            refused=Refusals(),
-        )
-        try:
-            found, _ = self._level.members.lines(
-                again, [len(texts) for texts in lines.values()], self._max_line_bytes
-            )
-            self._level.columns(again, found, Trail(), [])
-        except (Doubtful, Refused, pa.ArrowException):
-            return False
-        for block, less in zip(lines, again.counted, strict=True):
-            page.counted[block].subtract(less)
-            for name in [name for name, count in page.counted[block].items() if not count]:
-                del page.counted[block][name]
-        return True
 
 
 def page_of(

@@ -25,14 +25,13 @@ from blizzard.worker.ndjson.compiled.columns import (
     required,
     tokens_of,
 )
-from blizzard.worker.ndjson.compiled.convert import Doubtful, converted
-from blizzard.worker.ndjson.taking import INTEGERS, taker
+from blizzard.worker.ndjson.compiled.convert import Doubtful, converted, one_by_one
+from blizzard.worker.ndjson.taking import INTEGERS
 from blizzard.worker.ndjson.values import (
     FIRST_MICROS,
     LAST_MICROS,
     JsonValue,
     Number,
-    Refused,
 )
 from lakebed.columns.schema import AS_WRITTEN, Field
 from lakebed.types import FieldType
@@ -76,7 +75,7 @@ def _column(data: Bytes, tokens: Tokens, field: Field) -> Column:
         texts = texts_of(data, some)
         array = _at_once(texts, field, as_value)
         if array is None:
-            array = _one_by_one(texts, field, as_value)
+            array = one_by_one(texts, field, as_value)
         parts.append((which, array))
     column = _together(parts, len(tokens.kinds), field)
     if not field.nullable and len(column) - column.null_count < tokens.objects:
@@ -136,17 +135,6 @@ def _epochs(texts: Column, field: Field) -> Column | None:
     if len(micros) and not FIRST_MICROS <= micros.min() <= micros.max() <= LAST_MICROS:
         return None
     return pa.array(micros, pa.int64()).view(field.arrow_type())
-
-
-def _one_by_one(texts: Column, field: Field, as_value: Callable[[str], JsonValue]) -> Column:
-    """Take each different value by the rules of the exact path."""
-    encoded = texts.dictionary_encode()
-    take = taker(field)
-    try:
-        cells = [take(as_value(text)) for text in encoded.dictionary.to_pylist()]
-    except Refused:
-        raise Doubtful from None
-    return pa.array(cells, field.arrow_type()).take(encoded.indices)
 
 
 def _together(parts: list[tuple[Rows, Column]], rows: int, field: Field) -> Column:

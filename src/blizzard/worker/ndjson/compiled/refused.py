@@ -14,7 +14,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from blizzard.worker.ndjson.compiled import numbers
 from blizzard.worker.ndjson.compiled.columns import (
     TAKES,
     Bytes,
@@ -25,38 +24,23 @@ from blizzard.worker.ndjson.compiled.columns import (
     tokens_of,
     valid,
 )
-from blizzard.worker.ndjson.compiled.convert import Doubtful, plain_decimal
+from blizzard.worker.ndjson.compiled.convert import Doubtful
 from blizzard.worker.ndjson.compiled.leftovers import Trail
 from blizzard.worker.ndjson.compiled.otherwise import MakesColumn, kinds_of, leaf_of, texts_of
 from blizzard.worker.ndjson.compiled.page import Page
-from blizzard.worker.ndjson.compiled.syntax import ABSENT, ESCAPED, INTEGER, OBJECT, SIZE
+from blizzard.worker.ndjson.compiled.syntax import ABSENT, ESCAPED, OBJECT, SIZE
 from blizzard.worker.ndjson.taking import taker
-from blizzard.worker.ndjson.values import JsonValue, Refused, binary
+from blizzard.worker.ndjson.values import JsonValue, Refused
 from lakebed.columns.schema import Field
 from lakebed.types import FieldType
 
 Flags = npt.NDArray[np.bool_]
 
-_INTEGER_BITS = {
-    FieldType.INT8: 8,
-    FieldType.INT16: 16,
-    FieldType.INT32: 32,
-    FieldType.INT64: 64,
-}
 _PLAIN_VALUES = tuple(range(ABSENT + 1, OBJECT))
 _HALF = r"\\u[dD][89a-fA-F]"
 """A surrogate, which may be half a pair."""
-_EXPONENT = "[eE]"
 _MANY = 10
-"""One row in so many is too many to be read one by one only because of how it is written."""
-_ALWAYS_EXACT = 7
-"""Digits of an integer that every float holds."""
-_ALWAYS_FINITE = {FieldType.FLOAT32: 37, FieldType.FLOAT64: 300}
-"""Characters of a number without an exponent that is within the range of its type."""
-_TIME = (
-    r'^"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,6})?)?'
-    r'(Z|[+-][0-9]{2}(:?[0-9]{2})?)?)?"$'
-)
+"""If one row in so many is suspect, its values are checked before the exact path reads its line."""
 
 
 def leaf_column(
@@ -133,7 +117,10 @@ def _refused(field: Field, data: Bytes, tokens: Tokens) -> tuple[Flags, "pa.Arra
             raise Doubtful  # It is known to be refused.
         column = leaf.column(data, rest)
     except (Doubtful, Refused, pa.ArrowException):
-        found |= _suspects(field, data, rest) if is_usual else _refused_values(field, data, rest)
+        if isinstance(leaf, Leaf):
+            found |= _suspects(field, leaf, data, rest)
+        else:
+            found |= _refused_values(field, data, rest)
         if not found.any():
             raise
     return found, column
@@ -144,61 +131,15 @@ def _missing(tokens: Tokens, is_null: Flags) -> Flags:
     return is_null if tokens.around is None else is_null & (tokens.around != ABSENT)
 
 
-def _suspects(field: Field, data: Bytes, tokens: Tokens) -> Flags:  # noqa: PLR0911 - by type
+def _suspects(field: Field, leaf: Leaf, data: Bytes, tokens: Tokens) -> Flags:
     """Return which tokens may be those that were refused."""
-    match field.type:
-        case FieldType.STRING:
-            return _halves(data, tokens)
-        case FieldType.INT8 | FieldType.INT16 | FieldType.INT32 | FieldType.INT64:
-            limit = 1 << (_INTEGER_BITS[field.type] - 1)
-            return _unread(numbers.integers, data, tokens, np.int64, -limit, limit - 1)
-        case FieldType.FLOAT64:
-            unread = _unread(numbers.doubles, data, tokens, np.float64)
-            return unread & _extreme(data, without(tokens, ~unread), field.type)
-        case FieldType.FLOAT32:
-            return _extreme(data, tokens, field.type)
-        case FieldType.DECIMAL:
-            there: Flags = tokens.kinds != ABSENT
-            return there & ~_matching(data, tokens, plain_decimal(field))
-        case FieldType.DATE:
-            return _unread(numbers.days, data, tokens, np.int32)
-        case FieldType.TIMESTAMP | FieldType.TIMESTAMP_NTZ:
-            zoned = field.type is FieldType.TIMESTAMP
-            unread = _unread(numbers.moments, data, tokens, np.int64, zoned)
-            if np.count_nonzero(unread) * _MANY < len(unread):
-                return unread
-            other = unread & ~_matching(data, without(tokens, ~unread), _TIME)
-            return other if other.any() else unread
-        case FieldType.BINARY:
-            return _refused_values(field, data, tokens, binary)
-    raise Doubtful
-
-
-def _unread(
-    read: Callable[..., int],
-    data: Bytes,
-    tokens: Tokens,
-    kind: npt.DTypeLike,
-    *limits: int,
-) -> Flags:
-    """Return which tokens a compiled function does not read."""
-    rows = len(tokens.kinds)
-    found, unread = np.empty(rows, kind), np.zeros(rows, np.bool_)
-    at = 0
-    while at < rows:
-        span = tokens.starts[at:], tokens.lengths[at:], tokens.kinds[at:]
-        at += read(data, *span, *limits, found[at:])
-        if at < rows:
-            unread[at] = True
-            at += 1
-    return unread
-
-
-def _extreme(data: Bytes, tokens: Tokens, kind: FieldType) -> Flags:
-    """Return which numbers are written in a way that may take them beyond a float."""
-    long: Flags = (tokens.kinds == INTEGER) & (tokens.lengths > _ALWAYS_EXACT)
-    long |= (tokens.kinds != ABSENT) & (tokens.lengths > _ALWAYS_FINITE[kind])
-    return long | _matching(data, tokens, _EXPONENT)
+    if field.type is FieldType.JSON:
+        raise Doubtful
+    unread = leaf.unread(data, tokens)
+    if 0 < np.count_nonzero(unread) * _MANY < len(unread):
+        return unread
+    refused = _refused_values(field, data, without(tokens, ~unread))
+    return refused if refused.any() else unread
 
 
 def _halves(data: Bytes, tokens: Tokens) -> Flags:
@@ -217,12 +158,9 @@ def _matching(data: Bytes, tokens: Tokens, pattern: str) -> Flags:
     return found
 
 
-def _refused_values(
-    field: Field, data: Bytes, tokens: Tokens, take: Callable[[JsonValue], Any] | None = None
-) -> Flags:
-    """Return which values are refused; each different one is taken once."""
-    found = _halves(data, tokens)
-    take = taker(field) if take is None else take
+def _refused_values(field: Field, data: Bytes, tokens: Tokens) -> Flags:
+    """Return which values are refused; each distinct one is taken once."""
+    found, take = _halves(data, tokens), taker(field)
     for which, as_value in kinds_of(without(tokens, found)):
         encoded = texts_of(data, tokens_of(tokens, which)).dictionary_encode()
         refused = [_is_refused(take, as_value(text)) for text in encoded.dictionary.to_pylist()]
