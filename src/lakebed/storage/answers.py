@@ -6,7 +6,7 @@ Everything else of an answer is left out: stores repeat headers, signatures and 
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lakebed.errors import LakeError, MachineTrouble, StoreDenied, StoreMisconfigured
@@ -80,11 +80,6 @@ class Asker:
         return self.options.key_of(*names, environment=self.environment)
 
     @property
-    def place(self) -> str:
-        """Return the key of the URI, or what stands for it where nobody has written it."""
-        return self.options.origin.place or "its name"
-
-    @property
     def credentials(self) -> str:
         """Return the options that hold what is signed with."""
         return self.key({"s3": ACCESS, "az": AZURE_KEY, "gs": GOOGLE_KEY}.get(self.kind, ACCESS))
@@ -92,15 +87,15 @@ class Asker:
 
 def answer_in(text: str) -> Answer | None:
     """Return the store's answer in a client's error; None where there was none."""
-    flat = _ARROW.sub(": ", text)
+    flat = ARROW.sub(": ", text)
     asked = _ASKED.search(flat)
-    where = "the store" if asked is None else _LOGIN.sub(r"\1", asked[1])
+    where = "the store" if asked is None else LOGIN.sub(r"\1", asked[1])
     if _REDIRECTED in flat:
         return Answer(status=301, asked=where)
     status = _STATUS.search(flat)
     if status is None:
         return None
-    code = _CODE.search(flat) or _GOOGLE_CODE.search(flat)
+    code = CODE.search(flat) or _GOOGLE_CODE.search(flat)
     region = _REGION.search(flat) or _EXPECTED.search(flat)
     return Answer(
         status=int(status[1]),
@@ -113,27 +108,27 @@ def answer_in(text: str) -> Answer | None:
 
 def meaning(answer: Answer, asker: Asker) -> LakeError | None:
     """Return what an answer means if its code or its status says whose fault it is; else None."""
-    if 400 <= (answer.status or 0) < 500 and _is_of_the_machine(answer):
-        return _no_credentials(answer, asker)
+    host = answer.asked.partition("://")[2].partition(":")[0]
+    if 400 <= (answer.status or 0) < 500 and host in CREDENTIALS_OF_THE_MACHINE:
+        return _error(StoreMisconfigured, _NO_CREDENTIALS, answer, asker)
     if answer.status == 301 and answer.code is None:  # Moved: no store says more to a PUT.
-        return _wrong_region(answer, asker)
+        return _error(StoreMisconfigured, _WRONG_REGION, answer, asker)
     if answer.stale and answer.status in (400, 401, 403):
-        return _clock(answer, asker)
-    explain = _MEANINGS.get(answer.code or "")
-    return None if explain is None else explain(answer, asker)
+        return _error(MachineTrouble, _CLOCK, answer, asker)
+    error, words = _BY_CODE.get(answer.code or "", (None, ""))
+    if words == _MALFORMED and answer.region:
+        words = _WRONG_REGION
+    return None if error is None else _error(error, words, answer, asker)
 
 
 def refused(answer: Answer, asker: Asker) -> LakeError:
     """Return the error for a refusal of which no code says more."""
-    return StoreDenied(
-        f"{_store(answer)} refused access{_named(answer)}; check the permissions on the "
-        f"{asker.bucket}, and the credentials: {asker.credentials}"
-    )
+    return _error(StoreDenied, _DENIED, answer, asker)
 
 
 def has_meaning(answer: Answer) -> bool:
     """Whether the code of an answer is about the store, not about one object of it."""
-    return answer.code in _MEANINGS
+    return answer.code in _BY_CODE
 
 
 def means_exists(text: str) -> bool:
@@ -145,154 +140,97 @@ def means_exists(text: str) -> bool:
     return answer is None or answer.status != 409 or answer.code is None or answer.code in EXISTS
 
 
-def _store(answer: Answer) -> str:
-    return "the store" if answer.asked == "the store" else f"the store at {answer.asked}"
-
-
-def _named(answer: Answer) -> str:
-    return f" ({answer.code})" if answer.code else ""
-
-
-def _wrong_region(answer: Answer, asker: Asker) -> LakeError:
-    where = f"is in the region {answer.region}" if answer.region else "is in another region"
-    to = f" to {answer.region}" if answer.region else " to the region of the bucket"
-    return StoreMisconfigured(
-        f"{_store(answer)} says that the {asker.bucket} {where}{_named(answer)}: "
-        f"set {asker.key(REGION)}{to}"
+def _error(error: type[LakeError], words: str, answer: Answer, asker: Asker) -> LakeError:
+    """Fill in who answered, about what, and the keys to correct."""
+    region = answer.region
+    return error(
+        words.format(
+            store="the store" if answer.asked == "the store" else f"the store at {answer.asked}",
+            asked=answer.asked,
+            code=f" ({answer.code})" if answer.code else "",
+            bucket=asker.bucket,
+            place=asker.options.origin.place or "its name",
+            section=asker.options.origin.section,
+            credentials=asker.credentials,
+            access=asker.key(ACCESS),
+            secret=asker.key(SECRET),
+            session=asker.key(SESSION),
+            account=asker.key(ACCOUNT),
+            or_account=f", or {asker.key(ACCOUNT)}" if asker.kind == "az" else "",
+            region=asker.key(REGION),
+            where=f"the region {region}" if region else "another region",
+            other=region or "the region of the bucket",
+        )
     )
 
 
-def _malformed(answer: Answer, asker: Asker) -> LakeError:
-    if answer.region:
-        return _wrong_region(answer, asker)
-    return StoreMisconfigured(
-        f"{_store(answer)} cannot read the signature of a request{_named(answer)}: "
-        f"correct {asker.key(REGION)} or {asker.key(ACCESS)}"
-    )
+_NO_CREDENTIALS = (
+    "there are no credentials for the {bucket}: {section} and the environment have none, and this "
+    "machine has no role (it was asked at {asked}): set {credentials}, or give the machine a role"
+)
+_WRONG_REGION = "{store} says that the {bucket} is in {where}{code}: set {region} to {other}"
+_MALFORMED = "{store} cannot read the signature of a request{code}: correct {region} or {access}"
+_CLOCK = (
+    "the clock of this machine differs too much from that of {store}{code}: set the clock, or have "
+    "it set by NTP"
+)
+_DENIED = (
+    "{store} refused access{code}; check the permissions on the {bucket}, and the credentials: "
+    "{credentials}"
+)
+_NOT_ACCEPTED = "{store} does not accept the credentials{code}: correct or renew {credentials}"
 
-
-def _is_of_the_machine(answer: Answer) -> bool:
-    return answer.asked.partition("://")[2].partition(":")[0] in CREDENTIALS_OF_THE_MACHINE
-
-
-def _no_credentials(answer: Answer, asker: Asker) -> LakeError:
-    return StoreMisconfigured(
-        f"there are no credentials for the {asker.bucket}: {asker.options.origin.section} and the "
-        f"environment have none, and this machine has no role (it was asked at {answer.asked}): "
-        f"set {asker.credentials}, or give the machine a role"
-    )
-
-
-def _clock(answer: Answer, _asker: Asker) -> LakeError:
-    return MachineTrouble(
-        f"the clock of this machine differs too much from that of {_store(answer)}{_named(answer)}:"
-        " set the clock, or have it set by NTP"
-    )
-
-
-def _no_bucket(answer: Answer, asker: Asker) -> LakeError:
-    also = f", or {asker.key(ACCOUNT)}" if asker.kind == "az" else ""
-    return StoreMisconfigured(
-        f"{_store(answer)} has no {asker.bucket}{_named(answer)}: "
-        f"correct {asker.place}{also}, or create it"
-    )
-
-
-def _no_such_key(answer: Answer, asker: Asker) -> LakeError:
-    return StoreMisconfigured(
-        f"{_store(answer)} does not know the access key{_named(answer)}: "
-        f"correct {asker.key(ACCESS)}"
-    )
-
-
-def _wrong_secret(answer: Answer, asker: Asker) -> LakeError:
-    return StoreMisconfigured(
-        f"{_store(answer)} does not accept the secret of the access key{_named(answer)}: "
-        f"correct {asker.key(SECRET)}"
-    )
-
-
-def _expired(answer: Answer, asker: Asker) -> LakeError:
-    return StoreMisconfigured(
-        f"{_store(answer)} says that the session has expired or its token is wrong"
-        f"{_named(answer)}: renew {asker.key(SESSION)}"
-    )
-
-
-def _not_accepted(answer: Answer, asker: Asker) -> LakeError:
-    return StoreMisconfigured(
-        f"{_store(answer)} does not accept the credentials{_named(answer)}: "
-        f"correct or renew {asker.credentials}"
-    )
-
-
-def _denied(answer: Answer, asker: Asker) -> LakeError:
-    return refused(answer, asker)
-
-
-def _no_account(answer: Answer, asker: Asker) -> LakeError:
-    return StoreMisconfigured(
-        f"{_store(answer)} says that the account cannot be used{_named(answer)}: "
-        f"correct {asker.key(ACCOUNT)}, or enable the account"
-    )
-
-
-def _bad_name(answer: Answer, asker: Asker) -> LakeError:
-    return StoreMisconfigured(
-        f"{_store(answer)} says that the {asker.bucket} cannot be called that{_named(answer)}: "
-        f"correct {asker.place}"
-    )
-
-
-_MEANINGS: Mapping[str, Callable[[Answer, Asker], LakeError]] = {
-    "RequestTimeTooSkewed": _clock,
-    "RequestExpired": _clock,
-    "InvalidAccessKeyId": _no_such_key,
-    "SignatureDoesNotMatch": _wrong_secret,
-    "ExpiredToken": _expired,
-    "InvalidToken": _expired,
-    "TokenRefreshRequired": _expired,
-    "PermanentRedirect": _wrong_region,
-    "TemporaryRedirect": _wrong_region,
-    "AuthorizationHeaderMalformed": _malformed,
-    "IllegalLocationConstraintException": _wrong_region,
-    "NoSuchBucket": _no_bucket,
-    "InvalidBucketName": _bad_name,
-    "AccessDenied": _denied,
-    "AllAccessDisabled": _denied,
-    "AccountProblem": _denied,
-    # Azure's.
-    "AuthenticationFailed": _not_accepted,
-    "InvalidAuthenticationInfo": _not_accepted,
-    "NoAuthenticationInformation": _not_accepted,
-    "KeyBasedAuthenticationNotPermitted": _not_accepted,
-    "AuthorizationFailure": _denied,
-    "AuthorizationPermissionMismatch": _denied,
-    "AuthorizationServiceMismatch": _denied,
-    "AuthorizationResourceTypeMismatch": _denied,
-    "InsufficientAccountPermissions": _denied,
-    "PublicAccessNotPermitted": _not_accepted,
-    "ContainerNotFound": _no_bucket,
-    "FilesystemNotFound": _no_bucket,
-    "ContainerBeingDeleted": _no_bucket,
-    "ContainerDisabled": _denied,
-    "AccountIsDisabled": _no_account,
-    "InvalidResourceName": _bad_name,
-    # Google's, of its stores and of its login.
-    "AuthenticationRequired": _not_accepted,
-    "InvalidSecurity": _not_accepted,
-    "UserProjectMissing": _denied,
-    "invalid_grant": _not_accepted,
-    "invalid_client": _not_accepted,
-    "unauthorized_client": _not_accepted,
+_MEANINGS: Mapping[tuple[type[LakeError], str], str] = {
+    (MachineTrouble, _CLOCK): "RequestTimeTooSkewed RequestExpired",
+    (
+        StoreMisconfigured,
+        "{store} does not know the access key{code}: correct {access}",
+    ): "InvalidAccessKeyId",
+    (
+        StoreMisconfigured,
+        "{store} does not accept the secret of the access key{code}: correct {secret}",
+    ): "SignatureDoesNotMatch",
+    (
+        StoreMisconfigured,
+        "{store} says that the session has expired or its token is wrong{code}: renew {session}",
+    ): "ExpiredToken InvalidToken TokenRefreshRequired",
+    (StoreMisconfigured, _WRONG_REGION): (
+        "PermanentRedirect TemporaryRedirect IllegalLocationConstraintException"
+    ),
+    (StoreMisconfigured, _MALFORMED): "AuthorizationHeaderMalformed",
+    (
+        StoreMisconfigured,
+        "{store} has no {bucket}{code}: correct {place}{or_account}, or create it",
+    ): "NoSuchBucket ContainerNotFound FilesystemNotFound ContainerBeingDeleted",
+    (
+        StoreMisconfigured,
+        "{store} says that the {bucket} cannot be called that{code}: correct {place}",
+    ): "InvalidBucketName InvalidResourceName",
+    (
+        StoreMisconfigured,
+        "{store} says that the account cannot be used{code}: correct {account}, or enable it",
+    ): "AccountIsDisabled",
+    (StoreDenied, _DENIED): (
+        "AccessDenied AllAccessDisabled AccountProblem AuthorizationFailure "
+        "AuthorizationPermissionMismatch AuthorizationServiceMismatch "
+        "AuthorizationResourceTypeMismatch InsufficientAccountPermissions ContainerDisabled "
+        "UserProjectMissing"
+    ),
+    (StoreMisconfigured, _NOT_ACCEPTED): (
+        "AuthenticationFailed InvalidAuthenticationInfo NoAuthenticationInformation "
+        "KeyBasedAuthenticationNotPermitted PublicAccessNotPermitted AuthenticationRequired "
+        "InvalidSecurity invalid_grant invalid_client unauthorized_client"
+    ),
 }
+"""What the codes of S3, Azure and Google mean, those of Google's login included."""
+_BY_CODE = {code: meant for meant, codes in _MEANINGS.items() for code in codes.split()}
 
-_ARROW = re.compile(r"\s*\n\s*(?:\x1b\[\d+m)*↳(?:\x1b\[\d+m)*\s*")
+ARROW = re.compile(r"\s*\n\s*(?:\x1b\[\d+m)*↳(?:\x1b\[\d+m)*\s*")
 """How deltalake sets one cause below the other."""
 _ASKED = re.compile(r"Error performing [A-Z]+ (https?://[^\s/?]+)")
-_LOGIN = re.compile(r"(\b[a-z][a-z0-9+.-]*://)[^\s/@]+@", re.IGNORECASE)
+LOGIN = re.compile(r"(\b[a-z][a-z0-9+.-]*://)[^\s/@]+@", re.IGNORECASE)
 _STATUS = re.compile(r"status code: (\d{3})")
-_CODE = re.compile(r"<Code>([A-Za-z]{3,60})</Code>")
+CODE = re.compile(r"<Code>([A-Za-z]{3,60})</Code>")
 _GOOGLE_CODE = re.compile(r"\"error\"\s*:\s*\"([a-z_]{3,40})\"")
 _REGION = re.compile(r"<Region>([a-z0-9-]{1,32})</Region>")
 _EXPECTED = re.compile(r"expecting (?:'|&apos;|&#39;)([a-z0-9-]{1,32})")

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from lakebed.errors import ConfigInvalid
 from lakebed.locations import place_of
 from lakebed.storage import settings
-from lakebed.storage.answers import CREDENTIALS_OF_THE_MACHINE
+from lakebed.storage.answers import ARROW, CODE, CREDENTIALS_OF_THE_MACHINE, LOGIN
 from lakebed.storage.options import PREFIXES, StorageOptions, bare
 
 RETRY: Mapping[str, Any] = {
@@ -57,53 +57,7 @@ ALLOW_HTTP = {"s3": "AWS_ALLOW_HTTP", "az": "AZURE_ALLOW_HTTP", "gs": "GOOGLE_AL
 
 KNOWN = (
     *sorted(CLIENT_OPTIONS),
-    "access_key_id",
-    "account_key",
-    "account_name",
-    "application_credentials",
-    "authority_id",
-    "base_url",
-    "bucket_name",
-    "checksum_algorithm",
-    "client_id",
-    "client_secret",
-    "conditional_put",
-    "container_name",
-    "copy_if_not_exists",
-    "default_region",
-    "disable_tagging",
-    "endpoint",
-    "endpoint_url",
-    "express",
-    "federated_token_file",
-    "imdsv1_fallback",
-    "metadata_endpoint",
-    "msi_endpoint",
-    "object_id",
-    "profile",
-    "region",
-    "request_payer",
-    "s3_express",
-    "sas_key",
-    "sas_token",
-    "secret_access_key",
-    "server_side_encryption",
-    "service_account",
-    "service_account_key",
-    "service_account_path",
-    "session_token",
-    "skip_signature",
-    "sse_bucket_key_enabled",
-    "sse_kms_key_id",
-    "storage_account_key",
-    "storage_account_name",
-    "storage_sas_token",
-    "tenant_id",
-    "token",
-    "unsigned_payload",
-    "use_azure_cli",
-    "use_emulator",
-    "virtual_hosted_style_request",
+    *(bare(name) for spellings in settings.SPELLINGS.values() for name in spellings),
 )
 """Options that may have been meant, without the prefix of a store."""
 
@@ -187,13 +141,13 @@ def explained(text: str, options: StorageOptions) -> str:
 
 def _way_out(text: str, options: StorageOptions) -> str:
     """Return where a store was looked for that gave no answer, and what may be wrong with it."""
-    asked = _ASKED.search(_ARROW.sub(": ", text))
-    if asked is None or _STATUS.search(_ARROW.sub(": ", text)):
+    asked = _ASKED.search(ARROW.sub(": ", text))
+    if asked is None or _STATUS.search(ARROW.sub(": ", text)):
         return ""
     endpoints = {name: value for name, value in options.plain().items() if is_endpoint(name)}
-    where = _LOGIN.sub(r"\1", asked[1])
+    where = LOGIN.sub(r"\1", asked[1])
     if where == _HIDDEN:  # The library hides an address that is signed.
-        own = _HOST.match(_LOGIN.sub(r"\1", next(iter(endpoints.values()), "")))
+        own = _HOST.match(LOGIN.sub(r"\1", next(iter(endpoints.values()), "")))
         where = own[0] if own else ""
     if any(place in where for place in CREDENTIALS_OF_THE_MACHINE):
         return (
@@ -206,7 +160,7 @@ def _way_out(text: str, options: StorageOptions) -> str:
     checked = "that proxy, " if proxies else ""
     asked_at = f"it was asked at {where}" if where else "it was asked at its usual address"
     if endpoints:
-        leading = (name for name, value in endpoints.items() if where in _LOGIN.sub(r"\1", value))
+        leading = (name for name, value in endpoints.items() if where in LOGIN.sub(r"\1", value))
         name = next(leading, next(iter(endpoints)))
         return (
             f"; {asked_at}, as {options.key(name)} specifies{proxy}: check {checked}that "
@@ -249,11 +203,11 @@ def in_words(text: str) -> str:
     stores repeat headers, signatures and keys there.
     """
     first = next(iter(text.splitlines()), "").strip() or "no reason given"
-    if answered := _STATUS.search(_ARROW.sub(": ", text)):
-        code = _CODE.search(text)
+    if answered := _STATUS.search(ARROW.sub(": ", text)):
+        code = CODE.search(text)
         named = f" ({code[1]})" if code else ""
         return f"the store answered {answered[1].strip()}{named}"
-    _request, trouble, reason = _ARROW.sub(": ", text).partition(" - HTTP error: ")
+    _request, trouble, reason = ARROW.sub(": ", text).partition(" - HTTP error: ")
     if trouble:
         reason = next(iter(reason.splitlines()), "").strip()
         known = (words for sign, words in _REASONS.items() if sign in text)
@@ -263,14 +217,10 @@ def in_words(text: str) -> str:
 
 def without_urls(text: str) -> str:
     """Take logins and queries out of the URLs in a text: they may hold passwords and signatures."""
-    return _QUERY.sub(r"\1?…", _LOGIN.sub(r"\1", text))
+    return _QUERY.sub(r"\1?…", LOGIN.sub(r"\1", text))
 
 
-_ARROW = re.compile(r"\s*\n\s*(?:\x1b\[\d+m)*↳(?:\x1b\[\d+m)*\s*")
-"""How deltalake sets one cause below the other."""
 _STATUS = re.compile(r"status code: (\d{3}[A-Za-z ]*)")
-_CODE = re.compile(r"<Code>([A-Za-z]{3,60})</Code>")
-_LOGIN = re.compile(r"(\b[a-z][a-z0-9+.-]*://)[^\s/@]+@", re.IGNORECASE)
 _QUERY = re.compile(r"(\b[a-z][a-z0-9+.-]*://[^\s?]*)\?[^\s)]*", re.IGNORECASE)
 
 
