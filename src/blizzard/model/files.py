@@ -13,7 +13,7 @@ from uuid import UUID
 from blizzard.model.bad_lines import QuarantineLimits, Replay
 from blizzard.model.bounds import Bounds
 from blizzard.model.event_time import RowPartitions
-from blizzard.model.progress import Address, Done
+from blizzard.model.progress import Done
 from blizzard.model.seen import Seen
 from blizzard.model.settings import RollingPolicy, Sizing, UploadSettings
 from blizzard.model.source.byte_range import ByteRange
@@ -228,8 +228,6 @@ class Work:
     sizing: Sizing = field(default_factory=Sizing)
     decompress_ahead: bool = False
     """Whether a thread of its own decompresses a large file: where cores would be idle."""
-    driver: Address | None = None
-    """Where running units tell the driver how far they are."""
 
     @property
     def written(self) -> Schema:

@@ -1,13 +1,16 @@
 """One Spark job: the pool that it shares cores in, its name in Spark's UI, and its cancellation."""
 
 import pickle
-from collections.abc import Callable, Iterator, Sequence
+import secrets
+import signal
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
+from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
 
@@ -15,45 +18,20 @@ from blizzard.model.files import Work, WorkUnit
 from blizzard.model.progress import Address, Report
 from blizzard.model.rewriting import Concatenate, FileGroup, FillColumn, Rewriting
 from blizzard.worker.progress import ProgressClient
-from lakebed.storage.store import Store
 from lakebed.units import in_words, plural
 
 Item = TypeVar("Item")
-Answer = TypeVar("Answer")
-
+Do = Callable[[Item, ProgressClient], object]
+"""Does one item and returns its outcome."""
 Ended = Callable[[int], None]
-"""Is told how many items of a job are done."""
+"""Called with the number of finished items of a job."""
 
-
-def each(
-    items: tuple[Item, ...],
-    work: Rewriting,
-    do: Callable[[Item, Rewriting, Store], Answer],
-    *,
-    driver: Address | None = None,
-    job: str = "",
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return the function that a Python worker of Spark runs to do something with each item.
-
-    Where a driver listens, it is told of each item that is done, as of a file that was read.
-    """
-    packed = [pickle.dumps(item) for item in items]
-
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        store = Store(work.sink.uri, work.sink.options)
-        for batch in batches:
-            for index in batch.column(0).to_numpy().tolist():
-                item: Item = pickle.loads(packed[index])  # noqa: S301 - our own driver wrote it
-                name = f"{work.marks['pipeline']}/{index}"
-                with ProgressClient(driver, name, job=job) as channel:
-                    outcome = do(item, work, store)
-                    channel.progress.files_read = 1
-                yield pa.RecordBatch.from_arrays(
-                    [pa.array([index], pa.int64()), pa.array([pickle.dumps(outcome)], pa.binary())],
-                    names=["item", "outcome"],
-                )
-
-    return run
+POOL = "spark.scheduler.pool"
+GROUP = "spark.jobGroup.id"
+DESCRIPTION = "spark.job.description"
+ANSWER = "item bigint, outcome binary, reached boolean"
+TROUBLE = (PySparkException, Py4JError, OSError)
+"""What calls of Spark raise: its own errors, and the refused connection of a JVM that is gone."""
 
 
 def counting(ended: Ended) -> Callable[[Report], None]:
@@ -68,44 +46,82 @@ def counting(ended: Ended) -> Callable[[Report], None]:
     return heard
 
 
-POOL = "spark.scheduler.pool"
-GROUP = "spark.jobGroup.id"
-DESCRIPTION = "spark.job.description"
-TROUBLE = (PySparkException, Py4JError, OSError)
-"""What calls of Spark raise: its own errors, and the refused connection of a JVM that is gone."""
-
-Mapped = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-"""The function that a Python worker of Spark runs."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobLabel:
-    """How Spark's UI shows a job, and the group by which it is cancelled."""
+class SparkJob(Generic[Item]):
+    """One task for each item, as Spark's UI shows it."""
 
-    group: str
+    name: str
+    """The group by which it is cancelled."""
     pipeline: str
     description: str
+    items: Mapping[str, Item]
+    begin: Callable[[], Do[Item]]
+    """Called once in each task; returns what does an item."""
+    driver: Address | None = None
+    """Where tasks report; None if no one listens."""
 
-    def collect(self, session: SparkSession, count: int, run: Mapped, answer: str) -> list[Row]:
-        """Run one task per number below `count`; cancel those still running if this is left early.
+    def collect(self, session: SparkSession) -> list[Row]:
+        """Run the tasks; cancel those still running if this is left early.
 
         Pool, group and description belong to this Python thread and its JVM thread, so pipelines do
         not see each other's. Group and description are removed at the end: the caller of a session
         that is lent may start jobs in the same thread.
         """
-        context = session.sparkContext
+        context, count = session.sparkContext, len(self.items)
         try:
             context.setLocalProperty(POOL, self.pipeline)
-            context.setJobGroup(self.group, self.description)
-            return session.range(0, count, 1, count).mapInArrow(run, answer).collect()
+            context.setJobGroup(self.name, self.description)
+            return session.range(0, count, 1, count).mapInArrow(self.task(), ANSWER).collect()
         except BaseException:
             with suppress(*TROUBLE):
-                context.cancelJobGroup(self.group)
+                context.cancelJobGroup(self.name)
             raise
         finally:
             with suppress(*TROUBLE):
                 for key in (GROUP, DESCRIPTION):
                     context.setLocalProperty(key, None)  # type: ignore[arg-type]
+
+    def task(self) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+        """Return the function that a Python worker of Spark runs.
+
+        Every task is sent all items, and unpacks its own only.
+        """
+        packed = [(name, pickle.dumps(item)) for name, item in self.items.items()]
+        begin, pipeline, driver, job = self.begin, self.pipeline, self.driver, self.name
+
+        def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            # Ctrl-C reaches the whole process group; an orderly end finishes what is in hand, so
+            # the workers must outlive it. The driver decides.
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            do = begin()
+            context = TaskContext.get()
+            again = context is not None and context.attemptNumber() > 0
+            for batch in batches:
+                for index in batch.column(0).to_numpy().tolist():
+                    name, body = packed[index]
+                    item: Item = pickle.loads(body)  # noqa: S301 - our own driver wrote it
+                    unit = f"{pipeline}/{name}"
+                    with ProgressClient(driver, unit, job=job, again=again) as channel:
+                        outcome = pickle.dumps(do(item, channel))
+                    answer = {"item": index, "outcome": outcome, "reached": channel.reached}
+                    yield pa.RecordBatch.from_pylist([answer], schema=_ANSWER)
+
+        return run
+
+
+def idle_job(description: str, tasks: int = 1) -> SparkJob[None]:
+    """Return a job whose tasks start a Python worker and do nothing."""
+    return SparkJob(
+        name=secrets.token_hex(8),
+        pipeline="default",
+        description=description,
+        items=dict.fromkeys(map(str, range(tasks))),
+        begin=lambda: lambda _item, _channel: None,
+    )
+
+
+_COLUMNS: Any = [("item", pa.int64()), ("outcome", pa.binary()), ("reached", pa.bool_())]
+_ANSWER = pa.schema(_COLUMNS)
 
 
 def batch_description(units: Sequence[WorkUnit], work: Work) -> str:

@@ -7,15 +7,12 @@ result. Units travel in the function that is mapped over `spark.range`, so no RD
 
 import pickle
 import secrets
-import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from typing import Protocol
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+from typing import Any, Protocol
 
-import pyarrow as pa
-from pyspark import TaskContext
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 
 from blizzard.config.spark_master import runs_in_this_process, unreachable_driver
 from blizzard.execute.runner import (
@@ -28,11 +25,12 @@ from blizzard.execute.runner import (
 from blizzard.execute.spark.executor_check import unfit
 from blizzard.execute.spark.job import (
     TROUBLE,
+    Do,
     Ended,
-    JobLabel,
+    SparkJob,
     batch_description,
     counting,
-    each,
+    idle_job,
     rewrite_description,
 )
 from blizzard.execute.spark.jvm_output import Said, on_standard_error
@@ -58,8 +56,8 @@ from blizzard.worker.rewrite_group import rewrite_group
 from blizzard.worker.stores import OpenedStores
 from blizzard.worker.unit import run_unit
 from lakebed.errors import ConfigInvalid, LakeError
+from lakebed.storage.store import Store
 
-ANSWER = "unit bigint, outcome binary, reached boolean"
 CONTEXT_IS_GONE = ("SparkContext was shut down", "Master removed our application")
 """What is said while a context is being stopped. Its bare name is in every stack trace."""
 STOPPED = "a stop was requested before Spark could run anything"
@@ -129,22 +127,23 @@ class SparkRunner:
         fairly: a small job need not wait until the tasks of a large one have all begun.
         """
         session, server = self._started()
-        count = len(units)
         pipeline = work.marks["pipeline"]
         self._overseers[pipeline] = Overseer(work.bounds, work.clock.seconds)
-        work = replace(work, driver=server.address)
-        job = secrets.token_hex(8)
-        begun = self._jobs[job] = set()
-        label = JobLabel(group=job, pipeline=pipeline, description=batch_description(units, work))
+        job = SparkJob(
+            name=secrets.token_hex(8),
+            pipeline=pipeline,
+            description=batch_description(units, work),
+            items={unit.name: unit for unit in units},
+            begin=partial(_runs_units, work),
+            driver=server.address,
+        )
+        begun = self._jobs[job.name] = set()
         try:
-            answers = label.collect(session, count, task(tuple(units), work, job), ANSWER)
-        except TROUBLE as cause:
-            raise self._explained(cause, count, session, begun=bool(begun)) from cause
+            answers = self._collect(job, session, begun)
         finally:
-            del self._jobs[job], self._overseers[pipeline]
+            del self._jobs[job.name], self._overseers[pipeline]
         self._notice_silence([row.reached for row in answers], server)
-        by_unit = {row.unit: pickle.loads(row.outcome) for row in answers}  # noqa: S301 - our own workers wrote it
-        return [by_unit[index] for index in range(count)]
+        return _outcomes(answers)
 
     def rewrite(
         self, groups: Sequence[FileGroup], work: Rewriting, *, ended: Ended | None = None
@@ -154,25 +153,28 @@ class SparkRunner:
         What an attempt wrote means nothing until an entry names it, as with units.
         """
         session, server = self._started()
-        count = len(groups)
-        job = secrets.token_hex(8)
-        if ended is not None:
-            self._rewrites[job] = counting(ended)
-        driver = None if ended is None else server.address
-        label = JobLabel(
-            group=job,
+        job = SparkJob(
+            name=secrets.token_hex(8),
             pipeline=work.marks["pipeline"],
             description=rewrite_description(groups, work),
+            items={str(number): group for number, group in enumerate(groups)},
+            begin=partial(_rewrites_groups, work),
+            driver=None if ended is None else server.address,
         )
+        if ended is not None:
+            self._rewrites[job.name] = counting(ended)
         try:
-            run = each(tuple(groups), work, rewrite_group, driver=driver, job=job)
-            answers = label.collect(session, count, run, "item bigint, outcome binary")
-        except TROUBLE as cause:
-            raise self._explained(cause, count, session) from cause
+            return _outcomes(self._collect(job, session))
         finally:
-            self._rewrites.pop(job, None)
-        by_item = {row.item: pickle.loads(row.outcome) for row in answers}  # noqa: S301 - our own workers wrote it
-        return [by_item[index] for index in range(count)]
+            self._rewrites.pop(job.name, None)
+
+    def _collect(
+        self, job: SparkJob[Any], session: SparkSession, begun: Collection[str] = ()
+    ) -> list[Row]:
+        try:
+            return job.collect(session)
+        except TROUBLE as cause:
+            raise self._explained(cause, len(job.items), session, begun=bool(begun)) from cause
 
     def _report(self, report: Report) -> None:
         """Pass on a report; an attempt of a finished job may go on for a while, ignored."""
@@ -186,12 +188,7 @@ class SparkRunner:
     def _workers_can_work(self, session: SparkSession) -> bool:
         """Whether Python workers come up at all: one that does nothing is started."""
         try:
-            check = JobLabel(
-                group=secrets.token_hex(8),
-                pipeline="default",
-                description="check that Python workers start",
-            )
-            check.collect(session, 1, _nothing, "id bigint")
+            idle_job("check that Python workers start").collect(session)
         except TROUBLE:
             return False
         return True
@@ -326,40 +323,26 @@ def _reason(text: str) -> str:
     return (telling or lines or ["no reason given"])[-1 if telling else 0][:300]
 
 
-def _nothing(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    yield from batches
+def _outcomes(answers: Sequence[Row]) -> list[Any]:
+    by_item = {row.item: pickle.loads(row.outcome) for row in answers}  # noqa: S301 - our own workers wrote it
+    return [by_item[index] for index in range(len(answers))]
 
 
-def task(
-    units: tuple[WorkUnit, ...], work: Work, job: str = ""
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return the function that a Python worker of Spark runs.
+def _runs_units(work: Work) -> Do[WorkUnit]:
+    stores = OpenedStores(work)
 
-    Every task is sent all units, and unpacks its own only.
-    """
-    packed = [pickle.dumps(unit) for unit in units]
+    def do(unit: WorkUnit, channel: ProgressClient) -> UnitOutcome:
+        return (run_unit if unit.replay is None else run_replay)(unit, work, stores, channel)
 
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        # Ctrl-C reaches the whole process group; an orderly end finishes what is in hand, so
-        # the workers must outlive it. The driver decides.
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        stores = OpenedStores(work)
-        context = TaskContext.get()
-        again = context is not None and context.attemptNumber() > 0
-        for batch in batches:
-            for index in batch.column(0).to_numpy().tolist():
-                unit: WorkUnit = pickle.loads(packed[index])  # noqa: S301 - our own driver wrote it
-                name = f"{work.marks['pipeline']}/{unit.name}"
-                with ProgressClient(work.driver, name, job=job, again=again) as channel:
-                    run = run_unit if unit.replay is None else run_replay
-                    outcome = run(unit, work, stores, channel)
-                yield pa.RecordBatch.from_arrays(
-                    [
-                        pa.array([index], pa.int64()),
-                        pa.array([pickle.dumps(outcome)], pa.binary()),
-                        pa.array([channel.reached], pa.bool_()),
-                    ],
-                    names=["unit", "outcome", "reached"],
-                )
+    return do
 
-    return run
+
+def _rewrites_groups(work: Rewriting) -> Do[FileGroup]:
+    store = Store(work.sink.uri, work.sink.options)
+
+    def do(group: FileGroup, channel: ProgressClient) -> RewriteOutcome:
+        outcome = rewrite_group(group, work, store)
+        channel.progress.files_read = 1
+        return outcome
+
+    return do

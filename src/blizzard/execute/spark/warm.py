@@ -1,15 +1,14 @@
 """Make the class archive: start Spark, use it as a batch does, save the JVM's classes."""
 
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from blizzard.execute.spark.cds_archive import Archive, settle, unfinished
+from blizzard.execute.spark.job import idle_job
 from blizzard.execute.spark.session import own_archive, start
 from blizzard.model.settings import SparkSettings
 
@@ -44,7 +43,7 @@ def _write(to: Path) -> None:
     """Run a job as a batch does; the JVM writes the classes it has loaded when it ends."""
     try:
         session = start(SparkSettings(master="local[2]"), archive_to=to)
-        session.range(0, 2, 1, 2).mapInArrow(_nothing, "unit bigint, outcome binary").collect()
+        idle_job("make an archive of classes", tasks=2).collect(session)
         gateway: Any = session.sparkContext._gateway  # noqa: SLF001 - no other way to the JVM
         session.stop()
         gateway.proc.stdin.close()
@@ -53,11 +52,3 @@ def _write(to: Path) -> None:
         raise NotMade(f"Spark did not start: {cause}") from cause
     if not to.exists() or not to.stat().st_size:
         raise NotMade("the JVM wrote no archive; run it with -Xlog:cds to see why")
-
-
-def _nothing(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        yield pa.RecordBatch.from_arrays(
-            [batch.column(0), pa.array([b""] * batch.num_rows, pa.binary())],
-            names=["unit", "outcome"],
-        )
