@@ -6,10 +6,11 @@ even nothing, compressed, has a header.
 
 import bz2
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import chain
-from typing import cast
+from typing import Any, cast
 
-import zstandard
+import pyarrow as pa
 from isal import igzip_lib
 
 from blizzard.model.source.codec import FIRST_BYTES, codec_in
@@ -19,8 +20,8 @@ from lakebed.types import Codec
 PIECE_BYTES = 1 << 20
 
 
-# What the zstd command itself allows without --long=31. A frame that needs more is refused.
 MAX_WINDOW_BYTES = 1 << 27
+"""What zstd itself allows by default. A frame that needs more is refused."""
 
 
 class CorruptStream(LakeError):
@@ -44,7 +45,9 @@ def decompress(chunks: Iterable[bytes], codec: Codec) -> Iterator[bytes]:
 
 
 class _Source:
-    """Compressed bytes to be taken in order; knows how far it has come."""
+    """Compressed bytes to be taken in order, also as a file; knows how far it has come."""
+
+    closed = False
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
         self._chunks = iter(chunks)
@@ -63,6 +66,13 @@ class _Source:
         self._at += len(taken)
         self.offset += len(taken)
         return taken
+
+    def read(self, most: int) -> bytes:
+        """Take some bytes, as a file does."""
+        return self.some(most)
+
+    def close(self) -> None:
+        """Do nothing: the chunks are closed by their owner."""
 
     def upto(self, count: int) -> bytes:
         """Take this many bytes; fewer at the end."""
@@ -83,52 +93,59 @@ def _plain(chunks: Iterable[bytes]) -> Iterator[bytes]:
             yield chunk[start : start + PIECE_BYTES]
 
 
-# ---------------------------------------------------------------------------------------- gzip
+# ------------------------------------------------------------------------------ gzip and bzip2
 
-_GZIP_STEP = 128 << 10
-_IsalError = cast("type[Exception]", igzip_lib.error)
-
-
-def _gzip(source: _Source) -> Iterator[bytes]:
-    head = source.upto(1)
-    if not head:
-        raise _corrupt("an empty object is not a gzip stream", 0)
-    while head:
-        yield from _gzip_member(source, head)
-        head = source.upto(1)
-        if head == b"\0":
-            _require_zeros(source)
-            return
+_STEP = 128 << 10
 
 
-def _gzip_member(source: _Source, head: bytes) -> Iterator[bytes]:
-    start = source.offset - len(head)
-    head += source.upto(2 - len(head))
-    if head != b"\x1f\x8b"[: len(head)]:
-        what = "the stream is not gzip" if start == 0 else "the data after the stream is not gzip"
-        raise _corrupt(what, start)
-    # `isal_zlib` begins each piece with 16 KiB and doubles them, a copy each time. This one makes
-    # room for a whole piece at once.
-    member = igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP)
-    data = head
-    while not member.eof:
-        try:
-            piece = member.decompress(data, PIECE_BYTES)
-        except _IsalError as cause:
-            raise _corrupt(f"corrupt gzip data: {cause}", source.offset) from cause
-        if piece:
-            yield piece
-        data = b""
-        # A full piece may have more behind it, of bytes that are all taken in.
-        if member.needs_input and len(piece) < PIECE_BYTES and not member.eof:
-            data = source.some(_GZIP_STEP)
-            if not data:
-                raise _corrupt("the gzip stream is truncated", source.offset)
-    source.give_back(member.unused_data)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Members:
+    """A format whose files are streams one after the other."""
+
+    name: str
+    magic: bytes
+    begin: Callable[[], Any]
+    """Returns what decompresses one stream."""
+    errors: tuple[type[Exception], ...]
+    padded: bool = False
+    """Whether zeros may follow the last stream."""
+
+    def pieces(self, source: _Source) -> Iterator[bytes]:
+        head = source.upto(len(self.magic))
+        if not head:
+            raise _corrupt(f"an empty object is not a {self.name} stream", 0)
+        while head:
+            start = source.offset - len(head)
+            if start and self.padded and head[:1] == b"\0":
+                source.give_back(head)
+                return _require_zeros(source)
+            if head != self.magic[: len(head)]:
+                what = "the data after the stream is not" if start else "the stream is not"
+                raise _corrupt(f"{what} {self.name}", start)
+            yield from self._member(source, head)
+            head = source.upto(len(self.magic))
+        return None
+
+    def _member(self, source: _Source, data: bytes) -> Iterator[bytes]:
+        member = self.begin()
+        while not member.eof:
+            try:
+                piece = member.decompress(data, PIECE_BYTES)
+            except self.errors as cause:
+                raise _corrupt(f"corrupt {self.name} data: {cause}", source.offset) from cause
+            if piece:
+                yield piece
+            data = b""
+            # A full piece may have more behind it, of bytes that are all taken in.
+            if member.needs_input and len(piece) < PIECE_BYTES and not member.eof:
+                data = source.some(_STEP)
+                if not data:
+                    raise _corrupt(f"the {self.name} stream is truncated", source.offset)
+        source.give_back(member.unused_data)
 
 
 def _require_zeros(source: _Source) -> None:
-    while padding := source.some(_GZIP_STEP):
+    while padding := source.some(_STEP):
         if padding.strip(b"\0"):
             raise _corrupt("there is data after the zero padding of the gzip stream", source.offset)
 
@@ -136,146 +153,52 @@ def _require_zeros(source: _Source) -> None:
 # ---------------------------------------------------------------------------------------- zstd
 
 
-_ZSTD_MAGIC = 0xFD2FB528
-_SKIPPABLE_MAGIC = 0x184D2A50
-_RAW, _RLE, _COMPRESSED, _RESERVED = range(4)
-_MAX_BLOCK = 128 << 10
-
-
 def _zstd(source: _Source) -> Iterator[bytes]:
-    """Walk the frames block by block: a block gives at most 128 KiB, and a missing one is seen."""
-    magic = source.upto(4)
-    if not magic:
-        raise _corrupt("an empty object is not a zstd stream", 0)
-    while magic:
-        number = int.from_bytes(magic, "little")
-        if len(magic) == 4 and number & 0xFFFFFFF0 == _SKIPPABLE_MAGIC:
-            _skip_frame(source)
-        elif number == _ZSTD_MAGIC:
-            yield from _zstd_frame(source, magic)
-        else:
-            start = source.offset - len(magic)
-            what = (
-                "the stream is not zstd" if start == 0 else "the data after the frame is not zstd"
-            )
-            raise _corrupt(what, start)
-        magic = source.upto(4)
-
-
-def _skip_frame(source: _Source) -> None:
-    left = int.from_bytes(_exactly(source, 4), "little")
-    while left:
-        skipped = source.some(left)
-        if not skipped:
-            raise _corrupt("the zstd stream is truncated", source.offset)
-        left -= len(skipped)
-
-
-def _zstd_frame(source: _Source, magic: bytes) -> Iterator[bytes]:
-    header, has_checksum = _frame_header(source, magic)
-    frame = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW_BYTES).decompressobj()
-    data = header
-    last = False
-    while not last:
-        head = _exactly(source, 3)
-        number = int.from_bytes(head, "little")
-        last, kind, size = number & 1 == 1, number >> 1 & 3, number >> 3
-        if kind == _RESERVED or size > _MAX_BLOCK:
-            raise _corrupt("corrupt zstd data: invalid block", source.offset - 3)
-        data += head + _exactly(source, 1 if kind == _RLE else size)
-        if last and has_checksum:
-            data += _exactly(source, 4)
-        try:
-            piece = frame.decompress(data)
-        except zstandard.ZstdError as cause:
-            if "memory" in str(cause):  # The library has one error for all.
-                raise MemoryError(str(cause)) from cause
-            raise _corrupt(f"corrupt zstd data: {cause}", source.offset) from cause
-        if piece:
-            yield piece
-        data = b""
-    if not frame.eof:
-        raise _corrupt(
-            "corrupt zstd data: the frame does not end where its header says", source.offset
-        )
-
-
-def _frame_header(source: _Source, magic: bytes) -> tuple[bytes, bool]:
-    """Take a frame's header; return it, and whether a checksum follows its last block."""
-    start = source.offset - len(magic)
-    descriptor = _exactly(source, 1)
-    flags = descriptor[0]
-    single_segment = flags >> 5 & 1
-    dictionary_bytes = (0, 1, 2, 4)[flags & 3]
-    size_bytes = (single_segment, 2, 4, 8)[flags >> 6]
-    window = _exactly(source, 0 if single_segment else 1)
-    dictionary = _exactly(source, dictionary_bytes)
-    content_size = _exactly(source, size_bytes)
-    if single_segment:
-        needed = int.from_bytes(content_size, "little") + (256 if size_bytes == 2 else 0)
-    else:
-        base = 1 << (10 + (window[0] >> 3))
-        needed = base + base // 8 * (window[0] & 7)
-    if needed > MAX_WINDOW_BYTES:
-        raise _corrupt(
-            f"the zstd frame needs a window of {needed:,} bytes, more than the "
-            f"{MAX_WINDOW_BYTES:,} that are allowed",
-            start,
-        )
-    return magic + descriptor + window + dictionary + content_size, flags >> 2 & 1 == 1
-
-
-def _exactly(source: _Source, count: int) -> bytes:
-    taken = source.upto(count)
-    if len(taken) < count:
-        raise _corrupt("the zstd stream is truncated", source.offset)
-    return taken
-
-
-# --------------------------------------------------------------------------------------- bzip2
-
-_BZIP2_STEP = 128 << 10
-
-
-def _bzip2(source: _Source) -> Iterator[bytes]:
-    head = source.upto(3)
+    """Read every frame by Arrow, which notices one that is cut short and bounds the window."""
+    head = source.upto(FIRST_BYTES)
     if not head:
-        raise _corrupt("an empty object is not a bzip2 stream", 0)
-    while head:
-        start = source.offset - len(head)
-        if head != b"BZh":
-            what = (
-                "the stream is not bzip2"
-                if start == 0
-                else "the data after the stream is not bzip2"
-            )
-            raise _corrupt(what, start)
-        yield from _bzip2_stream(source, head)
-        head = source.upto(3)
-
-
-def _bzip2_stream(source: _Source, head: bytes) -> Iterator[bytes]:
-    stream = bz2.BZ2Decompressor()
-    data = head
-    while not stream.eof:
-        try:
-            piece = stream.decompress(data, PIECE_BYTES)
-        except (OSError, ValueError) as cause:
-            raise _corrupt(f"corrupt bzip2 data: {cause}", source.offset) from cause
-        if piece:
+        raise _corrupt("an empty object is not a zstd stream", 0)
+    source.give_back(head)
+    stream = pa.CompressedInputStream(pa.PythonFile(source, "r"), "zstd")
+    try:
+        while piece := stream.read(PIECE_BYTES):
             yield piece
-        data = b""
-        if stream.needs_input and not stream.eof:
-            data = source.some(_BZIP2_STEP)
-            if not data:
-                raise _corrupt("the bzip2 stream is truncated", source.offset)
-    source.give_back(stream.unused_data)
+    except OSError as cause:
+        text = str(cause)
+        if "not enough memory" in text:
+            raise MemoryError(text) from cause
+        begins = codec_in(head, Codec.NONE) is Codec.ZSTD
+        raise _corrupt(_wrong_with_zstd(text, begins=begins), source.offset) from cause
 
 
+def _wrong_with_zstd(text: str, *, begins: bool) -> str:
+    """Say what Arrow's error means for a file that begins as zstd does, or does not."""
+    if "Truncated" in text:
+        return "the zstd stream is truncated"
+    if "Unknown frame descriptor" in text:
+        return "the data after the frame is not zstd" if begins else "the stream is not zstd"
+    if "too much memory" in text:
+        most = f"{MAX_WINDOW_BYTES:,}"
+        return f"the zstd frame needs a window of more than the {most} bytes that are allowed"
+    return f"corrupt zstd data: {text}"
+
+
+_GZIP = _Members(
+    name="gzip",
+    magic=b"\x1f\x8b",
+    # `isal_zlib` begins each piece with 16 KiB and doubles them, a copy each time. This one makes
+    # room for a whole piece at once.
+    begin=lambda: igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP),
+    errors=(cast("type[Exception]", igzip_lib.error),),
+    padded=True,
+)
+_BZIP2 = _Members(
+    name="bzip2", magic=b"BZh", begin=bz2.BZ2Decompressor, errors=(OSError, ValueError)
+)
 _DECOMPRESS: Mapping[Codec, Callable[[_Source], Iterator[bytes]]] = {
-    Codec.GZIP: _gzip,
+    Codec.GZIP: _GZIP.pieces,
     Codec.ZSTD: _zstd,
-    Codec.BZIP2: _bzip2,
+    Codec.BZIP2: _BZIP2.pieces,
 }
 
 

@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 from blizzard.config.load import load
 from blizzard.execute.runner import ExecutorsUnfit, RunFailed, RunnerDied, WorkersDied
 from blizzard.execute.spark.executor_check import DRIVERS_PYTHON, PAGE, own_python, unfit
-from blizzard.execute.spark.job import DESCRIPTION, GROUP, POOL, JobLabel, batch_description
+from blizzard.execute.spark.job import DESCRIPTION, GROUP, POOL, SparkJob, batch_description
 from blizzard.execute.spark.runner import SparkRunner
 from blizzard.execute.spark.session import (
     WAIT_FOR_EXECUTORS_SECS,
@@ -178,9 +178,15 @@ def test_sparks_ui_shows_pipeline_batch_files_and_bytes(
 def test_a_job_has_a_group_of_its_own_and_is_cancelled_by_it(raises: BaseException | None) -> None:
     """Another pipeline's jobs on the same session run on."""
     living = Living(raises=raises)
-    label = JobLabel(group="g-1", pipeline="orders", description="orders, batch 1")
+    job = SparkJob(
+        name="g-1",
+        pipeline="orders",
+        description="orders, batch 1",
+        items={"0": None},
+        begin=lambda: lambda _item, _channel: None,
+    )
     with nullcontext() if raises is None else pytest.raises(type(raises)):
-        label.collect(cast(SparkSession, living), 1, iter, "id bigint")
+        job.collect(cast(SparkSession, living))
 
     assert (living.begun, living.shown) == (["g-1"], [("orders", "orders, batch 1")])
     assert living.cancelled == ([] if raises is None else ["g-1"])

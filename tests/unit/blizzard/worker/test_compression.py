@@ -203,7 +203,7 @@ def test_a_window_beyond_the_limit_is_refused_by_name():
     parameters = zstandard.ZstdCompressionParameters(window_log=28, enable_ldm=True)
     stream = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
     data = stream.compress(b"x" * 1000) + stream.flush()
-    with pytest.raises(CorruptStream, match=f"window of {1 << 28:,} bytes"):
+    with pytest.raises(CorruptStream, match="needs a window"):
         whole([data], Codec.ZSTD)
 
 
