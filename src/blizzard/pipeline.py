@@ -28,7 +28,7 @@ from blizzard.model.files import SourceFile
 from blizzard.model.locations import OpenReader, OpenStore, sink_location
 from blizzard.model.notices import Hints
 from blizzard.model.settings import PipelineSettings
-from blizzard.plan.timing import Timing
+from blizzard.plan.trigger import Timing
 from blizzard.proposal import Batch, Proposal, View, propose
 from blizzard.renewal import DeltaLog
 from blizzard.run_totals import RunTotals, Statistics

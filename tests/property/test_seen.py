@@ -13,7 +13,7 @@ from blizzard.model.json_path import steps
 from blizzard.model.seen import NOTHING, columns_of
 from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.lines import Block
-from blizzard.worker.ndjson.look.values import look, parse
+from blizzard.worker.ndjson.look.gather import look, parse
 from lakebed.columns.schema import Field, Schema
 from lakebed.types import FieldType, OnMismatch, UnknownFields
 from tests.support.json_values import records, values

@@ -12,8 +12,7 @@ from blizzard.discover.spot_check import SpotCheck
 from blizzard.journal.lease_record import Life, this_machine, writer_status
 from blizzard.model.settings import SourceSettings
 from blizzard.model.source.forecast import Forecast
-from blizzard.plan.timing import learned
-from blizzard.plan.trigger import Arrivals, should_start, starts_by
+from blizzard.plan.trigger import Arrivals, learned, should_start, starts_by
 from lakebed.types import OnChange
 from lakebed.units import plural, span
 

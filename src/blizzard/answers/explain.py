@@ -22,7 +22,7 @@ from blizzard.model.files import WorkUnit
 from blizzard.model.locations import OpenReader, sink_location, source_location, source_uris_of
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from blizzard.model.source.forecast import Forecast
-from blizzard.plan.timing import learned
+from blizzard.plan.trigger import learned
 from blizzard.proposal import View, propose
 from lakebed.clock import Clock
 from lakebed.documents.entry import Started

@@ -28,7 +28,7 @@ from blizzard.worker.output.upload import Uploads
 from blizzard.worker.position import Opened, ReadPosition, is_plain
 from blizzard.worker.progress import NoProgressChannel, ProgressChannel
 from blizzard.worker.quarantine.writer import BadOfFile
-from blizzard.worker.record import Tally, failure_of, record_of, record_of_rows
+from blizzard.worker.record import Tally, failure_of, record_of
 from blizzard.worker.stores import Stores
 from blizzard.worker.unit_look import UnitLook
 from lakebed.columns.schema import Schema
@@ -100,9 +100,12 @@ def run_unit(
         )
 
 
-def decoder_of(work: Work, make_decoder: MakeDecoder) -> Decoder:
-    """Return what reads the lines of a unit's files."""
-    by, aside = work.row_partitions, work.quarantine is not None
+def decoder_of(
+    work: Work, make_decoder: MakeDecoder = Decoder, *, quarantines: bool | None = None
+) -> Decoder:
+    """Return what reads the lines of a unit's files; bad ones are quarantined as the work says."""
+    by = work.row_partitions
+    aside = work.quarantine is not None if quarantines is None else quarantines
     return make_decoder(
         Schema(work.file_schema.fields + (by.read if by else ())),
         unknown=work.unknown_fields,
@@ -215,7 +218,7 @@ class _Unit:
         if not self.outputs.write_together(shared, found, self.decoded_budget):
             return False
         records = [
-            record_of_rows(one.file, rows, unit=shared.name)
+            record_of(one.file, Tally(lines=rows, rows=rows), unit=shared.name)
             for one, rows in zip(found.keys, counted, strict=True)
         ]
         shared.records += records

@@ -12,7 +12,7 @@ from json import JSONDecodeError
 from typing import Any
 
 from blizzard.model.source.form import Form
-from blizzard.worker.ndjson.look.values import parse, parse_next
+from blizzard.worker.ndjson.look.gather import parse, parse_next
 from blizzard.worker.ndjson.plain_text import BYTE_ORDER_MARK
 from blizzard.worker.ndjson.values import Number
 

@@ -12,6 +12,7 @@ import struct
 from collections.abc import Callable, Mapping
 from datetime import date
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, Inexact, InvalidOperation
+from functools import partial
 from typing import Any
 
 from lakebed.types import FieldType
@@ -94,24 +95,15 @@ def string(value: JsonValue) -> str:
     return text
 
 
-def int8(value: JsonValue) -> int:
-    """Take an integer of 8 bits."""
-    return _integer(value, 8)
-
-
-def int16(value: JsonValue) -> int:
-    """Take an integer of 16 bits."""
-    return _integer(value, 16)
-
-
-def int32(value: JsonValue) -> int:
-    """Take an integer of 32 bits."""
-    return _integer(value, 32)
-
-
-def int64(value: JsonValue) -> int:
-    """Take an integer of 64 bits."""
-    return _integer(value, 64)
+def integer(value: JsonValue, bits: int) -> int:
+    """Take an integer of so many bits."""
+    if not isinstance(value, Number) or not is_integer(value):
+        raise Refused("wrong_type", f"an integer (int{bits})")
+    limit = 1 << (bits - 1)
+    # Python refuses to read an integer of thousands of digits; none that long is in range.
+    if len(value) > 20 or not -limit <= int(value) < limit:
+        raise Refused("out_of_range", f"an integer from {-limit} to {limit - 1} (int{bits})")
+    return int(value)
 
 
 def float64(value: JsonValue) -> float:
@@ -270,10 +262,10 @@ def decimal(value: JsonValue, precision: int, scale: int) -> Decimal:
 
 TAKE: Mapping[FieldType, Callable[[JsonValue], Cell]] = {
     FieldType.STRING: string,
-    FieldType.INT8: int8,
-    FieldType.INT16: int16,
-    FieldType.INT32: int32,
-    FieldType.INT64: int64,
+    FieldType.INT8: partial(integer, bits=8),
+    FieldType.INT16: partial(integer, bits=16),
+    FieldType.INT32: partial(integer, bits=32),
+    FieldType.INT64: partial(integer, bits=64),
     FieldType.FLOAT32: float32,
     FieldType.FLOAT64: float64,
     FieldType.BOOLEAN: boolean,
@@ -295,16 +287,6 @@ def _text(value: JsonValue, expected: str) -> str:
     if type(value) is not str:
         raise Refused("wrong_type", expected)
     return value
-
-
-def _integer(value: JsonValue, bits: int) -> int:
-    if not isinstance(value, Number) or not is_integer(value):
-        raise Refused("wrong_type", f"an integer (int{bits})")
-    limit = 1 << (bits - 1)
-    # Python refuses to read an integer of thousands of digits; none that long is in range.
-    if len(value) > 20 or not -limit <= int(value) < limit:
-        raise Refused("out_of_range", f"an integer from {-limit} to {limit - 1} (int{bits})")
-    return int(value)
 
 
 def _exact(value: JsonValue, taken: float, kind: str) -> float:

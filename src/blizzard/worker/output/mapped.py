@@ -39,17 +39,14 @@ def _whole(values: Array) -> Array:
 
 
 def _type_without(kind: Any, path: FieldPath, there: Container[FieldPath]) -> Any:  # noqa: ANN401 - as above
-    def inner(field: "pa.Field[Any]", step: str) -> "pa.Field[Any]":
-        return field.with_type(_type_without(field.type, (*path, step), there))
+    def kept(fields: "Iterable[pa.Field[Any]]", at: FieldPath) -> "list[pa.Field[Any]]":
+        return [
+            one.with_type(_retyped(one.type, (*at, one.name), kept))
+            for one in fields
+            if (*at, one.name) in there
+        ]
 
-    if pa.types.is_struct(kind):
-        kept = [one for one in fields_of(kind) if (*path, one.name) in there]
-        return pa.struct([inner(one, one.name) for one in kept])
-    if pa.types.is_map(kind):
-        return pa.map_(inner(kind.key_field, KEY), inner(kind.item_field, VALUE))
-    if pa.types.is_list(kind):
-        return pa.list_(inner(kind.value_field, ELEMENT))
-    return kind
+    return _retyped(kind, path, kept)
 
 
 def _array(values: Array, path: FieldPath, there: Container[FieldPath]) -> Array:

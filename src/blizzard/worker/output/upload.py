@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Self
+from typing import Self, TypeVar
 
 from blizzard.model.files import ClosedFile
 from blizzard.model.progress import Done, Progress
@@ -17,6 +17,7 @@ from lakebed.layout import TablePath, data_file, outbox
 from lakebed.retry import Backoff, attempts
 from lakebed.storage.store import ObjectFacts, Store
 
+Uploaded = TypeVar("Uploaded")
 TRIES = 4
 BACKOFF = Backoff(limit_secs=10)
 
@@ -57,25 +58,20 @@ class Uploads:
         runs: tuple[Run, ...] = (),
     ) -> Future[FinishedFile]:
         """Take a file to be uploaded; the answer comes as a future, its error included."""
-        self._room.acquire()
-        try:
-            answer = self._pool.submit(
-                self._upload, file, partition_values, unit, source_file, runs
-            )
-        except RuntimeError:  # no thread is to be had; later files must not wait for this one's end
-            self._room.release()
-            raise
-        answer.add_done_callback(lambda _done: self._room.release())
-        return answer
+        return self._submit(lambda: self._upload(file, partition_values, unit, source_file, runs))
 
     def set_aside(
         self, file: ClosedFile, name: TablePath, *, unit: str, of: tuple[BadLines, ...]
     ) -> Future[QuarantineFile]:
         """Take a file with bad lines to be uploaded; no reader of the table sees it."""
+        return self._submit(lambda: self._upload_aside(file, name, unit, of))
+
+    def _submit(self, upload: Callable[[], Uploaded]) -> Future[Uploaded]:
+        """Upload in the background, once there is room for one more file."""
         self._room.acquire()
         try:
-            answer = self._pool.submit(self._upload_aside, file, name, unit, of)
-        except RuntimeError:
+            answer = self._pool.submit(upload)
+        except RuntimeError:  # No thread is to be had; later files must not wait for this one.
             self._room.release()
             raise
         answer.add_done_callback(lambda _done: self._room.release())

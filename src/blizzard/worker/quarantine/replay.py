@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -22,24 +21,21 @@ from blizzard.model.files import Limits, Location, SourceFile, UnitOutcome, Work
 from blizzard.model.settings import RollingPolicy
 from blizzard.model.source.form import SkipRule
 from blizzard.worker.books import require_explained
-from blizzard.worker.ndjson.decoder import Decoder
 from blizzard.worker.output.parquet import RollingWriter
-from blizzard.worker.output.partitioner import refused_rows
 from blizzard.worker.output.upload import Uploads
 from blizzard.worker.progress import ProgressChannel
 from blizzard.worker.quarantine.reader import QuarantinedLine, lines_of, read_table
 from blizzard.worker.quarantine.writer import SCHEMA
 from blizzard.worker.record import failure_of
 from blizzard.worker.stores import Stores
-from blizzard.worker.unit import run_unit
+from blizzard.worker.unit import decoder_of, run_unit
 from lakebed import layout
 from lakebed.clock import Clock
-from lakebed.columns.schema import Schema
 from lakebed.documents.data_file import FinishedFile, Run
 from lakebed.documents.quarantine_file import BadLines, QuarantineFile, Resolved
 from lakebed.documents.source_record import SourceRecord
 from lakebed.storage.store import Reader, Store
-from lakebed.types import Codec, OnBadRecord
+from lakebed.types import Codec
 
 _FEW = Limits(max_concurrent_files=1, batch_size=8192)
 QUARANTINE = "quarantine"
@@ -241,14 +237,7 @@ def _readable(
     work: Work,
 ) -> _Readable:
     """Return which of the chosen lines can be read now, and which are to be passed over."""
-    by = work.row_partitions
-    decoder = Decoder(
-        Schema(work.file_schema.fields + (by.read if by else ())),
-        unknown=work.unknown_fields,
-        on_mismatch=work.on_mismatch,
-        on_bad_record=OnBadRecord.QUARANTINE,
-        refuse_rows=None if by is None else partial(refused_rows, by=by),
-    )
+    decoder = decoder_of(work, quarantines=True)
     by_rule: dict[SkipRule | None, list[int]] = {}
     for place in chosen:
         by_rule.setdefault(skips.get(lines[place].source), []).append(place)

@@ -16,7 +16,7 @@ from blizzard.worker.ndjson.compiled.vector import WIDTH
 from blizzard.worker.ndjson.forms import framing
 from blizzard.worker.ndjson.forms.frame import frame
 from blizzard.worker.ndjson.lines import BrokenDocument, Place
-from blizzard.worker.ndjson.plain_text import BYTE_ORDER_MARK
+from blizzard.worker.ndjson.plain_text import without_mark
 
 MAX_PLACES = 1 << 14
 """Records of one step whose places are noted."""
@@ -75,9 +75,11 @@ class Framer:
 
         What is no document raises `BrokenDocument`, after all that comes before it.
         """
+        # A byte order mark counts where bytes are counted.
+        self._state[framing.OFFSET], rest = without_mark(chunks)
         pieces = (
             chunk[start : start + BLOCK_BYTES]
-            for chunk in self._from_start(chunks)
+            for chunk in rest
             for start in range(0, len(chunk), BLOCK_BYTES)
         )
         for piece in pieces:
@@ -100,17 +102,6 @@ class Framer:
         """Forget where the records before this one begin."""
         while self._places and self._places[0][0] + len(self._places[0][1]) <= before:
             self._places.popleft()
-
-    def _from_start(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
-        """Pass the chunks on without a byte order mark, which counts where bytes are counted."""
-        rest = iter(chunks)
-        head = b""
-        while len(head) < len(BYTE_ORDER_MARK) and (chunk := next(rest, None)) is not None:
-            head += chunk
-        text = head.removeprefix(BYTE_ORDER_MARK)
-        self._state[framing.OFFSET] = len(head) - len(text)
-        yield text
-        yield from rest
 
     def _framed(self, piece: bytes) -> Iterator[bytes]:
         state = self._state

@@ -9,8 +9,7 @@ from blizzard.model.json_path import any_element, member_path
 from blizzard.model.seen import Objects, Seen
 from blizzard.worker.ndjson.lines import Block
 from blizzard.worker.ndjson.look.compiled import FastLook
-from blizzard.worker.ndjson.look.gather import MOST_PATHS
-from blizzard.worker.ndjson.look.values import look, parse
+from blizzard.worker.ndjson.look.gather import MOST_PATHS, look, parse
 
 MOST_ROWS = 10_000
 """So many rows with rescued values are looked at by one task. Values of later ones that do not fit
