@@ -159,7 +159,7 @@ def _zstd(source: _Source) -> Iterator[bytes]:
     if not head:
         raise _corrupt("an empty object is not a zstd stream", 0)
     source.give_back(head)
-    stream = pa.CompressedInputStream(pa.PythonFile(source, "r"), "zstd")
+    stream = pa.CompressedInputStream(pa.PythonFile(cast("Any", source), "r"), "zstd")
     try:
         while piece := stream.read(PIECE_BYTES):
             yield piece

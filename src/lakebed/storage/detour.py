@@ -10,9 +10,13 @@ listing goes on as usual.
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING
 
+from lakebed.errors import NameUnusable
 from lakebed.listing.sort import CONTROL, end_of, readable
+
+if TYPE_CHECKING:
+    from lakebed.storage.store import ObjectFacts, Reader
 
 _ODD_PARTS = ("", ".", "..")
 _PATH = re.compile(r'\bpath: "((?:[^"\\]|\\.)*)"')
@@ -20,31 +24,8 @@ _ESCAPE = re.compile(r"\\u\{([0-9a-f]+)\}|\\(.)")
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "0": "\0"}
 
 
-class Listed(Protocol):
-    """An object of which at least the path is known."""
-
-    @property
-    def path(self) -> str:
-        """Its path below the root of the store."""
-
-
-Facts = TypeVar("Facts", bound=Listed)
-Given_co = TypeVar("Given_co", bound=Listed, covariant=True)
 Names = Callable[[str], tuple[Sequence[str], Sequence[str]]]
 """Names the folders and the files right in a folder, the good ones, by their paths."""
-
-
-class Lists(Protocol[Given_co]):
-    """What a store can do in spite of an odd name: all of it raises Odd where it meets one."""
-
-    def objects(self, prefix: str, *, after: str | None) -> Iterator[Given_co]:
-        """List everything below a prefix."""
-
-    def level(self, prefix: str) -> tuple[Sequence[str], Sequence[Given_co]]:
-        """List what is right below a prefix."""
-
-    def head(self, path: str) -> Given_co | None:
-        """Look at one object."""
 
 
 def name_in(text: str) -> str | None:
@@ -92,16 +73,14 @@ def odd_name(path: str) -> OddName:
 
 
 @dataclass(slots=True, kw_only=True)
-class Detour(Generic[Facts]):
+class Detour:
     """Lists what comes before an odd name; folders that were listed once are not listed again."""
 
-    store: Lists[Facts]
+    store: "Reader"
     names: Names
-    odd: type[Exception]
-    """What the store raises where it meets an odd name."""
-    _levels: dict[str, list[tuple[str, Facts | None]]] = field(default_factory=dict)
+    _levels: dict[str, list[tuple[str, "ObjectFacts | None"]]] = field(default_factory=dict)
 
-    def before(self, folder: str, *, low: str, high: str) -> Iterator[Facts]:
+    def before(self, folder: str, *, low: str, high: str) -> Iterator["ObjectFacts"]:
         """Yield the objects below a folder whose names lie between two, in their order.
 
         There must be no odd name between them; `high` is one.
@@ -116,7 +95,7 @@ class Detour(Generic[Facts]):
                 if found is not None:
                     yield found
 
-    def _folder(self, folder: str, low: str, high: str) -> Iterator[Facts]:
+    def _folder(self, folder: str, low: str, high: str) -> Iterator["ObjectFacts"]:
         if end_of(folder) <= low:
             return
         if high.startswith(f"{folder}/"):
@@ -125,16 +104,18 @@ class Detour(Generic[Facts]):
         after = low if low.startswith(f"{folder}/") else None
         yield from self.store.objects(folder, after=after)
 
-    def _level(self, folder: str) -> list[tuple[str, Facts | None]]:
+    def _level(self, folder: str) -> list[tuple[str, "ObjectFacts | None"]]:
         """Return what is right in a folder, in its order; folders end with a slash."""
         if folder not in self._levels:
             try:
                 folders, objects = self.store.level(folder)
-                files: Iterable[tuple[str, Facts | None]] = [(one.path, one) for one in objects]
-            except self.odd:
+                files: Iterable[tuple[str, ObjectFacts | None]] = [
+                    (one.path, one) for one in objects
+                ]
+            except NameUnusable:
                 folders, paths = self.names(folder)
                 files = [(path, None) for path in paths]
-            inside: list[tuple[str, Facts | None]] = [(f"{each}/", None) for each in folders]
+            inside: list[tuple[str, ObjectFacts | None]] = [(f"{each}/", None) for each in folders]
             # The marker of the folder itself is none of the objects in it.
             inside += [(path, facts) for path, facts in files if path not in (folder, "")]
             self._levels[folder] = sorted(inside, key=lambda each: each[0])

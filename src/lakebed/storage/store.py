@@ -114,7 +114,7 @@ class Reader(ObjectReader):
         self, prefix: str, after: str, guide: sort.Guide | None
     ) -> Iterator[ObjectFacts]:
         """List every object, and skip names that cannot be used if they are reported."""
-        way = detour.Detour(store=self, names=self._names, odd=NameUnusable)
+        way = detour.Detour(store=self, names=self._names)
         last = after
         while True:
             try:
