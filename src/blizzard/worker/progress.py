@@ -20,7 +20,7 @@ from multiprocessing.connection import (
     answer_challenge,
     deliver_challenge,
 )
-from typing import Self
+from typing import Protocol, Self
 
 from blizzard.model.progress import Address, Done, Instruction, Progress, Report
 
@@ -28,26 +28,48 @@ BEAT_SECS = 0.5
 PATIENCE_SECS = 2.0
 
 
-@dataclass
-class ProgressChannel:
-    """A unit's end of the channel; this one has no driver at its other end."""
+class ProgressChannel(Protocol):
+    """A unit's end of the channel."""
 
-    attempt: str = ""
-    """The name of this attempt at the unit; no other attempt has it."""
-    progress: Progress = field(default_factory=Progress)
-    """What is reported to the driver; the unit keeps it up to date."""
-    done: Done = field(default_factory=Done)
-    """What is finished; the unit adds to it."""
-    stop_soon: bool = False
-    """Whether the driver wants the unit to finish cleanly at once."""
-    hand_in: bool = False
-    """Whether the driver wants the unit to finish cleanly, because the batch is old enough."""
+    @property
+    def attempt(self) -> str:
+        """Return the name of this attempt at the unit; no other attempt has it."""
+
+    @property
+    def progress(self) -> Progress:
+        """Hold what is reported to the driver; the unit keeps it up to date."""
+
+    @property
+    def done(self) -> Done:
+        """Hold what is finished; the unit adds to it."""
+
+    @property
+    def stop_soon(self) -> bool:
+        """Whether the driver wants the unit to finish cleanly at once."""
+
+    @property
+    def hand_in(self) -> bool:
+        """Whether the driver wants the unit to finish cleanly, because the batch is old enough."""
 
     def report(self) -> None:
         """Call the driver now, and wait for its answer; a silent driver is not waited for."""
 
 
-class ProgressClient(ProgressChannel):
+@dataclass(frozen=True, slots=True)
+class NoProgressChannel:
+    """A channel to nobody."""
+
+    attempt: str = ""
+    progress: Progress = field(default_factory=Progress)
+    done: Done = field(default_factory=Done)
+    stop_soon: bool = False
+    hand_in: bool = False
+
+    def report(self) -> None:
+        """Do nothing: nobody is there."""
+
+
+class ProgressClient:
     """A task's end of the channel, open while one unit runs. Its trouble never fails the task.
 
     `reached` says whether the driver has answered at all. A unit that is run `again`, because its
@@ -64,7 +86,9 @@ class ProgressClient(ProgressChannel):
         fresh_name: Callable[[], str] = lambda: secrets.token_hex(8),
         patience: float = PATIENCE_SECS,
     ) -> None:
-        super().__init__(attempt=fresh_name())
+        self.progress = Progress()
+        self.done = Done()
+        self.attempt = fresh_name()
         self._address = address
         self._unit = unit
         self._job = job
@@ -72,6 +96,7 @@ class ProgressClient(ProgressChannel):
         self._worker = f"{socket.gethostname()}, process {os.getpid()}"
         self._patience = patience
         self.reached = False
+        self._instruction = Instruction.GO_ON
         self._answered = threading.Event()
         self._news = threading.Condition()
         self._reports = 0
@@ -82,6 +107,16 @@ class ProgressClient(ProgressChannel):
         self._gone = address is None
         """Whether there is nobody to report to."""
         self._thread = threading.Thread(target=self._call, name="progress-client", daemon=True)
+
+    @property
+    def stop_soon(self) -> bool:
+        """Whether the driver wants the unit to finish cleanly at once."""
+        return self._instruction is Instruction.STOP
+
+    @property
+    def hand_in(self) -> bool:
+        """Whether the driver wants the unit to finish cleanly, because the batch is old enough."""
+        return self._instruction is Instruction.HAND_IN and not self._again
 
     def report(self) -> None:
         """Call the driver now, and wait for its answer; a silent driver is not waited for."""
@@ -146,8 +181,8 @@ class ProgressClient(ProgressChannel):
         )
         instruction: Instruction = connection.recv()
         self.reached = True
-        self.stop_soon = self.stop_soon or instruction is Instruction.STOP
-        self.hand_in = instruction is Instruction.HAND_IN and not (self.stop_soon or self._again)
+        if self._instruction is not Instruction.STOP:
+            self._instruction = instruction
         self._answered.set()
         with self._news:
             self._told = reports

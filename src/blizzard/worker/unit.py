@@ -26,7 +26,7 @@ from blizzard.worker.output.kept import ON_DISK, Kept
 from blizzard.worker.output.partitioner import refused_rows, require_partitions
 from blizzard.worker.output.upload import Uploads
 from blizzard.worker.position import Opened, ReadPosition, is_plain
-from blizzard.worker.progress import ProgressChannel
+from blizzard.worker.progress import NoProgressChannel, ProgressChannel
 from blizzard.worker.quarantine.writer import BadOfFile
 from blizzard.worker.record import Tally, failure_of, record_of
 from blizzard.worker.stores import Stores
@@ -47,7 +47,7 @@ def run_unit(
     make_decoder: MakeDecoder = Decoder,
 ) -> UnitOutcome:
     """Turn a unit's source files into data files; every failure is part of the answer."""
-    channel = channel or ProgressChannel()
+    channel = channel or NoProgressChannel()
     if channel.stop_soon or channel.hand_in:
         return UnitOutcome(unit=unit.name, sources=(), files=(), handed_in=not channel.stop_soon)
 

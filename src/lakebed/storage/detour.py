@@ -107,6 +107,7 @@ class Detour:
     def _level(self, folder: str) -> list[tuple[str, "ObjectFacts | None"]]:
         """Return what is right in a folder, in its order; folders end with a slash."""
         if folder not in self._levels:
+            folders: Sequence[str]
             try:
                 folders, objects = self.store.level(folder)
                 files: Iterable[tuple[str, ObjectFacts | None]] = [

@@ -13,7 +13,7 @@ from blizzard.model.bounds import Bounds, Overseer, instruction
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.progress import Done, Instruction, Progress
 from blizzard.model.settings import SparkSettings
-from blizzard.worker.progress import ProgressChannel, ProgressClient, ProgressServer
+from blizzard.worker.progress import NoProgressChannel, ProgressClient, ProgressServer
 from blizzard.worker.stores import OpenedStores
 from blizzard.worker.unit import run_unit
 from lakebed.documents.source_record import SourceRecord
@@ -150,7 +150,7 @@ def test_a_unit_that_the_driver_does_not_reach_goes_by_its_own_age(tmp_path: Pat
         bounds=Bounds(seconds=15),
         sizing=SMALL_PIECES,
     )
-    line = ProgressChannel(progress=slow(hands, 1))
+    line = NoProgressChannel(progress=slow(hands, 1))
     outcome = run_unit(unit(listed(tmp_path / "in")), given, OpenedStores(given), line)
 
     assert [each.path for each in outcome.sources] == ["0.ndjson", "1.ndjson"]
