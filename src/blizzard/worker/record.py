@@ -79,6 +79,21 @@ def record_of(
     )
 
 
+def record_of_rows(file: SourceFile, rows: int, *, unit: str) -> SourceRecord:
+    """Return the record of a file that was read whole, and each of whose lines is a row."""
+    return SourceRecord(
+        source=file.source,
+        path=file.path,
+        size=file.size,
+        etag=file.etag,
+        form=file.form.counted_as,
+        modified=file.modified_ms,
+        lines=rows,
+        rows=rows,
+        unit=unit,
+    )
+
+
 def failure_of(
     error: Exception,
     stage: Stage = Stage.DOWNLOAD,

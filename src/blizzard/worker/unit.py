@@ -28,7 +28,7 @@ from blizzard.worker.output.upload import Uploads
 from blizzard.worker.position import Opened, ReadPosition, is_plain
 from blizzard.worker.progress import NoProgressChannel, ProgressChannel
 from blizzard.worker.quarantine.writer import BadOfFile
-from blizzard.worker.record import Tally, failure_of, record_of
+from blizzard.worker.record import Tally, failure_of, record_of, record_of_rows
 from blizzard.worker.stores import Stores
 from blizzard.worker.unit_look import UnitLook
 from lakebed.columns.schema import Schema
@@ -218,7 +218,7 @@ class _Unit:
         if not self.outputs.write_together(shared, found, self.decoded_budget):
             return False
         records = [
-            record_of(one.file, Tally(lines=rows, rows=rows), unit=shared.name)
+            record_of_rows(one.file, rows, unit=shared.name)
             for one, rows in zip(found.keys, counted, strict=True)
         ]
         shared.records += records

@@ -135,6 +135,16 @@ class Origins:
         for one in stretches or (None,):
             self._add(source, one)
 
+    def add_whole(self, files: Sequence[tuple[str, int]]) -> None:
+        """Note the rows of whole source files, others than the last, of which each line is a row.
+
+        There is one for each of many small files, and most of them are about as long.
+        """
+        known = {rows: Stretch(1, rows, rows) for rows in {rows for _source, rows in files}}
+        self.by_source += files
+        self.known += [(source, known[rows]) for source, rows in files]
+        self._kept_apart = 1
+
     def extend(self, other: "Origins") -> None:
         """Note the rows of others after these."""
         for source, one in other.known:

@@ -172,8 +172,7 @@ class RollingWriter:
 
         `files` are the source files and how many of the rows are each one's, in their order.
         """
-        for source, rows in files:
-            self._waiting.add(source, rows, (Stretch(1, rows, rows),))
+        self._waiting.add_whole(files)
         self._hold(batch, size)
         if self.is_full:
             yield from self.flush()

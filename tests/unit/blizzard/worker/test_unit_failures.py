@@ -287,16 +287,13 @@ def test_a_decompressor_without_memory_has_found_no_corruption(monkeypatch):
     """HOLES L28: the library has one error for both."""
 
     class Poor:
-        def __init__(self, **_how):
+        def __init__(self, *_how):
             pass
 
-        def decompressobj(self):
-            return self
-
-        def decompress(self, _data):
-            raise zstandard.ZstdError("zstd decompress error: Allocation error : not enough memory")
+        def read(self, _size):
+            raise OSError("ZSTD decompress failed: Allocation error : not enough memory")
 
     body = zstandard.ZstdCompressor().compress(ndjson(rows(3)))
-    monkeypatch.setattr("blizzard.worker.compression.zstandard.ZstdDecompressor", Poor)
+    monkeypatch.setattr("blizzard.worker.compression.pa.CompressedInputStream", Poor)
     with pytest.raises(MemoryError):
         list(decompress([body], Codec.ZSTD))
