@@ -21,7 +21,7 @@ from blizzard.worker.stores import OpenedStores
 from blizzard.worker.unit import run_unit
 from lakebed.columns.schema import Field
 from lakebed.polling import Stop
-from lakebed.terminal.arguments import NEW_OBJECTS
+from lakebed.terminal.program import NEW_OBJECTS
 
 CORES = 2
 

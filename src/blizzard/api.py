@@ -13,11 +13,11 @@ from typing import Any
 
 from rich.console import Console
 
-from blizzard.cli.output import tables_of
+from blizzard.cli.call import tables_of
 from blizzard.cli.rows.compact import compacts
 from blizzard.cli.rows.rewriting import renews
 from blizzard.cli.run.exports import exporting
-from blizzard.cli.run.progress_bar import Display
+from blizzard.cli.run.progress_bar import BatchDisplay
 from blizzard.config import load as config_file
 from blizzard.execute.spark.cds_archive import require_java
 from blizzard.model.settings import BlizzardSettings
@@ -152,7 +152,7 @@ def _emitter(*, progress: bool | None) -> Emit:
     to = Console(stderr=True)
     if progress is False or not (progress or to.is_terminal or to.is_jupyter):
         return log
-    return shared(log, Display(to).emit)
+    return shared(log, BatchDisplay(to).emit)
 
 
 def _result(result: Result) -> PipelineResult:

@@ -44,7 +44,7 @@ def test_a_pipe_gets_whole_lines_without_escapes(piped):
         check(command, output)
     # A row is one line, and a sentence is not folded.
     (row,) = [line for line in piped["blizzard dlq list"].splitlines() if "decompress" in line]
-    assert row.endswith("  0"), row
+    assert row.endswith("  0  cut.ndjson.gz"), row
     assert "\n  -> " in piped["blizzard why bad.ndjson"]
     assert max(map(len, piped["blizzard why bad.ndjson"].splitlines())) > 120
 

@@ -22,7 +22,7 @@ from lakebed.layout import TablePath, journal_folder, log_version
 from lakebed.listing.names import is_usable, leads_elsewhere
 from lakebed.partition import folder
 from lakebed.storage.store import Store
-from lakebed.terminal.arguments import USAGE
+from lakebed.terminal.call import USAGE
 from penguin.foreign.rules import why_not_a_data_file
 from tests.support.builders import facts, ndjson, no_options, put, rows
 from tests.support.commands import Desk

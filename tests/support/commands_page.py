@@ -10,7 +10,7 @@ from typer.main import get_group
 
 import blizzard.cli.app
 import penguin.cli.app
-from lakebed.terminal.arguments import LEAST
+from lakebed.terminal.program import LEAST
 
 PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
 HEAD = """\

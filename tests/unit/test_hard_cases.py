@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from blizzard.answers.explain import Explanation
-from blizzard.cli.run.dry_run import explanation
+from blizzard.cli.run.dry_run import batch_lines
 from blizzard.discover.finding import Finding
 from blizzard.handoff.publish import Publisher
 from blizzard.journal.checkpoint import read_ledger
@@ -45,7 +45,7 @@ from lakebed.storage.store import ObjectFacts, Reader, Store
 from lakebed.telemetry.events import StopRequested
 from lakebed.telemetry.levels import LogFormat, LogLevel
 from lakebed.telemetry.logs import log_events
-from lakebed.terminal.arguments import Output
+from lakebed.terminal.console import print_text
 from tests.support.builders import (
     ID_AND_NAME,
     Bench,
@@ -274,16 +274,14 @@ def test_a_failed_sync_is_told_as_an_error_of_the_store(tmp_path, monkeypatch):
 def test_a_plan_shows_a_path_as_it_is(capsys, path):
     """Rich takes brackets for markup: the first path ends the dry run with a traceback."""
     finding = Finding()
-    explanation(
-        Explanation(
-            pipeline="p",
-            table_uri="/t",
-            entry=1,
-            findings={"default": finding},
-            units=(unit([source_file(path)]),),
-        ),
-        Output.TEXT,
+    plan = Explanation(
+        pipeline="p",
+        table_uri="/t",
+        entry=1,
+        findings={"default": finding},
+        units=(unit([source_file(path)]),),
     )
+    print_text(batch_lines(plan))
     assert path in capsys.readouterr().out
 
 

@@ -7,7 +7,6 @@ import pytest
 from typer.main import get_group
 from typer.testing import CliRunner
 
-from lakebed.terminal.arguments import plain_record, plain_usage
 from tests.support.commands import PROGRAMS
 
 
@@ -44,34 +43,6 @@ def test_help_is_plain(program: str, words: tuple[str, ...]):
 
 def test_there_are_many_commands():
     assert len(EVERY) > 35
-
-
-@pytest.mark.parametrize(
-    ("record", "plain"),
-    [
-        (("--output <text|json>", "How.  [default: text]"), "--output [text|json]"),
-        (("--state <list[a|b]>", ""), "--state [a|b]"),
-        (("SOURCE <list[str]>", ""), "SOURCE"),
-        (("--limit COUNT", ""), "--limit COUNT"),
-    ],
-)
-def test_types_of_python_are_left_out(record: tuple[str, str], plain: str):
-    assert plain_record(record)[0] == plain
-
-
-def test_a_usage_line_has_the_names_alone():
-    assert plain_usage(["[OPTIONS]", "{URI}", "[PATH]", "{SOURCE}..."]) == [
-        "[OPTIONS]",
-        "URI",
-        "[PATH]",
-        "SOURCE...",
-    ]
-
-
-def test_a_least_number_is_told_in_words():
-    assert plain_record(("--limit COUNT", "Most.  [default: 20; x>=1]"))[1] == (
-        "Most.  [default: 20; at least 1]"
-    )
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from blizzard.model.settings import BlizzardSettings
 from blizzard.repair.redo import LOST
 from lakebed.documents.entry import Kind
 from lakebed.telemetry.events import Event
-from lakebed.terminal.arguments import USAGE
+from lakebed.terminal.call import USAGE
 from penguin.metrics import LEFT_OUT
 from penguin.model.commit import HoldCode
 from tests.support.builders import Bench, ndjson, put

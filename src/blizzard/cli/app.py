@@ -1,28 +1,20 @@
 """Arguments and commands. What is heavy is loaded when a command is called, not before."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, ClassVar
 
 import typer
 
-from blizzard.cli.options import One
+from blizzard.cli.call import PipelineCall
 from lakebed.telemetry.levels import LogFormat, LogLevel
-from lakebed.terminal.arguments import (
-    FAILED,
+from lakebed.terminal.call import FAILED, DryRun, LogShape, MinLogLevel, refuse
+from lakebed.terminal.program import (
     DeferredCommand,
-    Files,
-    Folders,
     ForwardingGroup,
-    Least,
-    LineShape,
-    Output,
-    Shape,
     program,
     run_program,
     version_option,
 )
-from lakebed.terminal.console import say_error
 
 
 class Commands(ForwardingGroup):
@@ -30,96 +22,81 @@ class Commands(ForwardingGroup):
 
     deferred: ClassVar[Mapping[str, DeferredCommand]] = {
         "init": DeferredCommand(
-            "blizzard.cli.init",
-            "init",
+            "blizzard.cli.init:init",
             "Look at files and write a configuration for them.",
         ),
         "validate": DeferredCommand(
-            "blizzard.cli.validate",
-            "validate",
+            "blizzard.cli.validate:validate",
             "Check a configuration for both programs, and say what it would do.",
         ),
         "status": DeferredCommand(
-            "blizzard.cli.status",
-            "status",
+            "blizzard.cli.status:status",
             "Show what is waiting, what failed and what is committed.",
         ),
         "top": DeferredCommand(
-            "liveview.terminal.command",
-            "top",
+            "liveview.terminal.command:top",
             "Watch all pipelines and tables in the terminal.",
         ),
         "audit": DeferredCommand(
-            "blizzard.cli.audit",
-            "audit",
+            "blizzard.cli.audit:audit",
             "Prove from metadata that each table holds what its journals say, "
             "or show the differences.",
         ),
         "files": DeferredCommand(
-            "blizzard.cli.files.command",
-            "files_command",
+            "blizzard.cli.files.command:files_command",
             "Show what landed on each day, and whether everything of it is in the table.",
         ),
         "why": DeferredCommand(
-            "blizzard.cli.why",
-            "why",
+            "blizzard.cli.why:why",
             "Show why a file is not in the table, or how it got there.",
         ),
         "gc": DeferredCommand(
-            "blizzard.cli.gc",
-            "gc",
+            "blizzard.cli.gc:gc",
             "Show or delete the files that failed attempts have left behind.",
         ),
         "redo": DeferredCommand(
-            "blizzard.cli.redo",
-            "redo",
+            "blizzard.cli.redo:redo",
             "Read source files again whose rows are not in the table.",
         ),
         "retract": DeferredCommand(
-            "blizzard.cli.rows.retract",
-            "retract",
+            "blizzard.cli.rows.retract:retract",
             "Take the rows of source files out of the table, "
             "or put those of another in their place.",
         ),
         "erase": DeferredCommand(
-            "blizzard.cli.rows.erase",
-            "erase",
+            "blizzard.cli.rows.erase:erase",
             "Take rows out of the table by their values, and show what still holds them.",
         ),
         "compact": DeferredCommand(
-            "blizzard.cli.rows.compact",
-            "compact",
+            "blizzard.cli.rows.compact:compact",
             "Merge the small data files of each partition into files of about file_size_mb.",
         ),
         "trace": DeferredCommand(
-            "blizzard.cli.trace",
-            "trace",
+            "blizzard.cli.trace:trace",
             "Show which source file and line rows of the table came from.",
         ),
         "journal": DeferredCommand(
-            "blizzard.cli.journal.commands",
-            "app",
+            "blizzard.cli.journal.commands:app",
             "Look at the journal, which has a numbered entry for each batch, or begin a new one.",
         ),
         "dlq": DeferredCommand(
-            "blizzard.cli.dlq.commands",
-            "app",
+            "blizzard.cli.dlq.commands:app",
             "Show which source files failed and which bad lines are set aside, "
             "or have them read again.",
         ),
         "schema": DeferredCommand(
-            "blizzard.cli.schema.commands",
-            "app",
+            "blizzard.cli.schema.commands:app",
             "Show the columns, find them in files, or compare them with the table.",
         ),
         "source": DeferredCommand(
-            "blizzard.cli.source",
-            "source_app",
+            "blizzard.cli.source:source_app",
             "Tell blizzard that the files of a source have moved.",
         ),
+        "demo": DeferredCommand(
+            "blizzard.cli.demo:demo", "Run both programs on sample NDJSON, and show the table."
+        ),
         "handoff": DeferredCommand(
-            "blizzard.cli.handoff",
-            "app",
+            "blizzard.cli.handoff:app",
             "Change how files are handed off to penguin.",
         ),
     }
@@ -135,17 +112,11 @@ def main() -> None:
 
 @app.callback(invoke_without_command=True)
 def run(
-    context: typer.Context,
-    files: Files = None,
-    folders: Folders = None,
-    pipeline: One = None,
+    call: PipelineCall,
     once: Annotated[bool, typer.Option("--once", help="Read what is there, then exit.")] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be done; write nothing.")
-    ] = False,
-    log_level: Least = LogLevel.INFO,
-    log_format: LineShape = LogFormat.TEXT,
-    output: Shape = Output.TEXT,
+    dry_run: DryRun = False,
+    log_level: MinLogLevel = LogLevel.INFO,
+    log_format: LogShape = LogFormat.TEXT,
     _version: Annotated[bool, version_option("blizzard")] = False,
 ) -> None:
     """Turn NDJSON files into Parquet in the directory of a Delta table, exactly once.
@@ -154,36 +125,17 @@ def run(
     reads what is there. `blizzard init FOLDER` writes a configuration to begin with, and
     `blizzard demo` shows it all on sample data.
     """
-    if context.invoked_subcommand is not None:
+    if call.has_subcommand:
         return
-    from blizzard.cli.run.command import run_pipelines  # noqa: PLC0415
+    call.log_format = log_format
+    if dry_run:
+        from blizzard.cli.run.dry_run import show_next_batches  # noqa: PLC0415
 
-    code = run_pipelines(
-        context,
-        files,
-        folders,
-        pipeline,
-        once=once,
-        dry_run=dry_run,
-        log_level=log_level,
-        log_format=log_format,
-        output=output,
-    )
-    raise typer.Exit(code)
+        show_next_batches(call)
+    else:
+        from blizzard.cli.run.command import run_pipelines  # noqa: PLC0415
 
-
-@app.command(name="demo")
-def demo_command(
-    folder: Annotated[
-        Path, typer.Option("--dir", metavar="DIR", help="Where to put the data and the table.")
-    ] = Path("demo"),
-) -> None:
-    """Run both programs on sample NDJSON, and show the table."""
-    from rich.console import Console  # noqa: PLC0415
-
-    from blizzard.cli import demo  # noqa: PLC0415
-
-    raise typer.Exit(demo.run(folder, Console()))
+        run_pipelines(call, log_level, once=once)
 
 
 @app.command(name="warm")
@@ -202,6 +154,5 @@ def warm_command(
     try:
         archive = warm(again=again)
     except NotMade as error:
-        say_error(f"error: {error}")
-        raise typer.Exit(FAILED) from error
+        refuse(str(error), FAILED)
     typer.echo(f"{archive.path} ({in_words(archive.path.stat().st_size)})")

@@ -1,28 +1,18 @@
-"""`blizzard audit`: whether a table holds what its journals say, proved from metadata."""
+"""`blizzard audit`: prove from metadata that a table holds what its journals say."""
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from blizzard.answers.reconcile import SourceCounts
-from blizzard.cli.output import One, chosen, load, looked_with, open_reader
-from blizzard.cli.surroundings import Surroundings
+from blizzard.cli.call import PipelineCall
 from blizzard.handoff.dead_letters import beside, is_in_queue, queue_at
-from blizzard.inspect.audit.findings import (
-    AcceptedLoss,
-    Amount,
-    Audit,
-    Difference,
-    OtherCommit,
-    Place,
-)
+from blizzard.inspect.audit.findings import AcceptedLoss, Audit, OtherCommit, Place
 from blizzard.inspect.audit.table import audit_table
-from blizzard.log_questions import reconciler_of
+from blizzard.log_questions import open_reader, reconciler_of
 from blizzard.model.files import Location
 from blizzard.model.locations import OpenReader, sink_location
 from blizzard.model.settings import PipelineSettings
@@ -32,17 +22,9 @@ from lakebed.deltalog import tables
 from lakebed.errors import LakeError, ObjectMissing
 from lakebed.locations import written_out
 from lakebed.storage.store import Store, local_path
-from lakebed.terminal.arguments import FAILED, USAGE, Files, Folders, Outcome, Output, Shape
-from lakebed.terminal.console import (
-    add,
-    columns,
-    console,
-    plural,
-    print_line,
-    print_table,
-    say,
-    say_error,
-)
+from lakebed.terminal.call import FAILED, USAGE, refuse
+from lakebed.terminal.console import Line, Table, picked
+from lakebed.units import plural
 
 FEW = 10
 IN_WORDS = {
@@ -61,10 +43,7 @@ IN_WORDS = {
 
 
 def audit(
-    context: typer.Context,
-    files: Files = None,
-    folders: Folders = None,
-    pipeline: One = None,
+    call: PipelineCall,
     deep: Annotated[
         bool,
         typer.Option("--deep", help="Also read the footer of every data file."),
@@ -81,7 +60,6 @@ def audit(
     reason: Annotated[
         str | None, typer.Option("--reason", metavar="TEXT", help="Why the rows are gone.")
     ] = None,
-    output: Shape = Output.TEXT,
 ) -> None:
     """Prove from metadata that each table holds what its journals say, or show the differences.
 
@@ -90,46 +68,32 @@ def audit(
 
     Exits with 0 if everything is accounted for, 1 if there are differences, 2 if it cannot tell.
     """
-    outcome = Outcome()
-    loaded, clock = load(files, folders), Surroundings.of(context).clock
+    clock = call.around.clock
     tables = {
         written_out(settings.sink.table_uri): sink_location(settings)
-        for settings in chosen(loaded, pipeline)
+        for settings in call.pipelines()
     }
-    _check_options(version, reason, len(tables))
+    if (version is None) != (reason is None) or (reason is not None and not reason.strip()):
+        refuse("--accept VERSION and --reason TEXT belong together")
+    if version is not None and len(tables) > 1:
+        refuse("a version is one of a table; name its pipeline with --pipeline")
     for uri, place in tables.items():
-        own = [one for one in loaded.pipelines if written_out(one.sink.table_uri) == uri]
-        with outcome.of(place.uri, _exit_code):
-            with looked_with(place.uri, output) as opens:
+        own = [one for one in call.loaded.pipelines if written_out(one.sink.table_uri) == uri]
+        with call.guard(place.uri, _exit_code):
+            with call.opens(place.uri) as opens:
                 found = audit_of(place, deep=deep, pipelines=own, opens=opens)
                 sources = [source_counts(each, opens, clock) for each in own]
             if version is not None and reason is not None:
                 _accept(place, found, version, reason, clock.now())
                 found = audit_of(place, deep=deep, pipelines=own)
-            if output is Output.JSON:
-                print_line(audit_row(place.uri, found, sources))
-            else:
-                show(place.uri, found, sources, committer_of(own))
-            if not found.is_balanced:
-                outcome.at_least(FAILED)
-    raise typer.Exit(outcome.code)
+            lines = _text(place.uri, found, sources, committer_of(own))
+            call.show(lines, audit_document(place.uri, found, sources))
+            call.fail_if(not found.is_balanced)
 
 
 def _exit_code(error: LakeError) -> int:
-    """Return 2 where it cannot be told whether a table is balanced."""
+    """Return 2 if it is not known whether a table is balanced."""
     return FAILED if isinstance(error, NothingToAccept) else USAGE
-
-
-def _check_options(version: int | None, reason: str | None, tables: int) -> None:
-    """End the program where it is not clear what is accepted, and why."""
-    fault = None
-    if (version is None) != (reason is None) or (reason is not None and not reason.strip()):
-        fault = "--accept VERSION and --reason TEXT belong together"
-    elif version is not None and tables > 1:
-        fault = "a version is one of a table; name its pipeline with --pipeline"
-    if fault is not None:
-        say_error(f"error: {fault}")
-        raise typer.Exit(USAGE)
 
 
 def _accept(place: Location, found: Audit, version: int, reason: str, at: datetime) -> None:
@@ -179,17 +143,17 @@ def not_covered(found: Audit, sources: Sequence[SourceCounts]) -> tuple[str, ...
     """Say what a verdict on a table leaves out: files that never reached it, and other places."""
     counted = {one.pipeline for one in sources}
     waiting = found.totals.bad_lines_waiting
-    told = [f"{one.pipeline}: {text}" for one in sources for text in one.sentences()]
-    told += [
+    uncovered = [f"{one.pipeline}: {text}" for one in sources for text in one.sentences()]
+    uncovered += [
         f"{name}: its source files, since the configuration does not have this pipeline"
         for name in found.pipelines
         if name not in counted
     ]
     if waiting:
-        told.append(f"{plural(waiting, 'bad line')} in quarantine; see blizzard dlq list")
+        uncovered.append(f"{plural(waiting, 'bad line')} in quarantine; see blizzard dlq list")
     if found.elsewhere:
-        told.append(f"{plural(found.elsewhere, 'data file')} outside of the table's directory")
-    return tuple(told)
+        uncovered.append(f"{plural(found.elsewhere, 'data file')} outside of the table's directory")
+    return tuple(uncovered)
 
 
 def _letters_at(table: Location, uri: str, pipelines: Sequence[PipelineSettings]) -> Location:
@@ -198,90 +162,23 @@ def _letters_at(table: Location, uri: str, pipelines: Sequence[PipelineSettings]
     return beside(table, uri) if owner is None else queue_at(owner, uri)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AmountsRow:
-    """Where the data files are that entries name."""
-
-    in_table: Amount
-    replaced: Amount
-    retracted: Amount
-    removed_by_others: Amount
-    unknown: Amount
-    waiting: Amount
-    held: Amount
-    given_up: Amount
-    awaiting_redo: Amount
-    forgotten: Amount
-    nowhere: Amount
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditRow:
-    """The audit of a table, in the keys that docs/answers.md promises."""
-
-    table_uri: str
-    balanced: bool
-    deep: bool
-    version: int | None
-    history_since: int | None
-    journals: int
-    entries: int
-    waiting_entries: int
-    source_files: int
-    lines: int
-    blank: int
-    filtered: int
-    quarantined: int
-    bad_lines_waiting: int
-    replayed: int
-    passed_over: int
-    discarded: int
-    rows: int
-    named: AmountsRow
-    active: Amount
-    by_others: Amount
-    adopted: Amount
-    unknown: Amount
-    others: tuple[OtherCommit, ...]
-    accepted: tuple[AcceptedLoss, ...]
-    differences: tuple[Difference, ...]
-    sources: tuple[SourceCounts, ...]
-    not_covered: tuple[str, ...]
-
-
-def audit_row(uri: str, found: Audit, sources: Sequence[SourceCounts] = ()) -> AuditRow:
-    """Return an audit as one row."""
-    totals = found.totals
-    return AuditRow(
-        table_uri=uri,
-        balanced=found.is_balanced,
-        deep=found.deep,
-        version=found.version,
-        history_since=found.history_since,
-        journals=totals.journals,
-        entries=totals.entries,
-        waiting_entries=totals.waiting,
-        source_files=totals.source_files,
-        lines=totals.lines,
-        blank=totals.blank,
-        filtered=totals.filtered,
-        quarantined=totals.quarantined,
-        bad_lines_waiting=totals.bad_lines_waiting,
-        replayed=totals.replayed,
-        passed_over=totals.passed_over,
-        discarded=totals.discarded,
-        rows=totals.rows,
-        named=AmountsRow(**{place.value: amount for place, amount in found.places.amounts.items()}),
-        active=found.active,
-        by_others=found.by_others,
-        adopted=found.adopted,
-        unknown=found.unknown,
-        others=found.others,
-        accepted=found.accepted,
-        differences=found.differences,
-        sources=tuple(sources),
-        not_covered=not_covered(found, sources),
-    )
+def audit_document(
+    uri: str, found: Audit, sources: Sequence[SourceCounts] = ()
+) -> dict[str, object]:
+    """Return an audit in the keys that docs/answers.md promises."""
+    counts = "source_files lines blank filtered quarantined bad_lines_waiting replayed passed_over"
+    return {
+        "table_uri": uri,
+        "balanced": found.is_balanced,
+        **picked(found, "deep version history_since"),
+        **picked(found.totals, "journals entries"),
+        "waiting_entries": found.totals.waiting,
+        **picked(found.totals, f"{counts} discarded rows"),
+        "named": {place.value: found.places.amounts[place] for place in IN_WORDS},
+        **picked(found, "active by_others adopted unknown others accepted differences"),
+        "sources": sources,
+        "not_covered": not_covered(found, sources),
+    }
 
 
 def committer_of(pipelines: Sequence[PipelineSettings]) -> str:
@@ -290,92 +187,87 @@ def committer_of(pipelines: Sequence[PipelineSettings]) -> str:
     return programs.pop() if len(programs) == 1 else "penguin"
 
 
-def show(
-    uri: str, found: Audit, sources: Sequence[SourceCounts] = (), committer: str = "penguin"
-) -> None:
-    """Print an audit for a person, who runs that program to have the rest committed."""
-    to = console()
+def _text(
+    uri: str, found: Audit, sources: Sequence[SourceCounts], committer: str
+) -> Iterator[Line]:
+    """Yield an audit for a person, who runs `committer` to have the rest committed."""
     at = "no version yet" if found.version is None else f"version {found.version}"
-    say(to, f"table {uri}: {at}")
-    _show_books(to, found, committer)
-    _show_files(to, found, committer)
-    if found.others:
-        _show_others(to, found.others)
+    yield f"table {uri}: {at}"
+    yield from _books(found, committer)
+    yield _files(found, committer)
+    yield from _others(found.others)
     if found.history_since:
-        say(
-            to,
+        yield (
             f"  the log's history is known since version {found.history_since}: what that version "
-            "and those before it did is known only by its result",
+            "and those before it did is known only by its result"
         )
-    for one in found.accepted:
-        say(to, f"  accepted: {_accepted(one)}")
-    for difference in found.differences[:FEW]:
-        say(to, f"  {difference.kind}: {difference.message}")
+    yield from (f"  accepted: {_accepted(one)}" for one in found.accepted)
+    yield from (f"  {one.kind}: {one.message}" for one in found.differences[:FEW])
     if len(found.differences) > FEW:
         kinds = Counter(one.kind.value for one in found.differences[FEW:])
         rest = ", ".join(f"{count:,} {kind}" for kind, count in kinds.items())
-        say(to, f"  ... and {rest}; --output json has them all")
+        yield f"  ... and {rest}; --output json has them all"
     if found.is_balanced:
-        looked = "" if found.deep else " (--deep also reads footers)"
+        deeper = "" if found.deep else " (--deep also reads footers)"
         says = "the table holds what the journals say, and every data file is there"
-        say(to, f"balanced: {says}{looked}")
+        yield f"balanced: {says}{deeper}"
     else:
-        say(to, f"not balanced: {plural(len(found.differences), 'difference')}")
-    for each in not_covered(found, sources):
-        say(to, f"  not covered: {each}")
+        yield f"not balanced: {plural(len(found.differences), 'difference')}"
+    yield from (f"  not covered: {each}" for each in not_covered(found, sources))
 
 
-def _show_books(to: Console, found: Audit, committer: str) -> None:
+def _books(found: Audit, committer: str) -> Iterator[str]:
     totals = found.totals
     waiting = f", {totals.waiting:,} of them waiting for {committer}" if totals.waiting else ""
-    say(
-        to,
-        f"  {plural(totals.entries, 'entry', 'entries')} of "
-        f"{plural(totals.journals, 'journal')}{waiting}",
+    entries, journals = (
+        plural(totals.entries, "entry", "entries"),
+        plural(totals.journals, "journal"),
     )
-    say(
-        to,
+    yield f"  {entries} of {journals}{waiting}"
+    yield (
         f"  {plural(totals.source_files, 'source file')}: {totals.lines:,} lines = "
         f"{totals.rows:,} rows + {totals.blank:,} blank + {totals.filtered:,} filtered + "
-        f"{totals.quarantined:,} quarantined",
+        f"{totals.quarantined:,} quarantined"
     )
     if totals.quarantined:
         passed_over = f"{totals.passed_over:,} passed over, " if totals.passed_over else ""
-        say(
-            to,
+        yield (
             f"  bad lines: {totals.bad_lines_waiting:,} waiting, {totals.replayed:,} replayed, "
-            f"{passed_over}{totals.discarded:,} discarded",
+            f"{passed_over}{totals.discarded:,} discarded"
         )
 
 
-def _show_files(to: Console, found: Audit, committer: str) -> None:
-    shown = columns("data files", "files", "rows", numbers=("files", "rows"), wide=("data files",))
-    for place, words in IN_WORDS.items():
-        amount = found.places.amounts[place]
-        if amount.files:
-            add(shown, words.format(committer=committer), amount.files, amount.rows)
-    for words, amount in (
+def _files(found: Audit, committer: str) -> Table:
+    amounts = [
+        *(
+            (words.format(committer=committer), found.places.amounts[at])
+            for at, words in IN_WORDS.items()
+        ),
         ("in the table, by other writers", found.by_others),
         ("in the table, of other programs and committed by penguin", found.adopted),
         ("in the table, by versions that are no longer in the log", found.unknown),
-    ):
-        if amount.files:
-            add(shown, words, amount.files, amount.rows)
-    add(shown, "in the table, all", found.active.files, found.active.rows)
-    print_table(to, shown)
+    ]
+    some = [(words, amount) for words, amount in amounts if amount.files]
+    return Table(
+        ("data files", ">files", ">rows"),
+        [
+            (words, amount.files, amount.rows)
+            for words, amount in (*some, ("in the table, all", found.active))
+        ],
+    )
 
 
-def _show_others(to: Console, others: tuple[OtherCommit, ...]) -> None:
-    say(to, f"  {plural(len(others), 'commit')} of other writers:")
+def _others(others: tuple[OtherCommit, ...]) -> Iterator[str]:
+    if others:
+        yield f"  {plural(len(others), 'commit')} of other writers:"
     for one in others[-FEW:]:
-        say(
-            to,
+        yield (
             f"    version {one.version}, {one.operation or 'unknown operation'} of "
             f"{one.writer or 'an unknown writer'}: {plural(one.files_removed, 'file')} removed "
-            f"({_rows(one.rows_removed)}), {one.files_added:,} added ({_rows(one.rows_added)})",
+            f"({_rows(one.rows_removed)}), {one.files_added:,} added ({_rows(one.rows_added)})"
         )
     if len(others) > FEW:
-        say(to, f"    ... and {len(others) - FEW:,} before; --output json has them all")
+        yield f"    ... and {len(others) - FEW:,} before; --output json has them all"
 
 
 def _accepted(one: AcceptedLoss) -> str:

@@ -5,14 +5,17 @@ import json
 import random
 import subprocess
 import sys
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Annotated
 
+import typer
 import zstandard
-from rich.console import Console
 
 from lakebed.deltalog.tables import preview
-from lakebed.terminal.console import add, columns, print_table, second
+from lakebed.terminal.call import refuse
+from lakebed.terminal.console import Line, Table, Verbatim, print_text, second
 from lakebed.units import plural
 
 CONFIG = """\
@@ -44,34 +47,36 @@ ROWS_A_FILE = 10_000
 ACTIONS = ("view", "search", "basket", "buy", "return")
 
 
-def run(folder: Path, console: Console) -> int:
-    """Make sample files, run both programs on them and show the table; return the exit code."""
+def demo(
+    folder: Annotated[
+        Path, typer.Option("--dir", metavar="DIR", help="Where to put the data and the table.")
+    ] = Path("demo"),
+) -> None:
+    """Run both programs on sample NDJSON, and show the table."""
     folder.mkdir(parents=True, exist_ok=True)
     config = folder / "pipeline.yaml"
     if not config.exists():
         config.write_text(CONFIG.format(folder=folder))
     count, rows = make_sample(folder / "landing")
-    console.print(f"[bold]1.[/] {count:,} new NDJSON files, {rows:,} records, in {folder}/landing")
+    print_text([f"1. {count:,} new NDJSON files, {rows:,} records, in {folder}/landing"])
     for number, program, does in (
         (2, "blizzard", "turns them into Parquet on local Spark"),
         (3, "penguin", "commits the Parquet files to the Delta log"),
     ):
-        command = f"{program} -c {config} --once"
-        console.print(f"[bold]{number}.[/] [cyan]{command}[/]  # {does}", soft_wrap=True)
+        print_text([Verbatim(f"{number}. {program} -c {config} --once  # {does}")])
+        sys.stdout.flush()
         finished = subprocess.run(  # noqa: S603 - our own program, with arguments of our own
             [sys.executable, "-m", program, "-c", str(config), "--once"], check=False
         )
         if finished.returncode:
-            console.print(f"{program} failed with exit code {finished.returncode}", style="red")
-            return finished.returncode
-    show_table(str(folder / "table"), console)
-    show_next(folder, config, console)
-    return 0
+            refuse(f"{program} failed with exit code {finished.returncode}", finished.returncode)
+    print_text([*table_lines(str(folder / "table")), *next_lines(folder, config)])
 
 
-def show_next(folder: Path, config: Path, console: Console) -> None:
-    """Show commands to type next, each as a line that a shell takes as it is."""
-    console.print("\nTry next:")
+def next_lines(folder: Path, config: Path) -> Iterator[Line]:
+    """Yield commands to type next, each as a line that a shell takes."""
+    yield ""
+    yield "Try next:"
     tries = (
         (f"{_program('blizzard')} demo --dir {folder}", "more files arrive; only those are read"),
         (
@@ -80,8 +85,7 @@ def show_next(folder: Path, config: Path, console: Console) -> None:
         ),
         (f"{_program('penguin')} -c {config}", "keeps committing what arrives; Ctrl-C ends it"),
     )
-    for command, why in tries:
-        console.print(f"  [cyan]{command}[/]  # {why}", soft_wrap=True)
+    yield from (Verbatim(f"  {command}  # {why}") for command, why in tries)
 
 
 def _program(name: str) -> str:
@@ -119,18 +123,17 @@ def make_sample(landing: Path) -> tuple[int, int]:
     return count, count * ROWS_A_FILE
 
 
-def show_table(uri: str, console: Console) -> None:
-    """Show what a reader of the Delta table sees."""
+def table_lines(uri: str) -> Iterator[Line]:
+    """Yield what a reader of the Delta table sees."""
     seen = preview(uri, rows=5)
-    console.print(
-        f"\n[bold]The table[/]  {plural(seen.rows, 'row')} in {plural(seen.files, 'file')}, "
-        f"Delta version {seen.version}\n{Path(uri).absolute()}",
-        soft_wrap=True,
+    yield ""
+    yield (
+        f"The table  {plural(seen.rows, 'row')} in {plural(seen.files, 'file')}, "
+        f"Delta version {seen.version}"
     )
-    table = columns(*seen.columns, numbers=("id", "amount"))
-    for row in seen.first_rows:
-        add(table, *map(_value, row))
-    print_table(console, table)
+    yield Verbatim(Path(uri).absolute())
+    titles = [f">{name}" if name in ("id", "amount") else name for name in seen.columns]
+    yield Table(titles, [[_value(cell) for cell in row] for row in seen.first_rows])
 
 
 def _value(cell: object) -> str:

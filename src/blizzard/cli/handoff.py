@@ -1,77 +1,81 @@
 """`blizzard handoff`: change how files are handed off to penguin."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Annotated
 
 import typer
 
-from blizzard.cli.options import One
-from blizzard.cli.output import chosen, load
+from blizzard.cli.call import PipelineCall
 from blizzard.handoff.switch import Uncommitted, entries_before, set_handoff
 from blizzard.log_questions import asks_last_committed
 from blizzard.model.settings import PipelineSettings, SinkSettings
 from lakebed.errors import ObjectMissing
 from lakebed.locations import ByPlace, place_of
 from lakebed.storage.store import Reader, Store
-from lakebed.terminal.arguments import (
-    DONE,
-    FAILED,
-    Files,
-    Folders,
-    ForwardingGroup,
-    Outcome,
-    Program,
-)
-from lakebed.terminal.console import console, say
+from lakebed.terminal.call import DONE
+from lakebed.terminal.program import program
 from lakebed.types import Handoff
 from lakebed.units import entries_from
 
-app = Program(cls=ForwardingGroup, no_args_is_help=True)
+app = program(no_args_is_help=True)
 
 
 @app.callback()
-def handoff_group(_files: Files = None, _folders: Folders = None, _pipeline: One = None) -> None:
+def handoff_group(_call: PipelineCall) -> None:
     """Change how files are handed off to penguin."""
 
 
 @app.command(name="set")
 def handoff_set(
+    call: PipelineCall,
     handoff: Annotated[
         Handoff, typer.Argument(metavar="MODE", help="How penguin learns of new data files.")
     ],
-    pipeline: One = None,
-    files: Files = None,
-    folders: Folders = None,
 ) -> None:
     """Change the hand-off of every table in the configuration.
 
     It is refused while an entry of the journal is not committed.
     """
-    settings = load(files, folders)
-    tables = _tables(chosen(settings, pipeline))
-    outcome = Outcome()
+    tables = _tables(call.pipelines())
     for sink in tables:
-        with outcome.of(sink.table_uri):
+        with call.guard(sink.table_uri):
             if waiting := _waiting(sink, handoff):
-                _say_waiting(sink.table_uri, waiting)
-                outcome.at_least(FAILED)
-    if outcome.code != DONE:
+                _show(call, sink, handoff, waiting)
+    if call.code != DONE:
         if len(tables) > 1:
-            say(console(), "no table was changed; -p PIPELINE changes the table of one pipeline")
-        raise typer.Exit(outcome.code)
+            call.show(["no table was changed; -p PIPELINE changes the table of one pipeline"])
+        return
     for sink in tables:
-        with outcome.of(sink.table_uri):
+        with call.guard(sink.table_uri):
             store = Store(sink.table_uri, sink.storage_options, make_folder=True)
-            changed = set_handoff(store, handoff, asks_last_committed(sink))
-            if isinstance(changed, tuple):
-                _say_waiting(sink.table_uri, changed)
-                outcome.at_least(FAILED)
-                continue
-            when = "from now on" if changed else "already"
-            say(console(), f"{sink.table_uri}: files are handed off by {handoff.value} {when}")
-            if sink.handoff is not handoff:
-                say(console(), f"  now set sink.handoff: {handoff.value} in the configuration")
-    raise typer.Exit(outcome.code)
+            _show(call, sink, handoff, set_handoff(store, handoff, asks_last_committed(sink)))
+
+
+Changed = bool | tuple[Uncommitted, ...]
+"""Whether a hand-off was changed, or the entries that are to be committed before."""
+
+
+def _show(call: PipelineCall, sink: SinkSettings, handoff: Handoff, done: Changed) -> None:
+    is_done = not isinstance(done, tuple)
+    document = {"table_uri": sink.table_uri, "handoff": handoff, "done": is_done}
+    call.show(_text(sink, handoff, done), document)
+    call.fail_if(not is_done)
+
+
+def _text(sink: SinkSettings, handoff: Handoff, done: Changed) -> Iterator[str]:
+    if isinstance(done, tuple):
+        yield (
+            f"{sink.table_uri}: the hand-off was not changed: these entries are not committed yet; "
+            "have them committed (penguin --once, or blizzard --once where sink.commit is inline) "
+            "and try again"
+        )
+        for one in done:
+            yield f"  pipeline {one.pipeline}: {entries_from(one.first, one.last)}"
+        return
+    when = "from now on" if done else "already"
+    yield f"{sink.table_uri}: files are handed off by {handoff.value} {when}"
+    if sink.handoff is not handoff:
+        yield f"  now set sink.handoff: {handoff.value} in the configuration"
 
 
 def _waiting(sink: SinkSettings, handoff: Handoff) -> tuple[Uncommitted, ...]:
@@ -80,18 +84,6 @@ def _waiting(sink: SinkSettings, handoff: Handoff) -> tuple[Uncommitted, ...]:
     except ObjectMissing:
         return ()  # The table's folder does not exist yet, so nothing waits in it.
     return entries_before(store, handoff, asks_last_committed(sink))
-
-
-def _say_waiting(table_uri: str, waiting: tuple[Uncommitted, ...]) -> None:
-    to = console()
-    say(
-        to,
-        f"{table_uri}: the hand-off was not changed: these entries are not committed yet; "
-        "have them committed (penguin --once, or blizzard --once where sink.commit is "
-        "inline) and try again",
-    )
-    for one in waiting:
-        say(to, f"  pipeline {one.pipeline}: {entries_from(one.first, one.last)}")
 
 
 def _tables(pipelines: Iterable[PipelineSettings]) -> list[SinkSettings]:

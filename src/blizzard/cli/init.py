@@ -1,4 +1,4 @@
-"""`blizzard init`: a look at files, and a configuration for them."""
+"""`blizzard init`: read samples of files, and write a configuration for them."""
 
 import os
 import sys
@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 
-from blizzard.cli.output import looked_with
 from blizzard.config import overlaps
 from blizzard.config.checks import place
 from blizzard.discover.skip_reason import Reason
@@ -18,24 +17,25 @@ from blizzard.inspect.guess.fields import GuessedColumn, columns_in, fields_of
 from blizzard.inspect.guess.forms import Records, records_of
 from blizzard.inspect.sample import Sample
 from blizzard.inspect.written import pipeline_lines, rotation_remark
-from blizzard.model.files import Location
 from blizzard.model.source.glob import split
 from blizzard.model.source.rotation import renamed
 from lakebed.config.faults import dotted
 from lakebed.config.json_schema import schema_text
 from lakebed.config.models import Document
 from lakebed.config.places import location, source_location
+from lakebed.errors import LakeError
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import local_path
-from lakebed.terminal.arguments import DONE, FAILED, USAGE, Output, ends_on_error, exit_code_of
-from lakebed.terminal.console import say_error
+from lakebed.terminal.call import FAILED, Output, complain, exit_code_of, reading, refuse
+from lakebed.terminal.console import print_error
+from lakebed.terminal.progress import CountedReader
 from lakebed.units import in_words, plural
 
 STANDARD_OUTPUT = "-"
 SCHEMA = "blizzard.schema.json"
 """What an editor checks a configuration by, beside it; VS Code and others know such a line."""
 EDITOR_LINE = f"# yaml-language-server: $schema={SCHEMA}\n"
-MOST_TOLD = 20
+MOST_NAMED = 20
 """Files that are named; a look reads no more than these."""
 WHY_NOT = {
     Reason.NOT_NDJSON: "it is not named like a file of JSON records",
@@ -43,7 +43,7 @@ WHY_NOT = {
     Reason.TEMPORARY: "it is named like a file that is not finished",
 }
 
-Looked = Annotated[
+SampleSize = Annotated[
     int,
     typer.Option(
         "--sample", metavar="BYTES", min=1, help="How much to read, of all files together."
@@ -70,7 +70,7 @@ def init(
         str,
         typer.Option("--output", metavar="FILE", help="What to write; - is standard output."),
     ] = "pipeline.yaml",
-    most: Looked = sample.BYTES,
+    most: SampleSize = sample.BYTES,
     inline: Annotated[
         bool, typer.Option("--inline", help="Have blizzard make the commits; penguin is not run.")
     ] = False,
@@ -88,8 +88,11 @@ def init(
     file = None if output == STANDARD_OUTPUT else Path(output)
     if file is not None and not force:
         _require_none(file)
-    with ends_on_error("init", exit_code_of):
+    try:
         found, read = look(source, most)
+    except LakeError as error:
+        complain(error, "init")
+        raise typer.Exit(exit_code_of(error)) from None
     files, sink = (_absolute(one) for one in (found.path, goal or _beside(found.path)))
     _require_apart(files, sink)
     partition = sample.partition_template(found.names)
@@ -111,19 +114,17 @@ def init(
     else:
         _write(file, EDITOR_LINE + text, force=force)
         _write(file.with_name(SCHEMA), schema_text(), force=True)
-    _tell(found, read, columns, file)
-    _tell_next(file, inline=inline)
-    raise typer.Exit(DONE)
+    _report(found, read, columns, file, inline=inline)
 
 
 def look(uri: str, most: int, output: Output = Output.TEXT) -> tuple[Sample, Records]:
-    """Return what is read of the files at a place; what cannot be read is told on stderr."""
-    with looked_with(uri, output) as opens:
+    """Return what is read of the files at a place; warn about what cannot be read."""
+    with reading(uri, output) as progress:
         found = sample.take(
             uri,
             StorageOptions(),
             most,
-            open_reader=lambda at, options: opens(Location(uri=at, options=options)),
+            open_reader=lambda at, options: CountedReader(at, options, progress),
         )
     read = records_of(found.files)
     warn((*found.unread, *read.strange))
@@ -140,29 +141,26 @@ def look(uri: str, most: int, output: Output = Output.TEXT) -> tuple[Sample, Rec
 
 def warn(troubles: Iterable[str]) -> None:
     """Warn on standard error of what is amiss with files, by their names; the first of many."""
-    told = list(troubles)
-    for trouble in told[:MOST_TOLD]:
-        say_error(f"warning: {trouble}")
-    if len(told) > MOST_TOLD:
-        say_error(f"warning: {plural(len(told) - MOST_TOLD, 'other file')} likewise")
+    every = list(troubles)
+    for trouble in every[:MOST_NAMED]:
+        print_error(f"warning: {trouble}")
+    if len(every) > MOST_NAMED:
+        print_error(f"warning: {plural(len(every) - MOST_NAMED, 'other file')} likewise")
 
 
 def _checked(what: str, text: str, check: Callable[[str], str]) -> str:
     try:
         return check(text)
     except ValueError as wrong:
-        say_error(f"error: {what}: {wrong}")
-        raise typer.Exit(USAGE) from None
+        refuse(f"{what}: {wrong}")
 
 
 def _require_apart(source: str, table: str) -> None:
     """Refuse what every other command would refuse: files in the table, or the table in them."""
     document = Document.model_validate({"source": {"path": source}, "sink": {"path": table}})
     faults = [f"{dotted(one.path)}: {one.message}" for one in overlaps.faults(document, place)]
-    for fault in faults:
-        say_error(f"error: {fault}")
     if faults:
-        raise typer.Exit(USAGE)
+        refuse("\nerror: ".join(faults))
 
 
 def _absolute(uri: str) -> str:
@@ -184,10 +182,7 @@ def _beside(source: str) -> str:
 
 def _require_none(file: Path) -> None:
     if file.exists():
-        say_error(
-            f"error: {file} is there already; --force replaces it, --output FILE writes another"
-        )
-        raise typer.Exit(USAGE)
+        refuse(f"{file} is there already; --force replaces it, --output FILE writes another")
 
 
 def _write(file: Path, text: str, *, force: bool) -> None:
@@ -206,8 +201,7 @@ def _write(file: Path, text: str, *, force: bool) -> None:
         _require_none(file)
         raise
     except OSError as trouble:
-        say_error(f"error: cannot write {file}: {trouble.strerror}")
-        raise typer.Exit(FAILED) from None
+        refuse(f"cannot write {file}: {trouble.strerror}", FAILED)
     finally:
         if made is not None:
             Path(made).unlink(missing_ok=True)
@@ -221,26 +215,28 @@ def _looked_at(found: Sample) -> str:
     return f"{count:,} of {there} files"
 
 
-def _tell(
-    found: Sample, read: Records, columns: tuple[GuessedColumn, ...], file: Path | None
+def _report(
+    found: Sample,
+    read: Records,
+    columns: tuple[GuessedColumn, ...],
+    file: Path | None,
+    *,
+    inline: bool,
 ) -> None:
+    """Say what was found, and what to run next; on stderr if stdout has the configuration."""
+    to = sys.stderr if file is None else sys.stdout
     size = in_words(sum(len(each.data) for each in found.files))
     known = fields_of(columns)
     nested = sum(1 for field in known if field.is_nested)
     untyped = len(columns) - len(known)
-    to = sys.stderr if file is None else sys.stdout
-    to.write(
-        f"{'' if file is None else f'{file}: '}{plural(len(known), 'column')}"
-        f"{f', {nested} of them nested' if nested else ''}, from "
-        f"{plural(len(read.records), 'record')} ({size}) of {_looked_at(found)}\n"
+    of = f", {nested} of them nested" if nested else ""
+    what = (
+        f"{plural(len(known), 'column')}{of}, from {plural(len(read.records), 'record')} ({size})"
     )
+    to.write(f"{'' if file is None else f'{file}: '}{what} of {_looked_at(found)}\n")
     if untyped:
         to.write(f"{plural(untyped, 'field has', 'fields have')} no column yet: see the comments\n")
-
-
-def _tell_next(file: Path | None, *, inline: bool) -> None:
     name = file or "FILE"
-    to = sys.stderr if file is None else sys.stdout
     to.write(
         f"next{', once it is in a file' if file is None else ''}:\n"
         f"  blizzard -c {name} --dry-run    # what a run would do\n"

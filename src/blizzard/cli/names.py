@@ -1,25 +1,24 @@
-"""What the names of source files that an operator types mean in each pipeline."""
+"""The source files of each pipeline that an operator has named."""
 
 import re
 from collections.abc import Iterable, Sequence
 
 from blizzard.answers.asked import Asked
+from blizzard.cli.call import PipelineCall
 from blizzard.journal.source_names import FileUnknown, files_in_full, files_meant
 from blizzard.log_questions import asked_of
 from blizzard.model.bad_lines import GROUP_DIGITS
-from blizzard.model.settings import PipelineSettings
 from lakebed.clock import Clock
 from lakebed.layout import file_name
-from lakebed.terminal.arguments import Outcome
 
 _GROUP = re.compile(f"[0-9a-f]{{{GROUP_DIGITS}}}")
 
 
-def scopes_of(pipelines: Iterable[PipelineSettings], outcome: Outcome) -> list[Asked]:
-    """Open the pipelines that a name may be of; those that cannot be are reported."""
+def scopes_of(call: PipelineCall) -> list[Asked]:
+    """Open the pipelines that a name may belong to; report those that cannot be opened."""
     scopes = []
-    for settings in pipelines:
-        with outcome.of(settings.name):
+    for settings in call.pipelines():
+        with call.guard(settings.name):
             scopes.append(asked_of(settings, Clock()))
     return scopes
 

@@ -1,39 +1,27 @@
 """`blizzard status`: the state of each pipeline and each source."""
 
 import time
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from blizzard.answers.source_status import FEW, FailedFile, SourceStatus
 from blizzard.answers.status import PipelineStatus, pipeline_status
 from blizzard.answers.ways_out import quarantine_hint, way_out
-from blizzard.cli.output import One, chosen, load, looked_with, place
+from blizzard.cli.call import PipelineCall, document_of, failed_at
 from blizzard.discover.skip_reason import IN_WORDS as WHY
 from blizzard.journal.lease_record import Life, moment
 from blizzard.journal.ledger import Ledger
 from blizzard.log_questions import asks_fates
-from blizzard.model.locations import OpenReader
 from blizzard.model.settings import PipelineSettings
 from blizzard.service import open_queue
 from lakebed.clock import Clock
 from lakebed.errors import LakeError, StoreUnavailable
 from lakebed.telemetry.events import code_of
-from lakebed.terminal.arguments import DONE, FAILED, Files, Folders, Output, Shape, exit_code_of
-from lakebed.terminal.console import (
-    INLINED,
-    add,
-    columns,
-    console,
-    plural,
-    print_line,
-    print_table,
-    say,
-    second,
-)
-from lakebed.units import in_words, span
+from lakebed.terminal.call import DONE, Output, exit_code_of
+from lakebed.terminal.console import Line, Table, console, fields_of, second
+from lakebed.units import in_words, plural, span
 
 IN_WORDS = {
     Life.ALIVE: "written now by",
@@ -44,123 +32,78 @@ IN_WORDS = {
 
 
 def status(
-    files: Files = None,
-    folders: Folders = None,
-    pipeline: One = None,
+    call: PipelineCall,
     watch: Annotated[bool, typer.Option("--watch", help="Refresh until Ctrl-C.")] = False,
     interval: Annotated[
         float,
         typer.Option(metavar="SECONDS", min=0.1, help="Time between refreshes, with --watch."),
     ] = 5.0,
-    output: Shape = Output.TEXT,
 ) -> None:
     """Show what is waiting, what failed and what is committed.
 
     Nothing is written.
     """
-    pipelines = chosen(load(files, folders), pipeline)
-    look = Look(pipelines, Clock())
+    watched = WatchedPipelines(call, Clock())
     if not watch:
-        raise typer.Exit(look.print(output))
+        watched.show()
+        return
     try:
         while True:
-            if output is Output.TEXT:
-                console().clear()  # Does nothing where it is not a terminal.
-            look.print(output)
+            if call.output is Output.TEXT:
+                console().clear()  # Does nothing unless it is a terminal.
+            watched.show()
             time.sleep(interval)
     except KeyboardInterrupt:
-        # This is how a watch is ended; it is not a failure.
-        raise typer.Exit(DONE) from None
+        call.code = DONE  # Ctrl-C ends a watch; it is no failure.
 
 
-class Look:
-    """Repeated looks at the same pipelines; entries that were read once are not read again."""
+class WatchedPipelines:
+    """The same pipelines, shown again and again; no entry is read twice."""
 
-    def __init__(self, pipelines: tuple[PipelineSettings, ...], clock: Clock) -> None:
-        self.pipelines = pipelines
+    def __init__(self, call: PipelineCall, clock: Clock) -> None:
+        self.call = call
         self.clock = clock
         self.ledgers: dict[str, Ledger] = {}
 
-    def print(self, output: Output) -> int:
+    def show(self) -> None:
         """Print the state of each pipeline; one that cannot be read hides no other."""
-        code = DONE
-        for number, settings in enumerate(self.pipelines):
-            if number and output is Output.TEXT:
-                say(console(), "")
+        for number, settings in enumerate(self.call.pipelines()):
+            if number:
+                self.call.show([""])
             try:
-                with looked_with(settings.name, output) as opens:
-                    found = self._look(settings, opens)
+                found = self._read(settings)
             except LakeError as trouble:
-                code = max(code, exit_code_of(trouble))
-                _print_error(settings, trouble, output)
+                code = code_of(trouble)
+                line = f"pipeline {settings.name}: {trouble} [{code}]"
+                unread = {**document_of(settings), "error": str(trouble), "code": code}
+                self.call.show([line], unread)
+                self.call.at_least(exit_code_of(trouble))
                 continue
-            troubled = any(one.error for one in found.sources) or found.aside_error is not None
-            if not found.receipt_fits or troubled:
-                code = max(code, FAILED)
-            if output is Output.JSON:
-                print_line(StatusRow(status=found, lag_secs=found.lag_secs))
-            else:
-                show(found, self.clock)
-                failures = (one for source in found.sources for one in source.failures)
-                hint = quarantine_hint(settings, (one.line for one in failures))
-                if hint is not None:
-                    say(console(), f"  {hint}")
-        return code
+            self.call.fail_if(not found.receipt_fits or found.aside_error is not None)
+            self.call.fail_if(any(one.error for one in found.sources))
+            document = fields_of(found) | {"lag_secs": found.lag_secs, "error": None}
+            self.call.show(status_lines(settings, found, self.clock), document)
 
-    def _look(
-        self, settings: PipelineSettings, opens: OpenReader, tries: int = 3
-    ) -> PipelineStatus:
-        """Look at a pipeline, once more where objects vanish under the look: a batch ends."""
+    def _read(self, settings: PipelineSettings, tries: int = 3) -> PipelineStatus:
+        """Read a pipeline's state, again if objects vanish meanwhile: a batch ends."""
         ledger = self.ledgers.pop(settings.name, None) or Ledger()
         try:
-            found = pipeline_status(
-                settings,
-                opens,
-                clock=self.clock,
-                ledger=ledger,
-                fates=asks_fates(settings),
-                open_queue=open_queue,
-            )
+            with self.call.opens(settings.name) as opens:
+                found = pipeline_status(
+                    settings,
+                    opens,
+                    clock=self.clock,
+                    ledger=ledger,
+                    fates=asks_fates(settings),
+                    open_queue=open_queue,
+                )
         except StoreUnavailable:
             if tries <= 1:
                 raise
-            return self._look(settings, opens, tries - 1)
-        # After an error nothing is kept: what was learned may be of another journal.
+            return self._read(settings, tries - 1)
+        # After an error no ledger is kept: it may be of another journal.
         self.ledgers[settings.name] = ledger
         return found
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StatusRow:
-    """The state of a pipeline, in the keys that docs/operations.md promises."""
-
-    status: PipelineStatus = field(metadata=INLINED)
-    lag_secs: float
-    error: None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnreadRow:
-    """A pipeline that could not be read."""
-
-    pipeline: str
-    table_uri: str
-    error: str
-    code: str
-
-
-def _print_error(settings: PipelineSettings, trouble: LakeError, output: Output) -> None:
-    if output is Output.JSON:
-        print_line(
-            UnreadRow(
-                pipeline=settings.name,
-                table_uri=settings.sink.table_uri,
-                error=str(trouble),
-                code=code_of(trouble),
-            )
-        )
-    else:
-        say(console(), f"pipeline {settings.name}: {trouble} [{code_of(trouble)}]")
 
 
 COMPACTED = {
@@ -173,40 +116,39 @@ SHOWN = 3
 """How many folders of a source are shown to a person."""
 
 
-def show(found: PipelineStatus, clock: Clock) -> None:
-    """Print the state of one pipeline, for a person."""
-    to = console()
-    say(to, f"pipeline {found.pipeline} -> {found.table_uri}")
-    for line in _standing(found, clock):
-        say(to, f"  {line}")
-    shown = columns(
-        "source", "waiting", "bytes", "lag", "failed", "done", "rows",
-        numbers=("waiting", "bytes", "lag", "failed", "done", "rows"), wide=("source",),
-    )  # fmt: skip
-    for one in found.sources:
-        add(
-            shown,
-            one.source,
-            one.pending_files,
-            None if one.pending_bytes is None else in_words(one.pending_bytes),
-            None if one.lag_secs is None else span(one.lag_secs),
-            one.failed_files,
-            one.totals.files,
-            one.totals.rows,
-        )
-    print_table(to, shown)
+def status_lines(settings: PipelineSettings, found: PipelineStatus, clock: Clock) -> Iterator[Line]:
+    """Yield the state of a pipeline for a person."""
+    yield f"pipeline {found.pipeline} -> {found.table_uri}"
+    yield from (f"  {line}" for line in _standing(found, clock))
+    yield Table(
+        ("source", ">waiting", ">bytes", ">lag", ">failed", ">done", ">rows"),
+        [
+            (
+                one.source,
+                one.pending_files,
+                None if one.pending_bytes is None else in_words(one.pending_bytes),
+                None if one.lag_secs is None else span(one.lag_secs),
+                one.failed_files,
+                one.totals.files,
+                one.totals.rows,
+            )
+            for one in found.sources
+        ],
+    )
     for one in found.sources:
         for mark in one.watermarks[:SHOWN]:
-            say(
-                to,
-                f"  {one.source}: read up to {mark.folder}{'/' if mark.folder else ''}{mark.name}",
-            )
+            folder = f"{mark.folder}/" if mark.folder else ""
+            yield f"  {one.source}: read up to {folder}{mark.name}"
         if one.folders > SHOWN:
-            say(to, f"  {one.source}: and in {plural(one.folders - SHOWN, 'earlier folder')}")
+            yield f"  {one.source}: and in {plural(one.folders - SHOWN, 'earlier folder')}"
         if one.notifications is not None:
-            say(to, f"  {one.source}: {one.notifications.sentence()}")
-        _show_values(to, one)
-        _show_trouble(to, one, clock)
+            yield f"  {one.source}: {one.notifications.sentence()}"
+        yield from _values(one)
+        yield from _troubles(one, clock)
+    failures = (one for source in found.sources for one in source.failures)
+    hint = quarantine_hint(settings, (one.line for one in failures))
+    if hint is not None:
+        yield f"  {hint}"
 
 
 def _standing(found: PipelineStatus, clock: Clock) -> list[str]:
@@ -257,8 +199,8 @@ def _found(found: PipelineStatus) -> list[str]:
     return [f"{count} found in the data: {', '.join(names[:FEW])}{more}"]
 
 
-def _show_values(to: Console, one: SourceStatus) -> None:
-    """Print where values stood that no column takes."""
+def _values(one: SourceStatus) -> Iterator[str]:
+    """Yield the fields whose values no column takes."""
     for count, places, what in (
         (one.totals.rescued, one.rescued, "in _rescued"),
         (one.totals.dropped, one.dropped, "left out"),
@@ -267,7 +209,7 @@ def _show_values(to: Console, one: SourceStatus) -> None:
             shown = ", ".join(f"{each.path} ({each.values:,})" for each in places)
             more = ", ..." if sum(each.values for each in places) < count else ""
             values = plural(count, "value is", "values are")
-            say(to, f"  {one.source}: {values} {what}: {shown}{more}")
+            yield f"  {one.source}: {values} {what}: {shown}{more}"
 
 
 def _writer(found: PipelineStatus) -> list[str]:
@@ -353,33 +295,32 @@ def _aside(found: PipelineStatus) -> list[str]:
     return lines
 
 
-def _show_trouble(to: Console, one: SourceStatus, clock: Clock) -> None:
+def _troubles(one: SourceStatus, clock: Clock) -> Iterator[str]:
     if one.error is not None:
-        say(to, f"  source {one.source} is not looked at: {one.error}")
+        yield f"  source {one.source} is not looked at: {one.error}"
     if one.changed_files:
-        say(
-            to,
-            f"  source {one.source}: {plural(one.changed_files, 'file')} changed after being "
-            "ingested; the new content is not read",
+        files = plural(one.changed_files, "file")
+        yield (
+            f"  source {one.source}: {files} changed after being ingested; the new content is not "
+            "read"
         )
     for each in one.passed_over:
-        say(
-            to,
-            f"  source {one.source}: {plural(each.files, 'name')} passed over: "
-            f"{WHY[each.reason]}; for example {each.some[0]}",
+        names = plural(each.files, "name")
+        yield (
+            f"  source {one.source}: {names} passed over: {WHY[each.reason]}; for example "
+            f"{each.some[0]}"
         )
     if one.lost_files:
-        were = "was" if one.lost_files == 1 else "were"
-        say(
-            to,
-            f"  source {one.source}: {plural(one.lost_files, 'file')} failed and {were} deleted "
-            "since, never loaded; blizzard dlq discard --deleted gives up such files",
+        files, were = plural(one.lost_files, "file"), "was" if one.lost_files == 1 else "were"
+        yield (
+            f"  source {one.source}: {files} failed and {were} deleted since, never loaded; "
+            "blizzard dlq discard --deleted gives up such files"
         )
     for failed in one.failures:
-        say(to, f"  failed {one.source}:{failed.path}: {_failed(failed, clock)}")
+        yield f"  failed {one.source}:{failed.path}: {_failed(failed, clock)}"
     more = one.failed_files - len(one.failures)
     if more > 0:
-        say(to, f"  ... and {more:,} more; see blizzard dlq list")
+        yield f"  ... and {more:,} more; see blizzard dlq list"
 
 
 def _failed(failed: FailedFile, clock: Clock) -> str:
@@ -390,4 +331,4 @@ def _failed(failed: FailedFile, clock: Clock) -> str:
     else:
         wait = span((failed.next_try - clock.now()).total_seconds())
         again = f"tried again at {second(failed.next_try)} UTC (in {wait})"
-    return f"{failed.code} ({place(failed.stage, failed.line, failed.field)}); {again}"
+    return f"{failed.code} ({failed_at(failed.stage, failed.line, failed.field)}); {again}"

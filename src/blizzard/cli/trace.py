@@ -13,9 +13,10 @@ import typer
 
 from blizzard.answers.source_record import record_of
 from blizzard.answers.trace import Named, Origin, named_by, origin_of
-from blizzard.cli.output import One, load, looked_with, open_reader, the_one, written_before
+from blizzard.cli.call import PipelineCall
 from blizzard.config.columns import columns_from
 from blizzard.journal.checkpoint import read_ledger
+from blizzard.log_questions import open_reader
 from blizzard.model.columns import with_found
 from blizzard.model.locations import OpenReader, sink_location
 from blizzard.model.predicate import Predicate, parse
@@ -29,8 +30,7 @@ from lakebed.deltalog.versions import added_in
 from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import LakeError, ObjectMissing
 from lakebed.storage.store import Reader
-from lakebed.terminal.arguments import Files, Folders, Outcome, Output, Shape
-from lakebed.terminal.console import console, print_lines, say, say_as_it_is
+from lakebed.terminal.console import Verbatim
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +60,7 @@ class TraceRow:
 
 
 def trace(
+    call: PipelineCall,
     where: Annotated[
         str,
         typer.Option(
@@ -67,29 +68,18 @@ def trace(
             help='Which rows, such as "id = \'x\'" or "user.age >= 30 and at is null".',
         ),
     ],
-    files: Files = None,
-    folders: Folders = None,
-    pipeline: One = None,
     raw: Annotated[
         bool, typer.Option("--raw", help="Read the source again, and show the record itself.")
     ] = False,
     limit: Annotated[int, typer.Option(min=1, metavar="COUNT", help="How many rows at most.")] = 20,
-    output: Shape = Output.TEXT,
 ) -> None:
     """Show which source file and line rows of the table came from.
 
     Bad lines that wait in quarantine are searched, too.
     """
-    settings = the_one(load(files, folders), pipeline)
-    outcome = Outcome()
-    with outcome.of(settings.name), written_before(settings):
-        with looked_with(settings.name, output) as opens:
-            found = list(islice(traced(settings, where, limit + 1, opens, raw=raw), limit + 1))
-        if output is Output.JSON:
-            print_lines(found[:limit])
-        else:
-            _show(found[:limit], more=len(found) > limit)
-    raise typer.Exit(outcome.code)
+    with call.one() as settings, call.opens(settings.name) as opens:
+        found = list(islice(traced(settings, where, limit + 1, opens, raw=raw), limit + 1))
+    call.show(_text(found, limit), *found[:limit])
 
 
 def traced(
@@ -243,34 +233,32 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - whatever a row holds
     return value
 
 
-def _show(rows: list[TraceRow], *, more: bool) -> None:
-    to = console()
+def _text(rows: list[TraceRow], limit: int) -> Iterator[str]:
     if not rows:
-        say(to, "no row of the table matches, and no bad line in quarantine")
-    for row in rows:
+        yield "no row of the table matches, and no bad line in quarantine"
+    for row in rows[:limit]:
         if row.quarantined is not None:
-            _show_line(row)
+            yield from _bad_line(row)
             continue
         version = "" if row.version is None else f", added in version {row.version:,}"
         entry = "" if row.entry is None else f", entry {row.entry:,} of pipeline {row.pipeline}"
-        say(to, f"row {row.row or 0:,} of {row.file}{version}{entry}")
-        say(to, f"  from {_place(row)}")
+        yield f"row {row.row or 0:,} of {row.file}{version}{entry}"
+        yield f"  from {_place(row)}"
         if row.why is not None:
-            say(to, f"  cannot be shown: {row.why}")
+            yield f"  cannot be shown: {row.why}"
         values = json.dumps(row.values, ensure_ascii=False) if row.raw is None else row.raw
-        say_as_it_is(to, f"  {values}")
-    if more:
-        say(to, "... more rows match; --limit shows more of them")
+        yield Verbatim(f"  {values}")
+    if len(rows) > limit:
+        yield "... more rows match; --limit shows more of them"
 
 
-def _show_line(row: TraceRow) -> None:
-    to = console()
+def _bad_line(row: TraceRow) -> Iterator[str]:
     may = "" if row.quarantined is LineMatch.HOLDS else ", which may match"
-    say(to, f"a bad line in quarantine{may}, entry {row.entry or 0:,} of pipeline {row.pipeline}")
-    say(to, f"  from {_place(row)}")
-    say(to, f"  {row.why}")
-    say_as_it_is(to, f"  {row.raw}")
-    say(to, "  -> blizzard dlq list; blizzard dlq replay reads such lines again")
+    yield f"a bad line in quarantine{may}, entry {row.entry or 0:,} of pipeline {row.pipeline}"
+    yield f"  from {_place(row)}"
+    yield f"  {row.why}"
+    yield Verbatim(f"  {row.raw}")
+    yield "  -> blizzard dlq list; blizzard dlq replay reads such lines again"
 
 
 def _place(row: TraceRow) -> str:

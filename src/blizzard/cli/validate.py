@@ -12,12 +12,12 @@ from typing import Annotated
 import typer
 
 from blizzard.answers.source_status import queues_of
-from blizzard.cli.output import open_reader, tables_of
+from blizzard.cli.call import tables_of
 from blizzard.cli.run.dry_run import explained
 from blizzard.config import load as config
 from blizzard.execute.spark.cds_archive import require_java
 from blizzard.handoff.dead_letters import DeadLetterWriter, dlq_location_of
-from blizzard.log_questions import TableOf
+from blizzard.log_questions import TableOf, open_reader
 from blizzard.model.files import Location
 from blizzard.model.locations import sink_location
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
@@ -32,16 +32,7 @@ from lakebed.storage.create_only import prove
 from lakebed.storage.store import Store, local_path
 from lakebed.storage.trouble import READ_ONLY
 from lakebed.telemetry.events import code_of
-from lakebed.terminal.arguments import (
-    DONE,
-    Files,
-    Folders,
-    Output,
-    Shape,
-    exit_code_of,
-    usage_is_checked,
-)
-from lakebed.terminal.console import console, print_line, say
+from lakebed.terminal.call import DONE, Call, exit_code_of
 from lakebed.types import Commit
 from lakebed.units import in_words, plural
 from penguin import inline
@@ -68,8 +59,7 @@ class CheckRow:
 
 
 def validate(
-    files: Files = None,
-    folders: Folders = None,
+    call: Call,
     online: Annotated[
         bool,
         typer.Option("--online", help="Also try Java, every store, and what a start would do."),
@@ -78,7 +68,6 @@ def validate(
         bool,
         typer.Option("--json-schema", help="Print the JSON Schema of configurations, for editors."),
     ] = False,
-    output: Shape = Output.TEXT,
 ) -> None:
     """Check a configuration for both programs, and say what it would do.
 
@@ -86,18 +75,12 @@ def validate(
     """
     if json_schema:
         typer.echo(schema_text(), nl=False)
-        raise typer.Exit
-    with usage_is_checked():
-        loaded = _loaded(files or [], folders or [])
-    code = DONE
-    checks = (_offline(loaded), _online(loaded, files, folders) if online else ())
+        return
+    loaded = _loaded(call.files or [], call.folders or [])
+    checks = (_offline(loaded), _online(call, loaded) if online else ())
     for row, failed in chain.from_iterable(checks):
-        code = max(code, failed)
-        if output is Output.JSON:
-            print_line(row)
-        else:
-            say(console(), f"{row.result.value:<8}{row.check}: {row.message}")
-    raise typer.Exit(code)
+        call.at_least(failed)
+        call.show([f"{row.result.value:<8}{row.check}: {row.message}"], row)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,13 +144,11 @@ def _uncommitted(pipeline: PipelineSettings, penguin: PenguinSettings | None) ->
     return f"it writes to {where}, which is none of the tables that penguin commits: {others}"
 
 
-def _online(
-    loaded: _Loaded, files: list[Path] | None, folders: list[Path] | None
-) -> Iterator[Tried]:
-    """Yield what Java and the stores answer."""
+def _online(call: Call, loaded: _Loaded) -> Iterator[Tried]:
+    """Yield the answers of Java and the stores."""
     if (settings := loaded.blizzard) is not None:
         yield _tried("java", partial(_java, settings))
-        table_of = tables_of(settings, files, folders)
+        table_of = tables_of(settings, call.files, call.folders)
         for each in settings.pipelines:
             yield _tried(each.name, partial(_start, each, settings, table_of))
             yield _tried(f"{each.name}, sink", partial(_writable, sink_location(each)))
@@ -186,12 +167,9 @@ def _online(
 def _tried(check: str, answer: Callable[[], str]) -> Tried:
     try:
         return CheckRow(check=check, result=Verdict.OK, message=answer()), DONE
-    except ConfigInvalid as fault:
-        message = "; ".join(fault.faults)
-        found = CheckRow(check=check, result=Verdict.ERROR, message=message, code=fault.code)
-        return found, exit_code_of(fault)
     except LakeError as error:
-        found = CheckRow(check=check, result=Verdict.ERROR, message=str(error), code=code_of(error))
+        text = "; ".join(error.faults) if isinstance(error, ConfigInvalid) else str(error)
+        found = CheckRow(check=check, result=Verdict.ERROR, message=text, code=code_of(error))
         return found, exit_code_of(error)
 
 

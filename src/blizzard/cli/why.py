@@ -10,22 +10,20 @@ from blizzard.answers.answer import Answer, DataFile, Read, Resolution, Retracti
 from blizzard.answers.asked import Asked
 from blizzard.answers.why import NOT_TAKEN, Pipelines
 from blizzard.answers.why import why as answers_to
-from blizzard.cli.output import One, chosen, load, tables_of
-from blizzard.cli.surroundings import Surroundings
+from blizzard.cli.call import PipelineCall
 from blizzard.log_questions import TableOf, asked_of
 from blizzard.model.settings import PipelineSettings
 from lakebed.clock import Clock
 from lakebed.telemetry.events import code_of
-from lakebed.terminal.arguments import FAILED, Files, Folders, Outcome, Output, Shape
-from lakebed.terminal.console import console, plural, print_lines, say, say_error, second
-from lakebed.units import in_words
+from lakebed.terminal.console import print_error, second
+from lakebed.units import in_words, plural
 
 FEW = 20
 """How many data files are shown to a person."""
 
 
 def why(
-    context: typer.Context,
+    call: PipelineCall,
     file: Annotated[
         str,
         typer.Argument(
@@ -35,36 +33,23 @@ def why(
             show_default=False,
         ),
     ],
-    files: Files = None,
-    folders: Folders = None,
-    pipeline: One = None,
     count_all: Annotated[
         bool,
         typer.Option("--count-all", help="Count all waiting files, even in a very large source."),
     ] = False,
-    output: Shape = Output.TEXT,
 ) -> None:
     """Show why a file is not in the table, or how it got there.
 
     URI is a source file, or a data file of the table. Nothing is written.
     """
-    loaded = load(files, folders)
-    pipelines, table_of = chosen(loaded, pipeline), tables_of(loaded, files, folders)
-    outcome = Outcome()
-    with outcome.of("why"):
-        ask = _asking(Surroundings.of(context).clock, table_of, count_all=count_all)
-        asked = Pipelines(pipelines, ask)
-        found = answers_to(file, asked)
-        for name, trouble in asked.unread.items():
-            say_error(f"warning: pipeline {name} was not asked: {trouble} [{code_of(trouble)}]")
-            if all(each.state in NOT_TAKEN for each in found):
-                outcome.at_least(FAILED)
-        if output is Output.JSON:
-            print_lines(found)
-        else:
-            for each in found:
-                show(each)
-    raise typer.Exit(outcome.code)
+    call.who = "why"
+    ask = _asking(call.around.clock, call.table_of, count_all=count_all)
+    asked = Pipelines(call.pipelines(), ask)
+    found = answers_to(file, asked)
+    for name, trouble in asked.unread.items():
+        print_error(f"warning: pipeline {name} was not asked: {trouble} [{code_of(trouble)}]")
+        call.fail_if(all(each.state in NOT_TAKEN for each in found))
+    call.show((line for each in found for line in _text(each)), *found)
 
 
 def _asking(
@@ -81,15 +66,12 @@ def _asking(
     return ask
 
 
-def show(answer: Answer) -> None:
-    """Print an answer for a person: in words, then the facts, then what to do."""
-    to = console()
-    say(to, answer.uri)
-    say(to, answer.answer)
-    for name, value in _facts(answer):
-        say(to, f"  {name:<10} {value}")
-    for way in answer.next:
-        say(to, f"  -> {way}")
+def _text(answer: Answer) -> Iterator[str]:
+    """Yield an answer for a person: in words, then the facts, then what to do."""
+    yield answer.uri
+    yield answer.answer
+    yield from (f"  {name:<10} {value}" for name, value in _facts(answer))
+    yield from (f"  -> {way}" for way in answer.next)
 
 
 def _facts(answer: Answer) -> Iterator[tuple[str, str]]:

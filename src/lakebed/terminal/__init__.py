@@ -1,1 +1,1 @@
-"""How a program is told what to do in a terminal, and what people see there."""
+"""The command line of both programs: options, exit codes, reports as text or JSON, progress."""

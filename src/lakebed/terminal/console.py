@@ -1,123 +1,177 @@
-"""What both programs print: lines, tables that fit 80 columns, durations, JSON."""
+"""Reports of both programs: lines and tables for a person, JSON for a machine."""
 
 import json
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from datetime import UTC, datetime
 from enum import Enum
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from lakebed.shown import printable, printable_json
-from lakebed.terminal.sentences import folded
-from lakebed.terminal.tables import RULE, Column, Table, table_lines
-from lakebed.units import is_are as is_are  # noqa: PLC0414 - printed here, counted there
-from lakebed.units import plural as plural  # noqa: PLC0414
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-INLINED = {"inlined": True}
-"""The metadata of a field of a row whose own fields are printed as the row's."""
 UNBOUNDED = 1_000_000
-"""How wide the output is where it is not a terminal: a row is one line there, to search and cut."""
+"""Width of an output that is not a terminal: each row is one line, to search and cut."""
+GAP = "  "
+
+
+class Verbatim(str):
+    """A line to be copied, such as a command or a record; it is never folded."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Titles and rows; a title that begins with `>` is that of a column of numbers."""
+
+    titles: Sequence[str]
+    rows: Sequence[Sequence[object]]
+
+
+Line = str | Table
 
 
 def console() -> "Console":
-    """Return a console that prints names as they are: a file may be called `a[/b].ndjson`.
+    """Return a rich console on standard output, for a screen that is drawn again and again."""
+    from rich.console import Console  # noqa: PLC0415 - most commands do without it
 
-    Tables are as wide as the terminal. In a pipe or a file they are as wide as they need to be,
-    unless COLUMNS says how wide.
-    """
-    from rich.console import Console  # noqa: PLC0415 - JSON is printed without it
-
-    to = Console(markup=False, highlight=False, emoji=False)
-    if not to.is_terminal and not os.environ.get("COLUMNS", "").isdigit():
-        to.width = UNBOUNDED
-    return to
+    return Console(markup=False, highlight=False, emoji=False, width=text_width())
 
 
-def say(to: "Console", text: str) -> None:
-    """Print a sentence; on a terminal a long one is broken between words, and never in a name.
-
-    Anywhere else it is one line, whatever is in the name of a file.
-    """
-    from rich.cells import cell_len  # noqa: PLC0415
-
-    text = printable(text, keep="\t")
-    for line in folded(text, to.width, cell_len) if to.is_terminal else [text]:
-        to.print(line, soft_wrap=True)
+def _is_terminal() -> bool:
+    return bool(sys.stdout.isatty() or os.environ.get("FORCE_COLOR"))
 
 
-def say_as_it_is(to: "Console", text: str) -> None:
-    """Print data as one line, however long, to be copied."""
-    to.print(printable(text, keep="\t"), soft_wrap=True)
+def text_width() -> int:
+    """Return the width of standard output: that of the terminal, or COLUMNS, or no bound."""
+    is_bounded = _is_terminal() or os.environ.get("COLUMNS", "").isdigit()
+    return shutil.get_terminal_size().columns if is_bounded else UNBOUNDED
 
 
-def say_error(text: str) -> None:
-    """Write a line on standard error; on a terminal a long one is broken between words."""
-    lines = text.split("\n")
-    if sys.stderr.isatty():
-        width = shutil.get_terminal_size().columns
-        lines = [part for line in lines for part in folded(line, width, len)]
-    sys.stderr.write("".join(f"{line}\n" for line in lines))
+def print_text(lines: Iterable[Line]) -> None:
+    """Print sentences and tables; a terminal gets long ones wrapped between words."""
+    for line in lines:
+        if isinstance(line, Table):
+            _print_table(line)
+            continue
+        text = printable(line, keep="\t")
+        folds = _is_terminal() and not isinstance(line, Verbatim)
+        for part in folded(text, text_width()) if folds else [text]:
+            _write(part)
 
 
-def say_first(to: "Console", lines: Sequence[str], most: int, indent: str = "  ") -> None:
-    """Print the first lines, and how many more there are."""
-    for line in lines[:most]:
-        say(to, f"{indent}{line}")
-    say_more(to, len(lines) - most, indent)
+def _write(line: str, *, bold: bool = False) -> None:
+    bold = bold and _is_terminal() and not os.environ.get("NO_COLOR")
+    text = line.rstrip(" ")
+    print(f"\x1b[1m{text}\x1b[0m" if bold else text)  # noqa: T201 - this is the program's output
 
 
-def say_more(to: "Console", count: int, indent: str = "  ") -> None:
-    """Print how many more there are than were printed, if any."""
-    if count > 0:
-        say(to, f"{indent}... and {count:,} more; --output json has them all")
+def folded(text: str, width: int) -> list[str]:
+    """Break a sentence between words, never inside a name; indent the lines after the first."""
+    indent = text[: len(text) - len(text.lstrip(" "))] + GAP
+    return _wrapped(text, width, subsequent_indent=indent)
 
 
-def columns(
-    *names: str, numbers: Iterable[str] = (), wide: Iterable[str] = (), header: bool = True
-) -> Table:
-    """Create a table for `print_table`: wide columns are wrapped between words, the rest is not."""
-    right, folded = set(numbers), set(wide)
-    return Table(
-        columns=tuple(
-            Column(title=name, right=name in right, wide=name in folded) for name in names
-        ),
-        header=header,
-    )
+def _wrapped(text: str, width: int, subsequent_indent: str = "") -> list[str]:
+    return textwrap.wrap(
+        text,
+        width,
+        subsequent_indent=subsequent_indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+        expand_tabs=False,
+        replace_whitespace=False,
+    ) or [text]
 
 
-def add(table: Table, *cells: object) -> None:
-    """Add a row of plain text; a cell of several texts has a line for each."""
-    table.rows.append(tuple("-" if cell is None else _shown(cell) for cell in cells))
+def _print_table(table: Table) -> None:
+    """Print a table; cells are wrapped between words, so a long name makes it wider."""
+    rows = [[_cell(cell) for cell in row] for row in table.rows]
+    # A column of remarks has no title; without any remark it is left out.
+    kept = [n for n, title in enumerate(table.titles) if title or any(row[n] for row in rows)]
+    right = [table.titles[n].startswith(">") for n in kept]
+    head = [table.titles[n].removeprefix(">") for n in kept]
+    rows = [[row[n] for n in kept] for row in rows]
+    widths = _widths([*zip(right, head, zip(*rows, strict=True), strict=False)], text_width())
+    if any(head):
+        _print_row(head, widths, right, bold=True)
+        _write("─" * min(text_width(), sum(widths) + len(GAP) * (len(widths) - 1)))
+    for row in rows:
+        _print_row(row, widths, right)
 
 
-def print_table(to: "Console", table: Table) -> None:
-    """Print a table; it is as wide as the console unless a name in it is wider.
+def _widths(columns: Sequence[tuple[bool, str, Sequence[str]]], room: int) -> list[int]:
+    """Return the width of each column: its longest word, and a share of the room that is left."""
+    least, whole = [], []
+    for right, title, cells in columns:
+        lines = [line for cell in cells for line in cell.split("\n")]
+        words = lines if right else [word for line in lines for word in line.split()]
+        least.append(max(map(len, (*words, *title.split())), default=0))
+        whole.append(max(map(len, (*lines, title))))
+    # A long name at the end takes no room from the others: the line becomes longer instead.
+    needed = sum(least[:-1]) + min(least[-1], room // 3)
+    spare = max(0, room - needed - len(GAP) * (len(least) - 1))
+    widths = list(least)
+    by_need = sorted(range(len(least)), key=lambda n: whole[n] - least[n])
+    for place, n in enumerate(by_need):
+        more = min(whole[n] - least[n], spare // (len(by_need) - place))
+        widths[n] += more
+        spare -= more
+    return widths
 
-    A name that is broken in the middle cannot be copied, and a number that is cut off is wrong. No
-    line ends in blanks, which a terminal that is narrower than the table would show as empty lines.
-    """
-    from rich.cells import cell_len  # noqa: PLC0415
 
-    style = "bold" if table.header else None
-    for line in table_lines(table, to.width, cell_len):
-        style = None if line.startswith(RULE) else style
-        to.out(line, style=style, highlight=False)
+def _print_row(
+    cells: Sequence[str], widths: Sequence[int], right: Sequence[bool], *, bold: bool = False
+) -> None:
+    columns = [
+        [part for line in cell.split("\n") for part in _wrapped(line, width)]
+        for cell, width in zip(cells, widths, strict=True)
+    ]
+    for texts in zip_longest(*columns, fillvalue=""):
+        parts = zip(texts, widths, right, strict=True)
+        line = GAP.join(t.rjust(width) if r else t.ljust(width) for t, width, r in parts)
+        _write(line, bold=bold)
 
 
-def _shown(cell: object) -> str:
+def _cell(cell: object) -> str:
     if isinstance(cell, list | tuple):
         return "\n".join(map(printable, cell))
+    if cell is None:
+        return "-"
     return f"{cell:,}" if isinstance(cell, int) else printable(cell)
 
 
+def first(lines: Sequence[str], most: int, indent: str = GAP) -> Iterator[str]:
+    """Yield the first lines, and how many more there are."""
+    yield from (f"{indent}{line}" for line in lines[:most])
+    yield from more(len(lines) - most, indent)
+
+
+def more(count: int, indent: str = GAP) -> Iterator[str]:
+    """Yield how many more there are than were printed, if any."""
+    if count > 0:
+        yield f"{indent}... and {count:,} more; --output json has them all"
+
+
+def print_error(text: str) -> None:
+    """Write to standard error; a terminal gets long lines wrapped between words."""
+    lines = text.split("\n")
+    if sys.stderr.isatty():
+        width = shutil.get_terminal_size().columns
+        lines = [part for line in lines for part in folded(line, width)]
+    sys.stderr.write("".join(f"{line}\n" for line in lines))
+
+
 def path_end(path: str, most: int) -> str:
-    """Return a path, or if it is longer than that, the last of its folders and its whole name.
+    """Return a path, or the last of its folders and its whole name if it is longer than that.
 
     The name is never cut: it can be copied, and `blizzard why` finds a file by it.
     """
@@ -137,22 +191,26 @@ def second(at: datetime | None) -> str:
     return "-" if at is None else f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
 
 
-def print_line(value: object) -> None:
+def print_json(document: object) -> None:
     """Print a value as one line of JSON; times are written in ISO 8601."""
-    text = printable_json(json.dumps(plain(value), ensure_ascii=False))
+    text = printable_json(json.dumps(plain(document), ensure_ascii=False))
     print(text, flush=True)  # noqa: T201 - this is the program's output
 
 
-def print_lines(rows: Iterable[object]) -> None:
-    """Print a line of JSON for each row."""
-    for row in rows:
-        print_line(row)
+def fields_of(value: Any) -> dict[str, Any]:  # noqa: ANN401 - any dataclass
+    """Return the fields of a dataclass by name, to be part of a larger document."""
+    return {each.name: getattr(value, each.name) for each in fields(value)}
 
 
-def plain(value: Any) -> Any:  # noqa: ANN401 - JSON knows no one type
+def picked(value: object, names: str) -> dict[str, Any]:
+    """Return some attributes of a value by name, to be part of a larger document."""
+    return {name: getattr(value, name) for name in names.split()}
+
+
+def plain(value: Any) -> Any:  # noqa: ANN401 - JSON has no single type
     """Turn a value into one that JSON can express."""
     if is_dataclass(value) and not isinstance(value, type):
-        return _row(value)
+        value = fields_of(value)
     if isinstance(value, Mapping):
         return {str(key): plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
@@ -160,11 +218,3 @@ def plain(value: Any) -> Any:  # noqa: ANN401 - JSON knows no one type
     if isinstance(value, Enum):
         return value.value
     return value.isoformat() if isinstance(value, datetime) else value
-
-
-def _row(value: Any) -> dict[str, Any]:  # noqa: ANN401 - any dataclass
-    told: dict[str, Any] = {}
-    for each in fields(value):
-        below = plain(getattr(value, each.name))
-        told |= below if INLINED.items() <= each.metadata.items() else {each.name: below}
-    return told

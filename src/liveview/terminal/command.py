@@ -18,9 +18,8 @@ from rich.text import Text
 from blizzard.config import load as config
 from lakebed.clock import Clock
 from lakebed.errors import ConfigInvalid
-from lakebed.telemetry.levels import LogFormat
-from lakebed.terminal.arguments import DONE, Files, Folders, Output, Shape, usage_is_checked
-from lakebed.terminal.console import console, print_line
+from lakebed.terminal.call import Call, Output
+from lakebed.terminal.console import console, print_json
 from liveview.lake import Lake, ProgramName, lake_of
 from liveview.live import Live
 from liveview.looks.desk import Patience
@@ -49,8 +48,7 @@ SEQUENCE = re.compile(r"\x1b[\[O][0-9;]*[@-~]|.", re.DOTALL)
 
 
 def top(
-    files: Files = None,
-    folders: Folders = None,
+    call: Call,
     pipeline: Annotated[
         str | None,
         typer.Option("-p", "--pipeline", metavar="NAME", help="Show only this pipeline."),
@@ -58,30 +56,27 @@ def top(
     interval: Annotated[
         float, typer.Option(metavar="SECONDS", min=0.1, help="Time between two looks.")
     ] = 2.0,
-    output: Shape = Output.TEXT,
 ) -> None:
     """Watch all pipelines and tables in the terminal.
 
     It asks the program that runs, at its metrics address. Where none answers, it reads journals
     and tables itself. Nothing is written. Without a terminal, and as JSON, it prints one look.
     """
-    with usage_is_checked(LogFormat.TEXT):
-        settings = config.load(files or [], folders or [], os.environ)
-        lake = lake_of(settings, files or [], folders or [], os.environ)
-        if pipeline is not None and pipeline not in lake.pipelines:
-            names = ", ".join(lake.pipelines)
-            raise ConfigInvalid([f"there is no pipeline {pipeline!r}; there are: {names}"])
+    files, folders = call.files or [], call.folders or []
+    lake = lake_of(config.load(files, folders, os.environ), files, folders, os.environ)
+    if pipeline is not None and pipeline not in lake.pipelines:
+        names = ", ".join(lake.pipelines)
+        raise ConfigInvalid([f"there is no pipeline {pipeline!r}; there are: {names}"])
     clock = Clock()
     with closing(Feed(lake, clock, only=pipeline)) as feed:
-        if output is Output.JSON:
-            print_line(feed.settled().overview)
+        if call.output is Output.JSON:
+            print_json(feed.settled().overview)
         elif sys.stdin.isatty() and sys.stdout.isatty():
             _watch(feed, clock, interval)
         else:
             shown, seen = console(), feed.settled()
             width, now = shown.width, clock.now()
             shown.print(screen(seen.overview, View(), now=now, width=width, note=seen.note))
-    raise typer.Exit(DONE)
 
 
 class Seen(NamedTuple):

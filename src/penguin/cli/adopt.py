@@ -1,164 +1,184 @@
-"""`penguin adopt`: a folder of Parquet files becomes a Delta table."""
+"""`penguin adopt`: make a folder of Parquet files a Delta table."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from dataclasses import dataclass, field
+from typing import Annotated
 
 import typer
 
 from lakebed.clock import Clock
-from lakebed.config.places import location
-from lakebed.locations import place_of
-from lakebed.terminal.arguments import (
-    DONE,
-    FAILED,
-    USAGE,
-    Files,
-    Folders,
-    Output,
-    Shape,
-    Sure,
-    ends_on_error,
-    exit_code_of,
-)
-from lakebed.terminal.console import say_error
-from penguin.cli import options
-from penguin.model.settings import TableSettings
-
-if TYPE_CHECKING:
-    from penguin.adopt.adoption import Looked
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
-
-from rich.console import Console
-
 from lakebed.columns.schema import DELTA
 from lakebed.config.ddl import schema_from
-from lakebed.deltalog.delta_types import by_name, type_name
+from lakebed.config.places import location
+from lakebed.deltalog.delta_types import TableFacts, by_name, type_name
+from lakebed.locations import place_of
 from lakebed.partition import PARTITION_TYPES, Template
-from lakebed.terminal.console import console, is_are, plural, print_line, say, say_first
+from lakebed.terminal.call import Confirmed, DryRun, Output, refuse
+from lakebed.terminal.console import first, picked
 from lakebed.types import FieldType
-from lakebed.units import in_words
+from lakebed.units import in_words, is_are, plural
+from penguin.adopt.adoption import Adopter, Looked
+from penguin.cli.call import TableCall
+from penguin.model.adoption import Adoption, Trouble, Wanted
+from penguin.model.settings import TableSettings
+from penguin.pipeline import open_store
 
-if TYPE_CHECKING:
-    from lakebed.deltalog.delta_types import TableFacts
-    from penguin.model.adoption import Adoption, Trouble
-
-
-MOST_NAMED = 20
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RefusedRow:
-    """A file that is not adopted, and why."""
-
-    file: str
-    code: str
-    reason: str
-
-    @classmethod
-    def of(cls, found: "Trouble") -> "RefusedRow":
-        """Return what is known of it."""
-        return cls(file=found.file, code=found.code, reason=found.reason)
+FEW = 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdoptedRow:
-    """What was done to a folder, or would be."""
+def adopt(
+    call: TableCall,
+    uri: Annotated[
+        str,
+        typer.Argument(metavar="URI", help="The folder of Parquet files.", show_default=False),
+    ],
+    partition_by: Annotated[
+        str | None,
+        typer.Option(
+            "--partition-by",
+            metavar="COLUMNS",
+            help="Partition columns and types, such as 'date:date,region:string'.",
+        ),
+    ] = None,
+    infer_types: Annotated[
+        bool,
+        typer.Option(
+            "--infer-types",
+            help="Give partition columns the type date or long if all of their values are such.",
+        ),
+    ] = False,
+    skip_unreadable: Annotated[
+        bool,
+        typer.Option("--skip-unreadable", help="Leave out files that cannot be read as Parquet."),
+    ] = False,
+    dry_run: DryRun = False,
+    sure: Confirmed = False,
+) -> None:
+    """Make a folder of Parquet files a Delta table; no file is moved or rewritten.
 
-    table_uri: str
-    done: bool
-    """Whether the folder is a table now."""
-    before: bool
-    """Whether it was adopted before, or by another process meanwhile."""
-    version: int | None
-    files: int
-    rows: int
-    bytes: int
-    columns: Mapping[str, str] = field(default_factory=dict)
-    partition_columns: Mapping[str, str] = field(default_factory=dict)
-    footers_read: int = 0
-    empty_files: tuple[str, ...] = ()
-    hidden: tuple[str, ...] = ()
-    skipped: tuple[RefusedRow, ...] = ()
-    refused: tuple[RefusedRow, ...] = ()
-    checkpoint_error: str | None = None
-
-    @classmethod
-    def of(cls, uri: str, found: "Adoption") -> "AdoptedRow":
-        """Return what became of a folder."""
-        columns, apart = _columns(found.table)
-        return cls(
-            table_uri=uri,
-            done=found.version is not None,
-            before=found.before,
-            version=found.version,
-            files=found.totals.files,
-            rows=found.totals.rows,
-            bytes=found.totals.bytes,
-            columns=columns,
-            partition_columns=apart,
-            footers_read=found.footers_read,
-            empty_files=found.totals.empty_files,
-            hidden=found.hidden,
-            skipped=tuple(map(RefusedRow.of, found.skipped)),
-            refused=tuple(map(RefusedRow.of, found.troubles)),
-            checkpoint_error=found.checkpoint_error,
+    Credentials for a store are taken from the environment, or from the table of this URI in the
+    configuration.
+    """
+    try:
+        place = location(uri)
+    except ValueError as wrong:
+        refuse(f"URI: {wrong}")
+    try:
+        columns = None if partition_by is None else parse_partition_columns(partition_by)
+    except ValueError as wrong:
+        refuse(f"--partition-by: {wrong}")
+    settings = _settings(call, place)
+    call.who, does = place, sure and not dry_run
+    store = open_store(settings)
+    if store is None:
+        refuse(f"there is no folder {place}")
+    columns = columns or PartitionColumns.of_template(settings.partition_template)
+    wanted = Wanted(
+        partition_columns=None if columns is None else columns.names,
+        partition_types={} if columns is None else columns.types,
+        infer_types=infer_types,
+        skip_unreadable=skip_unreadable,
+    )
+    with _progress(call.output) as looked:
+        adopter = Adopter(
+            settings=settings, wanted=wanted, store=store, clock=Clock(), looked=looked
         )
+        found = adopter.adopt() if does else adopter.look()
+    call.show(_text(place, found), _document(place, found))
+    call.fail_if(found.troubles)
+    if not found.troubles and not does and not dry_run and found.version is None:
+        call.needs_yes()
 
 
-def show(row: AdoptedRow, output: Output) -> None:
-    """Print what became of a folder."""
-    if output is Output.JSON:
-        print_line(row)
+def _settings(call: TableCall, place: str) -> TableSettings:
+    """Return the table of the configuration that is at a place; a plain one without any."""
+    if not call.files and not call.folders:
+        return TableSettings(name=place, table_uri=place)
+    here = [one for one in call.tables() if place_of(one.table_uri) == place_of(place)]
+    return here[0] if here else refuse(f"no table of the configuration has the table_uri {place}")
+
+
+@contextmanager
+def _progress(output: Output) -> Iterator[Looked]:
+    """Show the progress to a person at a terminal."""
+    if output is Output.JSON or not sys.stderr.isatty():
+        yield lambda _what, _done, _files: None
         return
-    to = console()
-    say(to, _headline(row))
-    for title, columns in (("columns", row.columns), ("partitions", row.partition_columns)):
+    from rich.console import Console  # noqa: PLC0415
+
+    from lakebed.terminal.progress import ProgressBars  # noqa: PLC0415
+    from penguin.cli.progress_bar import files_done  # noqa: PLC0415
+
+    bars = ProgressBars(Console(stderr=True), files_done)
+    try:
+        yield lambda what, done, files: bars.show("files", what, total=files, completed=done)
+    finally:
+        bars.end("files")
+
+
+def _document(uri: str, found: Adoption) -> dict[str, object]:
+    columns, partition_columns = _columns(found.table)
+    totals = found.totals
+    return {
+        "table_uri": uri,
+        "done": found.version is not None,
+        **picked(found, "before version"),
+        **picked(totals, "files rows bytes"),
+        "columns": columns,
+        "partition_columns": partition_columns,
+        "footers_read": found.footers_read,
+        "empty_files": totals.empty_files,
+        "hidden": found.hidden,
+        "skipped": [picked(one, "file code reason") for one in found.skipped],
+        "refused": [picked(one, "file code reason") for one in found.troubles],
+        "checkpoint_error": found.checkpoint_error,
+    }
+
+
+def _text(uri: str, found: Adoption) -> Iterator[str]:
+    yield f"{uri}: {_headline(found)}"
+    for title, columns in zip(("columns", "partitions"), _columns(found.table), strict=True):
         if columns:
             listed = ", ".join(f"{name} {kind}" for name, kind in columns.items())
-            say(to, f"  {title}: {listed}")
-    _named(to, row.empty_files, "without rows, in the table as well")
-    _named(to, row.hidden, "hidden by `_` or `.`, or empty, and left alone")
-    _refused(to, row.skipped, "left out, as asked for")
-    _refused(to, row.refused, "in the way")
-    if row.checkpoint_error is not None:
-        say(to, f"  no checkpoint could be written: {row.checkpoint_error}")
+            yield f"  {title}: {listed}"
+    yield from _named(found.totals.empty_files, "without rows, in the table as well")
+    yield from _named(found.hidden, "hidden by `_` or `.`, or empty, and left alone")
+    yield from _named(_troubles(found.skipped), "left out, as asked for")
+    yield from _named(_troubles(found.troubles), "in the way")
+    if found.checkpoint_error is not None:
+        yield f"  no checkpoint could be written: {found.checkpoint_error}"
 
 
-def _headline(row: AdoptedRow) -> str:
-    what = f"{plural(row.files, 'file')}, {plural(row.rows, 'row')}, {in_words(row.bytes)}"
-    if row.before:
-        return f"{row.table_uri}: adopted before, in version {row.version}: {what}"
-    if row.done:
-        return f"{row.table_uri}: is a Delta table now, in version {row.version}: {what}"
-    if row.refused:
-        return f"{row.table_uri}: not adopted; {what} can be, {len(row.refused):,} cannot"
-    return f"{row.table_uri}: would become a Delta table: {what}"
+def _headline(found: Adoption) -> str:
+    totals = found.totals
+    what = f"{plural(totals.files, 'file')}, {plural(totals.rows, 'row')}, {in_words(totals.bytes)}"
+    if found.before:
+        return f"adopted before, in version {found.version}: {what}"
+    if found.version is not None:
+        return f"is a Delta table now, in version {found.version}: {what}"
+    if found.troubles:
+        return f"not adopted; {what} can be, {len(found.troubles):,} cannot"
+    return f"would become a Delta table: {what}"
 
 
-def _named(to: Console, names: tuple[str, ...], what: str) -> None:
+def _named(names: tuple[str, ...], what: str) -> Iterator[str]:
     if names:
-        say(to, f"  {plural(len(names), 'file')} {is_are(len(names))} {what}:")
-        say_first(to, names, MOST_NAMED, indent="    ")
+        yield f"  {plural(len(names), 'file')} {is_are(len(names))} {what}:"
+        yield from first(names, FEW, indent="    ")
 
 
-def _refused(to: Console, rows: tuple[RefusedRow, ...], what: str) -> None:
-    if rows:
-        say(to, f"  {plural(len(rows), 'file')} {is_are(len(rows))} {what}:")
-        lines = [f"{row.file}: {row.reason} ({row.code})" for row in rows]
-        say_first(to, lines, MOST_NAMED, indent="    ")
+def _troubles(files: tuple[Trouble, ...]) -> tuple[str, ...]:
+    return tuple(f"{one.file}: {one.reason} ({one.code})" for one in files)
 
 
-def _columns(table: "TableFacts | None") -> tuple[dict[str, str], dict[str, str]]:
+def _columns(table: TableFacts | None) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the types of the columns by name, and those of the partition columns."""
     if table is None:
         return {}, {}
     kinds = {name: type_name(one["type"]) for name, one in by_name(table.schema).items()}
-    apart = {name: kinds.pop(name) for name in table.partition_columns}
-    return kinds, apart
+    return kinds, {name: kinds.pop(name) for name in table.partition_columns}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,119 +235,3 @@ def _from_ddl(kind: str) -> FieldType | None:
         return FieldType(declared["type"])
     except (ValueError, KeyError):
         return None
-
-
-def adopt(
-    uri: Annotated[
-        str,
-        typer.Argument(metavar="URI", help="The folder of Parquet files.", show_default=False),
-    ],
-    partition_by: Annotated[
-        str | None,
-        typer.Option(
-            "--partition-by",
-            metavar="COLUMNS",
-            help="Partition columns and types, such as 'date:date,region:string'.",
-        ),
-    ] = None,
-    infer_types: Annotated[
-        bool,
-        typer.Option(
-            "--infer-types",
-            help="Give partition columns the type date or long if all of their values are such.",
-        ),
-    ] = False,
-    skip_unreadable: Annotated[
-        bool,
-        typer.Option("--skip-unreadable", help="Leave out files that cannot be read as Parquet."),
-    ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be done; write nothing.")
-    ] = False,
-    sure: Sure = False,
-    files: Files = None,
-    folders: Folders = None,
-    output: Shape = Output.TEXT,
-) -> None:
-    """Make a folder of Parquet files a Delta table; no file is moved or rewritten.
-
-    Credentials for a store are taken from the environment, or from the table of this URI in the
-    configuration.
-    """
-    place = _location(uri)
-    columns = _partition_columns(partition_by)
-    settings = _settings(place, files, folders)
-    from penguin.adopt.adoption import Adopter  # noqa: PLC0415
-    from penguin.model.adoption import Wanted  # noqa: PLC0415
-    from penguin.pipeline import open_store  # noqa: PLC0415
-
-    does = sure and not dry_run
-    with ends_on_error(place, exit_code_of):
-        store = open_store(settings)
-        if store is None:
-            _complain(f"there is no folder {place}")
-        else:
-            columns = columns or PartitionColumns.of_template(settings.partition_template)
-            wanted = Wanted(
-                partition_columns=None if columns is None else columns.names,
-                partition_types={} if columns is None else columns.types,
-                infer_types=infer_types,
-                skip_unreadable=skip_unreadable,
-            )
-            with _progress(output) as looked:
-                adopter = Adopter(
-                    settings=settings, wanted=wanted, store=store, clock=Clock(), looked=looked
-                )
-                found = adopter.adopt() if does else adopter.look()
-            show(AdoptedRow.of(place, found), output)
-            if found.troubles:
-                raise typer.Exit(FAILED)
-            if not does and not dry_run and found.version is None:
-                sys.stderr.write("add --yes to do it\n")
-                raise typer.Exit(FAILED)
-    raise typer.Exit(DONE)
-
-
-def _settings(place: str, files: list[Path] | None, folders: list[Path] | None) -> TableSettings:
-    """Return the table of the configuration that is at a place; a plain one without any."""
-    if not files and not folders:
-        return TableSettings(name=place, table_uri=place)
-    tables = options.tables(files, folders)
-    here = [table for table in tables if place_of(table.table_uri) == place_of(place)]
-    if not here:
-        _complain(f"no table of the configuration has the table_uri {place}")
-    return here[0]
-
-
-def _location(uri: str) -> str:
-    try:
-        return location(uri)
-    except ValueError as wrong:
-        _complain(f"URI: {wrong}")
-
-
-def _partition_columns(text: str | None) -> "PartitionColumns | None":
-
-    try:
-        return None if text is None else parse_partition_columns(text)
-    except ValueError as wrong:
-        _complain(f"--partition-by: {wrong}")
-
-
-def _complain(what: str) -> NoReturn:
-    say_error(f"error: {what}")
-    raise typer.Exit(USAGE)
-
-
-@contextmanager
-def _progress(output: Output) -> "Iterator[Looked]":
-    """Show how far it is, to a person at a terminal."""
-    if output is Output.JSON or not sys.stderr.isatty():
-        yield lambda _what, _done, _files: None
-        return
-    from rich.console import Console  # noqa: PLC0415
-
-    from penguin.cli.progress_bar import FileBar  # noqa: PLC0415
-
-    with FileBar(Console(stderr=True)) as bar:
-        yield bar.show

@@ -1,82 +1,29 @@
 """`penguin fsck`: which files of a table are missing, whose rows they held, and what to do."""
 
 from collections import Counter
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterator
+from typing import Annotated
 
 import typer
-from rich.console import Console
 
+from lakebed.deltalog.segment import is_empty_log
+from lakebed.deltalog.snapshot import LogReader
 from lakebed.errors import LakeError
 from lakebed.layout import log_version
-from lakebed.terminal.arguments import (
-    DONE,
-    FAILED,
-    USAGE,
-    Files,
-    Folders,
-    Outcome,
-    Output,
-    Shape,
-    Sure,
-)
-from lakebed.terminal.console import (
-    console,
-    plural,
-    print_lines,
-    say,
-    say_as_it_is,
-    say_error,
-    say_more,
-)
-from penguin.cli import options
+from lakebed.terminal.call import FAILED, USAGE, Confirmed, refuse
+from lakebed.terminal.console import Verbatim, first, more, picked
+from lakebed.units import plural
+from penguin.cli.call import TableCall, document_of
 from penguin.model.settings import TableSettings
-
-if TYPE_CHECKING:
-    from penguin.upkeep.fsck import Damaged
-    from penguin.upkeep.repair import Repaired
+from penguin.upkeep.fsck import Damaged, check
+from penguin.upkeep.repair import Repaired, RepairOrder, RepairRefused
 
 FEW = 10
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DamagedRow:
-    """One file, in the keys that docs/upkeep.md promises."""
-
-    path: str
-    trouble: str
-    bytes: int | None
-    bytes_found: int | None
-    partition: dict[str, str | None]
-    version: int | None
-    pipeline: str | None
-    entry: int | None
-    kind: str | None
-    rows: int | None
-    sources: tuple[str, ...]
-    remedy: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FsckRow:
-    """What was found in a table, and what was taken out of its log."""
-
-    table: str
-    table_uri: str
-    version: int | None = None
-    files: int = 0
-    elsewhere: int = 0
-    damaged: tuple[DamagedRow, ...] = ()
-    taken_out: int = 0
-    repaired: int | None = None
-    redo: tuple[str, ...] = ()
-    rows_lost: tuple[str, ...] = ()
-    dry_run: bool = False
+ORIGIN = "pipeline entry kind rows sources"
 
 
 def fsck(
-    files: Files = None,
-    folders: Folders = None,
+    call: TableCall,
     repair: Annotated[
         bool,
         typer.Option(
@@ -109,93 +56,73 @@ def fsck(
     even_all: Annotated[
         bool, typer.Option("--all", help="Repair even if none of the table's files is there.")
     ] = False,
-    sure: Sure = False,
-    output: Shape = Output.TEXT,
+    sure: Confirmed = False,
 ) -> None:
     """Show which files of each table are missing, or have another size than the log says.
 
     Exits with 0 if all are there, 1 if not, and 2 if it cannot be told.
     """
     if (with_unit or rows_lost or rows_back or even_all or sure) and not repair:
-        options_of = "--with-unit, --rows-lost, --rows-back, --all and --yes"
-        say_error(f"error: {options_of} belong to --repair")
-        raise typer.Exit(USAGE)
-    tables = options.tables(files, folders)
-    from lakebed.deltalog.segment import is_empty_log  # noqa: PLC0415
-    from lakebed.deltalog.snapshot import LogReader  # noqa: PLC0415
-    from penguin.upkeep.fsck import check  # noqa: PLC0415
-    from penguin.upkeep.repair import Repaired, RepairOrder, RepairRefused  # noqa: PLC0415
-
-    def code(error: LakeError) -> int:
-        return FAILED if isinstance(error, RepairRefused) else USAGE
-
-    rows, outcome = [], Outcome()
-    for table in tables:
-        with outcome.of(table.name, code), options.looked_with(table, output) as opens:
-            store = opens()
+        refuse("--with-unit, --rows-lost, --rows-back, --all and --yes belong to --repair")
+    order = RepairOrder(
+        with_unit=with_unit, rows_lost=rows_lost, rows_back=rows_back, even_all=even_all
+    )
+    for table in call.tables():
+        with call.guard(table.name, _exit_code), call.store(table) as store:
             if sure and store is not None and is_empty_log(store):
                 store.delete(log_version(0))
-            if store is None or LogReader(store).look() is None:
-                rows.append(FsckRow(table=table.name, table_uri=table.table_uri))
-                continue
-            order = RepairOrder(
-                with_unit=with_unit, rows_lost=rows_lost, rows_back=rows_back, even_all=even_all
-            )
-            if not repair:
-                found = Repaired(checked=check(store))
-            else:
-                found = order.carry_out(store) if sure else order.plan(store)
-            rows.append(fsck_row(table, found, dry_run=repair and not sure))
-            is_well = not found.checked.damaged or found.version is not None
-            outcome.at_least(DONE if is_well else FAILED)
-    if output is Output.JSON:
-        print_lines(rows)
-    else:
-        for row in rows:
-            _show_fsck(row)
-    raise typer.Exit(outcome.code)
+            found = None
+            if store is not None and LogReader(store).look() is not None:
+                if not repair:
+                    found = Repaired(checked=check(store))
+                else:
+                    found = order.carry_out(store) if sure else order.plan(store)
+                call.fail_if(found.checked.damaged and found.version is None)
+            planned = repair and not sure
+            call.show(_text(table, found, planned), fsck_document(table, found, planned))
 
 
-def fsck_row(table: TableSettings, found: "Repaired", *, dry_run: bool) -> FsckRow:
-    """Return what was found, and done."""
-    checked = found.checked
-    return FsckRow(
-        table=table.name,
-        table_uri=table.table_uri,
-        version=checked.version,
-        files=checked.files,
-        elsewhere=checked.elsewhere,
-        damaged=tuple(map(damaged_row, checked.damaged)),
-        taken_out=len(found.files),
-        repaired=found.version,
-        redo=found.marked,
-        rows_lost=tuple(
-            sorted({path for one in found.lost if one.origin for path in one.origin.sources})
-        ),
-        dry_run=dry_run,
-    )
+def _exit_code(error: LakeError) -> int:
+    return FAILED if isinstance(error, RepairRefused) else USAGE
 
 
-def damaged_row(one: "Damaged") -> DamagedRow:
-    """Return what is known of a file, and what to do."""
-    origin = one.origin
-    return DamagedRow(
-        path=one.path,
-        trouble=str(one.trouble),
-        bytes=one.action.size,
-        bytes_found=one.found,
-        partition=dict(one.action.partition_values),
-        version=one.added,
-        pipeline=None if origin is None else origin.pipeline,
-        entry=None if origin is None else origin.entry,
-        kind=None if origin is None else origin.kind,
-        rows=None if origin is None else origin.rows,
-        sources=() if origin is None else origin.sources,
-        remedy=_remedy(one),
-    )
+def fsck_document(table: TableSettings, found: Repaired | None, planned: bool) -> dict[str, object]:
+    """Return what was found and done, in the keys that docs/upkeep.md promises."""
+    checked = None if found is None else found.checked
+    return {
+        **document_of(table),
+        "version": checked.version if checked else None,
+        "files": checked.files if checked else 0,
+        "elsewhere": checked.elsewhere if checked else 0,
+        "damaged": [damaged_document(one) for one in checked.damaged] if checked else [],
+        "taken_out": len(found.files) if found else 0,
+        "repaired": found.version if found else None,
+        "redo": found.marked if found else (),
+        "rows_lost": _rows_lost(found) if found else (),
+        "dry_run": planned and found is not None,
+    }
 
 
-def _remedy(one: "Damaged") -> str:
+def _rows_lost(found: Repaired) -> list[str]:
+    return sorted({path for one in found.lost if one.origin for path in one.origin.sources})
+
+
+def damaged_document(one: Damaged) -> dict[str, object]:
+    """Return what is known about a file, and what to do."""
+    unknown = {**dict.fromkeys(ORIGIN.split()), "sources": ()}
+    return {
+        "path": one.path,
+        "trouble": str(one.trouble),
+        "bytes": one.action.size,
+        "bytes_found": one.found,
+        "partition": dict(one.action.partition_values),
+        "version": one.added,
+        **(unknown if one.origin is None else picked(one.origin, ORIGIN)),
+        "remedy": _remedy(one),
+    }
+
+
+def _remedy(one: Damaged) -> str:
     if str(one.trouble) != "missing":
         return "restore it from a backup, or from a version of the bucket"
     if one.origin is None:
@@ -231,61 +158,64 @@ def _remedy(one: "Damaged") -> str:
     return f"{told}; its deleted rows come back, so delete them again" if again else told
 
 
-def _show_fsck(row: FsckRow) -> None:
-    to = console()
-    if row.version is None:
-        say(to, f"{row.table}: there is no table yet")
+def _text(table: TableSettings, found: Repaired | None, planned: bool) -> Iterator[str]:
+    if found is None:
+        yield f"{table.name}: there is no table yet"
         return
-    what = f"version {row.version}, {plural(row.files, 'file')}"
-    if not row.damaged:
-        say(to, f"{row.table}: {what}: {'it is' if row.files == 1 else 'all are'} there")
+    checked, damaged = found.checked, found.checked.damaged
+    what = f"{table.name}: version {checked.version}, {plural(checked.files, 'file')}"
+    if damaged:
+        yield f"{what}: {plural(len(damaged), 'file')} cannot be read"
     else:
-        say(to, f"{row.table}: {what}: {plural(len(row.damaged), 'file')} cannot be read")
-    if row.elsewhere:
-        say(to, f"  {plural(row.elsewhere, 'file')} outside of the table's folder: not checked")
-    for one in row.damaged[:FEW]:
-        _show_damaged(to, one)
-    say_more(to, len(row.damaged) - FEW)
-    by_partition = Counter(_partition(one) for one in row.damaged)
-    if len(row.damaged) > FEW:
+        yield f"{what}: {'it is' if checked.files == 1 else 'all are'} there"
+    if checked.elsewhere:
+        yield f"  {plural(checked.elsewhere, 'file')} outside of the table's folder: not checked"
+    for one in damaged[:FEW]:
+        yield from _damaged_lines(one)
+    yield from more(len(damaged) - FEW)
+    if len(damaged) > FEW:
+        by_partition = Counter(map(_partition, damaged))
         for partition, count in sorted(by_partition.items())[:FEW]:
-            say(to, f"  {partition}: {plural(count, 'file')}")
-    _show_repair(to, row)
+            yield f"  {partition}: {plural(count, 'file')}"
+    yield from _repair_lines(found, planned)
 
 
-def _show_repair(to: Console, row: FsckRow) -> None:
-    if row.repaired is not None:
-        say(to, f"  version {row.repaired}: {plural(row.taken_out, 'file')} taken out of the log")
-    elif row.dry_run and row.taken_out:
-        say(to, f"  {plural(row.taken_out, 'file')} would be taken out; add --yes to do it")
-    if row.redo and (row.repaired is not None or row.dry_run):
-        held = " ".join(f"--held {name}" for name in row.redo[:FEW])
-        say(to, "  then read their sources again:")
-        say_as_it_is(to, f"    blizzard redo {held} --yes")
-    if row.rows_lost and (row.repaired is not None or row.dry_run):
-        files = plural(len(row.rows_lost), "source file")
-        say(to, f"  rows of {files} are lost with that; to read each of them again as a whole:")
-        for source in row.rows_lost:
-            say_as_it_is(to, f"    blizzard retract {source} --replace {source} --yes")
-        say(to, "  rows of them that were erased come back with it: erase them again")
+def _repair_lines(found: Repaired, planned: bool) -> Iterator[str]:
+    taken_out = plural(len(found.files), "file")
+    if found.version is not None:
+        yield f"  version {found.version}: {taken_out} taken out of the log"
+    elif planned and found.files:
+        yield f"  {taken_out} would be taken out; add --yes to do it"
+    if found.version is None and not planned:
+        return
+    if found.marked:
+        held = " ".join(f"--held {name}" for name in found.marked[:FEW])
+        yield "  then read their sources again:"
+        yield Verbatim(f"    blizzard redo {held} --yes")
+    if lost := _rows_lost(found):
+        files = plural(len(lost), "source file")
+        yield f"  rows of {files} are lost with that; to read each of them again as a whole:"
+        for source in lost:
+            yield Verbatim(f"    blizzard retract {source} --replace {source} --yes")
+        yield "  rows of them that were erased come back with it: erase them again"
 
 
-def _show_damaged(to: Console, one: DamagedRow) -> None:
+def _damaged_lines(one: Damaged) -> Iterator[str]:
     trouble = {
         "missing": "missing",
-        "size_differs": f"{one.bytes_found} bytes instead of {one.bytes}",
+        "size_differs": f"{one.found} bytes instead of {one.action.size}",
         "vector_missing": "its deletion vector is missing",
-    }[one.trouble]
-    added = "" if one.version is None else f", added by version {one.version}"
-    say(to, f"  {one.path}: {trouble}{added}")
-    if one.pipeline is not None:
-        rows = plural(one.rows or 0, "row")
-        say(to, f"    {rows} of pipeline {one.pipeline}, entry {one.entry} ({one.kind}), from:")
-        for source in one.sources[:FEW]:
-            say(to, f"      {source}")
-        say_more(to, len(one.sources) - FEW, "      ")
-    say(to, f"    {one.remedy}")
+    }[str(one.trouble)]
+    added = "" if one.added is None else f", added by version {one.added}"
+    yield f"  {one.path}: {trouble}{added}"
+    if (origin := one.origin) is not None:
+        rows = plural(origin.rows, "row")
+        entry = f"entry {origin.entry} ({origin.kind})"
+        yield f"    {rows} of pipeline {origin.pipeline}, {entry}, from:"
+        yield from first(origin.sources, FEW, "      ")
+    yield f"    {_remedy(one)}"
 
 
-def _partition(one: DamagedRow) -> str:
-    return "/".join(f"{name}={value}" for name, value in one.partition.items()) or "no partition"
+def _partition(one: Damaged) -> str:
+    values = one.action.partition_values
+    return "/".join(f"{name}={value}" for name, value in values) or "no partition"

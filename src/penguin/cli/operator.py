@@ -1,76 +1,49 @@
-"""The commands by which an operator decides what penguin does not decide by itself."""
+"""The commands by which an operator settles what penguin does not decide by itself."""
 
-import sys
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any
 
 import typer
 
-from lakebed.terminal.arguments import (
-    DONE,
-    FAILED,
-    USAGE,
-    Files,
-    Folders,
-    Outcome,
-    Output,
-    Program,
-    Shape,
-    Sure,
-)
-from lakebed.terminal.console import console, say, say_error
+from lakebed.clock import Clock
+from lakebed.terminal.call import DONE, FAILED, Confirmed, refuse
 from lakebed.units import entries_from, is_are, plural
-from penguin.cli import options
-
-if TYPE_CHECKING:
-    from penguin.model.settings import TableSettings
-    from penguin.operate.release import HeldFileOperations
-    from penguin.operate.replay import Replay, RolledBackPipeline
-
-app = Program()
+from penguin.cli.call import TableCall
+from penguin.model.settings import TableSettings
+from penguin.operate.release import HeldFileOperations, Settlement
+from penguin.operate.replay import Replay, RolledBackPipeline
+from penguin.pipeline import open_store
 
 NOTHING_LOST = "no log is behind its receipts"
+IDS = typer.Argument(metavar="ID", help="IDs, as `penguin held` shows them.")
 
 OnlyPipeline = Annotated[
     str | None, typer.Option("-p", "--pipeline", metavar="NAME", help="Only this pipeline.")
 ]
 
-Ids = Annotated[
-    list[str] | None, typer.Argument(metavar="ID", help="IDs, as `penguin held` shows them.")
-]
 
-
-@app.command()
 def release(
-    ids: Ids = None,
+    call: TableCall,
+    ids: Annotated[list[str] | None, IDS] = None,
     every: Annotated[bool, typer.Option("--all", help="All files that are held.")] = False,
-    files: Files = None,
-    folders: Folders = None,
-    output: Shape = Output.TEXT,
 ) -> None:
     """Try held files again, and commit those that now fit the table."""
     if bool(ids) == every:
-        say_error("error: name files by their IDs, or use --all")
-        raise typer.Exit(USAGE)
-    from penguin.cli import settled  # noqa: PLC0415 - printing is loaded by whoever prints
-
-    rows, outcome = [], Outcome()
-    for table, operations, names in _chosen(options.tables(files, folders), ids, outcome):
-        with outcome.of(table.name):
+        refuse("name files by their IDs, or use --all")
+    rows = []
+    for table, operations, names in _chosen(call, ids):
+        with call.guard(table.name):
             found = operations.release(names)
-            rows += settled.settled_rows(table.name, found, "released")
-            outcome.at_least(FAILED if found.left else DONE)
-    settled.settled(rows, output)
-    raise typer.Exit(outcome.code)
+            rows += list(_settled(table, found, "released"))
+            call.fail_if(found.left)
+    call.show(_settled_text(rows), *rows)
 
 
-@app.command()
 def discard(
-    ids: Annotated[
-        list[str], typer.Argument(metavar="ID", help="IDs, as `penguin held` shows them.")
-    ],
-    sure: Sure = False,
+    call: TableCall,
+    ids: Annotated[list[str], IDS],
+    sure: Confirmed = False,
     rows_deleted: Annotated[
         bool,
         typer.Option(
@@ -78,36 +51,62 @@ def discard(
             help="Confirm that you have deleted the rows of a file that was rewritten.",
         ),
     ] = False,
-    files: Files = None,
-    folders: Folders = None,
-    output: Shape = Output.TEXT,
 ) -> None:
     """Discard held files for good; their rows will not be in the table."""
-    from penguin.cli import settled  # noqa: PLC0415
-
-    rows, outcome = [], Outcome()
-    tables = options.tables(files, folders)
-    for table, operations, names in _chosen(tables, ids, outcome, contested=True):
+    rows = []
+    for table, operations, names in _chosen(call, ids, contested=True):
         if not sure:
-            what = [f"{name} would be discarded" for name in sorted(names or ())]
-            orders = [settled.OrderRow(table=table.name, done=False, what=one) for one in what]
-            settled.orders(orders, output)
+            _show_order(call, table, [f"{one} would be discarded" for one in sorted(names or ())])
             continue
-        with outcome.of(table.name):
+        with call.guard(table.name):
             found = operations.discard(names or frozenset(), rows_deleted=rows_deleted)
-            rows += settled.settled_rows(table.name, found, "discarded")
+            rows += list(_settled(table, found, "discarded"))
     if sure:
-        settled.settled(rows, output)
+        call.show(_settled_text(rows), *rows)
     else:
-        sys.stderr.write("add --yes to do it\n")
-        outcome.at_least(FAILED)
-    raise typer.Exit(outcome.code)
+        call.needs_yes()
 
 
-@app.command()
+def _settled(table: TableSettings, found: Settlement, word: str) -> Iterator[dict[str, object]]:
+    """Yield what became of the held files of one table; the reasons are why one stays held."""
+    files = [(one.name, one.meta.filename, one.meta.record_count) for one in found.done]
+    files += [(one.name, one.file.filename, one.file.record_count) for one in found.taken_out]
+    for name, file, rows in files:
+        document = {"table": table.name, "id": name, "file": file, "rows": rows}
+        yield {**document, "outcome": word, "version": found.version, "reasons": ()}
+    for one in found.left:
+        why = found.why.get(one.name)
+        yield {
+            "table": table.name,
+            "id": one.name,
+            "file": one.meta.filename,
+            "rows": one.meta.record_count,
+            "outcome": "held",
+            "version": None,
+            "reasons": one.meta.reasons if why is None else (why,),
+        }
+
+
+def _settled_text(rows: list[dict[str, Any]]) -> Iterator[str]:
+    if not rows:
+        yield "nothing was done"
+    for row in rows:
+        where = f" in version {row['version']}" if row["version"] is not None else ""
+        yield f"{row['table']}: {row['outcome']}{where}: {row['id']}, {plural(row['rows'], 'row')}"
+        yield from (f"  {reason}" for reason in row["reasons"])
+
+
+def _show_order(
+    call: TableCall, table: TableSettings, said: list[str], *, done: bool = False
+) -> None:
+    documents = ({"table": table.name, "done": done, "what": what} for what in said)
+    call.show((f"{table.name}: {what}" for what in said), *documents)
+
+
 def replay(
+    call: TableCall,
     pipeline: OnlyPipeline = None,
-    sure: Sure = False,
+    sure: Confirmed = False,
     rows_missing: Annotated[
         bool,
         typer.Option(
@@ -115,13 +114,10 @@ def replay(
             help="Confirm that the rows are missing where the log cannot tell.",
         ),
     ] = False,
-    files: Files = None,
-    folders: Folders = None,
-    output: Shape = Output.TEXT,
 ) -> None:
     """Commit again what the log has lost, or what a RESTORE removed."""
 
-    def settle(replay: "Replay") -> list[str]:
+    def settle(replay: Replay) -> list[str]:
         said = []
         for one in _of(replay.rolled_back(), pipeline):
             if sure:
@@ -135,11 +131,9 @@ def replay(
                 f"{plural(len(unlisted), 'file')} whose release the log has lost "
                 f"{are if sure else 'would be'} held again"
             )
-        if said or pipeline is not None:
-            return said
-        undone = replay.undone()
+        undone = None if said or pipeline is not None else replay.undone()
         if undone is None:
-            return []
+            return said
         restore, adds = undone
         files_of = plural(len(adds), "file")
         what = f"{files_of} that version {restore.restored_by} (RESTORE) took out"
@@ -147,22 +141,14 @@ def replay(
             return [f"{what} would be added again"]
         return [f"{what} {is_are(len(adds))} back in version {replay.replay_undone()}"]
 
-    tables = options.tables(files, folders)
     nothing = f"{NOTHING_LOST}, and no RESTORE took out anything that is not back"
-    raise typer.Exit(_settle_lost(tables, settle, nothing=nothing, sure=sure, output=output))
+    _settle_lost(call, settle, nothing=nothing, sure=sure)
 
 
-@app.command()
-def forget(
-    pipeline: OnlyPipeline = None,
-    sure: Sure = False,
-    files: Files = None,
-    folders: Folders = None,
-    output: Shape = Output.TEXT,
-) -> None:
+def forget(call: TableCall, pipeline: OnlyPipeline = None, sure: Confirmed = False) -> None:
     """Continue without the rows that the log has lost."""
 
-    def settle(replay: "Replay") -> list[str]:
+    def settle(replay: Replay) -> list[str]:
         said = []
         for one in _of(replay.rolled_back(), pipeline):
             version = replay.forget_lost(one) if sure else None
@@ -172,50 +158,33 @@ def forget(
                 said.append(f"{lost} {'would be left out' if version is None else done}")
         return said
 
-    tables = options.tables(files, folders)
-    raise typer.Exit(_settle_lost(tables, settle, nothing=NOTHING_LOST, sure=sure, output=output))
+    _settle_lost(call, settle, nothing=NOTHING_LOST, sure=sure)
 
 
 def _settle_lost(
-    tables: "tuple[TableSettings, ...]",
-    settle: "Callable[[Replay], list[str]]",
-    *,
-    nothing: str,
-    sure: bool,
-    output: Output,
-) -> int:
+    call: TableCall, settle: Callable[[Replay], list[str]], *, nothing: str, sure: bool
+) -> None:
     """Settle every table, and print what was done or would be, or that there is `nothing`."""
-    from lakebed.clock import Clock  # noqa: PLC0415
-    from penguin.cli import settled  # noqa: PLC0415
-    from penguin.operate.replay import Replay  # noqa: PLC0415
-    from penguin.pipeline import open_store  # noqa: PLC0415
-
-    outcome, said_any = Outcome(), False
-    for table in tables:
-        with outcome.of(table.name):
+    said_any = False
+    for table in call.tables():
+        with call.guard(table.name):
             store = open_store(table)
             if store is None:
                 continue
             said = settle(Replay(settings=table, store=store, clock=Clock(), pause=time.sleep))
-            rows = [settled.OrderRow(table=table.name, done=sure, what=what) for what in said]
-            settled.orders(rows, output)
+            _show_order(call, table, said, done=sure)
             said_any = said_any or bool(said)
-    if not said_any and outcome.code == DONE:
-        if output is Output.TEXT:
-            say(console(), f"nothing to do: {nothing}")
+    if not said_any and call.code == DONE:
+        call.show([f"nothing to do: {nothing}"])
     elif said_any and not sure:
-        sys.stderr.write("add --yes to do it\n")
-        return FAILED
-    return outcome.code
+        call.needs_yes()
 
 
-def _of(
-    found: "tuple[RolledBackPipeline, ...]", pipeline: str | None
-) -> "list[RolledBackPipeline]":
+def _of(found: tuple[RolledBackPipeline, ...], pipeline: str | None) -> list[RolledBackPipeline]:
     return [one for one in found if pipeline in (None, one.position.pipeline)]
 
 
-def _replayed(rolled_back: "RolledBackPipeline", *, sure: bool, rows_missing: bool) -> list[str]:
+def _replayed(rolled_back: RolledBackPipeline, *, sure: bool, rows_missing: bool) -> list[str]:
     """Return what becomes of entries that the log has no transaction of."""
     said = _kept(rolled_back, sure=sure)
     if (lost := _lost(rolled_back)) is not None:
@@ -226,7 +195,7 @@ def _replayed(rolled_back: "RolledBackPipeline", *, sure: bool, rows_missing: bo
     return said
 
 
-def _kept(rolled_back: "RolledBackPipeline", *, sure: bool) -> list[str]:
+def _kept(rolled_back: RolledBackPipeline, *, sure: bool) -> list[str]:
     """Return which entries the log knows the files of, and that nothing is added for them."""
     last = rolled_back.evidence.up_to
     if last is None:
@@ -242,7 +211,7 @@ def _kept(rolled_back: "RolledBackPipeline", *, sure: bool) -> list[str]:
     return [said]
 
 
-def _lost(rolled_back: "RolledBackPipeline") -> str | None:
+def _lost(rolled_back: RolledBackPipeline) -> str | None:
     """Return the entries that the log has lost, in words; None where it has lost none."""
     first, last = rolled_back.first_lost, rolled_back.receipt.sequence
     if first > last:
@@ -250,11 +219,11 @@ def _lost(rolled_back: "RolledBackPipeline") -> str | None:
     return f"pipeline {rolled_back.position.pipeline}: {entries_from(first, last)}"
 
 
-def _are(rolled_back: "RolledBackPipeline") -> str:
+def _are(rolled_back: RolledBackPipeline) -> str:
     return is_are(rolled_back.receipt.sequence - rolled_back.first_lost + 1)
 
 
-def _in_doubt(rolled_back: "RolledBackPipeline") -> str:
+def _in_doubt(rolled_back: RolledBackPipeline) -> str:
     first, last = rolled_back.evidence.doubtful or (0, 0)
     return (
         f"pipeline {rolled_back.position.pipeline}: of {entries_from(first, last)} the log cannot "
@@ -264,24 +233,16 @@ def _in_doubt(rolled_back: "RolledBackPipeline") -> str:
 
 
 def _chosen(
-    tables: "tuple[TableSettings, ...]",
-    ids: list[str] | None,
-    outcome: Outcome,
-    *,
-    contested: bool = False,
-) -> "list[tuple[TableSettings, HeldFileOperations, frozenset[str] | None]]":
-    """Return the tables that hold the files that are named; a name that none has is an error.
+    call: TableCall, ids: list[str] | None, *, contested: bool = False
+) -> list[tuple[TableSettings, HeldFileOperations, frozenset[str] | None]]:
+    """Return the tables that hold the named files; a name that none holds is an error.
 
     A table that cannot be read fails the command, and does not keep it from the others.
     """
-    from lakebed.clock import Clock  # noqa: PLC0415
-    from penguin.operate.release import HeldFileOperations  # noqa: PLC0415
-    from penguin.pipeline import open_store  # noqa: PLC0415
-
     unknown = set(ids or ())
     found: list[tuple[TableSettings, HeldFileOperations, frozenset[str] | None]] = []
-    for table in tables:
-        with outcome.of(table.name):
+    for table in call.tables():
+        with call.guard(table.name):
             store = open_store(table)
             if store is None:
                 continue
@@ -297,6 +258,5 @@ def _chosen(
             unknown -= here or set()
     if unknown:
         names = ", ".join(sorted(unknown))
-        say_error(f"error: not held: {names}; `penguin held` shows what is")
-        raise typer.Exit(FAILED)
+        refuse(f"not held: {names}; `penguin held` shows what is", FAILED)
     return found

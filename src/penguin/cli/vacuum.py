@@ -1,29 +1,17 @@
-"""`penguin vacuum`: what may be deleted, what stays and why, and the deletion if it is ordered."""
+"""`penguin vacuum`: show or delete files that no version of the table needs."""
 
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Annotated
 
 import typer
 
-from lakebed.terminal.arguments import (
-    DONE,
-    FAILED,
-    USAGE,
-    Files,
-    Folders,
-    Outcome,
-    Output,
-    Shape,
-    Sure,
-)
-from lakebed.terminal.console import console, plural, print_lines, say, say_error, second
-from lakebed.units import in_words, parse_span
-from penguin.cli import options
+from lakebed.terminal.call import Confirmed, refuse
+from lakebed.terminal.console import first, picked, second
+from lakebed.units import in_words, parse_span, plural
+from penguin.cli.call import TableCall, document_of
 from penguin.model.settings import TableSettings
-
-if TYPE_CHECKING:
-    from penguin.upkeep.order import Vacuumed
+from penguin.upkeep.order import Vacuumed, VacuumOrder
 
 LONGEST = timedelta(days=36_500)
 """Longer than any store has had files."""
@@ -38,33 +26,9 @@ WHY_KEPT = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VacuumRow:
-    """What was deleted of a table, or could be, in the keys that docs/upkeep.md promises."""
-
-    table: str
-    table_uri: str
-    deleted: bool
-    version: int | None = None
-    cutoff: datetime | None = None
-    retention_hours: float | None = None
-    versions: int | None = None
-    files: int = 0
-    bytes: int = 0
-    oldest: datetime | None = None
-    newest: datetime | None = None
-    some: tuple[str, ...] = ()
-    kept: dict[str, int] | None = None
-    failed: int = 0
-    spared: int = 0
-    recorded: bool = False
-    error: str | None = None
-
-
 def vacuum(
-    files: Files = None,
-    folders: Folders = None,
-    sure: Sure = False,
+    call: TableCall,
+    sure: Confirmed = False,
     older_than: Annotated[
         str | None,
         typer.Option(
@@ -79,98 +43,76 @@ def vacuum(
             "--ignore-retention", help="Allow --older-than to be less than the table's retention."
         ),
     ] = False,
-    output: Shape = Output.TEXT,
 ) -> None:
     """Show or delete data files that no version within the table's retention needs.
 
     Nothing is deleted without --yes.
     """
     span = None if older_than is None else parse_span(older_than)
-    if older_than is not None and span is None:
-        say_error(f"error: --older-than {older_than!r}: write 90m, 24h or 7d")
-        raise typer.Exit(USAGE)
-    if span is not None and span > LONGEST:
-        say_error(f"error: --older-than {older_than!r}: no file is that old")
-        raise typer.Exit(USAGE)
-    tables = options.tables(files, folders)
-    from penguin.upkeep.order import VacuumOrder  # noqa: PLC0415
-
-    rows, outcome = [], Outcome()
-    for table in tables:
-        with outcome.of(table.name):
+    if older_than is not None and (span is None or span > LONGEST):
+        why = "write 90m, 24h or 7d" if span is None else "no file is that old"
+        refuse(f"--older-than {older_than!r}: {why}")
+    for table in call.tables():
+        with call.guard(table.name):
             order = VacuumOrder(settings=table, older_than=span, ignore_retention=ignore_retention)
-            with options.looked_with(table, output) as opens:
-                store = opens()
+            with call.store(table) as store:
                 carried_out = order.carry_out if sure else order.look
                 found = None if store is None else carried_out(store)
-            rows.append(vacuum_row(table, found, sure=sure))
-            failed = found is not None and found.deleted is not None and found.deleted.failed
-            outcome.at_least(FAILED if failed else DONE)
-    if output is Output.JSON:
-        print_lines(rows)
-    else:
-        for row in rows:
-            _show(row)
-    raise typer.Exit(outcome.code)
+            call.show(_text(table, found, sure=sure), vacuum_document(table, found, sure=sure))
+            call.fail_if(found is not None and found.deleted is not None and found.deleted.failed)
 
 
-def vacuum_row(table: TableSettings, found: "Vacuumed | None", *, sure: bool) -> VacuumRow:
-    """Return what was deleted, or what could be."""
+def vacuum_document(
+    table: TableSettings, found: Vacuumed | None, *, sure: bool
+) -> dict[str, object]:
+    """Return what was deleted, or what could be, in the keys that docs/upkeep.md promises."""
+    done = None if found is None else found.deleted
+    gone = None if found is None else found.found
+    return {
+        **document_of(table),
+        "deleted": sure and found is not None,
+        "version": None if found is None else found.version,
+        "cutoff": None if found is None else found.cutoff,
+        "retention_hours": None if found is None else found.retention.total_seconds() / 3600,
+        "versions": None if found is None else found.versions,
+        "files": gone.files if gone else 0,
+        "bytes": gone.bytes if gone else 0,
+        "oldest": gone.oldest if gone else None,
+        "newest": gone.newest if gone else None,
+        "some": gone.some if gone else (),
+        "kept": None if found is None else {str(why): n for why, n in found.kept.items()},
+        **(picked(done, "failed spared") if done else {"failed": 0, "spared": 0}),
+        "recorded": found is not None and found.recorded,
+        "error": done.error if done else None,
+    }
+
+
+def _text(table: TableSettings, found: Vacuumed | None, *, sure: bool) -> Iterator[str]:
     if found is None:
-        return VacuumRow(table=table.name, table_uri=table.table_uri, deleted=False)
-    done = found.deleted
-    return VacuumRow(
-        table=table.name,
-        table_uri=table.table_uri,
-        deleted=sure,
-        version=found.version,
-        cutoff=found.cutoff,
-        retention_hours=found.retention.total_seconds() / 3600,
-        versions=found.versions,
-        files=found.found.files,
-        bytes=found.found.bytes,
-        oldest=found.found.oldest,
-        newest=found.found.newest,
-        some=found.found.some,
-        kept={str(why): count for why, count in found.kept.items()},
-        failed=0 if done is None else done.failed,
-        spared=0 if done is None else done.spared,
-        recorded=found.recorded,
-        error=None if done is None else done.error,
-    )
-
-
-def _show(row: VacuumRow) -> None:
-    to = console()
-    if row.version is None:
-        say(to, f"{row.table}: there is no table yet")
+        yield f"{table.name}: there is no table yet"
         return
-    amount = f"{plural(row.files, 'file')} ({in_words(row.bytes)})"
-    if row.deleted:
-        say(to, f"{row.table}: {amount} deleted")
-    elif row.files:
-        say(to, f"{row.table}: {amount} could be deleted; add --yes to do it")
+    gone, done = found.found, found.deleted
+    amount = f"{plural(gone.files, 'file')} ({in_words(gone.bytes)})"
+    if sure:
+        yield f"{table.name}: {amount} deleted"
+    elif gone.files:
+        yield f"{table.name}: {amount} could be deleted; add --yes to do it"
     else:
-        say(to, f"{row.table}: there is nothing to delete")
-    stay = plural(row.versions or 0, "version stays", "versions stay")
-    say(to, f"  {stay} readable, back to {second(row.cutoff)} UTC")
-    if row.files:
-        first, last = second(row.oldest), second(row.newest)
-        when = f"at {last}" if first == last else f"between {first} and {last}"
-        say(to, f"  last modified {when} UTC")
-        for path in row.some:
-            say(to, f"  {path}")
-        if row.files > len(row.some):
-            say(to, f"  ... and {row.files - len(row.some):,} more")
-    for why, count in sorted((row.kept or {}).items()):
-        many = count != 1
-        words = WHY_KEPT[why].format(
-            they="they" if many else "it",
-            them="them" if many else "it",
-            their="their" if many else "its",
-        )
-        say(to, f"  kept: {plural(count, 'file')}: {words}")
-    if row.spared:
-        say(to, f"  kept: {plural(row.spared, 'file')} that a commit has put back meanwhile")
-    if row.failed:
-        say(to, f"  {plural(row.failed, 'file')} could not be deleted: {row.error}; run it again")
+        yield f"{table.name}: there is nothing to delete"
+    stay = plural(found.versions, "version stays", "versions stay")
+    yield f"  {stay} readable, back to {second(found.cutoff)} UTC"
+    if gone.files:
+        oldest, newest = second(gone.oldest), second(gone.newest)
+        when = f"at {newest}" if oldest == newest else f"between {oldest} and {newest}"
+        yield f"  last modified {when} UTC"
+        yield from first(gone.some, len(gone.some))
+        if gone.files > len(gone.some):
+            yield f"  ... and {gone.files - len(gone.some):,} more"
+    for why, count in sorted((str(why), count) for why, count in found.kept.items()):
+        it = ("they", "them", "their") if count != 1 else ("it", "it", "its")
+        words = WHY_KEPT[why].format(**dict(zip(("they", "them", "their"), it, strict=True)))
+        yield f"  kept: {plural(count, 'file')}: {words}"
+    if done is not None and done.spared:
+        yield f"  kept: {plural(done.spared, 'file')} that a commit has put back meanwhile"
+    if done is not None and done.failed:
+        yield f"  {plural(done.failed, 'file')} could not be deleted: {done.error}; run it again"

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from lakebed.types import Handoff
 from penguin.cli import app
-from penguin.cli.surroundings import Surroundings
+from penguin.cli.run import Surroundings
 from tests.support.tables import TableDirectory, rows_of
 from tests.support.waits import NotedStop
 

@@ -14,11 +14,9 @@ from lakebed.layout import timed_id
 from lakebed.listing.watermark import look_from
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
-from lakebed.terminal.arguments import Output
 from lakebed.types import DiscoverBy, Handoff
-from penguin.cli import report
 from penguin.cli.app import app
-from penguin.cli.rows import StatusRow
+from penguin.cli.status import status_lines
 from penguin.events.foreign_files import FilesPassedOver, OthersSeen
 from penguin.foreign.ignored import ignored_files
 from penguin.inspect.status import table_status
@@ -239,5 +237,5 @@ def test_files_that_may_be_blizzards_are_not_counted_unread(tmp_path, capsys):
     assert (passed.files, passed.complete) == (1, False)
     found = table_status(directory.settings(), directory.store, NOON, count_ignored=False)
     found = replace(found, others=replace(found.others, passed_over=passed))
-    report.statuses([StatusRow.of("events", "t", found)], Output.TEXT)
-    assert "at least 1 Parquet file is passed over" in capsys.readouterr().out
+    text = "\n".join(map(str, status_lines(directory.settings(), found)))
+    assert "at least 1 Parquet file is passed over" in text

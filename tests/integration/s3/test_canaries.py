@@ -24,7 +24,7 @@ from lakebed.telemetry.guard import Guard
 from lakebed.telemetry.health import Part, PartKind
 from lakebed.telemetry.observed import observed
 from penguin.cli import app as penguin_cli
-from penguin.cli.surroundings import Surroundings as PenguinSurroundings
+from penguin.cli.run import Surroundings as PenguinSurroundings
 from penguin.config import load as penguin_config
 from tests.integration.s3.test_pipeline import Lake
 from tests.support.builders import ndjson, rows

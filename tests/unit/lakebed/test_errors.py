@@ -4,7 +4,7 @@ from lakebed.errors import ConfigInvalid, LakeError, StoreUnavailable
 from lakebed.telemetry.events import FaultFound
 from lakebed.telemetry.levels import LogFormat, LogLevel
 from lakebed.telemetry.logs import log_events
-from lakebed.terminal.console import console, say
+from lakebed.terminal.console import print_text
 
 
 def test_an_error_shows_its_facts_after_its_message():
@@ -34,7 +34,7 @@ def test_a_name_takes_hold_of_no_terminal(capsys):
     name = "a\x1b[2J\nERROR forged\x9b1m\ud800\u2028"
     error = LakeError("gone", path=name)
     log_events(LogLevel.INFO, LogFormat.TEXT)(FaultFound(code="x", error=f"gone: {name}"))
-    say(console(), name.replace("\n", ""))
+    print_text([name.replace("\n", "")])
     out, err = capsys.readouterr()
     for text in (str(error), out, err):
         assert not set(text.rstrip("\n")) & set("\x1b\n\x9b\ud800\u2028")

@@ -5,7 +5,12 @@ from pathlib import Path
 
 from rich.console import Console
 
-from lakebed.terminal.progress_bars import AT_ONCE_SECS, CountedReader, CountedStore, looking
+from lakebed.terminal.progress import (
+    AT_ONCE_SECS,
+    CountedReader,
+    CountedStore,
+    store_progress,
+)
 from tests.support.builders import no_options, put
 from tests.support.waits import until
 
@@ -22,7 +27,7 @@ def shown(console: Console) -> str:
 def test_names_and_documents_are_counted_once(tmp_path: Path):
     for name in ("a", "b/c"):
         put(tmp_path, name, b"x")
-    with looking("web", shown=False) as looked:
+    with store_progress("web", is_shown=False) as looked:
         reader = CountedReader(str(tmp_path), no_options(), looked)
         assert len(list(reader.objects())) == len(list(reader.in_order())) == 2
         assert reader.get("a") == b"x"
@@ -35,7 +40,7 @@ def test_names_and_documents_are_counted_once(tmp_path: Path):
 def test_a_look_is_shown_only_where_it_takes_long():
     now = [0.0]
     console = terminal()
-    with looking("web", shown=True, to=console, seconds=lambda: now[0]) as looked:
+    with store_progress("web", is_shown=True, to=console, seconds=lambda: now[0]) as looked:
         looked.names = 1
         assert "listed" not in shown(console)
         now[0] += AT_ONCE_SECS
@@ -46,7 +51,7 @@ def test_a_look_is_shown_only_where_it_takes_long():
 def test_what_is_rewritten_after_a_look_is_shown_with_log_lines_above_it():
     now = [0.0]
     console = terminal()
-    with looking("web", shown=True, to=console, seconds=lambda: now[0]) as looked:
+    with store_progress("web", is_shown=True, to=console, seconds=lambda: now[0]) as looked:
         now[0] += AT_ONCE_SECS
         looked.rewritten(0, 12)
         until(lambda: "web: 0 of 12 groups of files rewritten" in shown(console))
@@ -58,5 +63,5 @@ def test_what_is_rewritten_after_a_look_is_shown_with_log_lines_above_it():
 
 
 def test_log_lines_go_their_own_way_where_nothing_is_shown():
-    with looking("web", shown=False) as looked:
+    with store_progress("web", is_shown=False) as looked:
         assert looked.write is None

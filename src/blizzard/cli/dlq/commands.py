@@ -1,7 +1,6 @@
-"""`blizzard dlq`: source files that failed and bad lines that are set aside; reading them again."""
+"""`blizzard dlq`: failed source files and quarantined lines; reading them again."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Annotated
 
 import typer
@@ -9,13 +8,19 @@ import typer
 from blizzard.answers.bad_lines import groups_of, quarantine_of
 from blizzard.answers.dead_letters import dead_letter_queue
 from blizzard.answers.ways_out import quarantine_hint
+from blizzard.cli.call import PipelineCall
 from blizzard.cli.dlq import bad_lines
+from blizzard.cli.dlq.letters import letter_lines
 from blizzard.cli.dlq.resolve_lines import dlq_discard, dlq_replay
 from blizzard.cli.names import resolved, scopes_of
-from blizzard.cli.output import One, chosen, load, open_reader
-from blizzard.cli.run import results
 from blizzard.journal.checkpoint import read_ledger
-from blizzard.log_questions import asks_fates, asks_passed_over, asks_refusal, asks_still_out
+from blizzard.log_questions import (
+    asks_fates,
+    asks_passed_over,
+    asks_refusal,
+    asks_still_out,
+    open_reader,
+)
 from blizzard.model.bad_lines import Meant, meant_by
 from blizzard.model.locations import sink_location, source_location, source_uris_of
 from blizzard.model.settings import PipelineSettings
@@ -25,92 +30,64 @@ from lakebed.clock import Clock
 from lakebed.errors import ObjectMissing
 from lakebed.shown import printable
 from lakebed.storage.store import Store
-from lakebed.terminal.arguments import (
-    FAILED,
-    USAGE,
-    Files,
-    Folders,
-    ForwardingGroup,
-    Outcome,
-    Output,
-    Program,
-    Shape,
-    ends_on_error,
-)
-from lakebed.terminal.console import console, plural, print_line, print_lines, say, say_error
+from lakebed.terminal.call import FAILED, refuse
+from lakebed.terminal.console import first, print_error
+from lakebed.terminal.program import program
+from lakebed.units import plural
 
 FEW = 10
 
-app = Program(cls=ForwardingGroup)
+app = program()
 
-Named = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="GROUP|FILE",
-        help="A group of bad lines, as `blizzard dlq list` names it, or a source file.",
-    ),
-]
 Over = Annotated[bool, typer.Option("--all", help="Also failures that are resolved.")]
 
 
 @app.callback(invoke_without_command=True)
-def dlq(
-    context: typer.Context,
-    files: Files = None,
-    folders: Folders = None,
-    pipeline: One = None,
-    every: Over = False,
-    output: Shape = Output.TEXT,
-) -> None:
+def dlq(call: PipelineCall, every: Over = False) -> None:
     """Show which source files failed and which bad lines are set aside, or have them read again.
 
     Without a command this is `list`.
     """
-    if context.invoked_subcommand is None:
-        dlq_list(files, folders, pipeline, every, output)
+    if not call.has_subcommand:
+        dlq_list(call, every)
 
 
 @app.command(name="list")
-def dlq_list(
-    files: Files = None,
-    folders: Folders = None,
-    pipeline: One = None,
-    every: Over = False,
-    output: Shape = Output.TEXT,
-) -> None:
+def dlq_list(call: PipelineCall, every: Over = False) -> None:
     """Show which source files failed and why, the newest first, and which lines are set aside."""
-    outcome = Outcome()
-    for settings in chosen(load(files, folders), pipeline):
-        with outcome.of(settings.name):
-            _refuse_what_a_start_would(settings)
-            queue = dead_letter_queue(
-                settings,
-                open_reader,
-                every=every,
-                passed_over=asks_passed_over(settings),
-                fates=asks_fates(settings),
-                still_out=asks_still_out(settings),
-            )
-            results.dead_letters(queue, output, source_uris_of(settings), every=every)
-            hint = quarantine_hint(settings, (letter.line for letter in queue.current))
-            if hint is not None and output is Output.TEXT:
-                say(console(), f"pipeline {settings.name}: {hint}")
-            for uri in queue.gone:
-                told = f"{settings.name}: {printable(uri)} is not there any more"
-                say_error(f"warning: {told}")
-            for doubt in queue.unsure:
-                say_error(f"warning: {settings.name}: states are not known for sure: {doubt}")
-            quarantine = quarantine_of(settings, open_reader)
-            groups = groups_of(quarantine, Meant(everything=True))
-            if output is Output.JSON:
-                print_lines(bad_lines.group_rows(settings, groups, quarantine.rules))
-            else:
-                bad_lines.show_groups(settings, groups, quarantine.rules)
-    raise typer.Exit(outcome.code)
+    for settings in call.pipelines():
+        with call.guard(settings.name):
+            _list(call, settings, every=every)
+
+
+def _list(call: PipelineCall, settings: PipelineSettings, *, every: bool) -> None:
+    _refuse_what_a_start_would(settings)
+    queue = dead_letter_queue(
+        settings,
+        open_reader,
+        every=every,
+        passed_over=asks_passed_over(settings),
+        fates=asks_fates(settings),
+        still_out=asks_still_out(settings),
+    )
+    letters = queue.letters if every else queue.current
+    uris = source_uris_of(settings)
+    call.show(letter_lines(queue, letters, uris, every=every), *letters, *queue.lost)
+    hint = quarantine_hint(settings, (letter.line for letter in queue.current))
+    if hint is not None:
+        call.show([f"pipeline {settings.name}: {hint}"])
+    for uri in queue.gone:
+        print_error(f"warning: {settings.name}: {printable(uri)} is not there any more")
+    for doubt in queue.unsure:
+        print_error(f"warning: {settings.name}: states are not known for sure: {doubt}")
+    quarantine = quarantine_of(settings, open_reader)
+    groups, rules = groups_of(quarantine, Meant(everything=True)), quarantine.rules
+    documents = bad_lines.group_documents(settings, groups, rules)
+    call.show(bad_lines.group_lines(settings, groups, rules), *documents)
 
 
 def _refuse_what_a_start_would(settings: PipelineSettings) -> None:
-    """Raise where the pipeline has no journal to go on with, though there is one of its sources."""
+    """Raise if the pipeline has no journal to go on with, though there is one of its sources."""
     try:
         store = open_reader(sink_location(settings))
     except ObjectMissing:
@@ -122,62 +99,39 @@ def _refuse_what_a_start_would(settings: PipelineSettings) -> None:
 
 @app.command(name="show")
 def dlq_show(
-    names: Named,
-    files: Files = None,
-    folders: Folders = None,
-    pipeline: One = None,
+    call: PipelineCall,
+    names: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="GROUP|FILE",
+            help="A group of bad lines, as `blizzard dlq list` names it, or a source file.",
+        ),
+    ],
     limit: Annotated[
         int, typer.Option(metavar="N", min=1, help="Show at most this many lines; as JSON, all.")
     ] = 20,
-    output: Shape = Output.TEXT,
 ) -> None:
     """Print bad lines that are set aside, with what is wrong with each."""
-    outcome, unknown = Outcome(), set(names)
-    scopes = scopes_of(chosen(load(files, folders), pipeline), outcome)
-    with ends_on_error("dlq"):
-        asked = resolved(names, scopes)
+    call.who, unknown = "dlq", set(names)
+    scopes = scopes_of(call)
+    asked = resolved(names, scopes)
     for settings in (scope.settings for scope in scopes):
-        with outcome.of(settings.name):
+        with call.guard(settings.name):
             found, typed = quarantine_of(settings, open_reader), asked[settings.name]
             meant = meant_by(list(typed), found.files)
             lines = [(bad_lines.uri_of(one, file), one) for file, one in found.lines(meant)]
             missing = meant.groups - {one.fault.group for _uri, one in lines}
             unknown -= {name for key, name in typed.items() if key not in missing}
-            if output is Output.JSON:
-                print_lines(bad_lines.line_row(uri, one) for uri, one in lines)
-            else:
-                bad_lines.show_lines(settings, lines, limit)
-    _complain_of(unknown, outcome)
-    raise typer.Exit(outcome.code)
-
-
-def _complain_of(unknown: set[str], outcome: Outcome) -> None:
+            documents = (bad_lines.line_document(uri, one) for uri, one in lines)
+            call.show(bad_lines.bad_lines(settings, lines, limit), *documents)
     if unknown:
         listed = ", ".join(sorted(unknown))
-        say_error(f"error: no bad lines of {listed} are waiting; blizzard dlq list shows what is")
-        outcome.at_least(FAILED)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetryRow:
-    """The source files of a pipeline that are read again, and those that are not."""
-
-    pipeline: str
-    entry: int | None
-    files: tuple[str, ...]
-    refused: Mapping[str, str]
-
-
-def _wrong_usage(text: str) -> typer.Exit:
-    say_error(f"error: {text}")
-    return typer.Exit(USAGE)
+        refuse(f"no bad lines of {listed} are waiting; blizzard dlq list shows what is", FAILED)
 
 
 @app.command(name="retry")
 def dlq_retry(
-    files: Files = None,
-    folders: Folders = None,
-    pipeline: One = None,
+    call: PipelineCall,
     paths: Annotated[
         list[str] | None,
         typer.Option(
@@ -193,46 +147,38 @@ def dlq_retry(
             "still where they were in the file.",
         ),
     ] = False,
-    output: Shape = Output.TEXT,
 ) -> None:
     """Have failed source files read again right away.
 
     It does not matter whether anything has changed since they failed.
     """
     if bool(paths) == every:
-        raise _wrong_usage("name files with --file, or use --all")
+        refuse("name files with --file, or use --all")
     if same_lines and every:
-        raise _wrong_usage("--same-lines needs files that are named with --file")
-    outcome, unknown = Outcome(), set(paths or ())
-    scopes = scopes_of(chosen(load(files, folders), pipeline), outcome)
-    with ends_on_error("dlq"):
-        # Nobody confirms the lines of a file that the command alone has picked.
-        asked = resolved(paths or (), scopes, parts=not same_lines)
+        refuse("--same-lines needs files that are named with --file")
+    call.who, unknown = "dlq", set(paths or ())
+    scopes = scopes_of(call)
+    # A person cannot confirm the lines of a file that the command alone has picked.
+    asked = resolved(paths or (), scopes, parts=not same_lines)
     for settings in (scope.settings for scope in scopes):
-        with outcome.of(settings.name):
+        with call.guard(settings.name):
             typed = asked[settings.name]
             keys = None if every else frozenset(typed)
-            found, entry = _one(settings, keys, _present(settings) if same_lines else None)
+            found, entry = _retry(settings, keys, _present(settings) if same_lines else None)
             unknown -= {name for key, name in typed.items() if key not in found.unknown}
-            if output is Output.JSON:
-                print_line(
-                    RetryRow(
-                        pipeline=settings.name,
-                        entry=entry,
-                        files=tuple(record.key for record in found.records),
-                        refused=found.refused,
-                    )
-                )
-            elif entry is not None or (every and not found.refused):
-                _show(settings.name, found, entry)
+            document = {
+                "pipeline": settings.name,
+                "entry": entry,
+                "files": [record.key for record in found.records],
+                "refused": found.refused,
+            }
+            call.show(_retried(settings.name, found, entry, every=every), document)
             for key, why in found.refused.items():
-                say_error(f"error: {key} is not read again: {why}")
-                outcome.at_least(FAILED)
+                print_error(f"error: {key} is not read again: {why}")
+            call.fail_if(found.refused)
     if unknown:
         listed = ", ".join(sorted(unknown))
-        say_error(f"error: not among the files that failed: {listed}; blizzard dlq list has them")
-        outcome.at_least(FAILED)
-    raise typer.Exit(outcome.code)
+        refuse(f"not among the files that failed: {listed}; blizzard dlq list has them", FAILED)
 
 
 app.command(name="replay")(dlq_replay)
@@ -244,7 +190,7 @@ def _present(settings: PipelineSettings) -> Present:
     return Present(uris=source_uris_of(settings), open=lambda name: open_reader(places[name]))
 
 
-def _one(
+def _retry(
     settings: PipelineSettings, wanted: frozenset[str] | None, present: Present | None
 ) -> tuple[FailedSources, int | None]:
     place = sink_location(settings)
@@ -263,14 +209,12 @@ def _one(
         return FailedSources(unknown=wanted or frozenset()), None
 
 
-def _show(pipeline: str, found: FailedSources, entry: int | None) -> None:
-    to = console()
-    if entry is None:
-        say(to, f"pipeline {pipeline}: no source file has failed")
-        return
-    which = plural(len(found.records), "source file")
-    say(to, f"pipeline {pipeline}: the next batch reads {which} again (entry {entry})")
-    for record in found.records[:FEW]:
-        say(to, f"  {record.key}")
-    if len(found.records) > FEW:
-        say(to, f"  ... and {len(found.records) - FEW:,} more; --output json has them all")
+def _retried(
+    pipeline: str, found: FailedSources, entry: int | None, *, every: bool
+) -> Iterator[str]:
+    if entry is not None:
+        which = plural(len(found.records), "source file")
+        yield f"pipeline {pipeline}: the next batch reads {which} again (entry {entry})"
+        yield from first([record.key for record in found.records], FEW)
+    elif every and not found.refused:
+        yield f"pipeline {pipeline}: no source file has failed"

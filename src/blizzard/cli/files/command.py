@@ -12,17 +12,16 @@ import typer
 
 from blizzard.answers.lifecycle import LANDED, FileStanding, FileState
 from blizzard.answers.report import DAYS, Question, Reconciliation
-from blizzard.cli.files.shown import FileRow, show_days, show_files
-from blizzard.cli.output import One, chosen, load, looked_with, open_reader
-from blizzard.cli.surroundings import Surroundings
-from blizzard.log_questions import reconciler_of
+from blizzard.cli.call import PipelineCall
+from blizzard.cli.files.shown import day_lines, file_lines
+from blizzard.log_questions import open_reader, reconciler_of
 from blizzard.model.locations import source_location
 from blizzard.model.settings import PipelineSettings
 from lakebed.clock import Clock
 from lakebed.locations import below, place_of
 from lakebed.shown import typed
-from lakebed.terminal.arguments import FAILED, Files, Folders, Outcome, Output, Shape
-from lakebed.terminal.console import print_lines, say_error
+from lakebed.terminal.call import Output
+from lakebed.terminal.console import fields_of, print_error
 
 MOST_LISTED = 20
 
@@ -35,7 +34,7 @@ class By(StrEnum):
 
 
 def files_command(
-    context: typer.Context,
+    call: PipelineCall,
     path: Annotated[
         str | None,
         typer.Argument(
@@ -46,9 +45,6 @@ def files_command(
             show_default=False,
         ),
     ] = None,
-    files: Files = None,
-    folders: Folders = None,
-    pipeline: One = None,
     days: Annotated[
         list[str] | None,
         typer.Option(
@@ -89,7 +85,6 @@ def files_command(
     check: Annotated[
         bool, typer.Option("--check", help="Exit with 1 unless everything is in the table.")
     ] = False,
-    output: Shape = Output.TEXT,
 ) -> None:
     """Show what landed on each day, and whether everything of it is in the table.
 
@@ -101,8 +96,7 @@ def files_command(
                 f"no file that landed is {state}; choose from {', '.join(LANDED)}",
                 param_hint="--state",
             )
-    pipelines = chosen(load(files, folders), pipeline)
-    clock = Surroundings.of(context).clock
+    pipelines, clock = call.pipelines(), call.around.clock
     asked = _Asked(
         clock=clock,
         days=tuple(_day(day, clock.now()) for day in days or ()),
@@ -112,24 +106,20 @@ def files_command(
         path=path,
         limit=limit,
     )
-    outcome = Outcome()
     everywhere: list[Reconciliation] = []
     for settings in pipelines:
-        with outcome.of(settings.name):
-            found = asked.tell(settings, output)
+        with call.guard(settings.name):
+            found = asked.show(call, settings)
             everywhere += found
-            troubled = any(one.errors for one in found)
+            call.fail_if(any(one.errors for one in found))
             # A path may be one of another pipeline's sources.
-            missing = check and (asked.misses(found) or (path is None and asked.lacks(found)))
-            outcome.at_least(FAILED if troubled or missing else outcome.code)
-    if check and path is not None and asked.lacks(everywhere):
-        outcome.at_least(FAILED)
+            call.fail_if(check and (asked.misses(found) or (path is None and asked.lacks(found))))
+    call.fail_if(check and path is not None and asked.lacks(everywhere))
     if path is not None and not asked.met:
         roots = sorted({source.uri for settings in pipelines for source in settings.sources})
         raise typer.BadParameter(
             f"{path} is in none of the sources, which are {', '.join(roots)}", param_hint="PATH"
         )
-    raise typer.Exit(outcome.code)
 
 
 def _day(text: str, now: datetime) -> str:
@@ -161,25 +151,23 @@ class _Asked:
     met: bool = field(default=False)
     """Whether the path is one of a source's."""
 
-    def tell(self, settings: PipelineSettings, output: Output) -> list[Reconciliation]:
+    def show(self, call: PipelineCall, settings: PipelineSettings) -> list[Reconciliation]:
         """Print the answer for one pipeline, and return it."""
         lists = self.path is not None or bool(self.states)
-        told = []
+        answers = []
         for question in self._questions(settings):
             self.met = True
-            with looked_with(settings.name, output) as opens:
+            with call.opens(settings.name) as opens:
                 reconciler = reconciler_of(settings, opens, self.clock)
                 found, files = reconciler.reconcile_and_list(question, self._lists)
-            told.append(found)
-            if output is Output.JSON:
-                print_lines(_rows(files, settings) if lists else [found])
-                for error in found.errors if lists else ():
-                    say_error(f"error: {settings.name}: {error}")
-            else:
-                show_days(found, nothing=_nothing(question, settings))
-                rows = list(_rows(files[: self.limit], settings))
-                show_files(rows, more=len(files) - self.limit)
-        return told
+            answers.append(found)
+            lines = day_lines(found, nothing=_nothing(question, settings))
+            call.show(lines, *(_documents(files, settings) if lists else [found]))
+            call.show(file_lines(files, self.limit))
+            if lists and call.output is Output.JSON:
+                for error in found.errors:
+                    print_error(f"error: {settings.name}: {error}")
+        return answers
 
     def misses(self, found: Sequence[Reconciliation]) -> bool:
         """Whether something is still to come of files that landed."""
@@ -261,13 +249,11 @@ def _nothing(question: Question, settings: PipelineSettings) -> str:
     return f"no file below {roots[0]} whose path begins with {question.prefix!r}{literal}"
 
 
-def _rows(files: Sequence[FileStanding], settings: PipelineSettings) -> Iterator[FileRow]:
-    """Yield files in the form that is printed."""
+def _documents(
+    files: Sequence[FileStanding], settings: PipelineSettings
+) -> Iterator[dict[str, object]]:
+    """Yield files in the keys that docs/answers.md promises."""
     roots = {source.name: open_reader(source_location(source)) for source in settings.sources}
     for one in files:
-        yield FileRow(
-            pipeline=settings.name,
-            uri=roots[one.source].describe(one.path),
-            standing=one,
-            day=one.day,
-        )
+        uri = roots[one.source].describe(one.path)
+        yield {"pipeline": settings.name, "uri": uri, **fields_of(one), "day": one.day}

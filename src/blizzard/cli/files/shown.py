@@ -1,24 +1,13 @@
 """How `blizzard files` shows days and files."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 
 from blizzard.answers.lifecycle import FileStanding
 from blizzard.answers.reconcile import Group
 from blizzard.answers.report import Reconciliation
 from blizzard.discover.skip_reason import IN_WORDS
-from lakebed.terminal.console import (
-    INLINED,
-    add,
-    columns,
-    console,
-    plural,
-    print_table,
-    say,
-    say_more,
-    second,
-)
-from lakebed.units import in_words
+from lakebed.terminal.console import Line, Table, more, second
+from lakebed.units import in_words, plural
 
 SENTENCES = 7
 """How many days that are not complete are told in words."""
@@ -29,45 +18,32 @@ SELDOM = (
 """Columns that are shown only where one of them has something to say."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileRow:
-    """A source file, in the keys that docs/answers.md promises."""
+def day_lines(found: Reconciliation, *, nothing: str) -> Iterator[Line]:
+    """Yield the days, or partitions, of a pipeline, and what is missing.
 
-    pipeline: str
-    uri: str
-    standing: FileStanding = field(metadata=INLINED)
-    day: str | None
-
-
-def show_days(found: Reconciliation, *, nothing: str) -> None:
-    """Print the days, or partitions, of a pipeline, and what is missing.
-
-    `nothing` names the files that were asked about, where none of them has landed.
+    `nothing` names the files that were asked about, for the case that none of them has landed.
     """
-    to = console()
-    say(to, f"pipeline {found.pipeline} -> {found.table_uri}")
+    yield f"pipeline {found.pipeline} -> {found.table_uri}"
     if found.groups:
         seldom = [name for name in SELDOM if any(getattr(one, name) for one in found.groups)]
         titles = ["bad lines" if name == "quarantined_lines" else name for name in seldom]
         numbers = ["landed", "in table", *titles, "rows", "bytes"]
-        shown = columns(found.by, *numbers, "all in", numbers=numbers)
-        for group in found.groups:
-            add(shown, *_cells(group, seldom))
-        print_table(to, shown)
+        yield Table(
+            (found.by, *(f">{title}" for title in numbers), "all in"),
+            [_cells(group, seldom) for group in found.groups],
+        )
     elif not found.errors:  # Otherwise it is not known whether one has.
-        when = "lately" if found.left_out else "yet"
-        say(to, f"  {nothing} has landed {when}")
+        yield f"  {nothing} has landed {'lately' if found.left_out else 'yet'}"
     if found.left_out:
         others = "on other days" if found.by == "day" else "on other days or in other partitions"
-        say(to, f"  {plural(found.left_out, 'file')} landed {others}, not counted here")
+        yield f"  {plural(found.left_out, 'file')} landed {others}, not counted here"
     open_ones = [group for group in found.groups if not group.complete]
     for group in [*open_ones, *([] if open_ones else found.groups[:1])][:SENTENCES]:
-        say(to, f"  {group.sentence}")
+        yield f"  {group.sentence}"
     for each in found.passed_over:
         names = plural(each.files, "name")
-        say(to, f"  {names} passed over: {IN_WORDS[each.reason]}; for example {each.some[0]}")
-    for error in found.errors:
-        say(to, f"  {error}")
+        yield f"  {names} passed over: {IN_WORDS[each.reason]}; for example {each.some[0]}"
+    yield from (f"  {error}" for error in found.errors)
 
 
 def _cells(group: Group, seldom: Sequence[str]) -> list[object]:
@@ -82,27 +58,24 @@ def _cells(group: Group, seldom: Sequence[str]) -> list[object]:
     ]
 
 
-def show_files(rows: Sequence[FileRow], *, more: int) -> None:
-    """Print files, one line each."""
-    if not rows:
+def file_lines(files: Sequence[FileStanding], limit: int) -> Iterator[Line]:
+    """Yield the first files, one row each."""
+    if not files:
         return
-    to = console()
-    several = len({row.standing.source for row in rows}) > 1
-    shown = columns(
-        "landed", "state", "entry", "bytes", "path", numbers=("entry", "bytes"), wide=("path",)
-    )
-    for row in rows:
-        one = row.standing
+    shown = files[:limit]
+    several = len({one.source for one in shown}) > 1
+    rows = []
+    for one in shown:
         reason = "" if one.reason is None else f" ({one.reason})"
         gone = ", deleted" if one.deleted else ", overwritten" if one.overwritten else ""
-        at = one.day if gone else second(one.at)
-        add(
-            shown,
-            at,
-            f"{one.state.value}{reason}{gone}",
-            None if one.entry is None else str(one.entry),
-            in_words(one.size),
-            one.key if several else one.path,
+        rows.append(
+            (
+                one.day if gone else second(one.at),
+                f"{one.state.value}{reason}{gone}",
+                None if one.entry is None else str(one.entry),
+                in_words(one.size),
+                one.key if several else one.path,
+            )
         )
-    print_table(to, shown)
-    say_more(to, more)
+    yield Table(("landed", "state", ">entry", ">bytes", "path"), rows)
+    yield from more(len(files) - limit)

@@ -5,28 +5,15 @@ from typing import Annotated, Any
 import typer
 
 from blizzard.answers.entries import Kept, entry_of, last_entries
+from blizzard.cli.call import PipelineCall
 from blizzard.cli.journal import entries
 from blizzard.cli.journal.new import begin_anew
-from blizzard.cli.output import One, chosen, load, open_reader, the_one, written_before
-from blizzard.cli.surroundings import Surroundings
-from blizzard.log_questions import asks_fates
+from blizzard.log_questions import asks_fates, open_reader
 from blizzard.model.locations import sink_location
 from blizzard.model.settings import PipelineSettings
 from lakebed.errors import ObjectMissing
-from lakebed.terminal.arguments import (
-    DONE,
-    FAILED,
-    USAGE,
-    Files,
-    Folders,
-    ForwardingGroup,
-    Outcome,
-    Output,
-    Program,
-    Shape,
-    Sure,
-)
-from lakebed.terminal.console import print_line, print_lines, say_error
+from lakebed.terminal.call import Confirmed, refuse
+from lakebed.terminal.program import ForwardingGroup, Program
 
 
 class _Journal(ForwardingGroup):
@@ -43,77 +30,46 @@ Limit = Annotated[int, typer.Option(min=1, metavar="COUNT", help="How many entri
 
 
 @app.callback(invoke_without_command=True)
-def journal(
-    context: typer.Context,
-    files: Files = None,
-    folders: Folders = None,
-    pipeline: One = None,
-    limit: Limit = 20,
-    output: Shape = Output.TEXT,
-) -> None:
+def journal(call: PipelineCall, limit: Limit = 20) -> None:
     """Look at the journal, which has a numbered entry for each batch, or begin a new one.
 
     Without a command this is `list`; with the number of an entry it is `show`.
     """
-    if context.invoked_subcommand is None:
-        journal_list(files, folders, pipeline, limit, output)
+    if not call.has_subcommand:
+        journal_list(call, limit)
 
 
 @app.command(name="list")
-def journal_list(
-    files: Files = None,
-    folders: Folders = None,
-    pipeline: One = None,
-    limit: Limit = 20,
-    output: Shape = Output.TEXT,
-) -> None:
+def journal_list(call: PipelineCall, limit: Limit = 20) -> None:
     """List the last entries of the journals, the newest first."""
-    outcome = Outcome()
-    for settings in chosen(load(files, folders), pipeline):
-        with outcome.of(settings.name):
+    for settings in call.pipelines():
+        with call.guard(settings.name):
             found = _last_entries(settings, limit)
-            if not all(kept.follows for kept in found):
-                outcome.at_least(FAILED)
-            if output is Output.JSON:
-                print_lines(map(entries.row, found))
-            else:
-                entries.show_list(settings.name, found)
-    raise typer.Exit(outcome.code)
+            call.show(entries.list_lines(settings.name, found), *map(entries.summary, found))
+            call.fail_if(not all(kept.follows for kept in found))
 
 
 @app.command(name="show")
 def journal_show(
+    call: PipelineCall,
     number: Annotated[
         int, typer.Argument(metavar="N", min=0, help="The number of the entry.", show_default=False)
     ],
-    files: Files = None,
-    folders: Folders = None,
-    pipeline: One = None,
-    output: Shape = Output.TEXT,
 ) -> None:
     """Show everything that one entry says.
 
     `blizzard journal N` does the same.
     """
-    settings = the_one(load(files, folders), pipeline)
-    outcome = Outcome()
-    with outcome.of(settings.name), written_before(settings):
+    with call.one() as settings:
         reader = open_reader(sink_location(settings))
         kept = entry_of(reader, settings.name, number, asks_fates(settings))
-        outcome.at_least(DONE if kept.follows else FAILED)
-        if output is Output.JSON:
-            print_line(entries.document(kept))
-        else:
-            entries.show(kept)
-    raise typer.Exit(outcome.code)
+        call.show(entries.entry_lines(kept), entries.document(kept))
+        call.fail_if(not kept.follows)
 
 
 @app.command(name="new")
 def journal_new(
-    context: typer.Context,
-    files: Files = None,
-    folders: Folders = None,
-    pipeline: One = None,
+    call: PipelineCall,
     old: Annotated[
         str | None,
         typer.Option(
@@ -124,20 +80,16 @@ def journal_new(
         bool,
         typer.Option("--empty", help="Start from nothing: every source file is ingested again."),
     ] = False,
-    yes: Sure = False,
-    output: Shape = Output.TEXT,
+    yes: Confirmed = False,
 ) -> None:
     """Begin a new journal.
 
     This is for a journal that was lost, or a pipeline that was renamed.
     """
-    settings = load(files, folders)
     if (old is None) == (not empty):
-        say_error("error: journal new needs either --from OLD or --empty")
-        raise typer.Exit(USAGE)
-    clock = Surroundings.of(context).clock
-    one = the_one(settings, pipeline)
-    raise typer.Exit(begin_anew(one, old, yes=yes, output=output, clock=clock))
+        refuse("journal new needs either --from OLD or --empty")
+    with call.one() as settings:
+        begin_anew(call, settings, old, yes=yes)
 
 
 def _last_entries(settings: PipelineSettings, limit: int) -> list[Kept]:

@@ -1,31 +1,26 @@
-"""Entries of a journal, for a person or a machine."""
+"""Entries of a journal, as text or JSON."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-
-from rich.console import Console
 
 from blizzard.answers.entries import Kept
-from blizzard.cli.output import place
-from blizzard.handoff.held_rows import Aside, Counts, by_reason
+from blizzard.cli.call import failed_at
+from blizzard.handoff.held_rows import Aside, by_reason
 from blizzard.journal.totals import Batch
 from blizzard.model.source.unread import bytes_in_words
 from lakebed.documents.data_file import Replacement
 from lakebed.documents.entry import Entry
 from lakebed.documents.source_record import SourceRecord
 from lakebed.terminal.console import (
-    INLINED,
-    add,
-    columns,
-    console,
-    plural,
-    print_table,
-    say,
-    say_first,
-    say_more,
+    Line,
+    Table,
+    fields_of,
+    first,
+    more,
+    picked,
     second,
+    text_width,
 )
-from lakebed.units import in_words
+from lakebed.units import in_words, plural
 
 PASSED_OVER = "passed over"
 FEW = 50
@@ -33,106 +28,67 @@ FEW = 50
 
 ROOMY = 100
 """A terminal as wide as this has room for whole times; a narrower one for what tells them apart."""
+STATES = {
+    (
+        "held",
+        "discarded",
+    ): "held, discarded: committed without some rows; see journal show N",
+    (PASSED_OVER,): "passed over: it changed nothing in the table, since its files had changed",
+    ("waits",): "waits: it is not committed yet, by the receipt",
+    ("broken",): "broken: this entry and its neighbours do not name each other's digests",
+}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EntryRow:
-    """An entry in a few numbers, in the keys that docs/operations.md promises."""
-
-    pipeline: str
-    batch: Batch = field(metadata=INLINED)
-    sources: tuple[str, ...]
-    dlq: int
-    committed: bool
-    passed_over: bool
-    follows: bool
-    aside: Counts = field(metadata=INLINED)
+def summary(kept: Kept) -> dict[str, object]:
+    """Return an entry in a few numbers, in the keys that docs/operations.md promises."""
+    return {
+        "pipeline": kept.entry.pipeline,
+        **fields_of(Batch.of(kept.entry)),
+        "sources": _sources(kept.entry),
+        "dlq": len(kept.entry.dlq),
+        **picked(kept, "committed passed_over follows"),
+        **fields_of(kept.aside.counts()),
+    }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EntryDocument:
-    """An entry as it is stored, with what is known about it."""
-
-    entry: Entry = field(metadata=INLINED)
-    path: str
-    digest: str
-    size: int
-    committed: bool
-    passed_over: bool
-    follows: bool
-    is_last: bool
-    aside: Counts = field(metadata=INLINED)
+def document(kept: Kept) -> dict[str, object]:
+    """Return an entry as it is stored, with what is known about it."""
+    return {
+        **fields_of(kept.entry),
+        **picked(kept, "path digest size committed passed_over follows is_last"),
+        **fields_of(kept.aside.counts()),
+    }
 
 
-def row(kept: Kept) -> EntryRow:
-    """Sum up an entry."""
-    return EntryRow(
-        pipeline=kept.entry.pipeline,
-        batch=Batch.of(kept.entry),
-        sources=_sources(kept.entry),
-        dlq=len(kept.entry.dlq),
-        committed=kept.committed,
-        passed_over=kept.passed_over,
-        follows=kept.follows,
-        aside=kept.aside.counts(),
-    )
+def _sources(entry: Entry) -> list[str]:
+    return sorted({record.source for record in entry.sources})
 
 
-def document(kept: Kept) -> EntryDocument:
-    """Return everything that an entry says."""
-    return EntryDocument(
-        entry=kept.entry,
-        path=kept.path,
-        digest=kept.digest,
-        size=kept.size,
-        committed=kept.committed,
-        passed_over=kept.passed_over,
-        follows=kept.follows,
-        is_last=kept.is_last,
-        aside=kept.aside.counts(),
-    )
-
-
-def _sources(entry: Entry) -> tuple[str, ...]:
-    return tuple(sorted({record.source for record in entry.sources}))
-
-
-def show_list(pipeline: str, found: list[Kept]) -> None:
-    """Print entries for a person, a row for each."""
-    to = console()
+def list_lines(pipeline: str, found: list[Kept]) -> Iterator[Line]:
+    """Yield entries for a person, a row for each."""
     if not found:
-        say(to, f"pipeline {pipeline}: nothing is journaled yet")
+        yield f"pipeline {pipeline}: nothing is journaled yet"
         return
-    say(to, f"pipeline {pipeline}: the last {plural(len(found), 'entry', 'entries')}, newest first")
-    shown = columns(
-        "entry", "at (UTC)", "kind", "sources", "in", "failed", "rows", "out", "bytes", "",
-        numbers=("entry", "in", "failed", "rows", "out", "bytes"),
-        wide=("sources",),
-    )  # fmt: skip
+    yield f"pipeline {pipeline}: the last {plural(len(found), 'entry', 'entries')}, newest first"
+    is_roomy = text_width() >= ROOMY
+    rows = []
     for kept in found:
         batch = Batch.of(kept.entry)
-        add(
-            shown,
-            batch.entry,
-            second(batch.at) if to.width >= ROOMY else f"{batch.at:%m-%d %H:%M}",
-            batch.kind,
-            ", ".join(_sources(kept.entry)) or None,
-            batch.files,
-            batch.failed,
-            batch.rows,
-            batch.parquet_files,
-            in_words(batch.parquet_bytes),
-            _state(kept),
+        rows.append(
+            (
+                batch.entry,
+                second(batch.at) if is_roomy else f"{batch.at:%m-%d %H:%M}",
+                batch.kind,
+                ", ".join(_sources(kept.entry)) or None,
+                *(batch.files, batch.failed, batch.rows, batch.parquet_files),
+                in_words(batch.parquet_bytes),
+                _state(kept),
+            )
         )
-    print_table(to, shown)
-    if any(_state(kept) in ("held", "discarded") for kept in found):
-        say(to, "  held, discarded: committed without some of its rows; see journal show N")
-    if any(_state(kept) == PASSED_OVER for kept in found):
-        say(to, "  passed over: it changed nothing in the table, since its files had changed")
-    if any(_state(kept) == "waits" for kept in found):
-        say(to, "  waits: it is not committed yet, by the receipt")
-    if not all(kept.follows for kept in found):
-        say(to, "  broken: this entry and its neighbours do not name each other's digests")
+    titles = (">entry", "at (UTC)", "kind", "sources", ">in", ">failed", ">rows", ">out", ">bytes")
+    yield Table((*titles, ""), rows)
+    states = set(map(_state, found))
+    yield from (f"  {words}" for names, words in STATES.items() if states.intersection(names))
 
 
 def _state(kept: Kept) -> str:
@@ -145,31 +101,65 @@ def _state(kept: Kept) -> str:
     return "" if kept.committed or kept.entry.kind == "open" else "waits"
 
 
-def show(kept: Kept) -> None:
-    """Print one entry for a person."""
-    entry, to = kept.entry, console()
-    say(to, f"entry {entry.sequence} ({entry.kind}) of pipeline {entry.pipeline}")
-    for name, value in _facts(kept):
-        say(to, f"  {name:<10} {value}")
+def entry_lines(kept: Kept) -> Iterator[Line]:
+    """Yield one entry for a person."""
+    entry = kept.entry
+    yield f"entry {entry.sequence} ({entry.kind}) of pipeline {entry.pipeline}"
+    yield from (f"  {name:<10} {value}" for name, value in _facts(kept))
     if entry.sources:
-        _show_sources(to, entry)
+        yield from _source_lines(entry)
     if entry.files:
-        _show_files(to, entry)
-    for uri in entry.dlq:
-        say(to, f"  dead letters {uri}")
-    aside = [(one.record_count, one.filename) for one in entry.quarantine_files]
-    say_first(to, [f"{plural(count, 'bad line')} in {name}" for count, name in aside], FEW)
-    say_first(to, [f"deleted {path}" for path in entry.deleted], FEW)
+        yield Table(
+            ("data file", "partition", ">rows", ">bytes"),
+            [
+                (
+                    file.filename.rpartition("/")[2],
+                    ", ".join(f"{key}={value}" for key, value in file.partition_values.items())
+                    or None,
+                    file.record_count,
+                    in_words(file.size),
+                )
+                for file in entry.files[:FEW]
+            ],
+        )
+        yield from more(len(entry.files) - FEW)
+    yield from (f"  dead letters {uri}" for uri in entry.dlq)
+    bad = [
+        f"{plural(one.record_count, 'bad line')} in {one.filename}"
+        for one in entry.quarantine_files
+    ]
+    yield from first(bad, FEW)
+    yield from first([f"deleted {path}" for path in entry.deleted], FEW)
     for one in entry.replaced[:FEW]:
-        say(to, f"  {one.old}")
-        say(to, f"    -> {_in_place(one)}")
-    say_more(to, len(entry.replaced) - FEW)
+        yield f"  {one.old}"
+        yield f"    -> {_in_place(one)}"
+    yield from more(len(entry.replaced) - FEW)
     for merge in entry.merged[:FEW]:
         by = f", sorted by {', '.join(merge.sorted_by)}" if merge.sorted_by else ""
-        say(to, f"  {plural(len(merge.old), 'data file')} with {plural(merge.rows, 'row')}{by}")
-        for file in merge.new:
-            say(to, f"    -> {file.filename}")
-    say_more(to, len(entry.merged) - FEW)
+        yield f"  {plural(len(merge.old), 'data file')} with {plural(merge.rows, 'row')}{by}"
+        yield from (f"    -> {file.filename}" for file in merge.new)
+    yield from more(len(entry.merged) - FEW)
+
+
+def _source_lines(entry: Entry) -> Iterator[Line]:
+    # Few pipelines filter records, and the others have no room to spare.
+    has_filtered = any(record.filtered for record in entry.sources)
+    counts = ("lines", "blank", *(("filtered",) if has_filtered else ()), "rows")
+    # Failed files come first.
+    ordered = sorted(entry.sources, key=lambda record: (record.failure is None, record.key))
+    yield Table(
+        ("outcome", ">bytes", *(f">{count}" for count in counts), "source file"),
+        [
+            (
+                _outcome(record),
+                in_words(record.size),
+                *(getattr(record, count) for count in counts),
+                record.key,
+            )
+            for record in ordered[:FEW]
+        ],
+    )
+    yield from more(len(ordered) - FEW)
 
 
 def _facts(kept: Kept) -> list[tuple[str, str]]:
@@ -261,28 +251,6 @@ def _in_place(one: Replacement) -> str:
     return f"{one.new.filename}{gone}"
 
 
-def _show_sources(to: Console, entry: Entry) -> None:
-    # Few pipelines leave records out, and the others have no room to spare.
-    has_filtered = any(record.filtered for record in entry.sources)
-    counts = ("lines", "blank", *(("filtered",) if has_filtered else ()), "rows")
-    shown = columns(
-        "source file", "bytes", *counts, "outcome",
-        numbers=("bytes", *counts), wide=("source file", "outcome"),
-    )  # fmt: skip
-    # What failed is what somebody looks for.
-    ordered = sorted(entry.sources, key=lambda record: (record.failure is None, record.key))
-    for record in ordered[:FEW]:
-        add(
-            shown,
-            record.key,
-            in_words(record.size),
-            *(getattr(record, count) for count in counts),
-            _outcome(record),
-        )
-    print_table(to, shown)
-    say_more(to, len(ordered) - FEW)
-
-
 def _outcome(record: SourceRecord) -> str:
     if record.retracted:
         return "rows taken out of the table"
@@ -292,7 +260,7 @@ def _outcome(record: SourceRecord) -> str:
         return "gone from its source"
     if record.failure is not None:
         failure = record.failure
-        at = place(failure.stage.value, failure.line, failure.field)
+        at = failed_at(failure.stage.value, failure.line, failure.field)
         return f"{failure.code} ({at})" + (", to be read again" if record.retry else "")
     done = "read" if record.complete else _so_far(record)
     return f"{done}, {record.quarantined} quarantined" if record.quarantined else done
@@ -303,21 +271,3 @@ def _so_far(record: SourceRecord) -> str:
     if not record.has_holes:
         return f"read up to line {record.records_read}"
     return f"{plural(record.records_read, 'line')} read; left are {bytes_in_words(record)}"
-
-
-def _show_files(to: Console, entry: Entry) -> None:
-    shown = columns(
-        "data file", "partition", "rows", "bytes",
-        numbers=("rows", "bytes"), wide=("data file", "partition"),
-    )  # fmt: skip
-    for file in entry.files[:FEW]:
-        values = ", ".join(f"{key}={value}" for key, value in file.partition_values.items())
-        add(
-            shown,
-            file.filename.rpartition("/")[2],
-            values or None,
-            file.record_count,
-            in_words(file.size),
-        )
-    print_table(to, shown)
-    say_more(to, len(entry.files) - FEW)

@@ -1,9 +1,10 @@
-"""`blizzard journal new`: what it would do, and doing it if that is requested."""
+"""`blizzard journal new`: begin a new journal, or show what that would do."""
 
+from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from blizzard.cli.output import open_reader, written_before
+from blizzard.cli.call import PipelineCall
 from blizzard.handoff.held_rows import Fates
 from blizzard.handoff.switch import LastCommitted
 from blizzard.journal.checkpoint import read_ledger
@@ -12,20 +13,18 @@ from blizzard.journal.identity import Identity, identity_of
 from blizzard.journal.lease import refuse_while_alive_here, refuse_while_written, turn_of
 from blizzard.journal.lease_record import LeaseRecord, this_machine
 from blizzard.journal.ledger import Ledger
-from blizzard.log_questions import asks_fates, asks_last_committed
+from blizzard.log_questions import asks_fates, asks_last_committed, open_reader
 from blizzard.model.locations import sink_location
 from blizzard.model.settings import PipelineSettings
 from blizzard.repair.new_journal import StartedJournal, begin_empty, take_over
 from blizzard.repair.old_journal import check_past, past_of
-from lakebed.clock import Clock
 from lakebed.deltalog import tables
 from lakebed.errors import DocumentUnreadable, JournalLost
 from lakebed.journal import JournalReader
 from lakebed.storage.store import Reader, Store
 from lakebed.telemetry.events import Event
-from lakebed.terminal.arguments import DONE, FAILED, Output, ends_on_error
-from lakebed.terminal.console import INLINED, plural, print_line, say, say_error
-from lakebed.terminal.console import console as terminal
+from lakebed.terminal.console import fields_of, print_error
+from lakebed.units import plural
 
 AGAIN = (
     "EVERYTHING in the source is ingested AGAIN: rows that are in the table already are then in "
@@ -42,73 +41,62 @@ class Prospect:
     """Whether rows may come into the table a second time."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AheadRow:
-    """What a new journal would do to a pipeline."""
-
-    pipeline: str
-    done: bool
-    prospect: Prospect = field(metadata=INLINED)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DoneRow:
-    """The new journal of a pipeline."""
-
-    pipeline: str
-    done: bool
-    renewed: StartedJournal = field(metadata=INLINED)
-
-
 def begin_anew(
-    settings: PipelineSettings, old: str | None, *, yes: bool, output: Output, clock: Clock
-) -> int:
-    """Begin a new journal for a pipeline, or print what that would do; return the exit code."""
+    call: PipelineCall, settings: PipelineSettings, old: str | None, *, yes: bool
+) -> None:
+    """Begin a new journal for a pipeline, or show what that would do."""
+    clock = call.around.clock
     identity = identity_of(settings, str(clock.fresh_id()))
     place = sink_location(settings)
     names = tuple(dict.fromkeys((settings.name, old or settings.name)))
-    with ends_on_error(settings.name), written_before(settings):
-        reader = open_reader(place)
-        if not yes:
-            for name in names:
-                refuse_while_written(
-                    reader, name, machine=this_machine(), wait=clock.sleep, watching=tell_watching
-                )
-            _tell_ahead(settings.name, _checked(reader, settings, identity, old), output)
-            return FAILED
+    reader = open_reader(place)
+    if not yes:
         for name in names:
-            refuse_while_alive_here(reader, name, machine=this_machine())
-        # Before anything is written, and again once nobody else can write.
-        _checked(reader, settings, identity, old)
-        store = Store(place.uri, place.options)
-        with ExitStack() as turns:
-            for name in names:
-                turns.enter_context(
-                    turn_of(
-                        store,
-                        name,
-                        identity.run,
-                        machine=this_machine(),
-                        clock=clock,
-                        emit=tell_event,
-                        wait=clock.sleep,
-                    )
-                )
-            _checked(reader, settings, identity, old)
-            done = (
-                begin_empty(store, identity, asks_last_committed(settings.sink), clock)
-                if old is None
-                else take_over(
+            refuse_while_written(
+                reader, name, machine=this_machine(), wait=clock.sleep, watching=report_watching
+            )
+        ahead = _checked(reader, settings, identity, old)
+        lines = (
+            f"pipeline {settings.name}: {ahead.sentence}",
+            "nothing was done. Stop every blizzard of this pipeline, then add --yes to do it",
+        )
+        call.show(lines, {"pipeline": settings.name, "done": False, **fields_of(ahead)})
+        call.fail_if(True)
+        return
+    for name in names:
+        refuse_while_alive_here(reader, name, machine=this_machine())
+    # Before anything is written, and again once no other process can write.
+    _checked(reader, settings, identity, old)
+    store = Store(place.uri, place.options)
+    with ExitStack() as turns:
+        for name in names:
+            turns.enter_context(
+                turn_of(
                     store,
-                    identity,
-                    old,
-                    asks_last_committed(settings.sink),
-                    clock,
-                    fates=asks_fates(settings),
+                    name,
+                    identity.run,
+                    machine=this_machine(),
+                    clock=clock,
+                    emit=report_event,
+                    wait=clock.sleep,
                 )
             )
-    _tell_done(settings.name, done, output)
-    return DONE
+        _checked(reader, settings, identity, old)
+        last = asks_last_committed(settings.sink)
+        done = (
+            begin_empty(store, identity, last, clock)
+            if old is None
+            else take_over(store, identity, old, last, clock, fates=asks_fates(settings))
+        )
+    document = {"pipeline": settings.name, "done": True, **fields_of(done)}
+    call.show(_text(settings.name, done), document)
+
+
+def _text(pipeline: str, done: StartedJournal) -> Iterator[str]:
+    files = plural(done.files, "source file")
+    yield f"pipeline {pipeline}: the new journal {done.journal} knows {files}"
+    if done.kept is not None:
+        yield f"  the old journal is kept at {done.kept}"
 
 
 def _checked(
@@ -194,34 +182,11 @@ def _log_knows(settings: PipelineSettings) -> bool:
     return tables.pipeline_known(sink.table_uri, sink.storage_options, settings.name)
 
 
-def tell_watching(writer: LeaseRecord) -> None:
+def report_watching(writer: LeaseRecord) -> None:
     """Print why this takes a while."""
-    say_error(f"watching whether another blizzard is alive: {writer.who()}")
+    print_error(f"watching whether another blizzard is alive: {writer.who()}")
 
 
-def tell_event(event: Event) -> None:
-    """Print what happens on the way to a person who waits."""
-    say_error(event.sentence())
-
-
-def _tell_ahead(pipeline: str, ahead: Prospect, output: Output) -> None:
-    if output is Output.JSON:
-        print_line(AheadRow(pipeline=pipeline, done=False, prospect=ahead))
-        return
-    to = terminal()
-    say(to, f"pipeline {pipeline}: {ahead.sentence}")
-    say(to, "nothing was done. Stop every blizzard of this pipeline, then add --yes to do it")
-
-
-def _tell_done(pipeline: str, done: StartedJournal, output: Output) -> None:
-    if output is Output.JSON:
-        print_line(DoneRow(pipeline=pipeline, done=True, renewed=done))
-        return
-    to = terminal()
-    say(
-        to,
-        f"pipeline {pipeline}: the new journal {done.journal} knows "
-        f"{plural(done.files, 'source file')}",
-    )
-    if done.kept is not None:
-        say(to, f"  the old journal is kept at {done.kept}")
+def report_event(event: Event) -> None:
+    """Print an event for a person who waits."""
+    print_error(event.sentence())

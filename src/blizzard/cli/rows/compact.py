@@ -1,12 +1,12 @@
-"""`blizzard compact`: put small data files together, and what a run does of it by itself."""
+"""`blizzard compact`: merge small data files, by command or in a run."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 
-from blizzard.cli.output import One
+from blizzard.cli.call import PipelineCall, document_of
 from blizzard.cli.rows.rewriting import RewriteCommand
 from blizzard.events import (
     CompactionFailed,
@@ -26,17 +26,8 @@ from lakebed.clock import Clock
 from lakebed.errors import LakeError, ObjectMissing
 from lakebed.storage.store import Store
 from lakebed.telemetry.events import Emit, code_of
-from lakebed.terminal.arguments import (
-    DONE,
-    FAILED,
-    USAGE,
-    Files,
-    Folders,
-    Output,
-    Shape,
-    Sure,
-)
-from lakebed.terminal.console import console, print_line, say, say_error, say_first
+from lakebed.terminal.call import Confirmed, DryRun, refuse
+from lakebed.terminal.console import first
 from lakebed.types import Commit
 from lakebed.units import in_words, is_are, plural
 
@@ -44,75 +35,55 @@ FEW = 10
 
 
 def compact(
-    context: typer.Context,
+    call: PipelineCall,
     name: Annotated[
         str | None, typer.Argument(metavar="PIPELINE", help="The pipeline, if there are several.")
     ] = None,
-    files: Files = None,
-    folders: Folders = None,
-    pipeline: One = None,
     partition: Annotated[
         str | None,
         typer.Option(metavar="KEY=VALUE", help="Only this partition: date=2024-01-01/hour=05."),
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be done; write nothing.")
-    ] = False,
+    dry_run: DryRun = False,
     at_once: Annotated[
         bool, typer.Option("--now", help="Take files that are younger than quiet_secs, too.")
     ] = False,
-    yes: Sure = False,
-    output: Shape = Output.TEXT,
+    yes: Confirmed = False,
 ) -> None:
     """Merge the small data files of each partition into files of about file_size_mb.
 
     They are rewritten on Spark; no row changes, and penguin commits it all at once.
     """
-    _check_options(yes, dry_run)
-    values = _partition(partition)
-    with RewriteCommand.of(context, files, folders, name or pipeline, output) as command:
-        settings, clock = command.settings, command.around.clock
-        if at_once:
-            settings = _without_quiet(settings)
-
-        done = command.run(
+    if yes and dry_run:
+        refuse("--yes and --dry-run contradict each other")
+    values, call.pipeline = _partition(partition), name or call.pipeline
+    with call.one() as named:
+        settings = _without_quiet(named) if at_once else named
+        clock = call.around.clock
+        done = RewriteCommand(call, settings).run(
             sure=yes,
             plan=lambda _opens, reader: Compacted(
                 found=plan_compaction(reader, settings, now=clock.now(), partition=values)
             ),
-            apply=lambda store, runner, looked: put_together(
+            apply=lambda store, runner, progress: put_together(
                 store,
                 settings,
                 runner,
                 clock=clock,
                 partition=values,
-                progress=looked.rewritten,
+                progress=progress.rewritten,
             ),
         )
-    if output is Output.JSON:
-        print_line(compaction_row(settings, done))
+    call.show(_text(settings, done, sure=yes), compaction_document(settings, done))
+    if yes:
+        call.fail_if(done.failed or done.gave_way)
     else:
-        _show(settings, done, sure=yes)
-    raise typer.Exit(_exit_code(done, sure=yes, dry_run=dry_run))
-
-
-def _check_options(yes: bool, dry_run: bool) -> None:
-    if yes and dry_run:
-        say_error("error: --yes and --dry-run contradict each other")
-        raise typer.Exit(USAGE)
+        call.fail_if(_groups(done) and not dry_run)
 
 
 def _without_quiet(settings: PipelineSettings) -> PipelineSettings:
-    """Return settings that take files however young they are."""
+    """Return settings that take files of any age."""
     now = replace(settings.sink.compact, quiet=0.0)
     return replace(settings, sink=replace(settings.sink, compact=now))
-
-
-def _exit_code(done: Compacted, *, sure: bool, dry_run: bool) -> int:
-    groups = done.found.groups if done.found else ()
-    if sure:
-        return FAILED if done.failed or done.gave_way else DONE
-    return FAILED if groups and not dry_run else DONE
 
 
 def _partition(text: str | None) -> Partition:
@@ -120,116 +91,92 @@ def _partition(text: str | None) -> Partition:
     for part in filter(None, (text or "").strip("/").split("/")):
         key, equals, value = part.partition("=")
         if not key or not equals:
-            say_error(f"error: --partition {text!r}: write date=2024-01-01")
-            raise typer.Exit(USAGE)
+            refuse(f"--partition {text!r}: write date=2024-01-01")
         found[key] = None if value in ("", "__HIVE_DEFAULT_PARTITION__") else value
     return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupRow:
-    """Files of one partition that become fewer."""
-
-    partition: Mapping[str, str | None]
-    files: int
-    into: int
-    rows: int
-    bytes: int
-    sorted_by: tuple[str, ...]
+def _groups(done: Compacted) -> tuple[Group, ...]:
+    return done.found.groups if done.found else ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionRow:
-    """What a compaction does; `entry` is None if nothing was written."""
-
-    pipeline: str
-    table_uri: str
-    entry: int | None
-    small_files: int
-    young_files: int
-    """Small files that are not `quiet_secs` old yet."""
-    groups: tuple[GroupRow, ...]
-    written: tuple[str, ...]
-    failed: tuple[str, ...]
-    gave_way: str | None
+def _failures(done: Compacted) -> list[str]:
+    return [f"{one.message} [{one.code}]" for one in done.failed]
 
 
-def compaction_row(settings: PipelineSettings, done: Compacted) -> CompactionRow:
-    """Return what was put together or, where nothing was done, what would be."""
-    found = done.found
-    return CompactionRow(
-        pipeline=settings.name,
-        table_uri=settings.sink.table_uri,
-        entry=done.entry,
-        small_files=found.small if found else 0,
-        young_files=found.young if found else 0,
-        groups=tuple(map(_row, found.groups if found else ())),
-        written=tuple(file.filename for one in done.merged for file in one.new),
-        failed=tuple(f"{one.message} [{one.code}]" for one in done.failed),
-        gave_way=done.gave_way,
-    )
+def compaction_document(settings: PipelineSettings, done: Compacted) -> dict[str, object]:
+    """Return what was merged or, without --yes, what would be."""
+    return {
+        **document_of(settings),
+        "entry": done.entry,
+        "small_files": done.found.small if done.found else 0,
+        "young_files": done.found.young if done.found else 0,
+        "groups": [
+            {
+                "partition": dict(group.files[0].partition),
+                "files": len(group.files),
+                "into": group.outputs,
+                "rows": group.rows,
+                "bytes": group.size,
+                "sorted_by": group.sorted_by,
+            }
+            for group in _groups(done)
+        ],
+        "written": [file.filename for one in done.merged for file in one.new],
+        "failed": _failures(done),
+        "gave_way": done.gave_way,
+    }
 
 
-def _row(group: Group) -> GroupRow:
-    return GroupRow(
-        partition=dict(group.files[0].partition),
-        files=len(group.files),
-        into=group.outputs,
-        rows=group.rows,
-        bytes=group.size,
-        sorted_by=group.sorted_by,
-    )
-
-
-def _show(settings: PipelineSettings, done: Compacted, *, sure: bool) -> None:
-    to, row = console(), compaction_row(settings, done)
-    files = sum(one.files for one in row.groups)
-    into = len(row.written) if sure else sum(one.into for one in row.groups)
-    if not row.groups:
-        say(to, f"{settings.name}: {_why_nothing(settings, row)}")
+def _text(settings: PipelineSettings, done: Compacted, *, sure: bool) -> Iterator[str]:
+    groups = _groups(done)
+    if not groups:
+        yield f"{settings.name}: {_why_nothing(settings, done)}"
         return
     if sure:
-        done_with = sum(len(one.old) for one in done.merged)
-        say(to, f"{settings.name}: {plural(done_with, 'data file')} became {into:,}")
+        files = plural(sum(len(one.old) for one in done.merged), "data file")
+        yield f"{settings.name}: {files} became {sum(len(one.new) for one in done.merged):,}"
     else:
-        size = in_words(sum(one.bytes for one in row.groups))
-        say(to, f"{settings.name}: {plural(files, 'data file')} ({size}) would become {into:,}")
-    say_first(to, [_group_line(one) for one in row.groups], FEW)
-    for failed in row.failed:
-        say(to, f"  not compacted: {failed}")
-    if row.gave_way is not None:
-        say(to, f"  gave way: {row.gave_way}; nothing was changed, run it again later")
-    if row.entry is not None and settings.sink.commit is Commit.PENGUIN:
-        say(to, f"  entry {row.entry} waits for its commit: run penguin --once")
+        files = plural(sum(len(one.files) for one in groups), "data file")
+        size = in_words(sum(one.size for one in groups))
+        into = sum(one.outputs for one in groups)
+        yield f"{settings.name}: {files} ({size}) would become {into:,}"
+    yield from first([_group_line(one) for one in groups], FEW)
+    yield from (f"  not compacted: {failed}" for failed in _failures(done))
+    if done.gave_way is not None:
+        yield f"  gave way: {done.gave_way}; nothing was changed, run it again later"
+    if done.entry is not None and settings.sink.commit is Commit.PENGUIN:
+        yield f"  entry {done.entry} waits for its commit: run penguin --once"
     if not sure:
-        say(to, "  nothing was changed; --yes does it")
+        yield "  nothing was changed; --yes does it"
 
 
-def _why_nothing(settings: PipelineSettings, row: CompactionRow) -> str:
-    compact = settings.sink.compact
-    small = plural(row.small_files, "small data file")
-    if row.young_files:
-        return (
-            f"{small}, nothing is worth compacting: {row.young_files:,} of them "
-            f"{is_are(row.young_files)} younger than {compact.quiet:g} seconds "
+def _why_nothing(settings: PipelineSettings, done: Compacted) -> str:
+    compact, found = settings.sink.compact, done.found
+    small, young = (found.small, found.young) if found else (0, 0)
+    why = ""
+    if young:
+        why = (
+            f": {young:,} of them {is_are(young)} younger than {compact.quiet:g} seconds "
             "(sink.compact.quiet_secs); --now takes such files, too"
         )
-    few = (
-        f": no partition has {compact.min_files} of this pipeline (sink.compact.min_files), or "
-        "enough for a file of full size"
-    )
-    return f"{small}, nothing is worth compacting{few if row.small_files else ''}"
+    elif small:
+        why = (
+            f": no partition has {compact.min_files} of this pipeline (sink.compact.min_files), or "
+            "enough for a file of full size"
+        )
+    return f"{plural(small, 'small data file')}, nothing is worth compacting{why}"
 
 
-def _group_line(one: GroupRow) -> str:
-    where = "/".join(f"{key}={value or ''}" for key, value in one.partition.items())
+def _group_line(one: Group) -> str:
+    where = "/".join(f"{key}={value or ''}" for key, value in one.files[0].partition)
     by = f", sorted by {', '.join(one.sorted_by)}" if one.sorted_by else ""
-    counts = f"{plural(one.files, 'file')} -> {one.into:,}, {in_words(one.bytes)}"
+    counts = f"{plural(len(one.files), 'file')} -> {one.outputs:,}, {in_words(one.size)}"
     return f"{where or 'the table'}: {counts}{by}"
 
 
 def compacts(clock: Clock) -> CompactOf:
-    """Return what puts small files together between batches, for the pipelines of a run."""
+    """Return a function that merges small files between batches, for the pipelines of a run."""
 
     def compact_of(
         _loaded: BlizzardSettings, settings: PipelineSettings, runner: Runner, emit: Emit
@@ -260,7 +207,7 @@ def compacts(clock: Clock) -> CompactOf:
 
 
 def _reported(do: Callable[[], Compacted], pipeline: str, emit: Emit) -> int | None:
-    """Compact, and report what came of it; that it did not work is no trouble of a batch."""
+    """Compact, and report the outcome; a failure is no failure of a batch."""
     try:
         done = do()
     except PromotionWaits as waits:

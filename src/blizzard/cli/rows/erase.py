@@ -1,12 +1,11 @@
-"""`blizzard erase`: take rows out of the table by what they hold, and say who holds them still."""
+"""`blizzard erase`: take rows out of the table by their values, and show what still holds them."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 import typer
 
-from blizzard.cli.output import One, looked_with
+from blizzard.cli.call import PipelineCall, document_of
 from blizzard.cli.rows.rewriting import RewriteCommand
 from blizzard.model.locations import sink_location
 from blizzard.model.predicate import parse
@@ -14,136 +13,21 @@ from blizzard.model.settings import PipelineSettings
 from blizzard.rewrite.erase import Erased, FileWithRows, plan_erasure
 from blizzard.rewrite.erase import erase as append_erasure
 from blizzard.rewrite.still_held import (
-    BadLinesLeft,
     OtherFile,
     SourceLeft,
     StillHeld,
-    UnsearchedSource,
     Why,
     WhyNotSearched,
     still_held,
 )
 from lakebed.deltalog import tables
-from lakebed.terminal.arguments import (
-    DONE,
-    FAILED,
-    Files,
-    Folders,
-    Output,
-    Shape,
-    Sure,
-)
-from lakebed.terminal.console import console, plural, print_line, say, say_first, second
+from lakebed.terminal.call import Confirmed
+from lakebed.terminal.console import first, picked, second
 from lakebed.types import Commit
-from lakebed.units import in_words
-
-
-def erase(
-    context: typer.Context,
-    where: Annotated[
-        str,
-        typer.Option(metavar="CONDITION", help="Which rows, such as \"user_id = 'x'\"."),
-    ],
-    files: Files = None,
-    folders: Folders = None,
-    pipeline: One = None,
-    reason: Annotated[
-        str | None,
-        typer.Option(metavar="TEXT", help="Why, for the journal; the condition is not kept."),
-    ] = None,
-    yes: Sure = False,
-    output: Shape = Output.TEXT,
-) -> None:
-    """Take rows out of the table by their values, and show what still holds them.
-
-    Data files that also hold other rows are rewritten on Spark; penguin commits it all at once.
-    """
-    with RewriteCommand.of(context, files, folders, pipeline, output) as command:
-        settings = command.settings
-        predicate = parse(where)
-        done = command.run(
-            sure=yes,
-            plan=lambda _opens, reader: Erased(found=plan_erasure(reader, settings, predicate)),
-            apply=lambda store, runner, _looked: append_erasure(
-                store, settings, predicate, runner, clock=command.around.clock, reason=reason
-            ),
-        )
-        with looked_with(settings.name, output) as opens:
-            left = still_held(
-                opens(sink_location(settings)),
-                settings,
-                predicate,
-                done.found,
-                opens,
-            )
-    if output is Output.JSON:
-        print_line(erasure_row(settings, done, left))
-    else:
-        show(settings, done, left, sure=yes)
-    raise typer.Exit(FAILED if done.found.files and not yes else DONE)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ErasedFileRow:
-    """A data file with rows that leave; `rows` are all that are in it."""
-
-    path: str
-    rows: int | None
-    bytes: int
-    erased: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ErasureRow:
-    """What an erasure takes out, and who holds it still; `entry` is None if nothing was written."""
-
-    pipeline: str
-    table_uri: str
-    entry: int | None
-    rows: int
-    deleted: int
-    """Rows that were deleted before, by deletion vectors, and that data files still hold."""
-    every_row: bool
-    removed: tuple[ErasedFileRow, ...]
-    rewritten: tuple[ErasedFileRow, ...]
-    data_files: tuple[OtherFile, ...]
-    bad_lines: tuple[BadLinesLeft, ...]
-    sources: tuple[SourceLeft, ...]
-    sources_unknown: int
-    possible_sources: tuple[SourceLeft, ...]
-    unread: tuple[str, ...]
-    not_searched: tuple[UnsearchedSource, ...]
-
-
-def erasure_row(settings: PipelineSettings, done: Erased, left: StillHeld) -> ErasureRow:
-    """Return what was taken out or, where nothing was done, what would be."""
-    found = done.found
-    return ErasureRow(
-        pipeline=settings.name,
-        table_uri=settings.sink.table_uri,
-        entry=done.entry,
-        rows=found.rows,
-        deleted=found.deleted,
-        every_row=found.is_everything,
-        removed=tuple(_file(one) for one in found.files if one.is_whole),
-        rewritten=tuple(_file(one) for one in found.files if not one.is_whole),
-        data_files=left.data_files,
-        bad_lines=left.bad_lines,
-        sources=left.sources,
-        sources_unknown=left.sources_unknown,
-        possible_sources=left.possible_sources,
-        unread=left.unread,
-        not_searched=left.not_searched,
-    )
-
-
-def _file(one: FileWithRows) -> ErasedFileRow:
-    file = one.file
-    return ErasedFileRow(path=file.path, rows=file.rows, bytes=file.size, erased=one.rows)
-
+from lakebed.units import in_words, plural
 
 FEW = 10
-NOT_LOOKED_AT = (
+NOT_SEARCHED_PLACES = (
     "not looked at: other tables, backups and copies, the quarantine of other pipelines, and the "
     "least and greatest values of columns that the Delta log and the journal keep of data files"
 )
@@ -166,10 +50,63 @@ NOT_SEARCHED = {
 }
 
 
-def show(settings: PipelineSettings, done: Erased, left: StillHeld, *, sure: bool) -> None:
-    """Print it."""
-    to, found = console(), done.found
-    say(to, f"pipeline {settings.name}: {_in_short(done, left)}")
+def erase(
+    call: PipelineCall,
+    where: Annotated[
+        str,
+        typer.Option(metavar="CONDITION", help="Which rows, such as \"user_id = 'x'\"."),
+    ],
+    reason: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="Why, for the journal; the condition is not kept."),
+    ] = None,
+    yes: Confirmed = False,
+) -> None:
+    """Take rows out of the table by their values, and show what still holds them.
+
+    Data files that also hold other rows are rewritten on Spark; penguin commits it all at once.
+    """
+    with call.one() as settings:
+        command, predicate = RewriteCommand(call, settings), parse(where)
+        done = command.run(
+            sure=yes,
+            plan=lambda _opens, reader: Erased(found=plan_erasure(reader, settings, predicate)),
+            apply=lambda store, runner, _progress: append_erasure(
+                store, settings, predicate, runner, clock=call.around.clock, reason=reason
+            ),
+        )
+        with call.opens(settings.name) as opens:
+            reader = opens(sink_location(settings))
+            left = still_held(reader, settings, predicate, done.found, opens)
+    call.show(_text(command, done, left, sure=yes), erasure_document(settings, done, left))
+    call.fail_if(done.found.files and not yes)
+
+
+def erasure_document(
+    settings: PipelineSettings, done: Erased, left: StillHeld
+) -> dict[str, object]:
+    """Return what was taken out or, without --yes, what would be, and what still holds it."""
+    found = done.found
+    rest = "data_files bad_lines sources sources_unknown possible_sources unread not_searched"
+    return {
+        **document_of(settings),
+        "entry": done.entry,
+        **picked(found, "rows deleted"),
+        "every_row": found.is_everything,
+        "removed": [_file(one) for one in found.files if one.is_whole],
+        "rewritten": [_file(one) for one in found.files if not one.is_whole],
+        **picked(left, rest),
+    }
+
+
+def _file(one: FileWithRows) -> dict[str, object]:
+    file = one.file
+    return {"path": file.path, "rows": file.rows, "bytes": file.size, "erased": one.rows}
+
+
+def _text(command: RewriteCommand, done: Erased, left: StillHeld, *, sure: bool) -> Iterator[str]:
+    settings, found = command.settings, done.found
+    yield f"pipeline {settings.name}: {_in_short(done, left)}"
     to_be = "" if sure else "to be "
     for what, files in (
         (f"{to_be}removed, with no other rows", [one for one in found.files if one.is_whole]),
@@ -177,19 +114,20 @@ def show(settings: PipelineSettings, done: Erased, left: StillHeld, *, sure: boo
     ):
         if files:
             size = in_words(sum(one.file.size for one in files))
-            say(to, f"  {plural(len(files), 'data file')} ({size}) {what}:")
-            say_first(to, [_file_line(one) for one in files], FEW, indent="    ")
+            yield f"  {plural(len(files), 'data file')} ({size}) {what}:"
+            yield from _first([_file_line(one) for one in files])
     if done.entry is not None:
-        inlined = settings.sink.commit is Commit.INLINE
-        when = "is committed" if inlined else "takes the rows out once penguin has committed it"
-        say(to, f"  entry {done.entry} {when}")
-        if not inlined:
-            say(to, "  -> run penguin, then this again: it says what is left")
-    for line in _still_held(settings, done, left):
-        say(to, line)
-    say(to, NOT_LOOKED_AT)
+        yield command.committed(done.entry, "takes the rows out")
+        if settings.sink.commit is Commit.PENGUIN:
+            yield "  -> run penguin, then this again: it says what is left"
+    yield from _still_held(settings, done, left)
+    yield NOT_SEARCHED_PLACES
     if found.files and not sure:
-        say(to, "add --yes to take the rows out of the table; nothing was changed")
+        yield "add --yes to take the rows out of the table; nothing was changed"
+
+
+def _first(lines: Sequence[str]) -> Iterator[str]:
+    return first(lines, FEW, "    ")
 
 
 def _in_short(done: Erased, left: StillHeld) -> str:
@@ -230,7 +168,7 @@ def _still_held(settings: PipelineSettings, done: Erased, left: StillHeld) -> It
     yield from _not_searched(left)
     if left.unread:
         yield f"  {plural(len(left.unread), 'file')} could not be read, and may hold some:"
-        yield from _first([f"    {path}" for path in left.unread])
+        yield from _first([f"{path}" for path in left.unread])
 
 
 def _data_files(why: Why, files: list[OtherFile], committer: str) -> Iterator[str]:
@@ -244,7 +182,7 @@ def _data_files(why: Why, files: list[OtherFile], committer: str) -> Iterator[st
         until = "" if latest is None else f": not {all_of}before {second(latest)} UTC"
         told = f"{HISTORY[why]} until VACUUM deletes {them}{until}"
     yield f"  {plural(len(files), 'data file')} {told}:"
-    yield from _first([f"    {one.path}: {plural(one.rows, 'row')}" for one in files])
+    yield from _first([f"{one.path}: {plural(one.rows, 'row')}" for one in files])
 
 
 def _bad_lines(left: StillHeld) -> Iterator[str]:
@@ -261,10 +199,10 @@ def _bad_lines(left: StillHeld) -> Iterator[str]:
         names = dict.fromkeys(one.source for one in some)
         if waits:
             # All lines of a file go: single lines have no name.
-            yield from _first([f"    blizzard dlq discard {name}" for name in names])
+            yield from _first([f"blizzard dlq discard {name}" for name in names])
             yield "    gives up all bad lines of these source files"
         else:
-            yield from _first([f"    {one.file}" for one in some])
+            yield from _first([f"{one.file}" for one in some])
 
 
 def _sources(left: StillHeld) -> Iterator[str]:
@@ -293,7 +231,7 @@ def _sources(left: StillHeld) -> Iterator[str]:
 
 def _not_searched(left: StillHeld) -> Iterator[str]:
     for why, way_out in NOT_SEARCHED.items():
-        some = [f"    {one.uri}" for one in left.not_searched if one.why is why]
+        some = [one.uri for one in left.not_searched if one.why is why]
         if some:
             yield f"  {plural(len(some), 'source file')} not searched, {way_out}:"
             yield from _first(some)
@@ -302,10 +240,4 @@ def _not_searched(left: StillHeld) -> Iterator[str]:
 def _source(one: SourceLeft) -> str:
     known = {True: "", False: "; it is not there any more"}
     told = "; whether it is there is not known" if one.is_there is None else known[one.is_there]
-    return f"    {one.uri}: {plural(one.rows, 'line')}{told}"
-
-
-def _first(lines: list[str]) -> Iterator[str]:
-    yield from lines[:FEW]
-    if len(lines) > FEW:
-        yield f"    ... and {len(lines) - FEW:,} more; --output json has them all"
+    return f"{one.uri}: {plural(one.rows, 'line')}{told}"

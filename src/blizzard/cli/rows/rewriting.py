@@ -4,21 +4,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, Self, TypeVar
+from typing import Protocol, TypeVar
 
-import typer
-
-from blizzard.cli.output import load, looked_at, looked_with, tables_of, the_one, written_before
-from blizzard.cli.surroundings import Surroundings
+from blizzard.cli.call import PipelineCall
 from blizzard.events import SparkStarting
 from blizzard.execute.runner import Rewriter, Runner
 from blizzard.ingest import Ingest
-from blizzard.log_questions import (
-    asks_columns,
-    open_reader,
-    table_entry,
-    table_rules,
-)
+from blizzard.log_questions import asks_columns, open_reader, table_entry, table_rules
 from blizzard.model.files import SourceFile
 from blizzard.model.locations import OpenReader, sink_location
 from blizzard.model.rewriting import ActiveFile
@@ -32,116 +24,82 @@ from lakebed.storage.store import Reader, Store
 from lakebed.telemetry.events import Emit
 from lakebed.telemetry.levels import LogFormat, LogLevel
 from lakebed.telemetry.logs import log_events
-from lakebed.terminal.arguments import Files, Folders, Output, ends_on_error, exit_code_of
+from lakebed.terminal.progress import CountedStore, StoreProgress
 from lakebed.types import Commit
 from penguin import inline
 from penguin.model.settings import TableSettings
 
-if TYPE_CHECKING:
-    from lakebed.terminal.progress_bars import Looked
-
 REST_SECS = 30.0
-"""How long changed files wait before it is tried again to replace their rows."""
+"""Time between two attempts to replace the rows of changed files."""
 
 
-class Outcome(Protocol):
+class RewriteOutcome(Protocol):
     """What a command has done: the number of its entry, or None."""
 
     @property
     def entry(self) -> int | None:
-        """Return the entry that it appended."""
+        """The entry that it appended."""
 
 
-Done = TypeVar("Done", bound=Outcome)
+Done = TypeVar("Done", bound=RewriteOutcome)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DataFileRow:
-    """One data file; `rows` are all that are in it."""
-
-    path: str
-    rows: int | None
-    bytes: int
+def file_documents(files: Sequence[ActiveFile]) -> list[dict[str, object]]:
+    """Return data files as JSON has them; `rows` are all rows of a file."""
+    return [{"path": one.path, "rows": one.rows, "bytes": one.size} for one in files]
 
 
-def file_rows(files: Sequence[ActiveFile]) -> tuple[DataFileRow, ...]:
-    """Return data files as JSON has them."""
-    return tuple(DataFileRow(path=one.path, rows=one.rows, bytes=one.size) for one in files)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class RewriteCommand:
     """A command that rewrites data files of one pipeline's table."""
 
-    loaded: BlizzardSettings
+    call: PipelineCall
     settings: PipelineSettings
-    around: Surroundings
-    output: Output
-    table: TableSettings | None
-
-    @classmethod
-    @contextmanager
-    def of(
-        cls,
-        context: typer.Context,
-        files: Files,
-        folders: Folders,
-        pipeline: str | None,
-        output: Output,
-    ) -> Iterator[Self]:
-        """Yield the command; an error inside ends the program with its exit code."""
-        loaded = load(files, folders)
-        settings = the_one(loaded, pipeline)
-        with ends_on_error(settings.name, exit_code_of), written_before(settings):
-            table = table_entry(settings, tables_of(loaded, files, folders))
-            yield cls(
-                loaded=loaded,
-                settings=settings,
-                around=Surroundings.of(context),
-                output=output,
-                table=table,
-            )
 
     def run(
         self,
         *,
         sure: bool,
         plan: Callable[[OpenReader, Reader], Done],
-        apply: "Callable[[Store, ServiceRunner, Looked], Done]",
+        apply: Callable[[Store, ServiceRunner, StoreProgress], Done],
     ) -> Done:
         """Apply the command and commit its entry; if the operator is not sure, only plan it."""
-        from lakebed.terminal.progress_bars import CountedStore  # noqa: PLC0415 - it brings rich along
-
         name, place = self.settings.name, sink_location(self.settings)
         if not sure:
-            with looked_with(name, self.output) as opens:
+            with self.call.opens(name) as opens:
                 return plan(opens, opens(place))
         with (
-            looked_at(name, self.output) as looked,
-            rewriter(self.loaded, self.around, write=looked.write) as runner,
+            self.call.progress(name) as progress,
+            rewriter(self.call, write=progress.write) as runner,
         ):
-            done = apply(CountedStore(place.uri, place.options, looked), runner, looked)
-        if done.entry is not None and self.settings.sink.commit is Commit.INLINE:
-            commit(self.settings, self.table, self.around)
+            done = apply(CountedStore(place.uri, place.options, progress), runner, progress)
+        commit_inline(self.call, self.settings, done.entry)
         return done
+
+    def committed(self, entry: int, effect: str) -> str:
+        """Say when an entry takes effect: at once, or when penguin commits it."""
+        if self.settings.sink.commit is Commit.INLINE:
+            return f"  entry {entry} is committed"
+        return f"  entry {entry} {effect} once penguin has committed it"
 
 
 @contextmanager
 def rewriter(
-    loaded: BlizzardSettings,
-    around: Surroundings,
-    *,
-    write: Callable[[str], None] | None = None,
+    call: PipelineCall, *, write: Callable[[str], None] | None = None
 ) -> Iterator[ServiceRunner]:
-    """Yield what rewrites files; Spark starts with the first of them, and is stopped at the end.
+    """Yield a runner that rewrites files; Spark starts with the first, and stops at the end.
 
-    `write` takes the lines of the log where something else is drawn on the terminal.
+    `write` takes the lines of the log while something else is drawn on the terminal.
     """
-    emit = log_events(LogLevel.INFO, LogFormat.TEXT, write=write)
-    runner = around.make_runner(
-        loaded.spark,
-        starting=lambda: emit(SparkStarting(master=loaded.spark.master)),
-        stop_requested=lambda: around.stop.requested,
+    emit, spark, stop = (
+        log_events(LogLevel.INFO, LogFormat.TEXT, write=write),
+        call.loaded.spark,
+        call.around.stop,
+    )
+    runner = call.around.make_runner(
+        spark,
+        starting=lambda: emit(SparkStarting(master=spark.master)),
+        stop_requested=lambda: stop.requested,
         heard=lambda _report: None,
         unreached=lambda _host, _port: None,
         said=lambda line, severity: emit(SPARK_SAID[severity](line=line)),
@@ -155,7 +113,7 @@ def rewriter(
 def ingest_of(
     loaded: BlizzardSettings, settings: PipelineSettings, runner: Runner, clock: Clock, emit: Emit
 ) -> Ingest:
-    """Return what reads source objects that supersede rows."""
+    """Return the ingest of source objects that supersede rows."""
     return Ingest(
         settings=settings,
         runner=runner,
@@ -167,7 +125,7 @@ def ingest_of(
 
 
 def renews(clock: Clock) -> RenewOf:
-    """Return what puts new content in the place of rows, for the pipelines of a run."""
+    """Return a function that replaces rows by new content, for the pipelines of a run."""
 
     def renew_of(
         loaded: BlizzardSettings, settings: PipelineSettings, runner: Runner, emit: Emit
@@ -180,7 +138,7 @@ def renews(clock: Clock) -> RenewOf:
         def try_it(store: Store, files: Sequence[SourceFile]) -> Renewed:
             nonlocal rested
             now = clock.seconds()
-            # Whoever waits for penguin need not read all journals every second.
+            # While penguin is awaited, the journals are not read every second.
             if rested <= now < rested + REST_SECS:
                 return Renewed()
             renewed = renew(store, files, runner, ingest, open_reader)
@@ -192,14 +150,16 @@ def renews(clock: Clock) -> RenewOf:
     return renew_of
 
 
-def commit(settings: PipelineSettings, table: TableSettings | None, around: Surroundings) -> None:
-    """Commit the entry, as a batch of this pipeline would: no penguin is expected to."""
+def commit_inline(call: PipelineCall, settings: PipelineSettings, entry: int | None) -> None:
+    """Commit an entry of a pipeline that commits inline, as a batch would."""
+    if entry is None or settings.sink.commit is not Commit.INLINE:
+        return
     committer = inline.committer(
-        table,
+        table_entry(settings, call.table_of),
         settings.sink.table_uri,
         settings.sink.storage_options,
         emit=log_events(LogLevel.WARN, LogFormat.TEXT),
-        clock=around.clock,
+        clock=call.around.clock,
         pipeline=settings.name,
     )
     committer()

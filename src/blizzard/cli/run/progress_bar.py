@@ -1,14 +1,13 @@
-"""How far the running batches are, as bars on a terminal; log lines pass above them.
+"""The progress of batches on a terminal, below the log lines.
 
 While a pipeline has no batch, a line says what it waits for.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from rich.console import Console
-from rich.progress import ProgressColumn, Task
-from rich.text import Text
+from rich.progress import Task
 
 from blizzard.events import (
     BatchProgress,
@@ -19,32 +18,18 @@ from blizzard.events import (
     UnitsEnded,
 )
 from lakebed.telemetry.events import Event, LastStepTaken, StepFailed, StopRequested
-from lakebed.terminal.progress_bars import ProgressBars
+from lakebed.terminal.console import picked
+from lakebed.terminal.progress import ProgressBars
 from lakebed.units import in_words, plural, span
 
-
-class Counted(ProgressColumn):
-    """How much a batch has done of something, in words."""
-
-    def __init__(self, words: Callable[[Mapping[str, int]], str]) -> None:
-        super().__init__()
-        self._words = words
-
-    def render(self, task: Task) -> Text:
-        """Return it."""
-        return Text(self._words(task.fields))
+COUNTS = "files_read records parquet_files"
 
 
-class Speed(ProgressColumn):
-    """How fast a batch is read; nothing before that is known."""
-
-    def render(self, task: Task) -> Text:
-        """Return it, in the units of all sizes."""
-        speed = task.speed
-        return Text("" if speed is None else f"{in_words(round(speed))}/s")
+def _speed(task: Task) -> str:
+    return "" if task.speed is None else f"{in_words(round(task.speed))}/s"
 
 
-class Display:
+class BatchDisplay:
     """One bar per running batch, and one line per pipeline that waits for the next one."""
 
     def __init__(self, console: Console, seconds: Callable[[], float] = time.monotonic) -> None:
@@ -53,70 +38,50 @@ class Display:
         """What each pipeline watches, in words."""
         self._bars = ProgressBars(
             console,
-            Counted(lambda of: f"{of['files_read']:,}/{plural(of['files'], 'file')}"),
-            Counted(lambda of: plural(of["records"], "record")),
-            Speed(),
-            Counted(lambda of: plural(of["parquet_files"], "Parquet file")),
+            lambda of: f"{of.fields['files_read']:,}/{plural(of.fields['files'], 'file')}",
+            lambda of: plural(of.fields["records"], "record"),
+            _speed,
+            lambda of: plural(of.fields["parquet_files"], "Parquet file"),
         )
         self.write = self._bars.write
 
     def emit(self, event: Event) -> None:
-        """Show what an event says of a batch."""
+        """Show what an event says about a batch."""
         with self._bars.lock:
             match event:
                 case SourcesWatched():
                     self._watched[event.pipeline] = event.sentence()
-                    self._idle(event.pipeline)
+                    self._wait(event.pipeline)
                 case NothingNew():
-                    self._idle(event.pipeline)
+                    self._wait(event.pipeline)
                 case NextBatchDue():
-                    self._gather(event)
+                    self._count_down(event)
                 case StopRequested():
                     self._watched.clear()
-                    self._bars.end_idle()
+                    self._bars.end_waiting()
                 case LastStepTaken(who=name) | StepFailed(who=name):
-                    self._bars.end(_idle_line(name))
-                case BatchStarted():
-                    self._bars.end(_idle_line(event.pipeline))
-                    self._bars.begin(
-                        event.pipeline,
-                        f"{event.pipeline} {event.entry}",
-                        event.bytes,
-                        files=event.files,
-                        files_read=0,
-                        records=0,
-                        parquet_files=0,
-                    )
+                    self._bars.end_waiting(name)
+                case BatchStarted(pipeline=name):
+                    self._bars.end_waiting(name)
+                    counts = dict.fromkeys(COUNTS.split(), 0)
+                    title = f"{name} {event.entry}"
+                    self._bars.show(name, title, total=event.bytes, files=event.files, **counts)
                 case BatchProgress():
-                    self._bars.update(
-                        event.pipeline,
-                        completed=event.bytes_read,
-                        files_read=event.files_read,
-                        records=event.records,
-                        parquet_files=event.parquet_files,
-                    )
+                    counts = picked(event, COUNTS)
+                    self._bars.update(event.pipeline, completed=event.bytes_read, **counts)
                 case UnitsEnded():
                     self._bars.end(event.pipeline)
                 case _:
                     pass
 
-    def _idle(self, pipeline: str) -> None:
+    def _wait(self, pipeline: str) -> None:
         """Show what a pipeline watches, if it goes on when everything is read."""
         text = self._watched.get(pipeline)
         if text is not None:
-            self._bars.idle(_idle_line(pipeline), lambda: text)
+            self._bars.waiting(pipeline, lambda: text)
 
-    def _gather(self, event: NextBatchDue) -> None:
+    def _count_down(self, event: NextBatchDue) -> None:
         """Show how many files wait, and count the seconds down."""
         due = self._seconds() + event.starts_in_secs
-        files = plural(event.files, "file")
-
-        def waits() -> str:
-            left = span(due - self._seconds())
-            return f"{event.pipeline}: {files} waiting, next batch in {left}"
-
-        self._bars.idle(_idle_line(event.pipeline), waits)
-
-
-def _idle_line(pipeline: str) -> str:
-    return f"{pipeline} waits"
+        waiting = f"{event.pipeline}: {plural(event.files, 'file')} waiting, next batch in"
+        self._bars.waiting(event.pipeline, lambda: f"{waiting} {span(due - self._seconds())}")

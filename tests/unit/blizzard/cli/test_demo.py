@@ -1,19 +1,18 @@
 """What `blizzard demo` prints: a table that fits 80 columns, and lines to paste."""
 
-import io
 import shlex
 from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pyarrow as pa
 from deltalake import write_deltalake
-from rich.console import Console
 
-from blizzard.cli.demo import show_next, show_table
+from blizzard.cli.demo import next_lines, table_lines
+from lakebed.terminal.console import print_text
 from tests.support.commands import WIDTH
 
 
-def test_the_table_is_shown_whole_in_80_columns(tmp_path: Path):
+def test_the_table_is_shown_whole_in_80_columns(tmp_path: Path, capsys, monkeypatch):
     at = datetime(2024, 1, 1, 14, 1, 34, 794772, tzinfo=UTC)
     row = {
         "id": 120_000,
@@ -29,9 +28,9 @@ def test_the_table_is_shown_whole_in_80_columns(tmp_path: Path):
         pa.Table.from_pylist([row, row | {"amount": None, "member": True}]),
         partition_by=["date"],
     )
-    out = io.StringIO()
-    show_table(str(tmp_path / "table"), Console(file=out, width=WIDTH))
-    names, line, shown, other = out.getvalue().splitlines()[-4:]
+    monkeypatch.setenv("COLUMNS", str(WIDTH))
+    print_text(table_lines(str(tmp_path / "table")))
+    names, line, shown, other = capsys.readouterr().out.splitlines()[-4:]
     assert names.split() == [*row]
     assert shown.split() == [
         "120000", "user-4999", "search", "199.99", "false", "2024-01-01", "14:01:34", "2024-01-01",
@@ -41,8 +40,7 @@ def test_the_table_is_shown_whole_in_80_columns(tmp_path: Path):
 
 
 def test_what_to_try_next_can_be_pasted(tmp_path: Path):
-    out = io.StringIO()
-    show_next(tmp_path, tmp_path / "pipeline.yaml", Console(file=out, width=WIDTH))
-    typed = [shlex.split(line, comments=True)[1:] for line in out.getvalue().splitlines()[2:]]
+    lines = [str(line) for line in next_lines(tmp_path, tmp_path / "pipeline.yaml")]
+    typed = [shlex.split(line, comments=True)[1:] for line in lines[2:]]
     file = str(tmp_path / "pipeline.yaml")
     assert typed == [["demo", "--dir", str(tmp_path)], ["-c", file, "--dry-run"], ["-c", file]]

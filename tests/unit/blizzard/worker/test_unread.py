@@ -13,7 +13,7 @@ import pytest
 from blizzard.answers.explain import explain
 from blizzard.answers.status import pipeline_status
 from blizzard.cli.journal.entries import _outcome
-from blizzard.cli.run.dry_run import plan_row
+from blizzard.cli.run.dry_run import batch_document
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
 from blizzard.journal.ledger import Ledger
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
@@ -290,10 +290,11 @@ def test_a_new_journal_and_every_view_know_what_is_left(tmp_path: Path) -> None:
     def open_reader(place: Any) -> Reader:
         return Reader(place.uri, place.options)
 
-    plan = plan_row(explain(bench.settings, open_reader, parallelism=2, clock=bench.hands.clock))
-    parts = [file.bytes for unit in plan.units for file in unit.files if file.bytes is not None]
-    assert len(parts) == sum(len(unit.files) for unit in plan.units)
-    assert plan.bytes == left == sum(end - start for start, end in parts)
+    next_batch = explain(bench.settings, open_reader, parallelism=2, clock=bench.hands.clock)
+    plan: Any = batch_document(next_batch)
+    parts = [file["bytes"] for unit in plan["units"] for file in unit["files"] if file["bytes"]]
+    assert len(parts) == sum(len(unit["files"]) for unit in plan["units"])
+    assert plan["bytes"] == left == sum(end - start for start, end in parts)
     assert {start for start, _end in parts} >= {one.start for one in found.unread}
     status = pipeline_status(bench.settings, open_reader, clock=bench.hands.clock, ledger=Ledger())
     assert status.sources[0].pending_bytes == left

@@ -16,7 +16,7 @@ from lakebed.errors import (
 from lakebed.storage.answers import Asker, answer_in, meaning, means_exists
 from lakebed.storage.options import Origin, StorageOptions
 from lakebed.storage.store import AlreadyThere, Store
-from lakebed.terminal.arguments import exit_code_of
+from lakebed.terminal.call import exit_code_of
 from tests.support.answering import Given, answering, error
 from tests.support.ports import reserved_port
 from tests.support.s3 import QUICK

@@ -1,30 +1,18 @@
-"""Rows become JSON with the keys of their fields."""
+"""Reports: JSON with the keys of a document, tables and sentences that break no name."""
 
 import json
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from io import StringIO
 from types import MappingProxyType
 
 import pytest
-from rich.console import Console
 
-from lakebed.terminal.console import (
-    INLINED,
-    add,
-    columns,
-    console,
-    is_are,
-    path_end,
-    plain,
-    print_line,
-    print_table,
-    say_first,
-)
-from lakebed.units import entries_from
+from lakebed.terminal.console import Table, first, path_end, plain, print_json, print_text
+
+SENTENCE = "a sentence that is longer than the line has room for"
+LONG = "a-very-long-name-that-must-not-be-broken-anywhere.ndjson"
 
 
 class Colour(StrEnum):
@@ -32,60 +20,25 @@ class Colour(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Inner:
-    files: int
-    follows: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class Row:
-    pipeline: str
-    counts: Inner = field(metadata=INLINED)
-    below: Inner
-    follows: bool
+class Document:
     names: Mapping[str, str]
     at: datetime
     colours: tuple[Colour, ...]
 
 
-def test_the_fields_of_an_inlined_value_are_the_rows_own():
-    row = Row(
-        pipeline="p",
-        counts=Inner(files=2),
-        below=Inner(files=3),
-        follows=True,
+def test_a_dataclass_becomes_json_by_its_fields():
+    document = Document(
         names=MappingProxyType({"a": "b"}),
         at=datetime(2024, 1, 1, tzinfo=UTC),
         colours=(Colour.RED,),
     )
-    told = plain(row)
-    assert told == {
-        "pipeline": "p",
-        "files": 2,
-        "follows": True,
-        "below": {"files": 3, "follows": False},
-        "names": {"a": "b"},
-        "at": "2024-01-01T00:00:00+00:00",
-        "colours": ["red"],
+    assert plain({"inner": document}) == {
+        "inner": {"names": {"a": "b"}, "at": "2024-01-01T00:00:00+00:00", "colours": ["red"]}
     }
-    assert list(told)[:3] == ["pipeline", "files", "follows"]
 
 
-def test_a_range_of_one_entry_is_one_entry():
-    assert entries_from(3, 3) == "entry 3"
-    assert entries_from(3, 5) == "entries 3 to 5"
-
-
-def test_the_verb_agrees_with_the_count():
-    assert [is_are(count) for count in (0, 1, 2)] == ["are", "is", "are"]
-
-
-def test_of_many_lines_the_first_are_printed_and_the_others_counted(capsys):
-    say_first(console(), ["a", "b", "c"], 2, indent="    ")
-    say_first(console(), ["d", "e"], 2)
-
-    printed = capsys.readouterr().out.splitlines()
-    assert printed == [
+def test_of_many_lines_the_first_are_printed_and_the_others_counted():
+    assert [*first(["a", "b", "c"], 2, indent="    "), *first(["d", "e"], 2)] == [
         "    a",
         "    b",
         "    ... and 1 more; --output json has them all",
@@ -94,56 +47,48 @@ def test_of_many_lines_the_first_are_printed_and_the_others_counted(capsys):
     ]
 
 
-@pytest.mark.parametrize("colour", ["truecolor", None])
-def test_no_line_of_a_table_ends_in_blanks(colour):
-    to = Console(width=40, file=StringIO(), color_system=colour, force_terminal=colour is not None)
-    table = columns("path", "state", "")
-    add(table, "a.ndjson", "in the table", "held")
-    add(table, "b.ndjson", "failed", "")
-
-    print_table(to, table)
-
-    assert isinstance(to.file, StringIO)
-    shown = to.file.getvalue()
-    assert ("\x1b" in shown) is (colour is not None)
-    lines = re.sub(r"\x1b\[[0-9;]*m", "", shown).split("\n")
-    assert [lines[0], lines[3], lines[4]] == ["path      state", "b.ndjson  failed", ""]
+def table_lines(table: Table, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    print_text([table])
+    return capsys.readouterr().out.splitlines()
 
 
-def test_a_column_of_remarks_is_left_out_where_there_are_none():
-    """The rule below the titles would go on to the right of them."""
-    to = Console(width=40, record=True, file=StringIO())
-    table = columns("table", "rows", "", numbers=("rows",))
-    add(table, "orders", 3, "")
-
-    print_table(to, table)
-
-    assert to.export_text().splitlines() == ["table   rows", "────────────", "orders     3"]
-
-
-@pytest.mark.parametrize(("columns_given", "one_line"), [(None, True), ("40", False)])
-def test_what_is_not_a_terminal_gets_a_row_in_one_line(
-    columns_given: str | None, one_line: bool, capsys, monkeypatch
-):
+def test_numbers_end_together_and_an_empty_column_of_remarks_is_left_out(capsys, monkeypatch):
     monkeypatch.delenv("COLUMNS", raising=False)
-    if columns_given is not None:
-        monkeypatch.setenv("COLUMNS", columns_given)
-    table = columns("path", "why", wide=("why",))
-    sentence = "a sentence that is longer than the line has room for"
-    add(table, "a.ndjson", sentence)
+    table = Table(("table", ">rows", ""), [("orders", 1234, ""), ("x", None, "")])
+    assert table_lines(table, capsys) == [
+        "table    rows",
+        "─" * 13,
+        "orders  1,234",
+        "x           -",
+    ]
 
-    print_table(console(), table)
 
-    assert (f"a.ndjson  {sentence}" in capsys.readouterr().out.splitlines()) is one_line
+@pytest.mark.parametrize(("columns", "one_line"), [(None, True), ("40", False)])
+def test_a_pipe_gets_a_row_in_one_line(columns: str | None, one_line: bool, capsys, monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    if columns is not None:
+        monkeypatch.setenv("COLUMNS", columns)
+    lines = table_lines(Table(("path", "why"), [("a.ndjson", SENTENCE)]), capsys)
+    assert (f"a.ndjson  {SENTENCE}" in lines) is one_line
+    assert max(map(len, lines)) <= 40 or one_line
+    assert not any(line.endswith(" ") for line in lines)
+
+
+def test_a_name_is_never_broken(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    print_text([f"  the file {LONG} is too long", Table(("n", "path"), [("x y", LONG)])])
+    shown = capsys.readouterr().out
+    assert shown.count(LONG) == 2
+    assert "\x1b[1mn" in shown
+    assert f"x y  {LONG}" in shown.splitlines()
 
 
 @pytest.mark.parametrize(
     ("path", "shown"),
     [
         ("a.ndjson", "a.ndjson"),
-        ("date=2024/a.ndjson", "date=2024/a.ndjson"),
         ("region=eu/date=2024/a.ndjson", "…/date=2024/a.ndjson"),
-        ("region=eu/date=2024-01-01/a.ndjson", "…/a.ndjson"),
         ("region=eu/a-name-of-twenty-characters.ndjson", "…/a-name-of-twenty-characters.ndjson"),
         ("a-name-of-twenty-characters.ndjson", "a-name-of-twenty-characters.ndjson"),
     ],
@@ -154,7 +99,7 @@ def test_a_long_path_is_shown_by_its_end_and_a_name_is_never_cut(path: str, show
 
 def test_json_has_no_character_that_a_terminal_obeys(capsys: pytest.CaptureFixture[str]) -> None:
     name = "a\x7f\x9b\u202e\u2028\U000e0041ü😀"
-    print_line({"name": name})
+    print_json({"name": name})
     printed = capsys.readouterr().out
     assert printed == '{"name": "a\\u007f\\u009b\\u202e\\u2028\\udb40\\udc41ü😀"}\n'
     assert json.loads(printed) == {"name": name}

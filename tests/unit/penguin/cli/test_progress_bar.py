@@ -6,7 +6,7 @@ from rich.console import Console
 
 from lakebed.telemetry.events import StepFinished, StopRequested
 from lakebed.telemetry.health import PartKind
-from penguin.cli.progress_bar import Display, FileBar
+from penguin.cli.progress_bar import CommitProgress
 from penguin.events.backlog import FilesLookedAt, TableWatched
 
 
@@ -21,7 +21,7 @@ def shown(console: Console) -> str:
 
 def test_a_large_commit_shows_how_many_files_are_looked_at():
     console = terminal()
-    display = Display(console)
+    display = CommitProgress(console)
     for done in (500, 10_000):
         display.emit(FilesLookedAt(table="events", done=done, files=10_000))
         display._bars._progress.refresh()
@@ -35,33 +35,21 @@ def test_a_large_commit_shows_how_many_files_are_looked_at():
 
 def test_a_table_that_waits_says_what_is_watched_until_there_is_work():
     console = terminal()
-    display = Display(console)
+    display = CommitProgress(console)
     watched = TableWatched(table="events", table_uri="s3://b/events", every_secs=10)
     assert watched.sentence() == "events: watching s3://b/events every 10 s"
     display.emit(watched)
     display.emit(FilesLookedAt(table="events", done=500, files=10_000))
-    assert list(display._bars._bars) == ["events"]
+    assert list(display._bars._lines) == ["events"]
     display.emit(StepFinished(kind=PartKind.TABLE, who="events", found=False))
-    assert list(display._bars._bars) == ["events waits"]
+    assert list(display._bars._lines) == ["events waits"]
     display._bars._progress.refresh()
     assert watched.sentence() in shown(console)
     display.emit(StopRequested(signal="SIGINT"))
-    assert not display._bars._bars
+    assert not display._bars._lines
 
 
 def test_a_small_commit_shows_nothing():
     console = terminal()
-    Display(console).emit(FilesLookedAt(table="events", done=5, files=5))
+    CommitProgress(console).emit(FilesLookedAt(table="events", done=5, files=5))
     assert shown(console) == ""
-
-
-def test_one_thing_after_the_other_is_shown_file_by_file():
-    console = terminal()
-    with FileBar(console) as bar:
-        assert shown(console) == ""
-        bar.show("reading footers", 1200, None)
-        bar._bars._progress.refresh()
-        bar.show("writing the log", 1300, 2600)
-        bar._bars._progress.refresh()
-    for words in ("reading footers", "1,200 files", "writing the log", "1,300/2,600 files"):
-        assert words in shown(console)

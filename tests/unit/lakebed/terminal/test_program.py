@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import blizzard.cli.app
 import penguin.cli.app
-from lakebed.terminal.arguments import called_as
+from lakebed.terminal.program import called_as
 
 BLIZZARD, PENGUIN = blizzard.cli.app.app, penguin.cli.app.app
 
@@ -150,7 +150,7 @@ def test_a_word_that_looks_like_an_option_stays_a_word(file: str):
 ENDING = """
 import atexit, sys, threading, time
 import typer
-from lakebed.terminal.arguments import run_program
+from lakebed.terminal.program import run_program
 
 app = typer.Typer()
 
@@ -187,7 +187,7 @@ def test_the_interpreter_is_not_taken_apart_under_threads_that_still_run(
 UNUSED = """
 import atexit, gc, sys
 import typer
-from lakebed.terminal.arguments import run_program
+from lakebed.terminal.program import run_program
 
 gc.disable()
 atexit.register(lambda: print("passed over", gc.get_freeze_count() > 10_000, file=sys.stderr))
@@ -207,24 +207,6 @@ def test_unused_objects_are_looked_for_while_a_program_runs_and_not_at_its_end()
         [sys.executable, "-c", UNUSED], capture_output=True, text=True, check=True
     )
     assert ended.stderr.splitlines() == ["looked for True", "passed over True"]
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        ["-c", "FILE", "--log-level", "debug", "status"],
-        ["status", "-c", "FILE", "--log-level", "debug"],
-        ["status", "-c", "FILE", "--once"],
-    ],
-)
-@pytest.mark.parametrize(("name", "app"), [("blizzard", BLIZZARD), ("penguin", PENGUIN)])
-def test_an_option_of_a_run_is_told_as_that(name: str, app: Typer, line: list[str], file: str):
-    words = [file if word == "FILE" else word for word in line]
-    option = next(word for word in line if word in ("--log-level", "--once"))
-    refused = CliRunner().invoke(app, words, prog_name=name)
-    assert refused.exit_code == 2
-    said = f"{name} status has no option {option}: it belongs to a run, {name} {option} ..."
-    assert said in refused.output
 
 
 def test_an_option_that_nobody_has_is_told_as_before(file: str):

@@ -1,0 +1,144 @@
+"""One call of a command of blizzard, and the pipelines it is for."""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lakebed.errors import ConfigInvalid, ObjectMissing
+from lakebed.terminal.call import Call, refuse
+
+if TYPE_CHECKING:
+    from blizzard.cli.surroundings import Surroundings
+    from blizzard.log_questions import TableOf
+    from blizzard.model.locations import OpenReader
+    from blizzard.model.settings import BlizzardSettings, PipelineSettings
+    from lakebed.config.files import Given
+    from penguin.model.settings import TableSettings
+
+
+def _names(ctx: typer.Context) -> list[str]:
+    """Complete the names of pipelines; Tab reports no file that cannot be read."""
+    import yaml  # noqa: PLC0415 - only to complete a name
+
+    found: set[str] = set()
+    for file in ctx.params.get("files") or ():
+        try:
+            document = yaml.safe_load(Path(file).read_bytes())
+        except (OSError, ValueError, yaml.YAMLError):
+            continue
+        if isinstance(document, dict):
+            single = {"source", "sink"}.isdisjoint(document)
+            found |= {*map(str, document.get("pipelines") or ()), *(() if single else ("default",))}
+    return sorted(found)
+
+
+@dataclass(kw_only=True)
+class PipelineCall(Call):
+    """A call for the pipelines of a configuration."""
+
+    pipeline: Annotated[
+        str | None,
+        typer.Option(
+            "-p",
+            "--pipeline",
+            metavar="NAME",
+            help="Only this pipeline.",
+            autocompletion=_names,
+        ),
+    ] = None
+    _loaded: "BlizzardSettings | None" = field(default=None, init=False)
+
+    @property
+    def loaded(self) -> "BlizzardSettings":
+        """The configuration, with all of its pipelines."""
+        from blizzard.config import load as config  # noqa: PLC0415 - help is printed without it
+
+        if self._loaded is None:
+            self._loaded = config.load(self.files or [], self.folders or [], os.environ)
+        return self._loaded
+
+    @property
+    def around(self) -> "Surroundings":
+        """The process around the command: what was passed in, or the usual."""
+        from blizzard.cli.surroundings import Surroundings  # noqa: PLC0415
+
+        return self.context.find_object(Surroundings) or Surroundings()
+
+    @property
+    def table_of(self) -> "TableOf":
+        """Find the `tables:` entry of a pipeline."""
+        return tables_of(self.loaded, self.files, self.folders)
+
+    def pipelines(self) -> "tuple[PipelineSettings, ...]":
+        """Return the pipelines of the configuration, or the one that is named."""
+        every = self.loaded.pipelines
+        found = tuple(each for each in every if self.pipeline in (None, each.name))
+        if not found:
+            names = ", ".join(each.name for each in every)
+            raise ConfigInvalid([f"there is no pipeline {self.pipeline!r}; there are: {names}"])
+        return found
+
+    @contextmanager
+    def one(self) -> "Iterator[PipelineSettings]":
+        """Yield the one pipeline that is meant; of several, it has to be named.
+
+        An error about a table's missing folder says that nothing has been journaled yet.
+        """
+        from lakebed.storage.opening import local_path  # noqa: PLC0415
+
+        found = self.pipelines()
+        if len(found) > 1:
+            names = ", ".join(each.name for each in found)
+            refuse(f"name the pipeline with --pipeline; there are: {names}")
+        settings, self.who = found[0], found[0].name
+        try:
+            yield settings
+        except ObjectMissing as missing:
+            folder = local_path(settings.sink.table_uri)
+            if folder is None or folder.exists():
+                raise
+            raise ObjectMissing(
+                "no batch has been journaled yet: nothing has been written to this table",
+                path=settings.sink.table_uri,
+            ) from missing
+
+    @contextmanager
+    def opens(self, what: str) -> "Iterator[OpenReader]":
+        """Yield a function that opens readers; a person sees how much they read."""
+        from lakebed.terminal.progress import CountedReader  # noqa: PLC0415
+
+        with self.progress(what) as progress:
+            yield lambda place: CountedReader(place.uri, place.options, progress)
+
+
+def tables_of(
+    settings: "BlizzardSettings", files: "Sequence[Given] | None", folders: list[Path] | None
+) -> "TableOf":
+    """Return a function that finds the `tables:` entry of a pipeline, which says how to commit."""
+    from penguin import inline  # noqa: PLC0415
+    from penguin.config import load as config  # noqa: PLC0415
+
+    def table_of(pipeline: str) -> "TableSettings | None":
+        name = settings.tables.get(pipeline)
+        if name is None:
+            return None
+        loaded = config.load(files or [], folders or [], os.environ, inline.refused_properties)
+        return next(each for each in loaded.tables if each.name == name)
+
+    return table_of
+
+
+def document_of(settings: "PipelineSettings") -> dict[str, str]:
+    """Return what documents about a pipeline begin with."""
+    return {"pipeline": settings.name, "table_uri": settings.sink.table_uri}
+
+
+def failed_at(stage: str, line: int | None, field: str | None) -> str:
+    """Return where a file failed: the stage and, as far as known, the line and the field."""
+    known = (("line", line), ("field", field))
+    return ", ".join((stage, *(f"{name} {at}" for name, at in known if at is not None)))

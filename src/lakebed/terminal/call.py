@@ -1,0 +1,199 @@
+"""One call of a command: the options that commands share, its reports and its exit code."""
+
+import inspect
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import MISSING, dataclass, field, fields
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, get_type_hints
+
+import typer
+
+from lakebed.errors import ConfigInvalid, LakeError, ProtocolConflict, StoreMisconfigured
+from lakebed.shown import printable
+from lakebed.telemetry.levels import LogFormat, LogLevel
+from lakebed.terminal.console import Line, print_error, print_json, print_text
+
+if TYPE_CHECKING:
+    from lakebed.terminal.progress import StoreProgress
+
+DONE, FAILED, USAGE = 0, 1, 2
+FILES_FAILED = 3
+"""A run did its work, and some source files failed in it."""
+
+
+class Output(StrEnum):
+    """Format of a report."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+Files = Annotated[
+    list[Path] | None,
+    typer.Option("-c", "--config", metavar="FILE", help="Configuration file; repeatable."),
+]
+Folders = Annotated[
+    list[Path] | None,
+    typer.Option("-C", "--config-dir", metavar="DIR", help="Folder of YAML files; repeatable."),
+]
+Confirmed = Annotated[
+    bool, typer.Option("--yes", help="Do it; without this, only show what would be done.")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done; write nothing.")]
+MinLogLevel = Annotated[
+    LogLevel, typer.Option("--log-level", case_sensitive=False, help="Lowest level to log.")
+]
+LogShape = Annotated[LogFormat, typer.Option("--log-format", help="Format of the log.")]
+
+
+def exit_code_of(error: BaseException) -> int:
+    """Return the exit code for an error: 2 if the configuration must be changed."""
+    configured = ConfigInvalid | ProtocolConflict | StoreMisconfigured
+    return USAGE if isinstance(error, configured) else FAILED
+
+
+def exit_code_of_run(errors: Iterable[BaseException], *, stopped: bool, otherwise: int) -> int:
+    """Return the exit code of a run with these errors, or `otherwise` without any.
+
+    A run stopped by a signal never ends with 2: a supervisor takes that for a run that ended by
+    itself, because of its configuration, and does not start it again.
+    """
+    code = max(map(exit_code_of, errors), default=otherwise)
+    return min(code, FAILED) if stopped else code
+
+
+def refuse(text: str, code: int = USAGE) -> NoReturn:
+    """End the program with an error about how it was called."""
+    print_error(f"error: {text}")
+    raise typer.Exit(code)
+
+
+def complain(error: LakeError, who: str = "", shape: LogFormat = LogFormat.TEXT) -> None:
+    """Write on standard error what is wrong, a line for each fault."""
+    before = f"{who}: " if who else ""
+    invalid = isinstance(error, ConfigInvalid)
+    faults = error.faults if isinstance(error, ConfigInvalid) else [before + error.after(who)]
+    for fault in faults:
+        if shape is LogFormat.TEXT:
+            # A fault of a configuration file may take several lines.
+            lines = "\n" if invalid else ""
+            print_error(f"error: {printable(fault, keep=lines)}")
+            continue
+        from lakebed.telemetry.events import FaultFound  # noqa: PLC0415 - help logs nothing
+        from lakebed.telemetry.logs import log_events  # noqa: PLC0415
+
+        log_events(LogLevel.ERROR, shape)(FaultFound(code=error.code, error=fault))
+
+
+@contextmanager
+def reading(what: str, output: Output) -> "Iterator[StoreProgress]":
+    """Count what is read from stores; show it to a person who waits at a terminal for text."""
+    from lakebed.terminal.progress import store_progress  # noqa: PLC0415 - it loads rich
+
+    is_shown = output is Output.TEXT and sys.stderr.isatty()
+    with store_progress(what, is_shown=is_shown) as progress:
+        yield progress
+
+
+ExitCode = Callable[[LakeError], int]
+
+
+@dataclass(kw_only=True)
+class Call:
+    """The shared options of a command, and the exit code that it ends with.
+
+    A command function takes a call first; `bound` puts the options of the call in its place.
+    """
+
+    context: typer.Context
+    files: Files = None
+    folders: Folders = None
+    output: Annotated[Output, typer.Option("--output", help="Format of the result.")] = Output.TEXT
+    code: int = field(default=DONE, init=False)
+    who: str = field(default="", init=False)
+    """The pipeline or table of an error that ends the program."""
+    log_format: LogFormat = field(default=LogFormat.TEXT, init=False)
+
+    @property
+    def has_subcommand(self) -> bool:
+        """Whether this is a group whose command follows."""
+        return self.context.invoked_subcommand is not None
+
+    def at_least(self, code: int) -> None:
+        """Raise the exit code to this one."""
+        self.code = max(self.code, code)
+
+    def fail_if(self, failed: object) -> None:
+        """Exit with 1, at least, if something failed."""
+        self.at_least(FAILED if failed else DONE)
+
+    def show(self, lines: Iterable[Line], *documents: object) -> None:
+        """Print a report: its documents as lines of JSON, or its lines as text."""
+        if self.output is Output.TEXT:
+            print_text(lines)
+        else:
+            for document in documents:
+                print_json(document)
+
+    def needs_yes(self) -> None:
+        """Say how to have it done, and exit with 1."""
+        sys.stderr.write("add --yes to do it\n")
+        self.at_least(FAILED)
+
+    @contextmanager
+    def guard(self, who: str, code: ExitCode = exit_code_of) -> Iterator[None]:
+        """Report an error of one of several pipelines or tables, and continue with the others."""
+        try:
+            yield
+        except LakeError as error:
+            complain(error, who, self.log_format)
+            self.at_least(code(error))
+
+    @contextmanager
+    def progress(self, what: str) -> "Iterator[StoreProgress]":
+        """Count what is read from stores; a person at a terminal sees it after a moment."""
+        with reading(what, self.output) as progress:
+            yield progress
+
+
+def bound(function: Callable[..., None]) -> Callable[..., None]:
+    """Return a command as typer takes it: with the options of its call in place of the call.
+
+    An error that escapes it is reported, and sets the exit code.
+    """
+    hints = get_type_hints(function, include_extras=True)
+    own = list(inspect.signature(function).parameters.values())
+    kind = hints.get(own[0].name) if own else None
+    if not (isinstance(kind, type) and issubclass(kind, Call)):
+        return function
+    options = [each for each in fields(kind) if each.init]
+
+    def run(**given: Any) -> None:  # noqa: ANN401 - what typer has parsed
+        call = kind(**{each.name: given.pop(each.name) for each in options})
+        try:
+            function(call, **given)
+        except LakeError as error:
+            complain(error, call.who, call.log_format)
+            call.at_least(exit_code_of(error))
+        if not call.has_subcommand:
+            raise typer.Exit(call.code)
+
+    shared = {each.name: (each.type, each.default) for each in options}
+    parameters = {each.name: (hints[each.name], each.default) for each in own[1:]} | shared
+    run.__annotations__ = {name: hint for name, (hint, _default) in parameters.items()}
+    run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [
+            inspect.Parameter(
+                name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=inspect.Parameter.empty if default is MISSING else default,
+                annotation=hint,
+            )
+            for name, (hint, default) in parameters.items()
+        ]
+    )
+    run.__doc__, run.__name__ = function.__doc__, function.__name__
+    return run

@@ -1,0 +1,294 @@
+"""Programs of many commands: each is imported when it is called; help and usage are plain."""
+
+import atexit
+import gc
+import os
+import re
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, ClassVar, TextIO, TypeVar, cast
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_group
+
+from lakebed.terminal.call import FAILED, bound
+
+CHOICES = re.compile(r" <(?:list\[)?([^<>\[\]]*\|[^<>\[\]]*)\]?>")
+"""A value that is one of several, as typer shows it."""
+TYPE = re.compile(r" <[\w\[\], ]+>")
+"""The type of any other value."""
+LEAST = re.compile(r"x>=([\d.]+)")
+FAULTS = {
+    r"Value error, ": "",
+    r"Input should be a valid integer, unable to parse.*": "must be a whole number",
+    r"Input should be greater than or equal to": "must be at least",
+}
+"""Words of the library that checks values, and ours."""
+NEW_OBJECTS = 100_000
+"""New objects after which unused ones are looked for; Python's own number is 700."""
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def plain_help(text: str) -> str:
+    """Return help without Python types, as a person would write it: `--output [text|json]`."""
+    text = CHOICES.sub(lambda found: f" [{found[1]}]".ljust(len(found[0])), text)
+    return LEAST.sub(r"at least \1", TYPE.sub(lambda found: " " * len(found[0]), text))
+
+
+@dataclass(frozen=True, slots=True)
+class DeferredCommand:
+    """A command, or a group of them, whose module is imported when it is called.
+
+    The list of commands shows its line of help without importing it.
+    """
+
+    place: str
+    """Its module and its name there, `module:name`: a function, or an app."""
+    help: str
+    """The first line of its help, as the command itself has it."""
+
+    def load(self, name: str) -> Any:  # noqa: ANN401 - typer's own types are private
+        """Import the command, and return it under the name that it is called by."""
+        module, _, attribute = self.place.partition(":")
+        found = getattr(import_module(module), attribute)
+        around = program()
+        if isinstance(found, typer.Typer):
+            around.add_typer(found, name=name)
+        else:
+            around.command(name=name)(found)
+        return get_group(around).commands[name]
+
+
+@contextmanager
+def _plain_faults() -> Iterator[None]:
+    """Report a wrong value in plain words."""
+    try:
+        yield
+    except typer.BadParameter as fault:
+        for theirs, ours in FAULTS.items():
+            fault.message = re.sub(theirs, ours, fault.message)
+        raise
+
+
+def _plain_usage(pieces: list[str]) -> list[str]:
+    return [piece.replace("{", "").replace("}", "") for piece in pieces]
+
+
+class PlainCommand(TyperCommand):
+    """A command whose help names what is typed, without Python types."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:  # noqa: ANN401 - typer's own types
+        """Return the words of the usage line."""
+        return _plain_usage(super().collect_usage_pieces(ctx))
+
+    def get_help(self, ctx: Any) -> str:  # noqa: ANN401
+        """Return the help."""
+        return plain_help(super().get_help(ctx))
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401
+        """Parse the arguments."""
+        with _plain_faults():
+            return super().parse_args(ctx, args)
+
+
+class ForwardingGroup(TyperGroup):
+    """Commands whose shared options mean the same wherever they are written.
+
+    `blizzard -c FILE dlq list` and `blizzard dlq -c FILE list` are `blizzard dlq list -c FILE`. Of
+    an option that can be given once, the last one counts. A command refuses an option that it does
+    not have.
+    """
+
+    deferred: ClassVar[Mapping[str, DeferredCommand]] = {}
+    """Commands that are imported when they are called; they are listed before the others."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:  # noqa: ANN401
+        super().__init__(*given, **named)
+        listed = {
+            name: PlainCommand(name, help=one.help, short_help=one.help)
+            for name, one in self.deferred.items()
+        }
+        self.commands = {**listed, **self.commands}
+
+    def get_help(self, ctx: Any) -> str:  # noqa: ANN401
+        """Return the help."""
+        return plain_help(super().get_help(ctx))
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401
+        """Parse the arguments."""
+        with _plain_faults():
+            return super().parse_args(ctx, args)
+
+    def resolve_command(self, ctx: Any, args: Any) -> Any:  # noqa: ANN401
+        """Return the command, and pass on to it what was written before it."""
+        name, command, rest = super().resolve_command(ctx, args)
+        if name is not None and name in self.deferred:
+            command = self.deferred[name].load(name)
+        if not rest and getattr(command, "no_args_is_help", False):
+            return name, command, rest  # It does nothing by itself, and shows its commands.
+        return name, command, [*_given_before(ctx), *rest]
+
+
+def _given_before(context: Any) -> Iterator[str]:  # noqa: ANN401
+    """Yield the options that were written before the command, as they could be written again."""
+    for option in context.command.params:
+        source = context.get_parameter_source(option.name)
+        if source is None or source.name != "COMMANDLINE":
+            continue
+        value = context.params.get(option.name)
+        if isinstance(value, bool):
+            yield option.opts[0]
+            continue
+        for each in value if isinstance(value, list | tuple) else [value]:
+            yield from (option.opts[0], str(each))
+
+
+class Program(typer.Typer):
+    """A command line, or a group of commands; a command function may take a `Call` first."""
+
+    def command(
+        self,
+        name: str | None = None,
+        **given: Any,  # noqa: ANN401 - typer's own
+    ) -> Callable[[Function], Function]:
+        """Return the decorator that makes a function a command."""
+        register = super().command
+
+        def add(function: Function) -> Function:
+            # A list of commands has the whole first sentence.
+            sentence = " ".join((function.__doc__ or "").split("\n\n")[0].split())
+            register(name, **{"cls": PlainCommand, "short_help": sentence, **given})(
+                bound(function)
+            )
+            return function
+
+        return add
+
+    def callback(self, **given: Any) -> Callable[[Function], Function]:  # noqa: ANN401
+        """Return the decorator that gives a group its options."""
+        register = super().callback(**given)
+
+        def add(function: Function) -> Function:
+            register(bound(function))
+            return function
+
+        return add
+
+
+def program(commands: type[ForwardingGroup] = ForwardingGroup, **given: Any) -> Program:  # noqa: ANN401
+    """Return a command line that looks like the other program's."""
+    # Only of whole programs: a group inside of one completes as a part of it.
+    is_whole = commands is not ForwardingGroup
+    return Program(
+        cls=commands,
+        add_completion=is_whole,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        pretty_exceptions_enable=False,
+        # Help and usage errors as plain text, like everything else that is printed.
+        rich_markup_mode=None,
+        **given,
+    )
+
+
+class _OutputLost(OSError):
+    """What was to be printed has nowhere to go."""
+
+
+class _Output:
+    """Standard output, whose errors can be told apart from those of other files."""
+
+    def __init__(self, stream: Any) -> None:  # noqa: ANN401 - a stream, or what a test puts there
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        with _told_apart():
+            return int(self._stream.write(text))
+
+    def flush(self) -> None:
+        with _told_apart():
+            self._stream.flush()
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401
+        return getattr(self._stream, name)
+
+
+@contextmanager
+def _told_apart() -> Iterator[None]:
+    try:
+        yield
+    except OSError as trouble:
+        raise _OutputLost(trouble.errno, trouble.strerror) from trouble
+
+
+def called_as(path: str, name: str) -> str:
+    """Return the name that a program was called by; its own where a script or Python called it.
+
+    Help and completion are for the name that is typed: it may be a link, or one of two versions.
+    Pure.
+    """
+    typed = Path(path).name
+    return name if typed in ("", "-c", "-m") or typed.endswith(".py") else typed
+
+
+def run_program(app: typer.Typer, name: str) -> None:
+    """Run a command line; one that cannot print its results says so in a line and exits with 1."""
+    # What a start makes, modules and classes, lives as long as the program: to look through it time
+    # and again took a fifteenth of a short run, and once more at its end a fifth.
+    gc.set_threshold(NEW_OBJECTS)
+    gc.enable()
+    atexit.register(gc.freeze)
+    sys.stdout = output = cast("TextIO", _Output(sys.stdout))
+    end = _End()
+    try:
+        try:
+            app(prog_name=called_as(sys.argv[0], name))
+        except SystemExit as asked:
+            end.code = asked.code if isinstance(asked.code, int) else FAILED
+            raise
+        finally:
+            output.flush()
+    except _OutputLost as trouble:
+        # Whatever is left to print has nowhere to go; the interpreter would try it once more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), output.fileno())
+        sys.stderr.write(f"error: cannot write to standard output: {trouble.strerror}\n")
+        end.code = FAILED
+        raise SystemExit(FAILED) from None
+
+
+class _End:
+    """Leaves at once, as the last thing of all, while threads still run that nobody waits for.
+
+    One that comes back from a library into an interpreter that is being taken apart would take the
+    whole process down, after everything is done.
+    """
+
+    def __init__(self) -> None:
+        self.code: int | None = None
+        # What is registered first is called last: what others have to do at the end is done.
+        atexit.register(self)
+
+    def __call__(self) -> None:
+        if self.code is not None and any(each.daemon for each in threading.enumerate()):
+            with suppress(OSError, ValueError):
+                sys.stderr.flush()
+            os._exit(self.code)
+
+
+def version_option(name: str) -> Any:  # noqa: ANN401 - what typer.Option gives
+    """Return the option that prints the version of a program and ends it."""
+
+    def print_version(wanted: bool) -> None:
+        if wanted:
+            from importlib.metadata import version  # noqa: PLC0415 - it reads mail, at a price
+
+            typer.echo(f"{name} {version('blizzard-penguin')}")
+            raise typer.Exit
+
+    show: Callable[[bool], None] = print_version
+    return typer.Option("-V", "--version", callback=show, is_eager=True, help="Print the version.")

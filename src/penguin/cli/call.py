@@ -1,0 +1,52 @@
+"""One call of a command of penguin, and the tables it is for."""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lakebed.terminal.call import Call
+
+if TYPE_CHECKING:
+    from lakebed.storage.store import Store
+    from penguin.model.settings import PenguinSettings, TableSettings
+
+
+@dataclass(kw_only=True)
+class TableCall(Call):
+    """A call for the tables of a configuration."""
+
+    def settings(self) -> "PenguinSettings":
+        """Load the configuration."""
+        from penguin.config import load  # noqa: PLC0415 - help is printed without it
+
+        return load.load(self.files or [], self.folders or [], os.environ, _refused_properties)
+
+    def tables(self) -> "tuple[TableSettings, ...]":
+        """Load the tables of the configuration."""
+        return self.settings().tables
+
+    @contextmanager
+    def store(self, table: "TableSettings") -> "Iterator[Store | None]":
+        """Open a table's directory, if there is one; a person sees how much is read of it."""
+        from lakebed.storage.store import is_there  # noqa: PLC0415
+        from lakebed.terminal.progress import CountedStore  # noqa: PLC0415
+
+        with self.progress(table.name) as progress:
+            yield (
+                CountedStore(table.table_uri, table.storage_options, progress)
+                if is_there(table.table_uri)
+                else None
+            )
+
+
+def _refused_properties(properties: Mapping[str, str]) -> Mapping[str, str]:
+    from penguin.delta.table import refused_properties  # noqa: PLC0415 - only if there are any
+
+    return refused_properties(properties)
+
+
+def document_of(table: "TableSettings") -> dict[str, str]:
+    """Return what every document about a table begins with."""
+    return {"table": table.name, "table_uri": table.table_uri}

@@ -1,0 +1,164 @@
+"""`penguin plan` and `penguin --dry-run`: what the next commit of each table would do."""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from lakebed.errors import LakeError
+from lakebed.telemetry.events import code_of
+from lakebed.terminal.call import exit_code_of
+from lakebed.terminal.console import picked
+from lakebed.units import entries_from, plural
+from penguin.cli.call import TableCall, document_of
+from penguin.cli.run import sentence
+from penguin.inspect.explain import Explanation, explain
+from penguin.model.commit import CommitPlan
+from penguin.model.settings import TableSettings
+from penguin.pipeline import open_reader
+
+NAMES = {"retract": "retraction", "erase": "erasure", "compact": "compaction"}
+
+
+def plan(call: TableCall) -> None:
+    """Show what the next commit would do, as --dry-run does.
+
+    Nothing is written.
+    """
+    for table in call.tables():
+        found, error = None, None
+        try:
+            reader = open_reader(table)
+            found = None if reader is None else explain(table, reader)
+        except LakeError as trouble:
+            error = sentence(trouble)
+            call.at_least(exit_code_of(trouble))
+        document = _document(table, found, error)
+        call.show(_text(table, document), document)
+        call.fail_if(document["stopped"] or document["held"] or document["still_held"])
+
+
+def _document(table: TableSettings, found: Explanation | None, error: str | None) -> dict[str, Any]:
+    """Return the plan as JSON has it."""
+    commit = None if found is None else found.proposal.commit
+    proposal = None if found is None else found.proposal
+    return {
+        **document_of(table),
+        "version": None if found is None else found.view.version,
+        "creates_table": commit is not None and commit.table.version is None,
+        **_committed(commit),
+        "released": len(commit.released) if commit else 0,
+        "still_held": 0 if found is None else _still_held(found),
+        "others": len(commit.others.paths) if commit and commit.others else 0,
+        "left_out": [
+            {"file": one.path, "code": one.code, "reason": one.reason}
+            for one in (found.left_out if found else ())
+        ],
+        "stopped": [
+            {"pipeline": one.pipeline, "code": code_of(one.error), "error": str(one.error)}
+            for one in (proposal.stopped if proposal else ())
+        ],
+        "waiting": [
+            {"pipeline": one.pipeline, "entry": one.sequence, "reason": one.reason}
+            for one in (proposal.waiting if proposal else ())
+        ],
+        "replaced": len(commit.removes) if commit else 0,
+        "retracted": commit.left_out if commit else 0,
+        "not_promoted": [
+            {
+                "pipeline": one.entry.pipeline,
+                "entry": one.entry.sequence,
+                **picked(one, "kind reasons"),
+            }
+            for one in (commit.not_promoted if commit else ())
+        ],
+        "error": error,
+    }
+
+
+def _committed(commit: CommitPlan | None) -> dict[str, Any]:
+    # The files of one entry that are held for the same reasons are one item.
+    holds = commit.holds if commit else ()
+    held = Counter((hold.entry, hold.code, hold.reasons) for hold in holds)
+    return {
+        "entries": commit.entries if commit else 0,
+        "files": len(commit.adds) if commit else 0,
+        "rows": commit.rows if commit else 0,
+        "columns_added": commit.changes.added if commit else (),
+        "columns_dropped": commit.changes.dropped if commit else (),
+        "columns_widened": commit.changes.widened if commit else (),
+        "pipelines": [
+            {
+                "pipeline": one.before.pipeline,
+                "journal": one.after.journal,
+                "first": one.entries[0].entry.sequence,
+                "last": one.entries[-1].entry.sequence,
+            }
+            for one in (commit.advances if commit else ())
+        ],
+        "held": [
+            {
+                "pipeline": entry.pipeline,
+                "entry": entry.sequence,
+                "files": count,
+                "code": code.value,
+                "reasons": reasons,
+            }
+            for (entry, code, reasons), count in held.items()
+        ],
+    }
+
+
+def _still_held(found: Explanation) -> int:
+    """Count the files that are held now, and stay so."""
+    commit = found.proposal.commit
+    settled = {*commit.released, *commit.discarded} if commit else set()
+    return sum(one.name not in settled for one in found.view.held)
+
+
+def _text(table: TableSettings, found: dict[str, Any]) -> Iterator[str]:
+    """Yield the plan in words, each part of it as a line of its own."""
+    yield f"{table.name}: {found['error'] or _in_short(table, found)}"
+    for part in found["pipelines"]:
+        yield f"  commit  {part['pipeline']}: {entries_from(part['first'], part['last'])}"
+    if found["others"]:
+        yield f"  commit  {plural(found['others'], 'file')} of other programs"
+    for one in found["held"]:
+        files, why = plural(one["files"], "file"), "; ".join(one["reasons"])
+        yield f"  hold    {one['pipeline']}: entry {one['entry']}: {files}: {why} [{one['code']}]"
+    if found["released"]:
+        yield f"  release {plural(found['released'], 'file that was', 'files that were')} held"
+    if found["replaced"]:
+        rows = plural(found["retracted"], "row")
+        gone = f", take out {rows}" if found["retracted"] else ""
+        yield f"  replace {plural(found['replaced'], 'file')}{gone}"
+    for verb, key in (("add", "added"), ("drop", "dropped"), ("widen", "widened")):
+        if names := found[f"columns_{key}"]:
+            yield f"  {verb:<7} {'column' if len(names) == 1 else 'columns'} {', '.join(names)}"
+    yield from _left(found)
+
+
+def _in_short(table: TableSettings, found: dict[str, Any]) -> str:
+    if not (found["entries"] or found["released"] or found["others"]):
+        return "nothing to commit"
+    version = 0 if found["version"] is None else found["version"] + 1
+    verb = "create the table and commit" if found["creates_table"] else "commit"
+    entries = plural(found["entries"], "entry", "entries")
+    files, rows = plural(found["files"], "file"), plural(found["rows"], "row")
+    what = f"{entries}, {files}, {rows} (version {version} or later)"
+    return f"would {verb} {what} to {table.table_uri}"
+
+
+def _left(found: dict[str, Any]) -> Iterator[str]:
+    """Yield what is not part of a plan, and why."""
+    for one in found["not_promoted"]:
+        what, reasons = NAMES.get(one["kind"], "promotion"), "; ".join(one["reasons"])
+        yield f"  leave   {one['pipeline']}: {what} in entry {one['entry']}: {reasons}"
+    for one in found["waiting"]:
+        yield f"  wait    {one['pipeline']}: entry {one['entry']}: {one['reason']}"
+    if found["still_held"]:
+        files = plural(found["still_held"], "file that is", "files that are")
+        yield f"  leave   {files} held; `penguin held` says why"
+    for one in found["left_out"]:
+        yield f"  leave   {one['file']}: {one['reason']} [{one['code']}]"
+    for one in found["stopped"]:
+        yield f"  leave   {one['pipeline']}: {one['error']} [{one['code']}]"

@@ -1,0 +1,302 @@
+"""`penguin status` and `penguin held`: what is committed, waiting, held or stopped."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from lakebed.clock import Clock
+from lakebed.errors import LakeError
+from lakebed.terminal.console import Line, Table, fields_of, first, picked, second
+from lakebed.units import is_are, plural, span
+from penguin.catalog.opening import open_catalog
+from penguin.cli.call import TableCall, document_of
+from penguin.cli.history import commit_document, committed_at
+from penguin.cli.run import sentence
+from penguin.held import HeldFile
+from penguin.inspect.status import ForeignFilesStatus, StoppedStatus, TableStatus, table_status
+from penguin.model.settings import TableSettings
+from penguin.pipeline import open_reader
+
+FEW = 10
+"""How many files of one reason are named to a person."""
+Held = tuple[TableSettings, HeldFile]
+Stops = tuple[TableSettings, StoppedStatus]
+
+
+def status(call: TableCall) -> None:
+    """Show what is committed, what is waiting, and what is held."""
+    for table in call.tables():
+        found, error = TableStatus(version=None, last_commit=None, pipelines=()), None
+        try:
+            reader = open_reader(table)
+            if reader is not None:
+                found = table_status(table, reader, Clock().now(), open_catalog=open_catalog)
+        except LakeError as trouble:
+            error = sentence(trouble)
+        call.show(status_lines(table, found, error), _document(table, found, error))
+        call.fail_if(error or _is_wrong(found))
+
+
+def _is_wrong(found: TableStatus) -> bool:
+    """Whether a person should look at the table."""
+    return bool(
+        any(one.stopped for one in found.pipelines)
+        or found.held
+        or found.others.left_out
+        or found.danger is not None
+        or (found.catalog is not None and found.catalog.state != "registered")
+    )
+
+
+def _document(table: TableSettings, found: TableStatus, error: str | None) -> dict[str, Any]:
+    others, last, danger = found.others, found.last_commit, found.danger
+    pending = ("pending_entries", "pending_files", "pending_rows")
+    return {
+        **document_of(table),
+        "version": found.version,
+        "last_commit": None if last is None else commit_document(last),
+        "lag_secs": found.lag_secs,
+        **{name: sum(getattr(one, name) or 0 for one in found.pipelines) for name in pending},
+        "pipelines": found.pipelines,
+        "stopped": sum(one.stopped is not None for one in found.pipelines),
+        "held_files": len(found.held),
+        "held_rows": _rows(found.held),
+        "held": _by_reason(found.held),
+        "discarded_files": len(found.discarded),
+        "discarded_rows": _rows(found.discarded),
+        "others": {
+            **picked(others, "pending_files pending_late"),
+            "left_out": [
+                {"file": one.path, "code": one.code, "reason": one.reason, "meta": one.asked_by}
+                for one in others.left_out
+            ],
+            "watermarks": others.watermarks,
+            "passed_over": picked(others.passed_over, "files some reason complete"),
+        },
+        "in_danger": None
+        if danger is None
+        else {
+            "since": danger.waiting_since,
+            "retention_secs": danger.retention.total_seconds(),
+            "reason": danger.sentence(),
+        },
+        "catalog": found.catalog,
+        "error": error,
+    }
+
+
+def _rows(files: Iterable[HeldFile]) -> int:
+    return sum(one.meta.record_count for one in files)
+
+
+def _by_reason(held: Iterable[HeldFile]) -> list[dict[str, Any]]:
+    """Count held files by what they are held for."""
+    together: dict[tuple[str, tuple[str, ...]], list[HeldFile]] = {}
+    for one in held:
+        together.setdefault((one.meta.code, tuple(one.meta.reasons)), []).append(one)
+    return [
+        {"code": code, "reasons": reasons, "files": len(files), "rows": _rows(files)}
+        for (code, reasons), files in together.items()
+    ]
+
+
+def status_lines(
+    table: TableSettings, found: TableStatus, error: str | None = None
+) -> Iterator[Line]:
+    """Yield the state of a table for a person."""
+    name = table.name
+    yield f"{name}: {error or _standing(table, found)}"
+    yield from (f"{name}: {line}" for line in _others(found.others))
+    passed = found.others.passed_over
+    yield from (f"  {path}" for path in passed.some)
+    if passed.files > len(passed.some):
+        yield f"  ... and {passed.files - len(passed.some):,} more"
+    catalog = found.catalog
+    if catalog is not None and catalog.state != "registered":
+        why = "" if catalog.error is None else f": {catalog.error}"
+        yield f"{name}: {catalog.state} in {catalog.type} as {catalog.name}{why}"
+    if found.danger is not None:
+        yield f"{name}: {found.danger.sentence()}"
+    if not found.pipelines:
+        return
+    yield _waiting(found)
+    yield Table(
+        ("pipeline", "committed", ">waiting", ">files", ">rows", ">lag", ""),
+        [
+            (
+                one.pipeline,
+                None if one.committed_entry is None else f"entry {one.committed_entry}",
+                one.pending_entries,
+                one.pending_files,
+                one.pending_rows,
+                None if one.lag_secs is None else span(one.lag_secs),
+                "stopped" if one.stopped else "",
+            )
+            for one in found.pipelines
+        ],
+    )
+    yield from _held_and_discarded(name, found)
+    for one in found.pipelines:
+        if one.stopped is not None:
+            yield from _why_stopped(name, one.stopped)
+
+
+def _standing(table: TableSettings, found: TableStatus) -> str:
+    if found.version is None:
+        others = found.others
+        if found.pipelines or others.pending_files:
+            return "there is no Delta table yet; the first commit creates it"
+        if others.left_out or others.passed_over.files:
+            return f"there is no Delta table yet, and no file in {table.table_uri} can be committed"
+        return f"there is no table yet: nothing has been written to {table.table_uri}"
+    last = None if found.last_commit is None else committed_at(found.last_commit)
+    return f"version {found.version}" + (f", last commit {second(last)} UTC" if last else "")
+
+
+def _waiting(found: TableStatus) -> str:
+    entries = sum(one.pending_entries or 0 for one in found.pipelines)
+    if not entries:
+        return "nothing is waiting"
+    files = plural(sum(one.pending_files or 0 for one in found.pipelines), "file")
+    waiting = plural(entries, "entry is", "entries are")
+    return f"{waiting} waiting with {files}, the oldest for {span(found.lag_secs)}"
+
+
+def _others(others: ForeignFilesStatus) -> Iterator[str]:
+    """Yield what is known about files of other programs."""
+    if others.pending_files:
+        late = f", {others.pending_late:,} of them late" if others.pending_late else ""
+        files = plural(others.pending_files, "file")
+        yield f"{files} of other programs {is_are(others.pending_files)} waiting{late}"
+    if others.watermarks:
+        folder, name = max(others.watermarks.items(), key=lambda pair: pair[1])
+        where = f"{folder}/{name}" if folder else name
+        yield f"watermarks of {plural(len(others.watermarks), 'folder')}, the newest is {where}"
+    left = [f"not committed: {one.path}: {one.reason} [{one.code}]" for one in others.left_out]
+    yield from first(left, FEW, indent="")
+    passed = others.passed_over
+    if passed.files:
+        least = "" if passed.complete else "at least "
+        files = plural(passed.files, "Parquet file is", "Parquet files are")
+        yield f"{least}{files} passed over: {passed.reason}"
+
+
+def _held_and_discarded(table: str, found: TableStatus) -> Iterator[str]:
+    if found.held:
+        files = _files_with_rows(found.held)
+        them = "it" if len(found.held) == 1 else "them"
+        yield f"{table}: {files} {is_are(len(found.held))} held; `penguin held` names {them}"
+        reasons = [
+            f"{plural(one['files'], 'file')}: {reason} [{one['code']}]"
+            for one in _by_reason(found.held)
+            for reason in one["reasons"]
+        ]
+        yield from first(reasons, FEW)
+    if found.discarded:
+        were, their = ("was", "its") if len(found.discarded) == 1 else ("were", "their")
+        yield (
+            f"{table}: {_files_with_rows(found.discarded)} {were} discarded; "
+            f"`blizzard redo --held ID` reads {their} sources again"
+        )
+
+
+def _files_with_rows(files: Iterable[HeldFile]) -> str:
+    some = tuple(files)
+    return f"{plural(len(some), 'file')} with {plural(_rows(some), 'row')}"
+
+
+def _why_stopped(table: str, halt: StoppedStatus) -> Iterator[str]:
+    entry = "" if halt.entry is None else f", entry {halt.entry}"
+    for reason in halt.reasons:
+        yield f"{table}, {halt.pipeline}{entry}: {reason} [{halt.code}]"
+
+
+def held(call: TableCall) -> None:
+    """Show which files are held because they do not fit, and which pipelines have stopped.
+
+    The exit code is 1 if there are any.
+    """
+    files: list[Held] = []
+    stopped: list[Stops] = []
+    for table in call.tables():
+        with call.guard(table.name):
+            reader = open_reader(table)
+            if reader is not None:
+                found = table_status(table, reader, Clock().now(), count_ignored=False)
+                files += [(table, one) for one in found.held]
+                stopped += [(table, one.stopped) for one in found.pipelines if one.stopped]
+    call.show(
+        _held_text(files, stopped),
+        *(_held_document(table, one) for table, one in files),
+        *({"table": table.name, "kind": "pipeline", **fields_of(one)} for table, one in stopped),
+    )
+    call.fail_if(files or stopped)
+
+
+def _held_document(table: TableSettings, held: HeldFile) -> dict[str, object]:
+    meta = held.meta
+    return {
+        "table": table.name,
+        "kind": "file",
+        "id": held.name,
+        **picked(meta, "pipeline entry code reasons"),
+        "since": meta.held_at or None,
+        "file": meta.filename,
+        "rows": meta.record_count,
+        "bytes": meta.size,
+        "sources": meta.source_files,
+    }
+
+
+def _held_text(files: list[Held], stopped: list[Stops]) -> Iterator[Line]:
+    if not files and not stopped:
+        yield "nothing is held"
+    yield from _held_groups(files)
+    if files:
+        yield (
+            "files go in by themselves once nothing speaks against it; penguin release ID tries "
+            "at once, penguin discard ID gives them up, and blizzard redo --held ID has their "
+            "sources read again"
+        )
+    if stopped:
+        yield Table(
+            ("table", "stopped", ">entry", "since", ">files", ">rows", ">behind"),
+            [
+                (
+                    table.name,
+                    one.pipeline,
+                    one.entry,
+                    _minute(one.since),
+                    one.files,
+                    one.rows,
+                    one.entries_behind,
+                )
+                for table, one in stopped
+            ],
+        )
+    for table, one in stopped:
+        yield from _why_stopped(table.name, one)
+
+
+def _held_groups(held: list[Held]) -> Iterator[str]:
+    """Yield the files that are held, those of one entry and one reason together."""
+    together: dict[tuple[object, ...], list[HeldFile]] = {}
+    for table, one in held:
+        meta = one.meta
+        key = (table.name, meta.pipeline, meta.entry, meta.code, tuple(meta.reasons))
+        together.setdefault(key, []).append(one)
+    for (name, *_rest), files in together.items():
+        meta = files[0].meta
+        whose = "" if meta.pipeline is None else f", {meta.pipeline}, entry {meta.entry}"
+        have = "has" if len(files) == 1 else "have"
+        since = _minute(meta.held_at)
+        yield (
+            f"{name}{whose}: {_files_with_rows(files)} {have} been held since {since} UTC "
+            f"[{meta.code}]"
+        )
+        yield from (f"  {reason}" for reason in meta.reasons)
+        names = [f"{one.name}  {plural(one.meta.record_count, 'row')}" for one in files]
+        yield from first(names, FEW, indent="    ")
+
+
+def _minute(at: str | None) -> str:
+    return at[:16].replace("T", " ") if at else "-"
