@@ -117,7 +117,7 @@ def _widths(columns: Sequence[tuple[bool, str, Sequence[str]]], room: int) -> li
         least.append(max(map(len, (*words, *title.split())), default=0))
         whole.append(max(map(len, (*lines, title))))
     # A long name at the end takes no room from the others: the line becomes longer instead.
-    needed = sum(least[:-1]) + min(least[-1], room // 3)
+    needed = sum(least[:-1]) + min(least[-1], room * 2 // 5)
     spare = max(0, room - needed - len(GAP) * (len(least) - 1))
     widths = list(least)
     by_need = sorted(range(len(least)), key=lambda n: whole[n] - least[n])

@@ -49,7 +49,7 @@ def column_lines(settings: PipelineSettings, found: PresentColumns) -> Iterator[
 def show_found(call: Call, some: Sequence[GuessedColumn], *, ddl: bool) -> None:
     """Print columns that were found in files, as YAML, DDL or JSON."""
     fields = fields_of(some)
-    lines = [ddl_of(fields)] if ddl else ["fields:", *field_lines(some, 2)]
+    lines = ddl_of(fields).splitlines() if ddl else ["fields:", *field_lines(some, 2)]
     call.show(map(Verbatim, lines), *_found_rows(some))
     if ddl and any(_says_more(field) for _path, field in walk(fields)):
         print_error(
@@ -75,10 +75,8 @@ def difference_lines(
         return
     yield "penguin would hold the next files:"
     yield from (f"  {reason}" for reason in held)
-    yield (
-        "declare the fields as the table has them, change tables.*.schema_evolution, or write to "
-        "another table; penguin held shows what is held already"
-    )
+    yield "declare the fields as the table has them, change tables.*.schema_evolution,"
+    yield "or write to another table; penguin held shows what is held already"
 
 
 def _origin(one: Column) -> str:
