@@ -89,7 +89,7 @@ def test_a_compaction_whose_output_is_json_shows_nothing_else(tmp_path, terminal
 def test_a_compaction_tells_of_every_group_that_is_done(tmp_path):
     told: list[tuple[int, int]] = []
     desk = crowded_by_day(tmp_path)
-    assert desk.compact(rewritten=lambda done, groups: told.append((done, groups))).entry
+    assert desk.compact(progress=lambda done, groups: told.append((done, groups))).entry
     assert told == [(0, 2), (1, 2), (2, 2)]
 
 
