@@ -71,7 +71,7 @@ class Story(Taken):
         schema: dict[str, Any] = {"fields": FIELDS}
         if provenance:
             schema["provenance"] = ["file"]
-        sink = {"commit": "inline"} if inline else {}
+        sink: dict[str, Any] = {"commit": "inline"} if inline else {}
         super().__init__(folder, schema, source={"on_change": on_change}, **sink)
         self.engine = engine
         self.content: dict[str, list[int]] = {}
@@ -284,7 +284,9 @@ class Story(Taken):
 
     def in_table(self) -> Counter[int]:
         """Count the rows of each id, those of the other engine left out."""
-        found = DeltaTable(str(self.table)).to_pyarrow_table(columns=["id"])["id"].to_pylist()
+        found: list[Any] = (
+            DeltaTable(str(self.table)).to_pyarrow_table(columns=["id"])["id"].to_pylist()
+        )
         return Counter(number for number in found if number < FOREIGN)
 
     def asked(self, *arguments: str) -> Any:
