@@ -111,13 +111,12 @@ class Answers:
         journal = JournalReader(store, name)
         highest = last if before is None else min(last, before - 1)
         numbers = range(highest, max(-1, highest - limit), -1)
-        committed, secs = self._on.committed(name), self._on.batch_secs(name)
+        committed = self._on.committed(name)
         found = []
         for number in numbers:
             known = look.known(number)
             batch = _read(journal, number) if known is None else known.batch
-            seconds = secs.get(str(number)) if batch.seconds is None else batch.seconds
-            found.append(replace(committed_in(batch, committed.get(number)), seconds=seconds))
+            found.append(committed_in(batch, committed.get(number)))
         lowest = numbers[-1] if numbers else 0
         return Batches(batches=found, next_before=lowest if lowest > 0 else None)
 

@@ -89,6 +89,7 @@ class Observer:
         self.slow = Desk(threads=1, seconds=monotonic)
         self.asked = Desk(seconds=monotonic)
         """For documents, which wait for the others."""
+        self._others = Desk(threads=1, seconds=monotonic)
         self.pipelines = {
             name: PipelineLook(settings, clock=clock, opening=opening)
             for name, settings in lake.pipelines.items()
@@ -105,7 +106,7 @@ class Observer:
 
     def close(self) -> None:
         """Let the threads go."""
-        for desk in (self.quick, self.slow, self.asked):
+        for desk in (self.quick, self.slow, self.asked, self._others):
             desk.close()
 
     def settle(self, wait: float) -> None:
@@ -158,11 +159,6 @@ class Observer:
         parts: list[Mapping[str, Any]] = [of for one in heard for of in (one.pipelines, one.tables)]
         return tuple(each[name].changes for each in parts for name in called if name in each)
 
-    def batch_secs(self, name: str) -> dict[str, float]:
-        """Return how long the last batches of a pipeline took, if its process reports it."""
-        part = self._pipeline_part(name)
-        return {} if part is None else part.batch_secs
-
     def reconciled(self, name: str, question: Question) -> Reconciliation:
         """Compare what landed in the sources of a pipeline with its table, one at a time."""
         with self._reconciling[name]:
@@ -171,20 +167,21 @@ class Observer:
     def _mark(self, pipeline: str) -> Hashable:
         return self.mark(pipeline, self.lake.table_of[pipeline])
 
-    def _heard(self) -> Process | Unreachable:
-        """Return what the other program reports, or why it does not."""
+    def _heard(self, wait: float = 0.0) -> Process | Unreachable:
+        """Return what the other program reports, or why it does not; the last known by default."""
         address, note = (one.get(self._other) for one in (self.lake.addresses, self.lake.notes))
         if address is None or note is not None:
             return Unreachable(note)
         question, timeout = ("process", self._other), self.patience.other
-        is_away = isinstance(self.quick.last(question), Unreachable)
+        is_away = isinstance(self._others.last(question), Unreachable)
         ask = partial(fetched, address, self.lake.guard, "/api/v1/process", Process)
         try:
-            heard = self.quick.ask(
+            heard = self._others.ask(
                 question,
                 lambda: ask(timeout=timeout),
                 max_age=UNREACHABLE_SECS if is_away else MAX_AGE_SECS,
-                wait=2 * timeout,  # Connecting and answering may each take as long.
+                wait=2 * wait,  # Connecting and answering may each take as long.
+                stale_wait=min(wait, self.patience.stale),
             )
         except Busy:
             return Unreachable(f"nobody answers at {address}")
@@ -193,7 +190,8 @@ class Observer:
         return heard
 
     def _programs(self) -> list[Program]:
-        both = {self.live.program: self.live, self._other: self._heard()}
+        heard = self._heard(self.patience.other)
+        both = {self.live.program: self.live, self._other: heard}
         return [self._program(name, both[name]) for name in sorted(both)]
 
     def _program(self, name: ProgramName, heard: Live | Process | Unreachable) -> Program:
@@ -210,6 +208,7 @@ class Observer:
 
     def _begin(self, pipelines: Iterable[str], tables: Iterable[str]) -> float:
         """Begin looks at pipelines and tables, and return until when to wait for them."""
+        self._heard(self.patience.other)
         for name in tables:
             self._begin_table(name)
         for name in pipelines:
