@@ -18,34 +18,33 @@ from blizzard.log_questions import asked_of, asks_fates, asks_still_out
 from blizzard.model.settings import PipelineSettings
 from lakebed.errors import LakeError
 from lakebed.journal import JournalReader
-from liveview.looks.bad_lines import BadLines
-from liveview.looks.files import Search
-from liveview.looks.pipelines import PipelineView
-from liveview.looks.tables import TableView
-from liveview.model import (
+from liveview.details import (
     BadLineGroup,
     Batch,
     Batches,
     Column,
+    Days,
     FailedFile,
     Files,
+    FreshnessSeries,
     HeldEntry,
     Journey,
-    Overview,
     PipelineDetail,
+    Series,
     TableDetail,
     Versions,
 )
+from liveview.looks.bad_lines import BadLines
+from liveview.looks.files import Search
+from liveview.looks.pipelines import PipelineView
+from liveview.looks.tables import TableView
+from liveview.model import Overview, Process, of_text, rfc3339
 from liveview.observer import Observer
-from liveview.over_time import Days, FreshnessSeries, Series
-from liveview.parts import Process
 from liveview.routes import BEFORE, DAYS, HOURS, LIMIT, PATH, POINTS, SEARCH, Refused, route
-from liveview.times import of_text, rfc3339
-from liveview.views.days import days_of, yesterday_of
 from liveview.views.entries import batch_of, committed_in
 from liveview.views.journey import journey_of
+from liveview.views.over_time import days_of, freshness_series, series_of, yesterday_of
 from liveview.views.problems import HELD
-from liveview.views.series import freshness_series, series_of
 from liveview.views.versions import changes_of, columns_of, since_versions, version_of
 
 RECENT = 10

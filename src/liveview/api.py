@@ -14,9 +14,8 @@ from lakebed.telemetry.http import METHODS, Answer, Request
 from liveview import openapi
 from liveview.answers import Answers
 from liveview.looks.desk import Busy
-from liveview.model import Overview
+from liveview.model import Fault, Overview, Refusal
 from liveview.observer import Observer
-from liveview.parts import Fault, Refusal
 from liveview.routes import OPENAPI, ROUTES, STREAM, Refused, Route, segments_of, values_of
 
 EVERY_SECS = 1.0

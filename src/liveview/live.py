@@ -17,9 +17,17 @@ from lakebed.telemetry.events import (
     StepFinished,
 )
 from lakebed.telemetry.health import PartKind
-from liveview.model import CurrentBatch, Problem, Stage, State, Unit
-from liveview.parts import PipelinePart, Process, TablePart
-from liveview.times import of_seconds
+from liveview.model import (
+    CurrentBatch,
+    PipelinePart,
+    Problem,
+    Process,
+    Stage,
+    State,
+    TablePart,
+    Unit,
+    of_seconds,
+)
 from penguin.events.backlog import BacklogSeen
 from penguin.events.commits import CommittedByOther, EntriesCommitted, FilesHeld
 from penguin.events.health import PipelineMended, PipelineStopped

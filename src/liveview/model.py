@@ -6,15 +6,36 @@ anything of the data: no row, no line, no value of a field.
 """
 
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Literal
-
-from blizzard.answers.lifecycle import FileState
-from liveview.over_time import DayVerdict
 
 State = Literal["running", "idle", "waiting", "failing", "stopped", "unknown"]
 """`waiting`: there is work, and it waits for its time or for penguin."""
 Health = Literal["ok", "warning", "failing", "unknown"]
 SPARK_BUCKETS = 48
+
+
+def rfc3339(at: datetime) -> str:
+    """Return a time in UTC with milliseconds, as `2026-01-02T03:04:05.678Z`."""
+    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def of_seconds(seconds: float) -> str:
+    """Return a number of seconds since the epoch as a time."""
+    return rfc3339(datetime.fromtimestamp(seconds, UTC))
+
+
+def of_ms(milliseconds: int | None) -> str | None:
+    """Return a number of milliseconds since the epoch as a time; None where there is none."""
+    return None if milliseconds is None else of_seconds(milliseconds / 1000)
+
+
+def of_text(text: str | None) -> str | None:
+    """Return a time that a document wrote in its own way; None where it is none."""
+    try:
+        return None if text is None else rfc3339(datetime.fromisoformat(text))
+    except ValueError:
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +100,15 @@ class CurrentBatch:
     units: list[Unit] = field(default_factory=list)
     units_left_out: int = 0
     """There are at most 200 units, those that run first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DayVerdict:
+    """Whether everything of a day is in the table; None where that is not known."""
+
+    day: str
+    complete: bool | None
+    sentence: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,201 +195,56 @@ class Overview:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BookLine:
-    """One line of the books of an entry: the first one is the sum of the others."""
+class PipelinePart:
+    """What one process of blizzard knows of a pipeline that it runs."""
 
-    label: str
-    value: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
-    """One entry of a journal, with its books."""
-
-    entry: int
-    kind: str
-    """`unknown` where the entry cannot be read; `error` says why."""
-    at: str | None = None
-    seconds: float | None = None
-    files: int = 0
-    files_failed: int = 0
-    rows: int = 0
-    lines: int = 0
-    bad_lines: int = 0
-    rescued: int = 0
-    bytes_read: int = 0
-    bytes_written: int = 0
-    data_files: int = 0
-    committed_version: int | None = None
-    committed_at: str | None = None
-    balanced: bool = False
-    books: list[BookLine] = field(default_factory=list)
-    error: str | None = None
+    state: State
+    problem: Problem | None = None
+    current_batch: CurrentBatch | None = None
+    next_look_at: str | None = None
+    waiting_files: int | None = None
+    oldest_waiting_at: str | None = None
+    changed_files: dict[str, int] = field(default_factory=dict)
+    """Files that changed after they were ingested and are not read, by source."""
+    changes: int = 0
+    """Rises when something has happened that journal or log tell of."""
+    batch_secs: dict[str, float] = field(default_factory=dict)
+    """How long the last batches took, by their entries."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Batches:
-    """Entries of a journal, the newest first."""
+class TablePart:
+    """What one process knows of a table that it commits to."""
 
-    batches: list[Batch]
-    next_before: int | None
-    """Ask with this as `before` for older ones; None where there are none."""
+    state: State
+    problems: list[Problem] = field(default_factory=list)
+    next_look_at: str | None = None
+    waiting_entries: int | None = None
+    changes: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BadLineGroup:
-    """Lines in quarantine with the same fault. What they say is not shown."""
+class Process:
+    """What one process knows by itself; a process of the other program asks for it."""
+
+    program: Literal["blizzard", "penguin"]
+    version: str
+    started_at: str
+    pipelines: dict[str, PipelinePart]
+    tables: dict[str, TablePart]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """Why a request was not answered."""
 
     code: str
-    field: str | None
-    lines: int
-    files: int
-    sample_path: str | None
-    sample_line: int | None
-    suggested_fix: str | None
-    first_at: str | None = None
-    last_at: str | None = None
+    message: str
+    way_out: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FailedFile:
-    """A source file that could not be read."""
+class Refusal:
+    """The document of every answer that is not 200."""
 
-    path: str
-    code: str
-    reason: str
-    way_out: str | None
-    attempts: int
-    next_try_at: str | None
-    since: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeldEntry:
-    """An entry with files that penguin has set aside, or that stops its pipeline."""
-
-    entry: int | None
-    reason: str
-    way_out: str | None
-    since: str | None
-    files: int
-    rows: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
-    """A column of a table."""
-
-    name: str
-    type: str
-    nullable: bool
-    since_version: int | None
-    partition: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PipelineDetail:
-    """One pipeline in full."""
-
-    summary: PipelineSummary
-    recent_batches: list[Batch]
-    bad_lines: list[BadLineGroup]
-    failed: list[FailedFile]
-    held: list[HeldEntry]
-    schema: list[Column]
-    note: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileRow:
-    """One source file, and its state."""
-
-    path: str
-    state: FileState
-    at: str | None = None
-    bytes: int | None = None
-    rows: int | None = None
-    entry: int | None = None
-    version: int | None = None
-    reason: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Files:
-    """Source files, the newest first."""
-
-    files: list[FileRow]
-    searched: str
-    more: bool
-    """Whether the search ended before everything was looked at."""
-    note: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """One step of a file on its way."""
-
-    at: str | None
-    what: str
-    detail: str | None
-    state: Literal["done", "now", "next", "bad"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Journey:
-    """Where one source file is: the answer of `blizzard why`."""
-
-    path: str
-    answer: str
-    state: FileState
-    way_out: str | None
-    steps: list[Step]
-    rows: int | None
-    bad_lines: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SchemaChange:
-    """A version of a table that changed its columns."""
-
-    version: int
-    at: str | None
-    what: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Version:
-    """One version of a table."""
-
-    version: int
-    at: str | None
-    operation: str
-    by: str | None
-    files_added: int | None
-    files_removed: int | None
-    rows_added: int | None
-    bytes_added: int | None
-    entry: int | None
-    pipeline: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Versions:
-    """Versions of a table, the newest first."""
-
-    versions: list[Version]
-    next_before: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableDetail:
-    """One table in full."""
-
-    summary: TableSummary
-    columns: list[Column]
-    partition_columns: list[str]
-    schema_changes: list[SchemaChange]
-    recent_versions: list[Version]
-    properties: dict[str, str]
-    features: list[str]
-    note: str | None = None
+    error: Fault

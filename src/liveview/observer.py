@@ -24,8 +24,17 @@ from liveview.looks.desk import Busy, Desk, Patience
 from liveview.looks.other import Unreachable, fetched
 from liveview.looks.pipelines import PipelineLook, PipelineView
 from liveview.looks.tables import OpenTable, TableLook, TableSize, TableView, open_table
-from liveview.model import Overview, PipelineSummary, Problem, Program, TableSummary
-from liveview.parts import PipelinePart, Process, TablePart
+from liveview.model import (
+    Overview,
+    PipelinePart,
+    PipelineSummary,
+    Problem,
+    Process,
+    Program,
+    TablePart,
+    TableSummary,
+    of_seconds,
+)
 from liveview.summaries import (
     Backlog,
     backlog_of,
@@ -35,11 +44,9 @@ from liveview.summaries import (
     table_summary,
     unknown_pipeline,
 )
-from liveview.times import of_seconds
 from liveview.views import problems
-from liveview.views.days import verdict_of, yesterday_of
 from liveview.views.entries import Committed
-from liveview.views.series import DAY_SECS
+from liveview.views.over_time import DAY_SECS, verdict_of, yesterday_of
 from liveview.views.versions import committed_entries
 
 MAX_AGE_SECS = 1.0

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from liveview.answers import Answers
-from liveview.parts import Refusal
+from liveview.model import Refusal
 from liveview.routes import LONGEST, NAME, OPENAPI, ROUTES, STREAM, TEXT, Parameter, Route
 
 REFERENCE = "#/components/schemas/{model}"

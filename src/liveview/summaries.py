@@ -10,13 +10,21 @@ from blizzard.journal.lease_record import Life
 from blizzard.model.settings import PipelineSettings
 from liveview.looks.pipelines import PipelineView
 from liveview.looks.tables import TableSize, TableView
-from liveview.model import SPARK_BUCKETS, PipelineSummary, Problem, State, TableSummary
-from liveview.over_time import DayVerdict
-from liveview.parts import PipelinePart, TablePart
-from liveview.times import of_ms, rfc3339
+from liveview.model import (
+    SPARK_BUCKETS,
+    DayVerdict,
+    PipelinePart,
+    PipelineSummary,
+    Problem,
+    State,
+    TablePart,
+    TableSummary,
+    of_ms,
+    rfc3339,
+)
 from liveview.views import problems as found_problems
 from liveview.views.entries import Committed
-from liveview.views.series import DAY_SECS, freshness_of, series_of
+from liveview.views.over_time import DAY_SECS, freshness_of, series_of
 from penguin.inspect.status import TableStatus
 
 

@@ -5,24 +5,25 @@ from datetime import timedelta
 from typing import Any
 
 from blizzard.answers.lifecycle import FileState
-from liveview.model import (
+from liveview.details import (
     BadLineGroup,
     Batch,
     BookLine,
     Column,
+    Day,
     FailedFile,
     FileRow,
+    FreshnessSeries,
     HeldEntry,
     Journey,
     PipelineDetail,
-    PipelineSummary,
     SchemaChange,
+    Series,
     Step,
     TableDetail,
-    TableSummary,
     Version,
 )
-from liveview.over_time import Day, FreshnessSeries, Series
+from liveview.model import PipelineSummary, TableSummary
 from tests.support.live_samples import Clock, stamp, waves
 
 

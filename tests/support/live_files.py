@@ -3,9 +3,9 @@
 from blizzard.config import load as blizzard_config
 from lakebed.clock import Clock
 from liveview.answers import Answers
+from liveview.details import FileRow
 from liveview.lake import joined
 from liveview.live import Live
-from liveview.model import FileRow
 from liveview.observer import Observer
 from penguin.config import load as penguin_config
 from tests.support.desk import Desk

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from liveview.model import (
     CurrentBatch,
+    DayVerdict,
     Freshness,
     Overview,
     PipelineSummary,
@@ -17,7 +18,6 @@ from liveview.model import (
     TableSummary,
     Unit,
 )
-from liveview.over_time import DayVerdict
 
 HOSTILE = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>'
 LONG = "a-pipeline-whose-name-was-made-by-a-generator-" * 5 + "end"

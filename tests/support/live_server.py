@@ -16,8 +16,8 @@ from urllib.parse import parse_qs, unquote
 
 from lakebed.telemetry.http import Answer, HttpLimits, PageServer, Request
 from liveview import site
-from liveview.model import Batches, Files, Overview, Versions
-from liveview.over_time import Days
+from liveview.details import Batches, Days, Files, Versions
+from liveview.model import Overview
 from tests.support import live_details as details
 from tests.support import live_samples as samples
 

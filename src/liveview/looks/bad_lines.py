@@ -10,9 +10,9 @@ from blizzard.model.settings import PipelineSettings
 from lakebed.documents.quarantine_file import BadLines as SourceBadLines
 from lakebed.errors import LakeError
 from lakebed.journal import JournalReader
+from liveview.details import BadLineGroup
 from liveview.looks.pipelines import PipelineLook
-from liveview.model import BadLineGroup
-from liveview.times import of_text
+from liveview.model import of_text
 
 MOST_LINES = 20_000
 """Lines that are read to tell their groups; of more, the first fault of each file counts."""

@@ -32,8 +32,8 @@ from lakebed.journal import JournalReader
 from lakebed.listing.sort import Guide
 from lakebed.shown import typed
 from lakebed.storage.store import Reader
-from liveview.model import FileRow, Files
-from liveview.times import rfc3339
+from liveview.details import FileRow, Files
+from liveview.model import rfc3339
 from liveview.views.entries import Committed
 
 BUDGET_SECS = 2.0

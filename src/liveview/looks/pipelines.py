@@ -19,7 +19,7 @@ from lakebed.journal import JournalReader
 from lakebed.storage.store import Reader
 from liveview.looks.window import Window
 from liveview.views.entries import EntryFacts, facts_of
-from liveview.views.series import DAY_SECS
+from liveview.views.over_time import DAY_SECS
 
 TRIES = 3
 

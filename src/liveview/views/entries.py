@@ -9,8 +9,8 @@ from datetime import datetime
 from blizzard.journal.totals import Batch as Sums
 from lakebed.documents.entry import Entry
 from lakebed.documents.source_record import SourceRecord
-from liveview.model import Batch, BookLine
-from liveview.times import of_ms, rfc3339
+from liveview.details import Batch, BookLine
+from liveview.model import of_ms, rfc3339
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from datetime import datetime
 from blizzard.answers.answer import Answer
 from blizzard.answers.lifecycle import PART_READ, REDO, FileState
 from lakebed.units import in_words, plural, span
-from liveview.model import Journey, Step
-from liveview.times import rfc3339
+from liveview.details import Journey, Step
+from liveview.model import rfc3339
 
 BAD = {
     FileState.FAILED,

@@ -9,8 +9,7 @@ from blizzard.journal.lease_record import Life
 from lakebed.errors import LakeError
 from lakebed.telemetry.events import code_of
 from lakebed.units import plural
-from liveview.model import Health, Problem
-from liveview.times import of_text, rfc3339
+from liveview.model import Health, Problem, of_text, rfc3339
 from penguin.inspect.status import TableStatus
 
 HELD = "penguin held shows them; blizzard redo --held ID reads their sources again"

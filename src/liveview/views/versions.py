@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from lakebed.deltalog.delta_types import TableFacts, type_name
 from lakebed.deltalog.versions import Commit
 from lakebed.units import plural
-from liveview.model import Column, SchemaChange, Version
-from liveview.times import of_ms
+from liveview.details import Column, SchemaChange, Version
+from liveview.model import of_ms
 from liveview.views.entries import Committed
 
 

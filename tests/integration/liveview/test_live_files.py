@@ -7,7 +7,7 @@ import pytest
 from deltalake import DeltaTable
 
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
-from liveview.model import FileRow
+from liveview.details import FileRow
 from tests.support.desk import Desk
 from tests.support.live_files import on_the_page
 from tests.support.pipelines import pipeline_of

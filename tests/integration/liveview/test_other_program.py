@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from lakebed.telemetry.guard import Guard
 from liveview.looks.other import Unreachable, fetched
-from liveview.parts import Process
+from liveview.model import Process
 from tests.support.certificates import certificate
 from tests.support.live_lake import PATIENT, LiveLake
 

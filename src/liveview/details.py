@@ -1,0 +1,272 @@
+"""Documents about one pipeline, file or table: what the live page shows in full. Pure."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from blizzard.answers.lifecycle import FileState
+from liveview.model import DayVerdict, PipelineSummary, TableSummary
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BookLine:
+    """One line of the books of an entry: the first one is the sum of the others."""
+
+    label: str
+    value: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """One entry of a journal, with its books."""
+
+    entry: int
+    kind: str
+    """`unknown` where the entry cannot be read; `error` says why."""
+    at: str | None = None
+    seconds: float | None = None
+    files: int = 0
+    files_failed: int = 0
+    rows: int = 0
+    lines: int = 0
+    bad_lines: int = 0
+    rescued: int = 0
+    bytes_read: int = 0
+    bytes_written: int = 0
+    data_files: int = 0
+    committed_version: int | None = None
+    committed_at: str | None = None
+    balanced: bool = False
+    books: list[BookLine] = field(default_factory=list)
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batches:
+    """Entries of a journal, the newest first."""
+
+    batches: list[Batch]
+    next_before: int | None
+    """Ask with this as `before` for older ones; None where there are none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BadLineGroup:
+    """Lines in quarantine with the same fault. What they say is not shown."""
+
+    code: str
+    field: str | None
+    lines: int
+    files: int
+    sample_path: str | None
+    sample_line: int | None
+    suggested_fix: str | None
+    first_at: str | None = None
+    last_at: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedFile:
+    """A source file that could not be read."""
+
+    path: str
+    code: str
+    reason: str
+    way_out: str | None
+    attempts: int
+    next_try_at: str | None
+    since: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldEntry:
+    """An entry with files that penguin has set aside, or that stops its pipeline."""
+
+    entry: int | None
+    reason: str
+    way_out: str | None
+    since: str | None
+    files: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A column of a table."""
+
+    name: str
+    type: str
+    nullable: bool
+    since_version: int | None
+    partition: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineDetail:
+    """One pipeline in full."""
+
+    summary: PipelineSummary
+    recent_batches: list[Batch]
+    bad_lines: list[BadLineGroup]
+    failed: list[FailedFile]
+    held: list[HeldEntry]
+    schema: list[Column]
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileRow:
+    """One source file, and its state."""
+
+    path: str
+    state: FileState
+    at: str | None = None
+    bytes: int | None = None
+    rows: int | None = None
+    entry: int | None = None
+    version: int | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Files:
+    """Source files, the newest first."""
+
+    files: list[FileRow]
+    searched: str
+    more: bool
+    """Whether the search ended before everything was looked at."""
+    note: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One step of a file on its way."""
+
+    at: str | None
+    what: str
+    detail: str | None
+    state: Literal["done", "now", "next", "bad"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Journey:
+    """Where one source file is: the answer of `blizzard why`."""
+
+    path: str
+    answer: str
+    state: FileState
+    way_out: str | None
+    steps: list[Step]
+    rows: int | None
+    bad_lines: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Day:
+    """One day of a pipeline: what landed is the sum of what has become of it."""
+
+    day: str
+    landed: int
+    in_table: int
+    journaled: int
+    held: int
+    failed: int
+    waiting: int
+    changed: int
+    retracted: int
+    discarded: int
+    removed: int
+    """Whose rows a repair of the table took out, and nobody has read again."""
+    lost: int
+    """Of those that failed: deleted from their source since, so that nothing can read them."""
+    deleted: int
+    """Of all that landed: no longer in their source."""
+    overwritten: int
+    """Of those that were read: another object has their name since, which counts by itself."""
+    quarantined_lines: int
+    """Bad lines of them that wait in quarantine; no day waits for these to be complete."""
+    rows: int
+    bytes: int
+    complete: bool | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Days:
+    """The last days of a pipeline, the newest first."""
+
+    days: list[Day]
+    yesterday: DayVerdict
+    note: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """Rows, bytes and files over time; one number per step, the oldest first."""
+
+    start: str
+    step_secs: float
+    rows: list[float]
+    bytes: list[float]
+    files: list[float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FreshnessSeries:
+    """How long files took from their arrival to the Delta commit, by when they were committed.
+
+    One value per step, the oldest first; null where no file was committed in a step.
+    """
+
+    start: str
+    step_secs: float
+    median_secs: list[float | None]
+    worst_secs: list[float | None]
+    files: list[int]
+    """How many files were measured."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaChange:
+    """A version of a table that changed its columns."""
+
+    version: int
+    at: str | None
+    what: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Version:
+    """One version of a table."""
+
+    version: int
+    at: str | None
+    operation: str
+    by: str | None
+    files_added: int | None
+    files_removed: int | None
+    rows_added: int | None
+    bytes_added: int | None
+    entry: int | None
+    pipeline: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Versions:
+    """Versions of a table, the newest first."""
+
+    versions: list[Version]
+    next_before: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableDetail:
+    """One table in full."""
+
+    summary: TableSummary
+    columns: list[Column]
+    partition_columns: list[str]
+    schema_changes: list[SchemaChange]
+    recent_versions: list[Version]
+    properties: dict[str, str]
+    features: list[str]
+    note: str | None = None
