@@ -143,7 +143,7 @@ class Observer:
         """Return the journal of a pipeline; one look serves all requests before it changes."""
         look = self.pipelines[name]
         age = self._answer_age(look, span_secs)
-        return self.quick.now(("journal", name), look.view, max_age=age, mark=self._mark(name))
+        return self.quick.now(("journal", name), look.view, max_age=age, mark=self.mark(name))
 
     def log(self, name: str, span_secs: float = DAY_SECS) -> TableView:
         """Return the log of a table; one look serves all requests before it changes."""
@@ -159,20 +159,21 @@ class Observer:
             return {}  # The table has the reason.
         return committed_entries(view.commits.values(), name)
 
-    def mark(self, *names: str) -> Hashable:
-        """Return a value that changes when a program reports a change of pipelines or tables."""
-        called = [*names, *(self.lake.tables[name].name for name in names if name in self.tables)]
+    def mark(self, name: str) -> Hashable:
+        """Return a value that changes when a program reports a change of a pipeline or table.
+
+        The changes of a pipeline include those of its table.
+        """
+        names = [name, self.lake.table_of.get(name, name)]
+        called = {*names, *(self.lake.tables[one].name for one in names if one in self.tables)}
         heard = [one for one in (self.live, self._heard()) if not isinstance(one, Unreachable)]
         parts: list[Mapping[str, Any]] = [of for one in heard for of in (one.pipelines, one.tables)]
-        return tuple(each[name].changes for each in parts for name in called if name in each)
+        return tuple(each[one].changes for each in parts for one in sorted(called) if one in each)
 
     def reconciled(self, name: str, question: Question) -> Reconciliation:
         """Compare what landed in the sources of a pipeline with its table, one at a time."""
         with self._reconciling[name]:
             return self._reconcilers[name].reconcile(question)
-
-    def _mark(self, pipeline: str) -> Hashable:
-        return self.mark(pipeline, self.lake.table_of[pipeline])
 
     def _heard(self, wait: float = 0.0) -> Process | Unreachable:
         """Return what the other program reports, or why it does not; the last known by default."""
@@ -223,7 +224,7 @@ class Observer:
         return time.monotonic() + self.patience.first
 
     def _begin_pipeline(self, name: str) -> None:
-        part, look, mark = self._pipeline_part(name), self.pipelines[name], self._mark(name)
+        part, look, mark = self._pipeline_part(name), self.pipelines[name], self.mark(name)
         before = stuck_of(self.quick.last(("summary", name)))
         self.quick.begin(
             ("summary", name),

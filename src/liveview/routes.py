@@ -23,7 +23,7 @@ NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$"
 Answering = TypeVar("Answering", bound=Callable[..., Any])
 
 
-@dataclass(slots=True)
+@dataclass(eq=False)
 class Refused(Exception):
     """A request that is not answered, with the reason."""
 

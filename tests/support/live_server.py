@@ -122,6 +122,8 @@ class LiveServer(PageServer):
 
     def kill(self) -> None:
         """Be gone at once, as a killed program is: every connection breaks."""
+        if not self.thread.is_alive():
+            return
         self.shutdown()
         self.thread.join()
         self.server_close()
