@@ -1,25 +1,31 @@
-"""A server of the live page for tests: the real server and files, and documents of a test.
+"""A server of the live page for tests: its files as they are, and documents that a test hands in.
 
-It counts who is on the stream, and can be killed and started again on the same port.
+It sends the headers that the real one sends, counts who is on the stream, and can be killed and
+started again on the same port.
 """
 
 import json
 import queue
-import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field, replace
-from http import HTTPStatus
+from dataclasses import asdict, dataclass, field, is_dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, unquote
+from urllib.parse import parse_qs, unquote, urlsplit
 
-from lakebed.telemetry.http import Answer, HttpLimits, PageServer, Request
-from liveview import site
 from liveview.details import Batches, Days, Files, Versions
 from liveview.model import Overview
 from tests.support import live_details as details
 from tests.support import live_samples as samples
+
+PAGE = Path(__file__).parents[2] / "src/liveview/page"
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 
 
 @dataclass
@@ -100,15 +106,88 @@ def of_pipeline(  # noqa: PLR0911 - one for each document
             return None
 
 
-class LiveServer(PageServer):
+class Handler(BaseHTTPRequestHandler):
+    """Answers one connection."""
+
+    server: "LiveServer"
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        with suppress(ConnectionError):
+            self.answer()
+
+    def answer(self) -> None:  # noqa: PLR0911 - one for each kind of request
+        url, scene = urlsplit(self.path), self.server.scene
+        scene.asked.append(self.path)
+        if url.path == "/":
+            return self.send(200, (PAGE / "index.html").read_bytes(), TYPES[".html"])
+        if url.path.startswith("/live/"):
+            file = PAGE / Path(url.path).name
+            if file.is_file():
+                return self.send(200, file.read_bytes(), TYPES[file.suffix])
+            return self.refuse(404, "no such file")
+        if scene.token and self.headers["Authorization"] != f"Bearer {scene.token}":
+            return self.refuse(401, "A token is needed.")
+        path = url.path.removeprefix("/api/v1/")
+        if any(part in path for part in scene.broken):
+            return self.refuse(503, "The journal cannot be read at the moment.")
+        if path == "live":
+            return self.refuse(503, "All streams are taken.") if scene.full else self.stream(scene)
+        asked = {key: values[0] for key, values in parse_qs(url.query).items()}
+        found = document(scene, path, asked)
+        if found is None:
+            return self.refuse(404, "There is no such pipeline or table.", "See the overview.")
+        body = json.dumps(asdict(found) if is_dataclass(found) else found)  # type: ignore[arg-type]
+        return self.send(200, body.encode(), "application/json")
+
+    def stream(self, scene: Scene) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Cache-Control", "no-store")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        mine: queue.Queue[bytes | None] = queue.Queue()
+        scene.streams.append(mine)
+        try:
+            mine.put(event(scene.overview))
+            while (piece := mine.get()) is not None:
+                self.wfile.write(piece)
+                self.wfile.flush()
+        finally:
+            scene.streams.remove(mine)
+            self.close_connection = True
+
+    def refuse(self, status: int, message: str, way_out: str | None = None) -> None:
+        error = {"code": f"http_{status}", "message": message, "way_out": way_out}
+        self.send(status, json.dumps({"error": error}).encode(), "application/json")
+
+    def send(self, status: int, body: bytes, kind: str) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", f"{kind}; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Content-Security-Policy", POLICY)
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.send_header("Referrer-Policy", "no-referrer")
+        if status == 503:
+            self.send_header("Retry-After", "5")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        """Say nothing."""
+
+
+class LiveServer(ThreadingHTTPServer):
     """Serves a scene; knows its connections, so that it can die with all of them."""
 
+    daemon_threads = True
+    block_on_close = False
+
     def __init__(self, scene: Scene, port: int = 0) -> None:
-        limits = HttpLimits(request_secs=300.0)
-        super().__init__("127.0.0.1", port, {}, limits=limits, site=self.answer)
+        super().__init__(("127.0.0.1", port), Handler)
         self.scene = scene
-        self.opened: list[socket.socket] = []
-        self.thread = threading.Thread(target=self.serve_forever, daemon=True)
+        self.connections: list[Any] = []
+        self.thread = threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True)
         self.thread.start()
 
     @property
@@ -117,68 +196,22 @@ class LiveServer(PageServer):
 
     def get_request(self) -> tuple[Any, Any]:
         connection, address = super().get_request()
-        self.opened.append(connection)
+        self.connections.append(connection)
         return connection, address
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing: connections break when a test wants them to."""
 
     def kill(self) -> None:
         """Be gone at once, as a killed program is: every connection breaks."""
-        if not self.thread.is_alive():
-            return
         self.shutdown()
-        self.thread.join()
         self.server_close()
         for stream in list(self.scene.streams):
             stream.put(None)
-        for connection in self.opened:
+        for connection in self.connections:
             with suppress(OSError):
                 connection.shutdown(2)
-
-    def answer(self, request: Request) -> Answer | None:
-        query = f"?{request.query}" if request.query else ""
-        self.scene.asked.append(f"{request.path}{query}")
-        answer = self._answer(request)
-        return (
-            None if answer is None else replace(answer, headers={**site.HEADERS, **answer.headers})
-        )
-
-    def _answer(self, request: Request) -> Answer | None:  # noqa: PLR0911 - one for each kind
-        scene, path = self.scene, request.path.removeprefix("/api/v1/")
-        if not request.path.startswith("/api/"):
-            return site.served(
-                request, request.path.removeprefix("/live").strip("/") or "index.html"
-            )
-        if scene.token and request.headers.get("authorization") != f"Bearer {scene.token}":
-            return refused(401, "A token is needed.")
-        if any(part in path for part in scene.broken):
-            return refused(503, "The journal cannot be read at the moment.")
-        if path == "live" and scene.full:
-            return refused(503, "All streams are taken.")
-        if path == "live":
-            headers = {"Cache-Control": "no-store"}
-            return Answer(HTTPStatus.OK, "text/event-stream", b"", headers, stream(scene))
-        asked = {key: values[0] for key, values in parse_qs(request.query).items()}
-        found = document(scene, path, asked)
-        if found is None:
-            return refused(404, "There is no such pipeline or table.", "See the overview.")
-        return Answer(HTTPStatus.OK, "application/json", json.dumps(asdict(found)).encode())
-
-
-def stream(scene: Scene) -> Iterator[bytes]:
-    mine: queue.Queue[bytes | None] = queue.Queue()
-    scene.streams.append(mine)
-    try:
-        yield event(scene.overview)
-        while (piece := mine.get()) is not None:
-            yield piece
-    finally:
-        scene.streams.remove(mine)
-
-
-def refused(status: int, message: str, way_out: str | None = None) -> Answer:
-    error = {"code": f"http_{status}", "message": message, "way_out": way_out}
-    headers = {"Retry-After": "5"} if status == 503 else {}
-    body = json.dumps({"error": error}).encode()
-    return Answer(HTTPStatus(status), "application/json", body, headers)
+        self.thread.join()
 
 
 @contextmanager
