@@ -139,14 +139,17 @@ class Pipeline:
                 return done
         self._events.started(outcomes.started(self.settings.name, proposal, journal))
         self._schedule.look_ahead(
-            journal, frozenset(self.totals.tried), running=proposal.files, failed=proposal.failed
+            journal.ledger,
+            frozenset(self.totals.tried),
+            running=proposal.files,
+            failed=proposal.failed,
         )
         try:
             return self._run(journal, proposal)
         except BaseException as error:
             self._schedule.batch_failed()
             if not may_be_a_death(error):
-                journal.forget_start()
+                journal.start_note.take_back()
             raise
 
     def _found_nothing(self, journal: Journal, proposal: Proposal) -> None:
@@ -166,12 +169,12 @@ class Pipeline:
             open_source=self.open_source,
             parallelism=self.runner.parallelism,
             clock=self.clock,
-            look=lambda: self._schedule.findings(journal, frozenset(self.totals.tried)),
+            look=lambda: self._schedule.findings(journal.ledger, frozenset(self.totals.tried)),
             rebuild=lambda broken: self._rebuild(journal, str(broken)),
             found=lambda findings: self._found(journal, findings, began),
             is_time=self._is_time,
             check=lambda: self._check_start(journal),
-            started_before=journal.started_before,
+            started_before=journal.start_note.read,
             failed=frozenset(self.totals.failed),
             unbounded=self._last.got_nowhere,
             forecast=self._timing.forecast,
@@ -209,11 +212,11 @@ class Pipeline:
         )
         with (
             self._events.timed(events.Step.RUN),
-            self._attempts.running(lambda: journal.note_start(proposal.note)),
+            self._attempts.running(lambda: journal.start_note.write(proposal.note)),
         ):
             ingested = ingest(
                 proposal.units,
-                known=journal.columns,
+                known=journal.ledger.columns,
                 journal=journal.id,
                 entry=journal.sequence + 1,
                 bounds=proposal.bounds,
@@ -229,7 +232,7 @@ class Pipeline:
         if not settled.sources and not proposal.failed:
             settled.require_room()
             self._schedule.drop_ahead()
-            journal.forget_start()
+            journal.start_note.take_back()
             # Either a stop was asked for before anything was read, or the time was too short.
             return settled.handed_in
         bases = {each.name: bases_of(self.settings, each) for each in self.settings.sources}
@@ -295,7 +298,7 @@ class Pipeline:
         self._events.finished(events.Step.DISCOVER, began)
         # Not while a look ahead goes on: names that it has asked for would be moved away from it.
         self._write_snapshot(journal)
-        bad_lines = journal.history.bad_lines
+        bad_lines = journal.ledger.bad_lines
         self.emit(outcomes.listed(self.settings.name, findings, _unfinished(journal), bad_lines))
         self._events.once(*outcomes.names_passed_over(self.settings.name, findings))
 
@@ -364,7 +367,7 @@ class Pipeline:
         """Learn what was appended beside the batches, and hand it on: no batch may follow soon."""
         with self._schedule.journal_lock:
             learned = journal.catch_up()
-            journal.history.settle()
+            journal.ledger.settle()
         if learned:
             self._last = replace(self._last, handed_off=False)
         self._publish()
@@ -394,4 +397,4 @@ class Pipeline:
 
 
 def _unfinished(journal: Journal) -> Iterator[SourceRecord]:
-    return (known.record for known in journal.unfinished.values())
+    return (known.record for known in journal.ledger.unfinished.values())

@@ -8,16 +8,9 @@ from dataclasses import dataclass
 from itertools import count
 
 from lakebed import layout
-from lakebed.documents.accepted import Accepted, decode_accepted
-from lakebed.documents.entry import (
-    Entry,
-    Protocol,
-    Receipt,
-    decode_entry,
-    decode_protocol,
-    decode_receipt,
-    digest,
-)
+from lakebed.clock import Clock
+from lakebed.documents.entry import Entry, Kind, Protocol, Receipt, decode, decode_entry, digest
+from lakebed.documents.losses import Accepted, decode_accepted
 from lakebed.errors import DocumentUnreadable, StoreUnavailable
 from lakebed.storage.store import Reader
 
@@ -33,6 +26,11 @@ class StoredEntry:
     def digest(self) -> str:
         """Return what the next entry repeats as `previous`."""
         return digest(self.body)
+
+    def successor(self, kind: Kind, clock: Clock) -> Entry:
+        """Return the entry that a command appends after this one, without any action yet."""
+        run, created = str(clock.fresh_id()), clock.now().isoformat()
+        return self.entry.successor(kind, previous=self.digest, run=run, created=created)
 
 
 def journals_aside(store: Reader, pipeline: str) -> list[str]:
@@ -129,7 +127,7 @@ class JournalReader:
     def receipt(self) -> Receipt | None:
         """Return what penguin has committed last; None before the first commit."""
         body = self._store.get(self._receipt)
-        return None if body is None else decode_receipt(body, self._name(self._receipt))
+        return None if body is None else decode(Receipt, body, self._name(self._receipt))
 
     def _decoded(self, sequence: int, body: bytes) -> StoredEntry:
         return StoredEntry(entry=decode_entry(body, self.where(sequence)), body=body)
@@ -185,7 +183,7 @@ def latest_protocol(store: Reader) -> Protocol | None:
         return None
     path = layout.protocol(number)
     body = store.get(path)
-    return None if body is None else decode_protocol(body, path)
+    return None if body is None else decode(Protocol, body, path)
 
 
 def latest_protocol_number(store: Reader) -> int | None:

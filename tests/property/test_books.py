@@ -24,7 +24,7 @@ from tests.support.bucket import Bucket
 from tests.support.builders import ID_AND_NAME, Hands, source_settings
 from tests.support.histories import PATHS, SOURCES, STEPS, TABLE, Story
 
-SMALL = SnapshotLimits(names=2, block=2, changes=1)
+SMALL = SnapshotLimits(names=2, block=2)
 EVERYTHING = [(step, choice) for choice in (0, 3, 5) for step in ("bad batch", "part", *STEPS)]
 SETTINGS = PipelineSettings(
     sources=tuple(source_settings(uri, name=name) for name, uri in SOURCES.items()),

@@ -51,6 +51,7 @@ STEPS = st.lists(
 
 # A few files count as many, so that quick looks, merges and snapshots are made.
 LOOKS = LookLimits(page=1, names=12)
+KEYS = st.text(max_size=6).map(lambda path: f"s:{path}")
 SNAPSHOTS = SnapshotLimits(entries=4, names=8, block=3)
 
 
@@ -87,9 +88,9 @@ class World:
     def context(self) -> DiscoveryContext:
         return DiscoveryContext(
             store=self.source,
-            lookup=self.journal.lookup(),
-            unfinished=self.journal.unfinished,
-            since=self.journal.since("default"),
+            lookup=self.journal.ledger.lookup(),
+            unfinished=self.journal.ledger.unfinished,
+            since=self.journal.ledger.first_read("default", now=self.hands.clock.now()),
             now=self.hands.clock.now(),
         )
 
@@ -107,7 +108,7 @@ class World:
         finding, followed = look.follow(hints, Finding())
         assert {file.path for file in finding.take} <= self.arrived
         known = {hint.path for hint, kind in followed.settled.items() if kind is NoticeKind.KNOWN}
-        resting = {each.record.path for each in self.journal.unfinished.values()}
+        resting = {each.record.path for each in self.journal.ledger.unfinished.values()}
         assert known <= {*self.ingested(), *resting}, "a message would go before its file is in"
         assert {hint.path for hint in followed.missing}.isdisjoint(self.arrived)
         self.check_marks()
@@ -119,7 +120,7 @@ class World:
         if found.incomplete or found.swept_at is None or self.lister._stopped is not None:
             return
         ranges = found.ranges()
-        resting = {each.record.path for each in self.journal.unfinished.values()}
+        resting = {each.record.path for each in self.journal.ledger.unfinished.values()}
         for path in self.waiting - resting:
             assert any(
                 path.startswith(f"{each.prefix}/" if each.prefix else "")
@@ -279,7 +280,7 @@ def test_a_backlog_is_read_once_and_none_of_it_waits_for_what_arrives_later(
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(
-        st.dictionaries(st.text(max_size=6), st.integers(0, 9), min_size=1, max_size=20),
+        st.dictionaries(KEYS, st.integers(0, 9), min_size=1, max_size=20),
         max_size=12,
     )
 )
@@ -293,9 +294,9 @@ def test_segments_answer_as_a_dictionary_does(writes):
         for key, size in write.items():
             history.recent[key] = IngestedFile(key=key, size=size, etag=None)
         truth |= write
-        book._write_names(history)
+        book._write_rows(history, [])
     lookup = history.lookup()
-    asked = sorted({*truth, "", "zz", "m"})
+    asked = sorted({*truth, "s:", "s:zz", "s:m"})
     for keys in (asked, list(reversed(asked))):
         for key in keys:
             found = lookup(key).finished

@@ -35,7 +35,7 @@ from blizzard.pipeline import Pipeline
 from blizzard.renewal import DeltaLog
 from lakebed.clock import Clock, uuid7
 from lakebed.columns.schema import Field, Schema
-from lakebed.documents.data_file import ColumnStatistics, FinishedFile
+from lakebed.documents.data_file import ColumnStatistics, FinishedFile, OldFile, Rewrite
 from lakebed.documents.entry import Entry, decode_entry, encode
 from lakebed.documents.source_record import Failure, SourceRecord, Stage
 from lakebed.layout import TablePath, entry_sequence, journal_folder
@@ -166,6 +166,15 @@ def failure(*, retryable: bool = False, attempts: int = 1, code: str = "bad_json
 
 def known(*records: SourceRecord, at: datetime = NOON) -> Mapping[str, UnfinishedFile]:
     return {each.key: UnfinishedFile(record=each, at=at) for each in records}
+
+
+def rewrite(
+    old: str, *new: FinishedFile, size: int = 100, left_out: int = 0, **given: Any
+) -> Rewrite:
+    """Return the rewrite of one data file."""
+    rows = left_out + sum(file.record_count for file in new)
+    file = OldFile(path=TablePath(old), size=size, rows=rows, left_out=left_out)
+    return Rewrite(old=(file,), new=new, **given)
 
 
 def finished_file(name: str = "x.parquet", *, unit: str = "0.0") -> FinishedFile:

@@ -11,14 +11,12 @@ from blizzard.handoff.dead_letters import encode as encode_letters
 from blizzard.handoff.dead_letters import letters
 from lakebed import layout
 from lakebed.clock import uuid7
-from lakebed.documents.data_file import Merge, MergedFile, Replacement
 from lakebed.documents.entry import Entry, digest, encode
 from lakebed.documents.quarantine_file import BadLines, QuarantineFile, Resolved
 from lakebed.documents.source_record import Failure, SourceRecord, Stage
-from lakebed.layout import TablePath
 from lakebed.types import Handoff
 from tests.support.bucket import Bucket
-from tests.support.builders import ID_AND_NAME, NOON, finished_file
+from tests.support.builders import ID_AND_NAME, NOON, finished_file, rewrite
 
 TABLE = "s3://bucket/table"
 SOURCES = {"default": "s3://bucket/in", "other": "s3://bucket/other"}
@@ -68,20 +66,19 @@ class Story:
             case "promote" if self.units:
                 old = sorted(self.units)[choice % len(self.units)]
                 new = finished_file(f"new-{len(self.entries)}.parquet")
-                one = Replacement(old=TablePath(f"{old}.parquet"), old_size=100, new=new)
-                self._append("promote", replaced=(one,))
+                one = rewrite(f"{old}.parquet", new)
+                self._append("promote", rewrites=(one,))
             case "retract" if self.units:
                 self._retract(sorted(self.units)[choice % len(self.units)])
             case "erase" if self.units:
-                old = TablePath(f"{sorted(self.units)[choice % len(self.units)]}.parquet")
+                old = sorted(self.units)[choice % len(self.units)]
                 new = finished_file(f"new-{len(self.entries)}.parquet")
-                one = Replacement(old=old, old_size=100, new=new, left_out=choice % 3)
-                self._append("erase", replaced=(one,), erased={"s3://bucket/in/a": 1})
+                one = rewrite(f"{old}.parquet", new, left_out=choice % 3)
+                self._append("erase", rewrites=(one,), erased={"s3://bucket/in/a": 1})
             case "compact" if self.units:
-                path = TablePath(f"{sorted(self.units)[choice % len(self.units)]}.parquet")
-                small = MergedFile(path=path, size=100, rows=choice)
+                old = sorted(self.units)[choice % len(self.units)]
                 new = finished_file(f"new-{len(self.entries)}.parquet")
-                self._append("compact", merged=(Merge(old=(small,), new=(new,)),))
+                self._append("compact", rewrites=(rewrite(f"{old}.parquet", new),))
             case _:
                 self._note(step, choice)
 
@@ -183,13 +180,13 @@ class Story:
             )
             for each in done
         )
-        file = Replacement(old=TablePath(f"{name}.parquet"), old_size=100, left_out=len(sources))
+        file = rewrite(f"{name}.parquet", left_out=len(sources))
         resolved = tuple(
             Resolved(old=file.filename, lines=file.record_count)
             for file in entry.quarantine
             if file.filename in self.waiting
         )
-        self._append("retract", sources=sources, replaced=(file,), resolved=resolved)
+        self._append("retract", sources=sources, rewrites=(file,), resolved=resolved)
 
     def _resolve(self, kind: str, name: str, choice: int) -> None:
         file, number = self.waiting[name], len(self.entries)

@@ -12,8 +12,8 @@ from lakebed.storage.store import Store
 from tests.support.bucket import Bucket
 from tests.support.builders import Hands, failure, finished_file, identity, record
 
-OFTEN = SnapshotLimits(entries=10, names=20, changes=2)
-"""A snapshot is due after ten entries or twenty names, and carries two changes of a kind."""
+OFTEN = SnapshotLimits(entries=10, names=20)
+"""A snapshot is due after ten entries or twenty names."""
 
 
 def opened(store: Store, *, run: str = "run-1", **given: Any) -> Journal:

@@ -1,6 +1,6 @@
 """A source of many names without bodies, and one who looks at it."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -12,7 +12,7 @@ from blizzard.discover.lister import SourceLister
 from blizzard.discover.scan import DiscoveryContext
 from blizzard.discover.schedule import Pace, Schedule
 from blizzard.journal import segments
-from blizzard.journal.ledger import UNKNOWN, Before, Ledger
+from blizzard.journal.ledger import UNKNOWN, Ledger
 from blizzard.model.files import IngestedFile, SourceFile, UnfinishedFile
 from blizzard.model.limits import LookLimits
 from blizzard.model.settings import Sizing
@@ -96,18 +96,8 @@ class Backlog:
         self.once = once
         self.restart()
 
-    @property
-    def unfinished(self) -> Mapping[str, UnfinishedFile]:
-        return self.site.history.unfinished
-
     def _seconds(self) -> float:
         return self.site.now.timestamp()
-
-    def lookup(self) -> Callable[[str], Before]:
-        return self.site.history.lookup()
-
-    def since(self, _source: str) -> datetime | None:
-        return self.site.since
 
     def restart(self) -> None:
         settings = pipeline_settings(
@@ -123,9 +113,10 @@ class Backlog:
 
     def found(self) -> tuple[SourceFile, ...]:
         """Return the files of the next batch, and begin to look for those of the one after it."""
-        (finding,) = self.schedule.findings(self, frozenset()).values()
+        (finding,) = self.schedule.findings(self.site.history, frozenset()).values()
         if finding.take:
-            self.schedule.look_ahead(self, frozenset(), running=finding.take, failed=())
+            ledger = self.site.history
+            self.schedule.look_ahead(ledger, frozenset(), running=finding.take, failed=())
         if (ahead := self.schedule._ahead) is not None and ahead.begun <= self._seconds():
             assert ahead.ended.wait(300)
         return finding.take

@@ -14,7 +14,7 @@ from lakebed.clock import Clock
 from lakebed.columns.field_ids import with_field_ids
 from lakebed.columns.schema import Field, Schema
 from lakebed.documents.data_file import FinishedFile
-from lakebed.documents.entry import Entry, Protocol, Receipt, decode_receipt, digest, encode
+from lakebed.documents.entry import Entry, Protocol, Receipt, decode, digest, encode
 from lakebed.documents.parquet_footer import statistics
 from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import CommitFailed
@@ -95,7 +95,7 @@ class TableDirectory:
 
     def receipt(self, pipeline: str = "events") -> Receipt | None:
         body = self.store.get(receipt(pipeline))
-        return None if body is None else decode_receipt(body, "receipt")
+        return None if body is None else decode(Receipt, body, "receipt")
 
 
 @dataclass

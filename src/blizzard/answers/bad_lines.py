@@ -48,9 +48,7 @@ def quarantine_of(settings: PipelineSettings, open_reader: OpenReader) -> Quaran
 
 def quarantine_in(settings: PipelineSettings, store: Reader, history: Ledger) -> Quarantine:
     """Return the quarantine of a pipeline whose journal was read. Pure."""
-    shaping = history.shaping
-    is_shaped = shaping is not None and bool(shaping.data_files)
-    known = with_found(settings.schema, history.columns if is_shaped else None)
+    known = with_found(settings.schema, history.columns)
     by, template = row_partitions_of(settings), settings.sink.template
     # What the paths of source files give is not in their lines.
     inside = known.without(frozenset(template.keys if template else ())).fields

@@ -58,12 +58,8 @@ def data_file_of(entry: Entry, name: str) -> FinishedFile | None:
 
 def came_for(entry: Entry, path: str) -> tuple[str, ...]:
     """Return the data files that an entry puts in the place of another."""
-    pairs = (one.new for one in entry.replaced if one.old == path and one.new is not None)
-    merges = (one for one in entry.merged if any(old.path == path for old in one.old))
-    return (
-        *(file.filename for file in pairs),
-        *(file.filename for one in merges for file in one.new),
-    )
+    rewrites = (one for one in entry.rewrites if any(old.path == path for old in one.old))
+    return tuple(file.filename for one in rewrites for file in one.new)
 
 
 def became(journal: JournalReader, path: str, entries: range) -> set[str]:
@@ -149,7 +145,7 @@ def earlier_parts(journal: JournalReader, key: str, entry: Entry) -> tuple[Entry
         if before is None:
             break
         # What comes with a retraction is read whole: it is no part of anything.
-        parts = before.readings if before.kind == "batch" else ()
+        parts = before.readings if before.is_batch else ()
         record = next((each for each in parts if each.key == key), None)
         if record is None or record.failure is not None:
             continue

@@ -102,7 +102,7 @@ def explain(
 
 def _looked_at(settings: PipelineSettings, history: Ledger, units: tuple[WorkUnit, ...]) -> int:
     """Return how many bytes a batch looks at before it is read. Pure."""
-    if not settings.infer or (history.last is not None and history.last.columns is not None):
+    if not settings.infer or history.columns is not None:
         return 0
     return min(settings.infer_max_bytes, sum(unit.to_read for unit in units))
 

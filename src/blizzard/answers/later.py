@@ -118,7 +118,7 @@ def _taken_out(
     told, mark = table.committed(entry), entry.replacement_mark
     at = None if told.version is None else told.version.at
     passed_over = table.log.fates([mark]).get(mark) == GONE
-    olds = [one.old for one in entry.replaced] if told.committed else []
+    olds = [one.filename for one in entry.outgoing] if told.committed else []
     named = table.log.files(olds) if olds else {}
     taken_out = [] if passed_over else olds
     version = None if told.version is None else told.version.version

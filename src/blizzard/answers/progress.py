@@ -14,8 +14,8 @@ from blizzard.journal.ledger import Ledger
 from blizzard.model.settings import PipelineSettings
 from lakebed import layout
 from lakebed.documents.entry import Entry
+from lakebed.documents.losses import TakenOut, decode_repair
 from lakebed.documents.pending_meta import HeldMeta
-from lakebed.documents.repaired import TakenOut, decode_repair
 from lakebed.errors import LakeError
 from lakebed.journal import JournalReader
 from lakebed.locations import written_out

@@ -257,9 +257,8 @@ def _sources(
 
 def found_columns(settings: PipelineSettings, history: Ledger) -> dict[str, str]:
     """Return the columns, and fields inside of columns, that nobody has declared. Pure."""
-    known = None if history.last is None else history.last.columns
     declared = {path for path, _field in walk(settings.schema.fields)}
-    fields = () if known is None else known.fields
+    fields = () if history.columns is None else history.columns.fields
     return {path: one.shown for path, one in walk(fields) if path not in declared}
 
 

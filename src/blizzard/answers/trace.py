@@ -85,12 +85,16 @@ class _Likely:
             file = next((one for one in _telling(entry) if one.filename == path), None)
             if file is not None:
                 return Named(entry=entry, file=left or file)
-            place = next((one for one in entry.replaced if one.is_taken_by(path)), None)
+            place = next(
+                ((one, new) for one in entry.rewrites for new in one.new if new.filename == path),
+                None,
+            )
             if place is None:
                 return None
-            if left is None and place.has_fewer_rows:
-                left = place.new
-            path = place.old
+            rewrite, new = place
+            if left is None and rewrite.has_fewer_rows:
+                left = new
+            path = rewrite.old[0].path
 
     def _journal(self, pipeline: str, journal: str) -> tuple[JournalReader, int]:
         """Return a journal, in use or kept aside, and its last entry."""
@@ -118,13 +122,13 @@ def _search(store: Reader, names: Collection[str]) -> dict[str, Named]:
                 name = stands_for.get(file.filename)
                 if name is not None:
                     found[name] = Named(entry=entry, file=left.get(name, file))
-            for one in entry.replaced:
-                name = None if one.new is None else stands_for.get(one.new.filename)
-                if one.new is None or name is None:
+            for one in entry.rewrites if entry.operation != "rewrite" else ():
+                name = stands_for.get(one.new[0].filename) if one.new else None
+                if name is None:
                     continue
-                replaced[one.old] = name
+                replaced[one.old[0].path] = name
                 if one.has_fewer_rows:
-                    left.setdefault(name, one.new)
+                    left.setdefault(name, one.new[0])
         if not replaced:
             return found
         stands_for = replaced
@@ -132,9 +136,7 @@ def _search(store: Reader, names: Collection[str]) -> dict[str, Named]:
 
 def _telling(entry: Entry) -> Iterator[FinishedFile]:
     """Yield the data files of an entry that say where their rows came from, whatever was before."""
-    yield from entry.files
-    for merge in entry.merged:
-        yield from merge.new
+    yield from entry.data_files if entry.operation == "rewrite" else entry.files
 
 
 def _entries(store: Reader) -> Iterator[Entry]:

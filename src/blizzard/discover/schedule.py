@@ -14,14 +14,13 @@ import threading
 from collections.abc import Callable, Collection, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
-from typing import Protocol
+from datetime import timedelta
 
 from blizzard.discover.finding import Finding
 from blizzard.discover.hinted import HintedLook
 from blizzard.discover.lister import SourceLister, source_listers
 from blizzard.discover.scan import DiscoveryContext, JournalLookup
-from blizzard.journal.ledger import Before
+from blizzard.journal.ledger import Before, Ledger
 from blizzard.model.files import IngestedFile, SourceFile, UnfinishedFile
 from blizzard.model.locations import OpenReader, source_location
 from blizzard.model.notices import Hints
@@ -94,20 +93,6 @@ THINK_AGAIN_SECS = 10.0
 PATIENCE_SECS = 0.1
 
 
-class JournalView(Protocol):
-    """What the schedule asks of the journal."""
-
-    @property
-    def unfinished(self) -> Mapping[str, UnfinishedFile]:
-        """Return the files that failed, or of which a part is unread."""
-
-    def lookup(self) -> JournalLookup:
-        """Return the way to ask what is known of source files."""
-
-    def since(self, source: str) -> datetime | None:
-        """Return when a source was first read."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
     """How often sources are looked at. With `drain` once, if that finds all there is to read."""
@@ -175,7 +160,7 @@ class Schedule:
         # The journal is asked by a look ahead while the batch that it knows is appended.
         self.journal_lock = threading.Lock()
 
-    def findings(self, journal: JournalView, tried: frozenset[str]) -> dict[str, Finding]:
+    def findings(self, ledger: Ledger, tried: frozenset[str]) -> dict[str, Finding]:
         """Look at the sources that are due; return what is known of all of them.
 
         All looks must succeed before any of them counts: a listing that breaks off fails them all.
@@ -185,10 +170,10 @@ class Schedule:
         due = tuple(source for source in self._due(now) if source.name not in fresh)
         if due:
             open_work = self._open_work()
-            looked = self._look(due, journal, journal.lookup, journal.unfinished, tried, open_work)
+            looked = self._look(due, ledger, ledger.lookup, ledger.unfinished, tried, open_work)
             self._saw(looked, now)
             self._part_way -= {source.name for source in due}
-        self._follow_hints(journal, tried)
+        self._follow_hints(ledger, tried)
         return {name: seen.finding for name, seen in self._seen.items()}
 
     def wait(self) -> float:
@@ -200,7 +185,7 @@ class Schedule:
 
     def look_ahead(
         self,
-        journal: JournalView,
+        ledger: Ledger,
         tried: frozenset[str],
         *,
         running: Collection[SourceFile],
@@ -222,12 +207,12 @@ class Schedule:
             for source in self._settings.sources
             if source.name in more or self._seen[source.name].is_due(begun)
         )
-        unfinished = {key: known for key, known in journal.unfinished.items() if key not in taken}
+        unfinished = {key: known for key, known in ledger.unfinished.items() if key not in taken}
         open_work = self._open_work(taken)
 
         def open_lookup() -> JournalLookup:
             with self.journal_lock:
-                lookup = journal.lookup()
+                lookup = ledger.lookup()
 
             def ask(key: str) -> Before:
                 if key in taken:
@@ -238,7 +223,7 @@ class Schedule:
             return ask
 
         def look_at_due() -> dict[str, Looked]:
-            found = self._look(due, journal, open_lookup, unfinished, tried, open_work)
+            found = self._look(due, ledger, open_lookup, unfinished, tried, open_work)
             return {name: _without_changed(name, looked, taken) for name, looked in found.items()}
 
         self._ahead = LookAhead(look_at_due, delay=delay, begun=begun, taken=frozenset(taken))
@@ -304,7 +289,7 @@ class Schedule:
     def _look(
         self,
         sources: tuple[SourceSettings, ...],
-        journal: JournalView,
+        ledger: Ledger,
         open_lookup: Callable[[], JournalLookup],
         unfinished: Mapping[str, UnfinishedFile],
         tried: frozenset[str],
@@ -313,7 +298,7 @@ class Schedule:
         looked = {}
         for source in sources:
             lister = copy(self._listers[source.name])
-            context = self._context(source, journal, open_lookup(), unfinished, tried)
+            context = self._context(source, ledger, open_lookup(), unfinished, tried)
             finding = lister.look(context, open_work=open_work.get(source.name))
             looked[source.name] = Looked(finding=finding, lister=lister)
         return looked
@@ -321,18 +306,21 @@ class Schedule:
     def _context(
         self,
         source: SourceSettings,
-        journal: JournalView,
+        ledger: Ledger,
         lookup: JournalLookup,
         unfinished: Mapping[str, UnfinishedFile],
         tried: frozenset[str],
     ) -> DiscoveryContext:
+        now, since = self._clock.now(), None
+        if source.lookback is not None:
+            since = ledger.first_read(source.name, now=now)
         return DiscoveryContext(
             store=self._open_source(source_location(source)),
             lookup=lookup,
             unfinished=unfinished,
-            since=None if source.lookback is None else journal.since(source.name),
+            since=since,
             tried=tried,
-            now=self._clock.now(),
+            now=now,
             ahead=self._ahead_of_store() if source.min_age else timedelta(0),
         )
 
@@ -343,14 +331,14 @@ class Schedule:
             for name, seen in self._seen.items()
         }
 
-    def _follow_hints(self, journal: JournalView, tried: frozenset[str]) -> None:
+    def _follow_hints(self, ledger: Ledger, tried: frozenset[str]) -> None:
         """Look at the files that messages name; what is new joins what the last look has found."""
         for source in self._settings.sources:
             seen = self._seen.get(source.name)
             hints = self._hints.due(source.name, self._clock.seconds())
             if not hints or seen is None:
                 continue
-            context = self._context(source, journal, journal.lookup(), journal.unfinished, tried)
+            context = self._context(source, ledger, ledger.lookup(), ledger.unfinished, tried)
             look = HintedLook(lister=self._listers[source.name], context=context)
             finding, followed = look.follow(hints, seen.finding)
             self._seen[source.name] = replace(seen, finding=finding)

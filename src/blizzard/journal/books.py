@@ -1,15 +1,15 @@
 """The books of a journal: what its entries add up to, and what is still open in them.
 
-There is one place where an entry is entered, so that whoever reads every entry and whoever goes on
-from a snapshot come to the same. A kind of entry that it does not know is an error of types.
+Entries are entered in one place, by their actions, so that a ledger that reads every entry and one
+that goes on from a snapshot come to the same.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, assert_never
+from typing import Any
 
-from blizzard.journal.shelf import Shelf
+from blizzard.journal.segments import LedgerTable
 from blizzard.journal.totals import (
     Batch,
     Compactions,
@@ -19,6 +19,7 @@ from blizzard.journal.totals import (
 )
 from blizzard.model.bad_lines import WaitingFile, with_entry
 from lakebed.documents.entry import Entry
+from lakebed.documents.quarantine_file import Resolved
 from lakebed.documents.source_record import SourceRecord
 from lakebed.journal import JournalReader
 from lakebed.layout import file_name
@@ -65,15 +66,15 @@ class Books:
     """The books up to an entry."""
 
     sums: Sums = field(default_factory=Sums)
-    places: Shelf[int] = field(default_factory=lambda: Shelf(int))
+    places: LedgerTable[int] = field(default_factory=lambda: LedgerTable(int))
     """How many values without a column stood in each place, by `source:rescued|dropped:path`."""
-    marks: Shelf[str] = field(default_factory=lambda: Shelf(str))
+    marks: LedgerTable[str] = field(default_factory=lambda: LedgerTable(str))
     """The highest name that was read in each folder, by `source:folder`."""
-    waiting: Shelf[WaitingFile] = field(default_factory=lambda: Shelf(WaitingFile))
+    waiting: LedgerTable[WaitingFile] = field(default_factory=lambda: LedgerTable(WaitingFile))
     """Quarantine files with lines that wait, by their paths."""
-    retractions: Shelf[Retraction] = field(default_factory=lambda: Shelf(Retraction))
+    retractions: LedgerTable[Retraction] = field(default_factory=lambda: LedgerTable(Retraction))
     """By the numbers of their entries."""
-    replayed: Shelf[int] = field(default_factory=lambda: Shelf(int))
+    replayed: LedgerTable[int] = field(default_factory=lambda: LedgerTable(int))
     """Rows that bad lines became later, by `entry:source:path` of the entry that read the file."""
     most_places: int = MOST_PLACES
     _given_up: list[Entry] = field(default_factory=list)
@@ -83,44 +84,29 @@ class Books:
 
     def learn(self, entry: Entry) -> None:
         """Enter an entry."""
+        if entry.operation == "append" or entry.readings:
+            self._count(entry)
+        for one in entry.resolved:
+            self._count_replayed(one, entry)
+        if entry.redone:
+            self._given_up.append(entry)
+        if entry.left_out:
+            self.retractions[str(entry.sequence)] = Retraction(
+                mark=entry.replacement_mark,
+                rows=entry.left_out,
+                erased=not any(record.retracted for record in entry.sources),
+                read=sum(file.record_count for file in entry.files),
+                files=len(entry.files),
+            )
         sums = self.sums
-        match entry.kind:
-            case "batch":
-                self._count(entry)
-            case "replay":
-                self._count(entry)
-                self._replay(entry)
-            case "redo":
-                self._given_up.append(entry)
-            case "retract" | "erase":
-                if entry.left_out:
-                    taken = Retraction(
-                        mark=entry.replacement_mark,
-                        rows=entry.left_out,
-                        erased=entry.kind == "erase",
-                        read=sum(file.record_count for file in entry.files),
-                        files=len(entry.files),
-                    )
-                    self.retractions[str(entry.sequence)] = taken
-                if entry.readings:
-                    self._count(entry)
-            case (
-                # What they say of source files is no reading of them.
-                "open" | "gc" | "retry" | "inherited" | "closed" | "moved"
-                # What becomes of lines in quarantine, and of columns, is said for every kind.
-                | "promote" | "discard" | "compact"
-            ):  # fmt: skip
-                pass
-            case _:
-                assert_never(entry.kind)
         written = Batch.of(entry)
         self.sums = replace(
-            self.sums,
+            sums,
             quarantine=sums.quarantine.plus(entry),
             parquet_files=sums.parquet_files + len(entry.files),
             parquet_bytes=sums.parquet_bytes + sum(file.size for file in entry.files),
             finished=_with_finished(sums.finished, entry.sources),
-            last_batch=written if entry.kind == "batch" else sums.last_batch,
+            last_batch=written if entry.is_batch else sums.last_batch,
             last_written=written,
             compactions=sums.compactions.plus(entry),
         )
@@ -145,13 +131,12 @@ class Books:
             if record.failure is None and (record.rescued or record.dropped):
                 self._add_places(record, 1)
 
-    def _replay(self, entry: Entry) -> None:
+    def _count_replayed(self, one: Resolved, entry: Entry) -> None:
         """Count rows with the file that their lines came from, as it was read."""
-        for one in entry.resolved:
-            read_in = self.waiting[one.old].entry if one.old in self.waiting else entry.sequence
-            for key, rows in one.replayed.items():
-                place = f"{read_in}:{key}"
-                self.replayed[place] = self.replayed.get(place, 0) + rows
+        read_in = self.waiting[one.old].entry if one.old in self.waiting else entry.sequence
+        for key, rows in one.replayed.items():
+            place = f"{read_in}:{key}"
+            self.replayed[place] = self.replayed.get(place, 0) + rows
 
     def _of(self, source: str) -> Totals:
         return self.sums.by_source.get(source, Totals())
@@ -251,8 +236,8 @@ class Books:
         return tuple(sorted(self.waiting.values(), key=lambda one: one.place))
 
     @property
-    def shelves(self) -> dict[str, Shelf[Any]]:
-        """Return what the store keeps beside the sums, by name."""
+    def tables(self) -> dict[str, LedgerTable[Any]]:
+        """Return the tables that segments keep, by name."""
         return {
             "places": self.places,
             "marks": self.marks,

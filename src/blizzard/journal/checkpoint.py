@@ -3,39 +3,33 @@
 Nothing here is needed for a batch to have happened, so nothing here may fail one.
 """
 
-import hashlib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
 
 from pydantic import TypeAdapter, ValidationError
 
 from blizzard.journal.books import Books, Sums
-from blizzard.journal.ledger import FirstReads, Ledger
+from blizzard.journal.ledger import Ledger, LedgerState
 from blizzard.journal.segments import (
+    Row,
     SegmentBroken,
     SegmentRef,
+    changed_rows,
+    load_tables,
     open_segment,
     with_rows,
 )
-from blizzard.journal.shelf import KeptValues, kept_values, load_values, spill_values
-from blizzard.journal.standings import (
-    PassedOver,
-    Undecided,
-    UndecidedFiles,
-    nothing_decided,
-)
+from blizzard.journal.standings import PassedOver, nothing_decided
 from blizzard.model.limits import SnapshotLimits
 from lakebed import layout
 from lakebed.clock import Clock
-from lakebed.documents.entry import Entry
-from lakebed.errors import DocumentUnreadable, LakeError
+from lakebed.documents.entry import digest
+from lakebed.errors import LakeError
 from lakebed.journal import JournalReader
 from lakebed.storage.store import Reader, Store
 
-FORMAT = 2
-"""A snapshot of another format is not read: the entries are read once instead."""
-CHECK = b'"check":"'
+FORMAT = 3
+"""Snapshots of another format are not read: the entries are read once instead."""
 
 
 class SnapshotBroken(LakeError):
@@ -48,56 +42,34 @@ class SnapshotBroken(LakeError):
 class Snapshot:
     """The state after entry N."""
 
-    format: int
-    journal: str
-    sequence: int
-    digest: str
-    """The SHA-256 of entry N."""
-    last: int
-    """The last entry with files, which may have to be handed off again."""
-    shaping: int | None = None
-    """The last entry that says which columns were found; None where it is `last`."""
-    source_names: Mapping[str, str] = field(default_factory=dict)
-    source_uris: Mapping[str, str] = field(default_factory=dict)
-    since: Mapping[str, str] = field(default_factory=dict)
-    awaits: int = 0
-    heir: str | None = None
-    peak: str | None = None
-    """The latest time that an entry tells; None for that of entry N."""
-    stepped_back: float = 0.0
-    """By how many seconds a later entry had an earlier time."""
-    undecided: Mapping[str, tuple[Undecided, ...]] = field(default_factory=dict)
-    """What retractions make of files, unless penguin rejects them, in their order."""
-    sums: Sums = field(default_factory=Sums)
-    values: KeptValues = field(default_factory=KeptValues)
+    state: LedgerState
+    sums: Sums
     segments: tuple[SegmentRef, ...] = ()
-    """Files that are done, the oldest segment first."""
-    check: str = ""
-    """The SHA-256 of this document with nothing in this place."""
+    """Files that are done, and the tables, the oldest segment first."""
+
+    @property
+    def sequence(self) -> int:
+        """Return N."""
+        return self.state.sequence
 
     @property
     def segment_ids(self) -> frozenset[str]:
-        """Return the ids of all segments that it names, of whatever they are."""
-        return frozenset(ref.id for ref in (*self.segments, *self.values.segments))
+        """Return the ids of all segments that it names."""
+        return frozenset(ref.id for ref in self.segments)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stamp:
-    """What every version of a snapshot has."""
-
-    format: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Latest:
+class LatestSnapshot:
     """Which snapshot is the newest."""
 
+    format: int
     sequence: int
+    digest: str
+    """The SHA-256 of the snapshot."""
 
 
 _SNAPSHOT = TypeAdapter(Snapshot)
-_LATEST = TypeAdapter(Latest)
-_STAMP = TypeAdapter(Stamp)
+_LATEST = TypeAdapter(LatestSnapshot)
 
 
 def read_latest(store: Reader, pipeline: str) -> Snapshot | None:
@@ -109,39 +81,24 @@ def read_latest(store: Reader, pipeline: str) -> Snapshot | None:
     try:
         latest = _LATEST.validate_json(body)
         path = layout.snapshot(pipeline, latest.sequence)
+        if latest.format != FORMAT:
+            raise SnapshotBroken("a snapshot of another version of blizzard", path=path)
         body = store.get(path)
         if body is None:
             raise SnapshotBroken("the newest snapshot is missing", path=path)
-        if _STAMP.validate_json(body).format != FORMAT:
-            raise SnapshotBroken("a snapshot of another version of blizzard", path=path)
-        found = _SNAPSHOT.validate_json(body)
+        if digest(body) != latest.digest:
+            raise SnapshotBroken("this snapshot is damaged", path=path)
+        return _SNAPSHOT.validate_json(body)
     except ValidationError as invalid:
         raise SnapshotBroken("this document cannot be read", path=path) from invalid
-    if found.sequence != latest.sequence or _check(body) != found.check:
-        raise SnapshotBroken("this snapshot is damaged", path=path)
-    return found
 
 
 def write_snapshot(store: Store, pipeline: str, found: Snapshot) -> None:
     """Put a snapshot in place, and then the note that it is the newest."""
-    whole = replace(found, check=_check(_encoded(replace(found, check="none yet"))))
-    store.replace(layout.snapshot(pipeline, found.sequence), _encoded(whole) + b"\n")
-    latest = Latest(sequence=found.sequence)
+    body = _SNAPSHOT.dump_json(found, exclude_defaults=True) + b"\n"
+    store.replace(layout.snapshot(pipeline, found.sequence), body)
+    latest = LatestSnapshot(format=FORMAT, sequence=found.sequence, digest=digest(body))
     store.replace(layout.latest_snapshot(pipeline), _LATEST.dump_json(latest) + b"\n")
-
-
-def _encoded(found: Snapshot) -> bytes:
-    return _SNAPSHOT.dump_json(found, exclude_defaults=True)
-
-
-def _check(body: bytes) -> str:
-    """Return the SHA-256 of a snapshot as it is stored, with nothing in the place of the check.
-
-    It goes by the bytes, not by what this program would write: a program that knows more fields
-    than the one that wrote a snapshot must not take it for damaged.
-    """
-    before = body.rpartition(CHECK)[0]
-    return hashlib.sha256(before + CHECK + b'"}').hexdigest()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -165,38 +122,18 @@ class SnapshotWriter:
         """Write the segments and the snapshot; what they replace is removed after that."""
         # Should this fail, the next try is some batches away.
         self._not_before = history.sequence + self.limits.entries // 10
-        if history.journal is None or history.digest is None or history.last is None:
+        if history.sequence < 0:
             return
-        history.books.settle(JournalReader(self.store, self.pipeline))
-        self._write_names(history)
-        history.value_segments = spill_values(
-            history.shelves,
-            history.value_segments,
-            self.store,
-            self.pipeline,
-            self.clock.fresh_id,
-            most=self.limits.changes,
-        )
-        before, reads = history.kept, history.first_reads
+        history.books.settle(history.reader)
+        self._write_rows(history, changed_rows(history.tables))
+        for table in history.tables.values():
+            table.changed.clear()
         fresh = Snapshot(
-            format=FORMAT,
-            journal=history.journal,
-            sequence=history.sequence,
-            digest=history.digest,
-            last=history.last.sequence,
-            shaping=None if history.shaping is None else history.shaping.sequence,
-            source_names=history.source_names,
-            source_uris=history.source_uris,
-            since={name: at.isoformat() for name, at in reads.since.items()},
-            awaits=history.awaits,
-            heir=history.heir,
-            peak=None if reads.peak is None else reads.peak.isoformat(),
-            stepped_back=reads.stepped_back.total_seconds(),
-            undecided=history.undecided.files,
+            state=history,
             sums=history.books.sums,
-            values=kept_values(history.shelves, history.value_segments),
             segments=tuple(each.ref for each in history.segments),
         )
+        before = history.kept
         write_snapshot(self.store, self.pipeline, fresh)
         history.kept = history.sequence
         self._not_before = 0
@@ -207,15 +144,17 @@ class SnapshotWriter:
     def spill(self, history: Ledger) -> None:
         """Move names out of memory while a long journal is read."""
         if len(history.recent) >= self.limits.names:
-            self._write_names(history)
+            self._write_rows(history, [])
 
-    def _write_names(self, history: Ledger) -> None:
-        if history.recent:
+    def _write_rows(self, history: Ledger, rows: list[Row]) -> None:
+        """Write rows of tables, and the names that are in memory, as a segment."""
+        rows += [name.row for name in history.recent.values()]
+        if rows:
             history.segments = with_rows(
                 self.store,
                 self.pipeline,
                 history.segments,
-                (history.recent[key].row for key in sorted(history.recent)),
+                sorted(rows, key=lambda row: row[0]),
                 self.clock.fresh_id,
                 block=self.limits.block,
             )
@@ -267,7 +206,7 @@ def rebuild(before: Ledger, *, why: str, spill: Spill | None = None) -> Ledger:
 
 def read_on(ledger: Ledger, *, spill: Spill | None = None) -> None:
     """Learn the entries that have come since; a gap or an unreadable entry stops the run."""
-    for stored in _journal_of(ledger).stored_entries(ledger.sequence):
+    for stored in ledger.reader.stored_entries(ledger.sequence):
         ledger.learn(stored.entry, stored.body)
         if spill is not None:
             spill(ledger)
@@ -280,9 +219,9 @@ def refresh(ledger: Ledger, store: Reader, pipeline: str) -> None:
         ledger.become(read_ledger(store, pipeline))
     else:
         ledger.store = store
-        ledger.receipt = _journal_of(ledger).receipt()
+        ledger.receipt = ledger.reader.receipt()
         read_on(ledger)
-    ledger.books.settle(_journal_of(ledger))
+    ledger.books.settle(ledger.reader)
 
 
 def reread(ledger: Ledger, why: SegmentBroken) -> None:
@@ -295,14 +234,8 @@ def reread(ledger: Ledger, why: SegmentBroken) -> None:
     fresh = read_ledger(ledger.store, ledger.pipeline, passed_over=ledger.passed_over)
     if fresh.kept == ledger.kept:
         fresh = rebuild(fresh, why=str(why))
-    fresh.books.settle(_journal_of(fresh))
+    fresh.books.settle(fresh.reader)
     ledger.become(fresh)
-
-
-def _journal_of(ledger: Ledger) -> JournalReader:
-    if ledger.store is None:
-        raise AssertionError("a ledger is read from a table's directory")
-    return JournalReader(ledger.store, ledger.pipeline)
 
 
 def _from_newest(store: Reader, pipeline: str) -> Ledger:
@@ -320,49 +253,17 @@ def _from_snapshot(store: Reader, pipeline: str) -> Ledger:
         return Ledger(store=store, pipeline=pipeline)
     journal = JournalReader(store, pipeline)
     stored = journal.stored(found.sequence)
-    if stored is None or stored.digest != found.digest:
+    if stored is None or stored.digest != found.state.digest:
         raise SnapshotBroken(
             "a snapshot does not match its entry", path=journal.where(found.sequence)
         )
-    entry = stored.entry
-    last = entry if found.last == found.sequence else _present(journal, found.last)
-    shaping = last if found.shaping in (None, found.last) else _present(journal, found.shaping)
     ledger = Ledger(
+        **{each.name: getattr(found.state, each.name) for each in fields(found.state)},
         store=store,
         pipeline=pipeline,
-        journal=found.journal,
-        sequence=found.sequence,
-        digest=found.digest,
-        source_names=dict(found.source_names),
-        # The entry says where its sources were read; of others the name was last read where the
-        # snapshot says so last.
-        source_uris={
-            **{name: uri for uri, name in found.source_names.items()},
-            **found.source_uris,
-            **entry.source_uris,
-        },
-        first_reads=FirstReads(
-            since={name: datetime.fromisoformat(at) for name, at in found.since.items()},
-            peak=datetime.fromisoformat(found.peak or entry.created),
-            stepped_back=timedelta(seconds=found.stepped_back),
-        ),
-        last=last,
-        shaping=shaping,
-        awaits=found.awaits,
-        heir=found.heir,
-        undecided=UndecidedFiles(dict(found.undecided)),
         books=Books(sums=found.sums),
         segments=[open_segment(store, pipeline, ref) for ref in found.segments],
         kept=found.sequence,
     )
-    ledger.value_segments = load_values(ledger.shelves, store, pipeline, found.values)
+    load_tables(ledger.tables, store, pipeline, ledger.segments)
     return ledger
-
-
-def _present(journal: JournalReader, sequence: int) -> Entry:
-    entry = journal.entry(sequence)
-    if entry is None:
-        raise DocumentUnreadable(
-            "this entry is missing; restore it from a backup", path=journal.where(sequence)
-        )
-    return entry

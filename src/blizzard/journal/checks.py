@@ -22,7 +22,7 @@ from lakebed.errors import (
     SourceMoved,
     StoreUnavailable,
 )
-from lakebed.journal import JournalReader, latest_protocol
+from lakebed.journal import JournalReader, StoredEntry, latest_protocol
 from lakebed.locations import place_of, written_out
 from lakebed.storage.create_only import probe
 from lakebed.storage.store import Reader, Store
@@ -71,9 +71,9 @@ def admit(
     refuse_rivals(store, pipeline, fresh, None if elsewhere else ours)
 
 
-def last_entry(store: Reader, pipeline: str, history: Ledger) -> Entry:
+def last_entry(store: Reader, pipeline: str, history: Ledger) -> StoredEntry:
     """Return the last entry of a journal; raise if no entry of an operator may follow it."""
-    last = JournalReader(store, pipeline).listed(history.sequence).entry
+    last = JournalReader(store, pipeline).listed(history.sequence)
     refuse_closed(store, pipeline, heir=history.heir)
     refuse_half_begun(store, pipeline, sequence=history.sequence, awaits=history.awaits)
     return last
@@ -355,10 +355,10 @@ def unconfirmed(history: Ledger) -> Entry | None:
 
     One that an operator has begun inherits or has a receipt: who may read was settled then.
     """
-    opening = history.opening
-    if opening is None or history.sequence > 0 or history.receipt is not None:
+    if history.sequence != 0 or history.receipt is not None:
         return None
-    return opening if opening.inherits is None else None
+    opening = history.last
+    return opening if opening is not None and opening.inherits is None else None
 
 
 def _is_written(store: Reader, pipeline: str) -> bool:

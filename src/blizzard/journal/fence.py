@@ -114,15 +114,13 @@ def refuse_promoted(first: Entry, ours: Entry) -> None:
     if not ours.files or first.columns is None:
         return
     known = () if ours.columns is None else ours.columns.fields
-    if first.kind == "promote" and first.columns != ours.columns:
-        command = "schema promote"
-    elif first.files and not set(first.columns.fields) <= set(known):
-        command = "retract" if first.kind == "retract" else "dlq replay"
-    else:
+    adds = first.files and not set(first.columns.fields) <= set(known)
+    fills = first.operation == "overwrite" and not first.left_out and first.columns != ours.columns
+    if not (adds or fills):
         return
     raise ColumnsPromoted(
-        f"blizzard {command} (entry {first.sequence}) has added a column while a batch ran; the "
-        "batch's source files are read again with that column",
+        f"a command (entry {first.sequence}, {first.kind}) has added a column while a batch ran; "
+        "the batch's source files are read again with that column",
         entry=first.sequence,
     )
 

@@ -7,7 +7,6 @@ runs cannot both append entry N, and a journal that was rolled back or patched i
 import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import datetime
 from typing import Literal
 
 from blizzard.journal.checkpoint import SnapshotWriter, rebuild
@@ -28,15 +27,13 @@ from blizzard.journal.fence import (
     withdraw_stray,
 )
 from blizzard.journal.identity import EntryColumns, Identity, columns_after
-from blizzard.journal.ledger import Ledger, Lookup
+from blizzard.journal.ledger import Ledger
 from blizzard.journal.start_note import StartNote
-from blizzard.model.files import UnfinishedFile
 from blizzard.model.limits import SnapshotLimits
 from lakebed import layout
 from lakebed.clock import Clock
-from lakebed.columns.schema import Schema
 from lakebed.documents.data_file import FinishedFile
-from lakebed.documents.entry import Entry, Started, encode
+from lakebed.documents.entry import Entry, encode
 from lakebed.documents.quarantine_file import QuarantineFile
 from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import JournalConflict, JournalLost, LakeError, StoreUnavailable
@@ -55,7 +52,7 @@ class Journal:
         self,
         store: Store,
         identity: Identity,
-        history: Ledger,
+        ledger: Ledger,
         clock: Clock,
         pause: Callable[[float], object] | None = None,
         guard: Callable[[], object] = lambda: None,
@@ -65,15 +62,17 @@ class Journal:
 
         `pause` waits between two tries, None for as the clock does.
         """
-        self._store = store
-        self._reader = JournalReader(store, identity.pipeline)
+        self.store = store
+        self.ledger = ledger
+        """What its entries add up to so far."""
         self._identity = identity
-        self._history = history
+        self._reader = JournalReader(store, identity.pipeline)
         self._clock = clock
         self._pause = pause or clock.sleep
         self._guard = guard
-        self._in_doubt: tuple[Entry, bytes] | None = None
-        self._start_note = StartNote(store, identity.pipeline)
+        self._in_doubt: Entry | None = None
+        self.start_note = StartNote(store, identity.pipeline, lambda: self.sequence + 1)
+        """The note that the next batch was started."""
         self._unseen: Mapping[str, str] = {}
         """Sources that are new to the journal, until the other pipelines were checked for them."""
         self._snapshots = SnapshotWriter(
@@ -83,92 +82,56 @@ class Journal:
         """Whether it can be appended to: from then on the table knows the pipeline."""
 
     @property
-    def store(self) -> Store:
-        """Return the table directory that it is in."""
-        return self._store
-
-    @property
     def id(self) -> str:
         """Name the journal: a UUID drawn when it was created."""
-        if self._history.journal is None:
+        if self.ledger.journal is None:
             raise AssertionError("a journal has a name once it is open")
-        return self._history.journal
+        return self.ledger.journal
 
     @property
     def sequence(self) -> int:
         """Return which entry is the last."""
-        return self._history.sequence
+        return self.ledger.sequence
 
     @property
     def last(self) -> Entry:
-        """Return the last entry with files: the only one that may have to be handed off again.
-
-        Where there is none yet, it is the entry that opened the journal.
-        """
-        if self._history.last is None:
+        """Return the last entry with files: the only one that may have to be handed off again."""
+        if self.ledger.last is None:
             raise AssertionError("an open journal has an entry")
-        return self._history.last
-
-    @property
-    def columns(self) -> Schema | None:
-        """Return the columns as the journal knows them; None where the configuration says all."""
-        return self._history.columns
+        return self.ledger.last
 
     def check_protocol(self) -> None:
         """Check that the table's hand-off is still ours: it may have been changed."""
-        require_handoff(self._store, self._identity.handoff)
-
-    @property
-    def unfinished(self) -> Mapping[str, UnfinishedFile]:
-        """Return the source files that failed, or of which a part is unread, by their keys."""
-        return self._history.unfinished
-
-    @property
-    def history(self) -> Ledger:
-        """Return what its entries say so far."""
-        return self._history
-
-    def since(self, source: str) -> datetime | None:
-        """Return when a source was first read; None where it never was."""
-        return self._history.first_read(source, now=self._clock.now())
-
-    def lookup(self) -> Lookup:
-        """Return the way to ask what is known of source files, best in the order of their names."""
-        return self._history.lookup()
-
-    @property
-    def rebuilt(self) -> str | None:
-        """Return why every entry was read at the start; None where a snapshot was enough."""
-        return self._history.rebuilt
+        require_handoff(self.store, self._identity.handoff)
 
     @property
     def snapshot_is_due(self) -> bool:
         """Whether enough has happened for a snapshot to be worth writing."""
-        return self._snapshots.is_due(self._history)
+        return self._snapshots.is_due(self.ledger)
 
     def write_snapshot(self) -> None:
         """Write down what the journal says; a start reads this and what comes after."""
-        self._snapshots.write(self._history)
+        self._snapshots.write(self.ledger)
 
     def rebuild(self, why: str) -> None:
         """Read every entry again, because the names that were derived from them are damaged."""
-        fresh = rebuild(self._history, why=why, spill=self._snapshots.spill)
-        if (fresh.sequence, fresh.digest) != (self.sequence, self._history.digest) and not (
+        fresh = rebuild(self.ledger, why=why, spill=self._snapshots.spill)
+        if (fresh.sequence, fresh.digest) != (self.sequence, self.ledger.digest) and not (
             self._only_maintained_since()
         ):
             raise JournalLost(
                 "the journal is not the one that this run has written to; restore it from a "
                 "backup, and run one blizzard per pipeline",
-                path=self._store.describe(layout.journal_folder(self._identity.pipeline)),
+                path=self.store.describe(layout.journal_folder(self._identity.pipeline)),
             )
-        self._history = fresh
+        self.ledger.become(fresh)
 
     def _only_maintained_since(self) -> bool:
         """Whether only an operator's commands have appended to what this run has written."""
         since = list(self._reader.entries(self.sequence))
         return (
             bool(since)
-            and since[0].previous == self._history.digest
+            and since[0].previous == self.ledger.digest
             and all(entry.by_operator for entry in since)
         )
 
@@ -178,21 +141,21 @@ class Journal:
         A journal is created only where nothing says that there has been one: otherwise every
         source file would be ingested a second time.
         """
-        agree_on_protocol(self._store, self._identity.handoff)
+        agree_on_protocol(self.store, self._identity.handoff)
         if self._in_doubt is not None:
             self.settle()
-        self._unseen = unread(self._identity.source_uris, self._history) or self._unseen
+        self._unseen = unread(self._identity.source_uris, self.ledger) or self._unseen
         try:
             self._admit(log_knows_pipeline)
-            for name, uri in redirected(self._identity.source_uris, self._history).items():
-                uris = {**self._history.source_uris, name: uri}
-                self._append("moved", (), (), (), moved=name, source_uris=uris)
-            if self.sequence < 0 or unread(self._identity.source_uris, self._history):
-                self._append("batch" if self.sequence >= 0 else "open", (), (), ())
+            for name, uri in redirected(self._identity.source_uris, self.ledger).items():
+                uris = {**self.ledger.source_uris, name: uri}
+                self._write(replace(self._next("moved"), moved=name, source_uris=uris))
+            if self.sequence < 0 or unread(self._identity.source_uris, self.ledger):
+                self._write(self._next("batch" if self.sequence >= 0 else "open"))
             # What is about to be read is written down before it is looked again: of two pipelines
             # that begin to read the same in one moment, one looks after both have written.
-            ours = unconfirmed(self._history)
-            refuse_rivals(self._store, self._identity.pipeline, self._unseen, ours)
+            ours = unconfirmed(self.ledger)
+            refuse_rivals(self.store, self._identity.pipeline, self._unseen, ours)
         except SourceTaken:
             self._give_way()
             raise
@@ -201,21 +164,21 @@ class Journal:
 
     def _admit(self, log_knows_pipeline: Callable[[], bool]) -> None:
         admit(
-            self._store,
+            self.store,
             pipeline=self._identity.pipeline,
             source_uris=self._identity.source_uris,
-            history=self._history,
+            history=self.ledger,
             log_knows_pipeline=log_knows_pipeline,
         )
 
     def _give_way(self) -> None:
         """Withdraw sources of which nothing has been read yet: another pipeline reads them."""
-        opening, pipeline = unconfirmed(self._history), self._identity.pipeline
+        opening, pipeline = unconfirmed(self.ledger), self._identity.pipeline
         if opening is None:
             for name in self._unseen:
-                if name in self._history.source_uris:
+                if name in self.ledger.source_uris:
                     uris = {k: v for k, v in self._identity.source_uris.items() if k != name}
-                    self._append("moved", (), (), (), moved=name, source_uris=uris)
+                    self._write(replace(self._next("moved"), moved=name, source_uris=uris))
             return
         self._guard()
         if (
@@ -223,8 +186,8 @@ class Journal:
             and self._reader.numbers() == [0]
             and self._reader.body(0) == encode(opening)
         ):
-            self._store.delete(layout.journal_entry(pipeline, 0))
-            self._history = Ledger(store=self._store, pipeline=pipeline)
+            self.store.delete(layout.journal_entry(pipeline, 0))
+            self.ledger.become(Ledger(store=self.store, pipeline=pipeline))
 
     def append(
         self,
@@ -236,9 +199,15 @@ class Journal:
         began: float | None = None,
     ) -> Entry:
         """Commit a batch: once this returns, it happened; if it raises, `settle` finds out."""
-        return self._append(
-            "batch", sources, files, dlq, columns=columns, quarantine=quarantine, began=began
+        entry = replace(
+            self._next("batch", columns),
+            sources=tuple(self.with_attempts(record) for record in sources),
+            files=files,
+            dlq=dlq,
+            quarantine=quarantine,
+            seconds=None if began is None else round(max(0.0, self._clock.seconds() - began), 3),
         )
+        return self._write(entry)
 
     def catch_up(self) -> int:
         """Learn what an operator's commands have appended meanwhile; return how many entries.
@@ -248,21 +217,9 @@ class Journal:
         """
         learned = 0
         while (stored := self._reader.stored(self.sequence + 1)) is not None:
-            self._history.learn(*self._of_maintenance(stored, self.sequence + 1))
+            self.ledger.learn(*self._of_maintenance(stored, self.sequence + 1))
             learned += 1
         return learned
-
-    def started_before(self) -> Started:
-        """Return how often the next batch was started by processes that died with it."""
-        return self._start_note.read(self.sequence + 1)
-
-    def note_start(self, note: Started) -> None:
-        """Write down that files of the next batch are about to be read, once in a process."""
-        self._start_note.write(self.sequence + 1, note)
-
-    def forget_start(self) -> None:
-        """Withdraw the note of this process's start of the next batch: it did not die with it."""
-        self._start_note.take_back(self.sequence + 1)
 
     def settle(self) -> Entry | None:
         """Find out what became of an entry whose write got no response, by writing it again.
@@ -271,58 +228,40 @@ class Journal:
         """
         if self._in_doubt is None:
             return None
-        return self._write(*self._in_doubt)
+        return self._write(self._in_doubt)
 
     def withdraw(self, entry: Entry) -> None:
         """Withdraw an entry of this run if another journal has taken the place of this one."""
         with contextlib.suppress(LakeError):  # Whoever reads it refuses it, and says why.
-            withdraw_stray(self._store, entry)
+            withdraw_stray(self.store, entry)
 
-    def _append(
-        self,
-        kind: Literal["open", "batch", "moved"],
-        sources: tuple[SourceRecord, ...],
-        files: tuple[FinishedFile, ...],
-        dlq: tuple[str, ...],
-        *,
-        moved: str | None = None,
-        source_uris: Mapping[str, str] | None = None,
-        columns: EntryColumns | None = None,
-        quarantine: tuple[QuarantineFile, ...] = (),
-        began: float | None = None,
+    def _next(
+        self, kind: Literal["open", "batch", "moved"], columns: EntryColumns | None = None
     ) -> Entry:
+        """Return the next entry of this run, without any action."""
         identity = self._identity
-        columns = columns or columns_after(self._history.last, identity.table_schema)
-        entry = Entry(
+        columns = columns or columns_after(self.ledger.last, identity.table_schema)
+        return Entry(
             kind=kind,
             pipeline=identity.pipeline,
-            journal=self._history.journal or str(self._clock.fresh_id()),
+            journal=self.ledger.journal or str(self._clock.fresh_id()),
             sequence=self.sequence + 1,
             run=identity.run,
             created=self._clock.now().isoformat(),
-            previous=self._history.digest,
+            previous=self.ledger.digest,
             handoff=identity.handoff,
-            source_uris=identity.source_uris if source_uris is None else source_uris,
+            source_uris=identity.source_uris,
             table_schema=columns.table_schema,
             partition_columns=identity.partition_columns,
             columns=columns.found,
-            sources=tuple(self.with_attempts(record) for record in sources),
-            files=files,
-            dlq=dlq,
-            moved=moved,
-            quarantine=quarantine,
-            seconds=None if began is None else round(max(0.0, self._clock.seconds() - began), 3),
         )
-        return self._write(entry, encode(entry))
 
     def with_attempts(self, record: SourceRecord) -> SourceRecord:
         """Note how often a file has failed, so that the pause grows each time.
 
         Whatever becomes of it, the data files that were given up with its rows stay named.
         """
-        if not self.unfinished:
-            return record
-        before = self.unfinished.get(record.key)
+        before = self.ledger.unfinished.get(record.key)
         if before is not None:
             record = replace(record, supersedes=before.record.supersedes)
         if record.failure is None or before is None or before.record.failure is None:
@@ -336,32 +275,33 @@ class Journal:
             redo=before.record.redo,
         )
 
-    def _write(self, entry: Entry, body: bytes) -> Entry:
+    def _write(self, entry: Entry) -> Entry:
         """Write the entry until its fate is known: ours, or somebody else's.
 
         Where a clean-up came first, ours goes after it, unless that took a file of ours.
         """
+        body = encode(entry)
         while (first := self._try(entry, body)) is not None:
             self._in_doubt = None
-            self._history.learn(*first)
+            self.ledger.learn(*first)
             refuse_collected(first[0], entry)
             refuse_promoted(first[0], entry)
             refuse_replaced(first[0], entry)
-            entry = replace(entry, sequence=self.sequence + 1, previous=self._history.digest)
+            entry = replace(entry, sequence=self.sequence + 1, previous=self.ledger.digest)
             body = encode(entry)
         self._in_doubt = None
-        self._history.learn(entry, body)
-        self._start_note.remove()
+        self.ledger.learn(entry, body)
+        self.start_note.remove()
         return entry
 
     def _try(self, entry: Entry, body: bytes) -> tuple[Entry, bytes] | None:
         """Write the entry in its place, or return the clean-up's that is already there."""
         path = layout.journal_entry(entry.pipeline, entry.sequence)
-        self._in_doubt = (entry, body)
+        self._in_doubt = entry
         for attempt in attempts(TRIES, Backoff(limit_secs=20), self._pause):
             self._guard()
             with attempt:
-                if isinstance(self._store.create(path, body), AlreadyThere):
+                if isinstance(self.store.create(path, body), AlreadyThere):
                     return self._check_ours(entry.sequence, body)
                 break
         return None
@@ -374,7 +314,7 @@ class Journal:
             raise StoreUnavailable("an entry that exists cannot be read", path=path)
         if stored.body == body:
             # The answer may have been lost before the write was put on disk.
-            self._store.sync(path)
+            self.store.sync(path)
             return None
         return self._of_maintenance(stored, sequence)
 
@@ -387,5 +327,5 @@ class Journal:
             f"another blizzard (run {other.run}, {other.created}) has appended entry "
             f"{other.sequence} ({other.kind}) of pipeline {other.pipeline}; this one stops and "
             "publishes nothing. Run one blizzard per pipeline",
-            path=self._store.describe(layout.journal_entry(self._identity.pipeline, sequence)),
+            path=self.store.describe(layout.journal_entry(self._identity.pipeline, sequence)),
         )

@@ -11,8 +11,7 @@ from typing import Any
 
 from blizzard.journal.books import Books
 from blizzard.journal.identity import learn_sources
-from blizzard.journal.segments import Blocks, Cursor, Segment, SegmentBroken
-from blizzard.journal.shelf import Shelf
+from blizzard.journal.segments import Blocks, Cursor, LedgerTable, Segment, SegmentBroken
 from blizzard.journal.standings import (
     EarlierObjects,
     PassedOver,
@@ -27,6 +26,7 @@ from lakebed.columns.schema import Schema
 from lakebed.documents.entry import Entry, Receipt, digest
 from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import DocumentUnreadable
+from lakebed.journal import JournalReader
 from lakebed.storage.store import Reader
 
 
@@ -100,15 +100,10 @@ class Before:
 UNKNOWN = Before()
 
 
-@dataclass(slots=True)
-class Ledger:
-    """The entries up to now, as far as later batches need to know them."""
+@dataclass(slots=True, kw_only=True)
+class LedgerState:
+    """What a snapshot has of a ledger, beside its tables and names."""
 
-    store: Reader | None = None
-    """The table's directory; None where there is none yet."""
-    pipeline: str = ""
-    receipt: Receipt | None = None
-    """What penguin has committed last, read before the entries."""
     journal: str | None = None
     sequence: int = -1
     digest: str | None = None
@@ -117,41 +112,71 @@ class Ledger:
     """Under which name each source has been read, by its URI: all that its files may lie at."""
     source_uris: dict[str, str] = field(default_factory=dict)
     """Where each source was read last, by its name."""
-    opening: Entry | None = None
-    """Entry 0, where it was read: of a long journal a snapshot stands for it."""
     first_reads: FirstReads = field(default_factory=FirstReads)
     """When each source was first read."""
-    last: Entry | None = None
-    shaping: Entry | None = None
-    """The last entry that says which columns were found: one with files, or a promotion."""
+    last_batch: int = -1
+    """The last batch with files, or the entry that opened the journal."""
+    columns: Schema | None = None
+    """The columns that were found in the data; None where the configuration says all."""
     awaits: int = 0
     """The last entry that a journal with inherited knowledge needs before it may go on."""
     moving: str | None = None
-    """The source that was moved last, as far as entries since the snapshot tell."""
+    """The source that was moved last."""
     heir: str | None = None
     """The pipeline that has taken this journal over."""
-    unfinished: Shelf[UnfinishedFile] = field(default_factory=lambda: Shelf(UnfinishedFile))
+    undecided: UndecidedFiles = field(default_factory=UndecidedFiles)
+    """What retractions make of files, unless penguin rejects them, in their order."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Ledger(LedgerState):
+    """The entries up to now, as far as later batches need to know them."""
+
+    store: Reader | None = None
+    """The table's directory; None where there is none yet."""
+    pipeline: str = ""
+    receipt: Receipt | None = None
+    """What penguin has committed last, read before the entries."""
+    unfinished: LedgerTable[UnfinishedFile] = field(
+        default_factory=lambda: LedgerTable(UnfinishedFile)
+    )
     """Files that failed, or of which a part is unread."""
     passed_over: PassedOver = nothing_decided
     """How the log is asked which retractions had no effect; until it was, they count."""
-    undecided: UndecidedFiles = field(default_factory=UndecidedFiles)
-    """What retractions make of files, unless penguin passes them over, in their order."""
     books: Books = field(default_factory=Books)
     """What the entries add up to."""
-    earlier: Shelf[EarlierObjects] = field(default_factory=lambda: Shelf(EarlierObjects))
+    earlier: LedgerTable[EarlierObjects] = field(
+        default_factory=lambda: LedgerTable(EarlierObjects)
+    )
     """What else is in the table that was read under the names of files."""
     recent: dict[str, IngestedFile] = field(default_factory=dict)
     """Files that are done since the segments were written."""
     segments: list[Segment] = field(default_factory=list)
-    """Files that are done, the oldest segment first."""
-    value_segments: list[Segment] = field(default_factory=list)
-    """What the shelves had when they were last written, the oldest segment first."""
+    """Files that are done, and the tables, the oldest segment first."""
     kept: int | None = None
     """The entry of the snapshot that this was read from, or that was written last."""
     rebuilt: str | None = None
     """Why the snapshot was of no use; None where it was, or where there was none."""
     blocks: Blocks = field(default_factory=Blocks)
     _names: "Lookup | None" = None
+    _last: Entry | None = None
+
+    @property
+    def reader(self) -> JournalReader:
+        """Return the way to read the entries."""
+        if self.store is None:
+            raise AssertionError("a ledger is read from a table's directory")
+        return JournalReader(self.store, self.pipeline)
+
+    @property
+    def last(self) -> Entry | None:
+        """Return the last batch with files, the only entry that may have to be handed off again.
+
+        Where there is none yet, it is the entry that opened the journal.
+        """
+        if self.last_batch >= 0 and (self._last is None or self._last.sequence != self.last_batch):
+            self._last = self.reader.listed(self.last_batch).entry
+        return self._last
 
     def learn(self, entry: Entry, body: bytes) -> None:
         """Move on by one entry; one that does not follow the last is an error."""
@@ -173,17 +198,16 @@ class Ledger:
         learn_sources(entry, self.source_names, self.source_uris)
         self.awaits = entry.awaits or self.awaits
         self.moving = entry.moved or self.moving
-        self.opening = entry if entry.sequence == 0 else self.opening
         self.heir = entry.heir or self.heir
-        if (entry.files and entry.kind == "batch") or self.last is None:
-            self.last = entry
-        if entry.data_files or self.shaping is None:
-            self.shaping = entry
+        if (entry.files and entry.is_batch) or self.last_batch < 0:
+            self.last_batch, self._last = entry.sequence, entry
+        if entry.data_files or entry.sequence == 0:
+            self.columns = entry.columns
         self.books.learn(entry)
         for record in entry.sources:
             # Of most files nothing is known before: what need not be asked costs nothing.
             is_known = record.reingested or self.unfinished
-            if is_known and entry.kind == "batch" and not record.gone:
+            if is_known and entry.is_batch and not record.gone:
                 leave_behind(self.earlier, record, self.unfinished, self.known_name)
             if record.gone:
                 self._leave(record, at, entry.sequence)
@@ -200,9 +224,9 @@ class Ledger:
                 )
 
     @property
-    def shelves(self) -> dict[str, Shelf[Any]]:
-        """Return what is held in memory and written to the store as changes, by name."""
-        return {"unfinished": self.unfinished, "earlier": self.earlier, **self.books.shelves}
+    def tables(self) -> dict[str, LedgerTable[Any]]:
+        """Return what is held in memory and written to segments as changes, by name."""
+        return {"unfinished": self.unfinished, "earlier": self.earlier, **self.books.tables}
 
     def settle(self, passed_over: PassedOver | None = None) -> None:
         """Learn what became of retractions: one that was passed over has changed nothing."""
@@ -243,11 +267,6 @@ class Ledger:
             return at
         return before.since
 
-    @property
-    def columns(self) -> Schema | None:
-        """Return the columns that were found in the data; None where the configuration says all."""
-        return None if self.shaping is None else self.shaping.columns
-
     def _finish(self, record: SourceRecord, entry: Entry) -> None:
         key = record.key
         done = IngestedFile(
@@ -258,7 +277,7 @@ class Ledger:
             entry=entry.sequence,
             retracted=record.retracted,
         )
-        if entry.kind == "retract":
+        if entry.operation == "overwrite":
             self.undecided.learn(entry, done, self.unfinished)
             return
         self.recent[key] = done

@@ -1,5 +1,8 @@
 """The store of a ledger: rows sorted by key, in segments; a merge of all yields the newest rows.
 
+The rows of small tables, which are held in memory, come before those of ingested names, which are
+looked up. A value that is gone is null, until no older segment can have it.
+
 A segment is derived data: the entries of the journal say the same. It is cut into blocks with a
 digest each, and its index says where they are, so that a few keys cost a few blocks and all keys
 cost one pass. Newer segments win over older ones. They are merged like the rungs of a ladder, each
@@ -12,13 +15,13 @@ import heapq
 import json
 import tempfile
 import threading
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from pydantic import TypeAdapter, ValidationError
@@ -27,6 +30,7 @@ from pydantic_core import to_json
 from blizzard.model.files import IngestedFile
 from blizzard.model.limits import SnapshotLimits
 from lakebed import layout
+from lakebed.documents.reading import adapter_of
 from lakebed.errors import LakeError
 from lakebed.storage.store import Reader, Store
 from lakebed.units import mebibytes
@@ -37,8 +41,12 @@ AHEAD = 16
 CACHED = 8
 """Decoded blocks that are cached between two lookups."""
 
+TABLES, NAMES = "!", '"'
+"""Where the rows of tables begin, and those of names, which no character before it starts."""
+
 Row = list[Any]
 """A line of a segment: a key, and what JSON can hold."""
+Value = TypeVar("Value")
 
 
 class SegmentBroken(LakeError):
@@ -140,21 +148,25 @@ def with_rows(
     fresh_id: Callable[[], UUID],
     *,
     block: int = BLOCK,
-    keep: Callable[[Row], bool] = lambda _row: True,
 ) -> list[Segment]:
     """Write rows as the newest segment, and merge the newest ones so that the ladder holds.
 
-    `keep` drops rows from the oldest segment: nothing older can have their keys.
+    The oldest segment has no null values: nothing older can have their keys.
     """
+    rows = rows if segments else filter(_has_value, rows)
     new = write_segment(store, pipeline, rows, fresh_id(), block=block)
     every = [*segments, new] if new.names else [*segments]
     number = to_merge(every) if every else 0
     if number > 1:
         newest = merged(store, pipeline, every[-number:])
-        left = filter(keep, newest) if number == len(every) else newest
+        left = filter(_has_value, newest) if number == len(every) else newest
         one = write_segment(store, pipeline, left, fresh_id(), block=block)
         every = [*every[:-number], one] if one.names else every[:-number]
     return every
+
+
+def _has_value(row: Row) -> bool:
+    return row[1] is not None
 
 
 def to_merge(segments: Sequence[Segment | SegmentRef]) -> int:
@@ -169,14 +181,18 @@ def to_merge(segments: Sequence[Segment | SegmentRef]) -> int:
 
 
 def merged(
-    store: Reader, pipeline: str, segments: Sequence[Segment], start: str = ""
+    store: Reader,
+    pipeline: str,
+    segments: Sequence[Segment],
+    start: str = "",
+    end: str | None = None,
 ) -> Iterator[Row]:
     """Yield the rows of several segments by key, each key once, as the newest of them says.
 
-    Blocks with nothing but keys before `start` are not read.
+    Blocks with nothing but keys before `start`, or from `end` on, are not read.
     """
     streams = [
-        _aged(read_rows(store, pipeline, segment, start), -age)
+        _aged(read_rows(store, pipeline, segment, start, end), -age)
         for age, segment in enumerate(segments)
     ]
     last = None
@@ -190,11 +206,16 @@ def _aged(rows: Iterator[Row], age: int) -> Iterator[tuple[Row, int]]:
     return ((row, age) for row in rows)
 
 
-def read_rows(store: Reader, pipeline: str, segment: Segment, start: str = "") -> Iterator[Row]:
-    """Yield the rows of one segment, from the block on in which `start` would be."""
-    begin = max(0, bisect_right([block.first for block in segment.blocks], start) - 1)
-    for body in _bodies(store, pipeline, segment, begin):
-        yield from map(json.loads, body.splitlines())
+def read_rows(
+    store: Reader, pipeline: str, segment: Segment, start: str = "", end: str | None = None
+) -> Iterator[Row]:
+    """Yield the rows of one segment with keys from `start` on, and before `end`."""
+    firsts = [block.first for block in segment.blocks]
+    begin = max(0, bisect_right(firsts, start) - 1)
+    stop = len(firsts) if end is None else bisect_left(firsts, end)
+    for body in _bodies(store, pipeline, segment, begin, stop):
+        rows = (row for row in map(json.loads, body.splitlines()) if row[0] >= start)
+        yield from rows if end is None else takewhile(lambda row: row[0] < end, rows)
 
 
 def names_with(store: Reader, pipeline: str, segment: Segment, text: str) -> Iterator[IngestedFile]:
@@ -203,12 +224,15 @@ def names_with(store: Reader, pipeline: str, segment: Segment, text: str) -> Ite
     for body in _bodies(store, pipeline, segment):
         if wanted in body:
             rows = (json.loads(line) for line in body.splitlines() if wanted in line)
-            yield from (IngestedFile.of(row) for row in rows if text in row[0])
+            yield from (IngestedFile.of(row) for row in rows if row[0] >= NAMES and text in row[0])
 
 
-def _bodies(store: Reader, pipeline: str, segment: Segment, begin: int = 0) -> Iterator[bytes]:
-    for first in range(begin, len(segment.blocks), AHEAD):
-        yield from _read_blocks(store, pipeline, segment, segment.blocks[first : first + AHEAD])
+def _bodies(
+    store: Reader, pipeline: str, segment: Segment, begin: int = 0, stop: int | None = None
+) -> Iterator[bytes]:
+    blocks = segment.blocks[begin:stop]
+    for first in range(0, len(blocks), AHEAD):
+        yield from _read_blocks(store, pipeline, segment, blocks[first : first + AHEAD])
 
 
 @dataclass(slots=True)
@@ -274,7 +298,7 @@ class Cursor:
             bodies = _read_blocks(self._store, self._pipeline, self._segment, some)
             self._ahead = dict(enumerate(bodies, start=at))
         rows = map(json.loads, self._ahead.pop(at).splitlines())
-        names = {row[0]: IngestedFile.of(row) for row in rows}
+        names = {row[0]: IngestedFile.of(row) for row in rows if row[0] >= NAMES}
         self._cache.put(place, names)
         return names
 
@@ -292,3 +316,63 @@ def _read_blocks(
         if hashlib.sha256(part).hexdigest() != block.digest:
             raise SegmentBroken("a segment of known names is damaged", path=path)
     return found
+
+
+class LedgerTable(dict[str, Value]):
+    """A small table of a ledger: values in memory, and the keys changed since the last segment."""
+
+    def __init__(self, kind: type[Value]) -> None:
+        """`kind` is the type of the values, as pydantic reads and writes them."""
+        super().__init__()
+        self._kind = kind
+        self.changed: set[str] = set()
+
+    def __setitem__(self, key: str, value: Value) -> None:
+        super().__setitem__(key, value)
+        self.changed.add(key)
+
+    def __delitem__(self, key: str) -> None:
+        super().__delitem__(key)
+        self.changed.add(key)
+
+    def pop(self, key: str, *default: Any) -> Any:  # noqa: ANN401
+        """Remove a value and return it, or the default where there is none."""
+        if key in self:
+            self.changed.add(key)
+        return super().pop(key, *default)
+
+    def changes(self) -> Iterator[tuple[str, object]]:
+        """Yield the changed keys with their values as JSON has them; None for what is gone."""
+        dump = adapter_of(self._kind).dump_python
+        for key in self.changed:
+            value = self.get(key)
+            yield key, None if value is None else dump(value, mode="json", exclude_defaults=True)
+
+    def load(self, key: str, value: object) -> None:
+        """Take over a value as a segment has it."""
+        super().__setitem__(key, adapter_of(self._kind).validate_python(value))
+
+
+Tables = Mapping[str, LedgerTable[Any]]
+"""All tables of a ledger, by their names, which contain no slash."""
+
+
+def changed_rows(tables: Tables) -> list[Row]:
+    """Return what has changed in tables since the last segment, as rows of the next one."""
+    return [
+        [f"{TABLES}{name}/{key}", value]
+        for name, table in tables.items()
+        for key, value in table.changes()
+    ]
+
+
+def load_tables(tables: Tables, store: Reader, pipeline: str, segments: Sequence[Segment]) -> None:
+    """Read the values of tables from segments."""
+    try:
+        for place, value in merged(store, pipeline, segments, TABLES, NAMES):
+            name, _, key = place.removeprefix(TABLES).partition("/")
+            if value is not None:
+                tables[name].load(key, value)
+    except (ValidationError, KeyError) as invalid:
+        path = layout.known_folder(pipeline)
+        raise SegmentBroken("the values of a snapshot cannot be read", path=path) from invalid

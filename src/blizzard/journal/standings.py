@@ -9,7 +9,7 @@ name before are in the table as well; the ledger keeps the last ones of each nam
 from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass, field, replace
 
-from blizzard.journal.shelf import Shelf
+from blizzard.journal.segments import LedgerTable
 from blizzard.model.files import IngestedFile, UnfinishedFile
 from blizzard.model.source.part_way import ChangedPartWay, is_part_way
 from lakebed.documents.entry import Entry
@@ -106,8 +106,8 @@ class UndecidedFiles:
                     pass  # Nothing was done, and something else has become of the file.
                 case True:
                     kept[key] = (replace(one, left=left, passed_over=True),)
-                    if left is not None:
-                        unfinished.setdefault(key, left)
+                    if left is not None and key not in unfinished:
+                        unfinished[key] = left
                 case False:
                     kept.pop(key, None)
                     done.append(one)
@@ -155,7 +155,7 @@ EarlierObjects = tuple[EarlierObject, ...]
 
 
 def leave_behind(
-    earlier: Shelf[EarlierObjects],
+    earlier: LedgerTable[EarlierObjects],
     record: SourceRecord,
     unfinished: Mapping[str, UnfinishedFile],
     done: FindName,
@@ -182,7 +182,7 @@ def leave_behind(
         earlier[record.key] = (*earlier.get(record.key, ()), *found)[-MOST:]
 
 
-def take_back(earlier: Shelf[EarlierObjects], one: Undecided) -> None:
+def take_back(earlier: LedgerTable[EarlierObjects], one: Undecided) -> None:
     """Drop the objects of a name whose rows a retraction has taken out: all that came before it.
 
     What it put in their place is one of them itself, where other content was read since.

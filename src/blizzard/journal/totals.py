@@ -50,7 +50,7 @@ class Totals:
             for record in entry.readings
             if record.failure is None and source in (None, record.source)
         ]
-        is_batch = entry.kind == "batch" and (source is None or bool(records))
+        is_batch = entry.is_batch and (source is None or bool(records))
         read = Totals.of(records)
         rows = read.rows + replayed_rows(entry, source)
         return self._with(replace(read, batches=int(is_batch), rows=rows), 1)
@@ -79,11 +79,14 @@ class Quarantine:
         """Add what an entry says. Pure."""
         settled = sum(one.lines for one in entry.resolved)
         new = sum(file.record_count for file in entry.quarantine)
+        rows, filtered = replayed_rows(entry), sum(one.passed_over for one in entry.resolved)
+        # Lines of source files that are read again are counted again.
+        discarded = 0 if entry.redone else settled - rows - filtered
         return Quarantine(
             waiting=self.waiting + new - settled,
-            replayed=self.replayed + replayed_rows(entry),
-            filtered=self.filtered + sum(one.passed_over for one in entry.resolved),
-            discarded=self.discarded + (settled if entry.kind in ("discard", "retract") else 0),
+            replayed=self.replayed + rows,
+            filtered=self.filtered + filtered,
+            discarded=self.discarded + discarded,
         )
 
 
@@ -163,9 +166,9 @@ class Compaction:
             entry=entry.sequence,
             at=datetime.fromisoformat(entry.created),
             mark=entry.replacement_mark,
-            files=sum(len(one.old) for one in entry.merged),
-            into=sum(len(one.new) for one in entry.merged),
-            rows=sum(one.rows for one in entry.merged),
+            files=len(entry.outgoing),
+            into=len(entry.data_files),
+            rows=sum(one.rows for one in entry.rewrites),
         )
 
 
@@ -182,7 +185,7 @@ class Compactions:
 
     def plus(self, entry: Entry) -> "Compactions":
         """Add an entry, if it is a compaction. Pure."""
-        if not entry.merged:
+        if entry.operation != "rewrite":
             return self
         new = Compaction.of(entry)
         return Compactions(

@@ -59,7 +59,5 @@ class SnapshotLimits:
     """Entries after which a snapshot is written."""
     names: int = 5000
     """Names of ingested files that are held in memory before they are written to a segment."""
-    changes: int = 100
-    """Changed values that a snapshot carries before they are written to a segment."""
     block: int = 1000
     """Rows in a block of a segment."""

@@ -5,7 +5,8 @@ must not take along what was accepted of the table.
 """
 
 from lakebed import layout
-from lakebed.documents.accepted import Accepted, encode_accepted
+from lakebed.documents.losses import Accepted
+from lakebed.documents.reading import encode_document
 from lakebed.errors import LakeError, Whose
 from lakebed.storage.store import AlreadyThere, Store
 
@@ -19,7 +20,7 @@ class NothingToAccept(LakeError):
 
 def accept(store: Store, document: Accepted) -> None:
     """Write down what is accepted of a version; what was written before is left alone."""
-    path, body = layout.accepted(document.version), encode_accepted(document)
+    path, body = layout.accepted(document.version), encode_document(document)
     # One that is there may be our own, whose answer was lost inside of the store's client.
     if isinstance(store.create(path, body), AlreadyThere) and store.get(path) != body:
         raise NothingToAccept(

@@ -13,7 +13,7 @@ wrote to one of them would notice that it is gone, and write it again.
 
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -30,6 +30,7 @@ from blizzard.repair.references import (
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry
+from lakebed.journal import StoredEntry
 from lakebed.listing import sort
 from lakebed.storage.parquet_tail import born, mark_of
 from lakebed.storage.store import ObjectFacts, Reader, Store, Unseen
@@ -87,9 +88,8 @@ class Garbage:
     left_alone: int = 0
     """Data files that nobody names and that do not carry this pipeline's mark, or that lie outside
     the table, behind a link."""
-    last: Entry | None = None
+    last: StoredEntry | None = None
     """The last entry of the journal; None where there is no journal."""
-    digest: str | None = None
     awaits: int = 0
     """The entry that the journal needs before anything may be appended to it."""
 
@@ -120,6 +120,7 @@ def find_garbage(
     )
     if references.last is None:
         return Garbage(leftovers=leftovers, young=too_young, unseen=unseen)
+    last = references.last.entry
     named = references.named | named_by_metas(store, listed) | log_names()
     named |= _promoted(references, fates)
     garbage: list[GarbagePiece] = []
@@ -127,7 +128,7 @@ def find_garbage(
     young: list[GarbagePiece] = list(too_young)
     left_alone = 0
     for facts in listed:
-        kind = _kind(facts, pipeline, references.last.sequence)
+        kind = _kind(facts, pipeline, last.sequence)
         if kind is None or _is_named(facts.path, kind, pipeline, named):
             continue
         if not store.holds(facts.path):
@@ -139,7 +140,7 @@ def find_garbage(
             promised.append(piece)
         elif kind in WITH_MARK and not _is_ours(store, facts, pipeline, references):
             left_alone += kind is Kind.DATA
-        elif not _is_done(facts, kind, references.last) and now - born(facts) < older_than:
+        elif not _is_done(facts, kind, last) and now - born(facts) < older_than:
             young.append(piece)
         else:
             garbage.append(piece)
@@ -151,7 +152,6 @@ def find_garbage(
         unseen=unseen,
         left_alone=left_alone,
         last=references.last,
-        digest=references.digest,
         awaits=references.awaits,
     )
 
@@ -183,8 +183,9 @@ def collect(
         )
         if not found.garbage or found.last is None:
             return found, None
-        refuse_half_begun(store, pipeline, sequence=found.last.sequence, awaits=found.awaits)
-        return found, gc_entry(found.last, found.digest, found.garbage, clock)
+        sequence = found.last.entry.sequence
+        refuse_half_begun(store, pipeline, sequence=sequence, awaits=found.awaits)
+        return found, gc_entry(found.last, found.garbage, clock)
 
     found, entry = append_what_is_found(store, pipeline, look_again)
     free = found.promised + found.leftovers
@@ -293,17 +294,10 @@ def _is_ours(store: Reader, facts: ObjectFacts, pipeline: str, references: Refer
     return mark is not None and mark[0] == pipeline and mark[1] in references.journals
 
 
-def gc_entry(
-    last: Entry, digest: str | None, pieces: Iterable[GarbagePiece], clock: Clock
-) -> Entry:
+def gc_entry(last: StoredEntry, pieces: Iterable[GarbagePiece], clock: Clock) -> Entry:
     """Return the entry that names what is deleted after it."""
-    return last.successor(
-        "gc",
-        previous=digest,
-        run=str(clock.fresh_id()),
-        created=clock.now().isoformat(),
-        deleted=tuple(sorted(piece.path for piece in pieces)),
-    )
+    paths = tuple(sorted(piece.path for piece in pieces))
+    return replace(last.successor("gc", clock), deleted=paths)
 
 
 def _deleted(store: Store, pieces: tuple[GarbagePiece, ...]) -> tuple[GarbagePiece, ...]:

@@ -23,13 +23,13 @@ from blizzard.journal.fence import append_beside
 from blizzard.journal.ledger import Before, Ledger
 from blizzard.model.settings import SourceSettings
 from blizzard.model.source.part_way import found_again, is_part_way
-from blizzard.repair.new_journal import CHUNK, in_chunks
+from blizzard.repair.new_journal import CHUNK, in_chunks, inheriting
 from blizzard.repair.old_journal import inherited
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry, digest, encode
 from lakebed.documents.source_record import SourceRecord
-from lakebed.errors import JournalConflict, LakeError, StoreUnavailable, Whose
+from lakebed.errors import JournalConflict, LakeError, Whose
 from lakebed.journal import JournalReader
 from lakebed.locations import place_of, written_out
 from lakebed.storage.store import ObjectFacts, Reader, Store
@@ -135,11 +135,9 @@ def move(
     if found is None:
         return None
     first, *rest = in_chunks(found.records, chunk) or ((),)
-    entry = _last(store, pipeline, history).successor(
-        "moved",
-        previous=history.digest,
-        run=str(clock.fresh_id()),
-        created=clock.now().isoformat(),
+    last = JournalReader(store, pipeline).listed(history.sequence)
+    entry = replace(
+        last.successor("moved", clock),
         sources=first,
         source_uris={**history.source_uris, source.name: found.now},
         moved=source.name,
@@ -147,13 +145,7 @@ def move(
     )
     _append(store, entry)
     for records in rest:
-        entry = entry.successor(
-            "inherited",
-            previous=digest(encode(entry)),
-            run=entry.run,
-            created=entry.created,
-            sources=records,
-        )
+        entry = inheriting(entry, digest(encode(entry)), records)
         _append(store, entry)
     return found
 
@@ -194,14 +186,6 @@ def _in_order(place: Reader) -> Iterable[ObjectFacts]:
     if place.local_root is not None:
         return place.in_order()
     return sorted(place.objects(), key=lambda facts: facts.path)
-
-
-def _last(store: Reader, pipeline: str, history: Ledger) -> Entry:
-    last = JournalReader(store, pipeline).entry(history.sequence)
-    if last is None:
-        path = store.describe(layout.journal_entry(pipeline, history.sequence))
-        raise StoreUnavailable("the last entry cannot be read", path=path)
-    return last
 
 
 def _append(store: Store, entry: Entry) -> None:

@@ -9,7 +9,7 @@ the table. So a new journal never depends on an old one.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from blizzard.handoff.held_rows import Fates
 from blizzard.handoff.switch import LastCommitted
@@ -25,8 +25,7 @@ from blizzard.repair.old_journal import (
 )
 from lakebed import layout
 from lakebed.clock import Clock
-from lakebed.documents.entry import Entry, Receipt, digest, encode
-from lakebed.documents.lineage import Lineage
+from lakebed.documents.entry import Entry, Lineage, Receipt, digest, encode
 from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import JournalConflict
 from lakebed.journal import JournalReader
@@ -95,7 +94,7 @@ def take_over(
             pipeline=old,
             journal=past.last.journal,
             sequence=past.last.sequence,
-            digest=past.digest,
+            digest=past.stored.digest,
             entries=len(chunks),
             since=past.since,
         )
@@ -109,6 +108,12 @@ def in_chunks(
 ) -> tuple[tuple[SourceRecord, ...], ...]:
     """Divide records into what one entry repeats, in their order. Pure."""
     return tuple(tuple(records[start : start + chunk]) for start in range(0, len(records), chunk))
+
+
+def inheriting(last: Entry, previous: str, records: tuple[SourceRecord, ...]) -> Entry:
+    """Return the entry after another that goes on with what that one says of source files."""
+    entry = last.successor("inherited", previous=previous, run=last.run, created=last.created)
+    return replace(entry, sources=records)
 
 
 def _begun_empty(store: Reader, pipeline: str, last_committed: LastCommitted) -> Entry | None:
@@ -155,14 +160,7 @@ def _close(store: Store, past: Past, heir: str, clock: Clock) -> None:
     """Close the old journal, so that a process that still writes to it is refused."""
     if past.heir == heir:
         return
-    entry = past.last.successor(
-        "closed",
-        previous=past.digest,
-        run=str(clock.fresh_id()),
-        created=clock.now().isoformat(),
-        heir=heir,
-    )
-    _create(store, entry)
+    _create(store, replace(past.stored.successor("closed", clock), heir=heir))
 
 
 def _open(
@@ -205,13 +203,7 @@ def _write(
     first = digest(body)
     last = opening
     for chunk in chunks:
-        last = last.successor(
-            "inherited",
-            previous=digest(body),
-            run=opening.run,
-            created=opening.created,
-            sources=chunk,
-        )
+        last = inheriting(last, digest(body), chunk)
         body = _create(store, last)
     receipt = JournalReader(store, opening.pipeline).receipt()
     if receipt is None or receipt.journal != opening.journal:

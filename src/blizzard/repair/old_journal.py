@@ -16,7 +16,7 @@ from lakebed.documents.pending_meta import decode_meta
 from lakebed.documents.quarantine_file import QuarantineFile
 from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import DocumentUnreadable, JournalConflict, JournalLost, LakeError
-from lakebed.journal import JournalReader, entries_in, journals_aside
+from lakebed.journal import JournalReader, StoredEntry, entries_in, journals_aside
 from lakebed.storage.store import Reader
 from lakebed.units import plural
 
@@ -25,8 +25,8 @@ from lakebed.units import plural
 class Past:
     """What an old journal knows."""
 
-    last: Entry
-    digest: str
+    stored: StoredEntry
+    """Its last entry that does not close it."""
     written: Entry
     """The last entry with data files, or the one that opened it."""
     records: Mapping[str, tuple[SourceRecord, ...]]
@@ -41,6 +41,11 @@ class Past:
     """Files with bad lines that wait."""
     heir: str | None = None
     """The pipeline that has taken it over already."""
+
+    @property
+    def last(self) -> Entry:
+        """Return its last entry that does not close it."""
+        return self.stored.entry
 
     @property
     def in_table(self) -> int:
@@ -116,31 +121,30 @@ def _past(store: Reader, pipeline: str, folder: str, fates: Fates) -> Past:
     uris: dict[str, str] = {}
     names: dict[str, str] = {}
     since: dict[str, str] = {}
-    last: tuple[Entry, str] | None = None
+    last: StoredEntry | None = None
     written: Entry | None = None
     waiting: dict[str, WaitingFile] = {}
     heir = None
     for stored in entries_in(store, pipeline, folder, before_empty=True):
         entry = stored.entry
-        if entry.kind == "closed":
+        if entry.heir is not None:
             heir = entry.heir
             continue
-        last = (entry, stored.digest)
+        last = stored
         written = entry if entry.files or written is None else written
         learn_sources(entry, names, uris)
         with_entry(waiting, entry)
         earlier = entry.inherits.since if entry.inherits is not None else {}
         since = {**dict.fromkeys(entry.source_uris, entry.created), **earlier, **since}
         mark = entry.replacement_mark
-        in_vain = entry.kind == "retract" and fates([mark]).get(mark) == GONE
+        in_vain = entry.replaces and fates([mark]).get(mark) == GONE
         for record in entry.sources:
             if not (in_vain and record.failure is None and record.key in records):
                 records[record.key] = with_record(records.get(record.key, ()), inherited(record))
     if last is None or written is None:
         raise JournalLost("there is no journal to take over", path=store.describe(folder))
     return Past(
-        last=last[0],
-        digest=last[1],
+        stored=last,
         written=written,
         records=records,
         source_uris=uris,

@@ -8,7 +8,7 @@ that they can never go in beside the rows that are read again.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from blizzard.handoff.held_rows import GONE, HELD, CameBack, Fates, notes, passed_over
 from blizzard.journal.checkpoint import read_ledger
@@ -21,7 +21,7 @@ from lakebed.documents.entry import Entry
 from lakebed.documents.pending_meta import HeldMeta
 from lakebed.documents.quarantine_file import QuarantineFile, Resolved
 from lakebed.documents.source_record import Failure, SourceRecord, Stage
-from lakebed.journal import JournalReader
+from lakebed.journal import JournalReader, StoredEntry
 from lakebed.storage.store import Reader, Store
 
 MISSING = "file_missing"
@@ -79,8 +79,7 @@ class RedoPlan:
     """The units whose rows are not in the table, and where the journal stands."""
 
     units: tuple[RedoUnit, ...] = ()
-    last: Entry | None = None
-    digest: str | None = None
+    last: StoredEntry | None = None
 
     @property
     def ready(self) -> tuple[RedoUnit, ...]:
@@ -126,7 +125,7 @@ def plan_redo(
         unit.why_not = _why_not(history, unit, marks, returned)
     known = {name for unit in units for name in unit.files}
     others = [meta for meta in missing if layout.file_name(meta.filename) not in known]
-    return RedoPlan(units=(*units, *_of_other_journals(others)), last=last, digest=history.digest)
+    return RedoPlan(units=(*units, *_of_other_journals(others)), last=last)
 
 
 def redo(
@@ -144,7 +143,7 @@ def redo(
         found = plan_redo(store, pipeline, fates, wanted, back)
         if not found.ready or found.last is None:
             return found, None
-        return found, _redo_entry(found.last, found.digest, found.ready, clock)
+        return found, _redo_entry(found.last, found.ready, clock)
 
     found, entry = append_what_is_found(store, pipeline, look_again)
     if entry is None:
@@ -289,9 +288,7 @@ def _why_settled(unit: RedoUnit, found: set[int | None], committed: int) -> str 
     return in_table if unit.entry <= committed else "penguin has yet to commit their entry"
 
 
-def _redo_entry(
-    last: Entry, last_digest: str | None, units: tuple[RedoUnit, ...], clock: Clock
-) -> Entry:
+def _redo_entry(last: StoredEntry, units: tuple[RedoUnit, ...], clock: Clock) -> Entry:
     sources = {
         record.key: SourceRecord(
             source=record.source,
@@ -305,11 +302,8 @@ def _redo_entry(
         for unit in units
         for record in unit.sources
     }
-    return last.successor(
-        "redo",
-        previous=last_digest,
-        run=str(clock.fresh_id()),
-        created=clock.now().isoformat(),
+    return replace(
+        last.successor("redo", clock),
         sources=tuple(sources.values()),
         redone=tuple(sorted(name for unit in units for name in unit.files)),
         resolved=tuple(

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from lakebed import layout
-from lakebed.documents.entry import Entry
 from lakebed.documents.pending_meta import decode_meta
 from lakebed.errors import JournalLost
-from lakebed.journal import JournalReader, entries_in, journals_aside
+from lakebed.journal import JournalReader, StoredEntry, entries_in, journals_aside
 from lakebed.storage.store import ObjectFacts, Reader
 
 
@@ -30,8 +29,7 @@ class References:
     """What `gc` entries of this pipeline have named."""
     journals: frozenset[str] = frozenset()
     """The journals of this pipeline that are here, whole."""
-    last: Entry | None = None
-    digest: str | None = None
+    last: StoredEntry | None = None
     awaits: int = 0
     """The last entry that a journal with inherited knowledge needs before it may go on."""
 
@@ -42,7 +40,7 @@ def read_references(store: Reader, pipeline: str) -> References:
     promoted: dict[str, frozenset[str]] = {}
     deleted: set[str] = set()
     journals: set[str] = set()
-    last: Entry | None = None
+    last: StoredEntry | None = None
     awaits = 0
     digests: list[str] = []
     # The receipt first: the journal only grows, so what is in the receipt must be in it.
@@ -64,7 +62,7 @@ def read_references(store: Reader, pipeline: str) -> References:
                 journals.add(entry.journal)
                 deleted |= set(entry.deleted)
                 if folder == layout.journal_folder(pipeline):
-                    last = entry
+                    last = stored
                     awaits = entry.awaits or awaits
                     digests.append(stored.digest)
     if receipt is not None and receipt.digest not in digests[receipt.sequence :][:1]:
@@ -79,7 +77,6 @@ def read_references(store: Reader, pipeline: str) -> References:
         deleted=frozenset(deleted),
         journals=frozenset(journals),
         last=last,
-        digest=digests[-1] if digests else None,
         awaits=awaits,
     )
 

@@ -27,6 +27,7 @@ from blizzard.model.source.part_way import (
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry
 from lakebed.documents.source_record import SourceRecord
+from lakebed.journal import StoredEntry
 from lakebed.storage.store import Reader, Store
 
 GONE = "it is not in its source any more; blizzard dlq discard gives it up"
@@ -42,8 +43,7 @@ class FailedSources:
     """Keys that are not of files that failed."""
     refused: Mapping[str, str] = field(default_factory=dict)
     """Files that failed, are meant, and cannot be read so, or given up; with the reason."""
-    last: Entry | None = None
-    digest: str | None = None
+    last: StoredEntry | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +91,6 @@ def _found(
         unknown=(wanted or frozenset()) - known,
         refused=refused,
         last=last,
-        digest=history.digest,
     )
 
 
@@ -227,13 +226,8 @@ def _append(
         found = find()
         if not found.records or found.last is None:
             return found, None
-        return found, found.last.successor(
-            kind,
-            previous=found.digest,
-            run=str(clock.fresh_id()),
-            created=clock.now().isoformat(),
-            sources=tuple(mark(record) for record in found.records),
-        )
+        sources = tuple(mark(record) for record in found.records)
+        return found, replace(found.last.successor(kind, clock), sources=sources)
 
     found, entry = append_what_is_found(store, pipeline, look_again)
     return found, None if entry is None else entry.sequence

@@ -24,6 +24,7 @@ from blizzard.rewrite.transaction import (
     TableState,
     commit,
     drop,
+    old_file,
     refuse_waiting,
     rewriting_of,
     table_state,
@@ -34,7 +35,7 @@ from blizzard.worker.output.origins import runs_without
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.columns.schema import Schema
-from lakebed.documents.data_file import FinishedFile, Merge, MergedFile, Run
+from lakebed.documents.data_file import FinishedFile, Rewrite, Run
 from lakebed.documents.entry import Entry
 from lakebed.errors import JournalConflict, LakeError, Whose
 from lakebed.journal import JournalReader
@@ -82,11 +83,12 @@ def read_origins(
         written = datetime.fromisoformat(entry.created) + CLOCKS_DIFFER
         if begun is None or written.timestamp() * 1000 < begun:
             break
-        for one in reversed(entry.replaced):
-            if one.new is not None and not one.new.source_files and one.new.filename in wanted:
-                # It has the rows of the one before, in their order.
-                heirs = wanted.pop(one.new.filename)
-                wanted.setdefault(one.old, []).extend(heir or one.new for heir in heirs)
+        for one in reversed(entry.rewrites):
+            for new in one.new:
+                if not new.source_files and new.filename in wanted:
+                    # It has the rows of the one before, in their order.
+                    heirs = wanted.pop(new.filename)
+                    wanted.setdefault(one.old[0].path, []).extend(heir or new for heir in heirs)
         for file in entry.data_files:
             for heir in wanted.pop(file.filename, ()):
                 new = heir or file
@@ -153,7 +155,7 @@ class Compacted:
     """What a compaction found, and the number of its entry."""
 
     found: CompactionPlan | None = None
-    merged: tuple[Merge, ...] = ()
+    merged: tuple[Rewrite, ...] = ()
     entry: int | None = None
     """None if there was nothing to do, or another writer came first."""
     failed: tuple[RewriteFailed, ...] = ()
@@ -232,7 +234,7 @@ def compact(
     failed = tuple(one for one in outcomes if isinstance(one, RewriteFailed))
     rewritten = [one for one in outcomes if isinstance(one, Rewritten)]
     merges = tuple(_merge(one, plan.files, store) for one in rewritten)
-    done: tuple[Merge, ...] = ()
+    done: tuple[Rewrite, ...] = ()
 
     def replan() -> CompactionPlan:
         state = table_state(store, settings)
@@ -243,7 +245,7 @@ def compact(
         nonlocal done
         waiting = waiting_entries(store, now.state.snapshot)
         done = _still_there(merges, now.state, waiting, plan.state.last.journal)
-        return replace(now.state.next_entry("compact", clock), merged=done) if done else None
+        return replace(now.state.next_entry("compact", clock), rewrites=done) if done else None
 
     try:
         _now, number = commit(store, plan, rewritten, replan=replan, entry=entry)
@@ -327,23 +329,14 @@ def _group(group: Group, active: Mapping[str, ActiveFile]) -> FileGroup:
     return FileGroup(files=files, outputs=group.outputs, sorted_by=group.sorted_by)
 
 
-def _merge(done: Rewritten, known: Mapping[str, FinishedFile], store: Reader) -> Merge:
+def _merge(done: Rewritten, known: Mapping[str, FinishedFile], store: Reader) -> Rewrite:
     """Return what a group has become, with the origins of its rows."""
     group = done.group
     names, runs = joined([_live(known[file.path], file, store) for file in group.files])
     if group.sorted_by:
         runs = ()
-    return Merge(
-        old=tuple(
-            MergedFile(
-                path=file.path,
-                size=file.size,
-                rows=file.live_rows or 0,
-                vector=file.vector_key,
-                deleted=file.deleted,
-            )
-            for file in group.files
-        ),
+    return Rewrite(
+        old=tuple(old_file(file, rows=file.live_rows or 0) for file in group.files),
         new=tuple(replace(file, source_files=names, runs=runs) for file in done.new),
         sorted_by=group.sorted_by,
     )
@@ -359,8 +352,8 @@ def _live(known: FinishedFile, file: ActiveFile, store: Reader) -> FinishedFile:
 
 
 def _still_there(
-    merges: Sequence[Merge], now: TableState, waiting: Sequence[Entry], journal: str
-) -> tuple[Merge, ...]:
+    merges: Sequence[Rewrite], now: TableState, waiting: Sequence[Entry], journal: str
+) -> tuple[Rewrite, ...]:
     """Return those whose files are all in the table, and that nobody else is to replace."""
     if now.last.journal != journal:
         return ()

@@ -31,7 +31,7 @@ from blizzard.rewrite.transaction import (
 from blizzard.worker.find_rows import RowsInFile, check_columns, rows_in
 from lakebed.clock import Clock
 from lakebed.columns.schema import Schema
-from lakebed.documents.data_file import Replacement
+from lakebed.documents.data_file import Rewrite
 from lakebed.documents.entry import Entry
 from lakebed.storage.store import Reader, Store
 
@@ -157,7 +157,7 @@ def erase(
     def entry(now: ErasePlan) -> Entry:
         return replace(
             now.state.next_entry("erase", clock),
-            replaced=replaced,
+            rewrites=replaced,
             erased=dict(sorted(plan.sources.items())),
             reason=reason,
         )
@@ -193,7 +193,7 @@ def _tells_every_row(named: Named, inside: RowsInFile) -> bool:
 
 def _replacements(
     files: Sequence[FileWithRows], rewritten: Sequence[Rewritten]
-) -> tuple[Replacement, ...]:
+) -> tuple[Rewrite, ...]:
     done = {one.old.path: one for one in rewritten}
     replaced = []
     for one in files:

@@ -150,7 +150,7 @@ def promote(
     def entry(now: PromotionPlan) -> Entry:
         following = now.state.next_entry("promote", clock)
         columns = following.columns if now.columns is None else now.columns
-        return replace(following, replaced=replaced, table_schema=now.table_schema, columns=columns)
+        return replace(following, rewrites=replaced, table_schema=now.table_schema, columns=columns)
 
     now, number = commit(
         store,
@@ -254,8 +254,8 @@ def _declared(name: str, kind: str) -> Field:
 def _in_entry(entry: Entry, target: Target) -> dict[str, tuple[FinishedFile, bool]]:
     """Return the data files of an entry, and whether `_rescued` may have values in them."""
     hold = {record.key for record in entry.sources if _mentions(record.rescued, target)}
-    # These have no sources to say what is in `_rescued`.
-    is_unsaid = entry.kind in ("promote", "replay", "retract", "erase", "compact")
+    # Other entries have no sources to say what is in `_rescued`.
+    is_unsaid = not entry.is_batch
     return {
         file.filename: (
             file,

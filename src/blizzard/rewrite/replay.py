@@ -36,6 +36,7 @@ from lakebed.deltalog.snapshot import Snapshot
 from lakebed.documents.entry import Entry
 from lakebed.documents.quarantine_file import Resolved
 from lakebed.errors import JournalConflict, LakeError, Whose
+from lakebed.journal import StoredEntry
 from lakebed.partition import PartitionValues, table_schema
 from lakebed.storage.store import Reader, Store
 from lakebed.telemetry.events import Emit
@@ -57,7 +58,7 @@ class ReplayPlan:
     meant: Meant
     files: tuple[WaitingFile, ...]
     history: Ledger
-    last: Entry | None
+    last: StoredEntry | None
     """None where there is no journal yet."""
     not_in_place: tuple[WaitingFile, ...] = ()
     """Those of them that are of content which was to come in the place of rows, and has not."""
@@ -148,16 +149,11 @@ def discard(
     meant, unknown = meant_lines(store, found)
     if found.last is None or not meant:
         return ReplayOutcome(unknown=unknown)
-    resolved = without_meant(store, settings, found.files, found.meant, found.last, clock=clock)
+    last = found.last.entry
+    resolved = without_meant(store, settings, found.files, found.meant, last, clock=clock)
 
-    def entry(now: ReplayPlan, last: Entry) -> Entry:
-        return last.successor(
-            "discard",
-            previous=now.history.digest,
-            run=str(clock.fresh_id()),
-            created=clock.now().isoformat(),
-            resolved=resolved,
-        )
+    def entry(last: StoredEntry) -> Entry:
+        return replace(last.successor("discard", clock), resolved=resolved)
 
     number = _append(store, settings.name, found, entry)
     return ReplayOutcome(entry=number, lines=meant, unknown=unknown, sources=found.meant.sources)
@@ -213,8 +209,7 @@ def replay(
     found = plan_replay(store, settings.name, names, table)
     meant, unknown = meant_lines(store, found)
     in_vain = lines_not_in_place(store, found)
-    last = found.last
-    if last is None or meant == in_vain:
+    if (stored := found.last) is None or meant == in_vain:
         return ReplayOutcome(unknown=unknown, left=in_vain, not_in_place=in_vain)
     found = in_place(found)
     texts = None if corrected is None else corrections(store, found, corrected)
@@ -229,8 +224,8 @@ def replay(
     ingested = ingest(
         _units(settings, found, texts),
         known=found.history.columns,
-        journal=last.journal,
-        entry=last.sequence + 1,
+        journal=stored.entry.journal,
+        entry=stored.entry.sequence + 1,
     )
     settled = ingested.settled
     _refuse_failed(settled)
@@ -239,16 +234,15 @@ def replay(
         return ReplayOutcome(left=meant, unknown=unknown, not_in_place=in_vain)
     written = ingested.columns.entry(files)
 
-    def entry(now: ReplayPlan, last: Entry) -> Entry:
-        following = last.successor(
-            "replay",
-            previous=now.history.digest,
-            run=str(clock.fresh_id()),
-            created=clock.now().isoformat(),
+    def entry(last: StoredEntry) -> Entry:
+        return replace(
+            last.successor("replay", clock),
+            files=files,
             resolved=resolved,
             table_schema=written.table_schema,
+            columns=written.found,
+            handoff=Handoff.JOURNAL,
         )
-        return replace(following, files=files, columns=written.found, handoff=Handoff.JOURNAL)
 
     number = _append(store, settings.name, found, entry)
     return ReplayOutcome(
@@ -315,7 +309,7 @@ def _refuse_failed(settled: Settled) -> None:
 
 
 def _append(
-    store: Store, pipeline: str, before: ReplayPlan, entry: Callable[[ReplayPlan, Entry], Entry]
+    store: Store, pipeline: str, before: ReplayPlan, entry: Callable[[StoredEntry], Entry]
 ) -> int | None:
     """Append the entry; raise where lines wait no longer, or the columns are others by now."""
     path = store.describe(layout.journal_folder(pipeline))
@@ -324,7 +318,7 @@ def _append(
         now = plan_replay(store, pipeline, None)
         if now.last is None:
             raise AssertionError("a journal with quarantine files has entries")
-        following = entry(now, now.last)
+        following = entry(now.last)
         waiting = {one.file.filename for one in now.files}
         why, old = "", before.history
         if any(one.old not in waiting for one in following.resolved):

@@ -47,7 +47,7 @@ from lakebed.clock import Clock
 from lakebed.columns.schema import Schema
 from lakebed.deltalog import tables
 from lakebed.deltalog.lineage import Lineage
-from lakebed.documents.data_file import FinishedFile, Replacement
+from lakebed.documents.data_file import FinishedFile, Rewrite
 from lakebed.documents.entry import Entry
 from lakebed.documents.quarantine_file import QuarantineFile
 from lakebed.documents.source_record import SourceRecord
@@ -155,7 +155,7 @@ class Retracted:
 
     found: RetractPlan
     rewritten: tuple[Rewritten, ...] = ()
-    replaced: tuple[Replacement, ...] = ()
+    replaced: tuple[Rewrite, ...] = ()
     rows: Mapping[str, int] = field(default_factory=dict)
     """The number of rows that leave the table, by source object."""
     entry: int | None = None
@@ -257,13 +257,13 @@ def retract(
         following = replace(
             now.state.next_entry("retract", clock),
             sources=records(now, rows),
-            replaced=replaced,
+            rewrites=replaced,
             resolved=resolved,
         )
         if content is None:
             return following
         _refuse_read_since(store, settings.name, content, now.state.history)
-        return content.within(following, now, {one.old for one in replaced})
+        return content.within(following, now, {old.path for one in replaced for old in one.old})
 
     now, number = commit(
         store,

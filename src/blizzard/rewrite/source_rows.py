@@ -17,7 +17,7 @@ from blizzard.model.rewriting import ActiveFile, RowRanges, RowsWhere
 from blizzard.rewrite.transaction import TableState
 from blizzard.worker.deleted_rows import Places, deleted_rows
 from blizzard.worker.find_rows import rows_in
-from lakebed.documents.data_file import FinishedFile, Replacement
+from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
 from lakebed.layout import file_name
 from lakebed.storage.store import Reader
@@ -142,8 +142,8 @@ class JournaledFiles:
     """The files of batches, replays and compactions."""
     told: set[str] = field(default_factory=set)
     """Every data file of which an entry says where its rows came from."""
-    steps: dict[str, Replacement] = field(default_factory=dict)
-    """What each file replaced that took the place of another."""
+    steps: dict[str, tuple[str, FinishedFile]] = field(default_factory=dict)
+    """The file that each replaced that took the place of one other, and itself."""
     replaced: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
     """The files that entries took out, each with those in its place."""
     out: set[str] = field(default_factory=set)
@@ -155,14 +155,13 @@ class JournaledFiles:
         self._write(entry.files, entry)
         if not in_effect:
             return
-        for merge in entry.merged:
-            self._write(merge.new, entry)
-            new = tuple(file.filename for file in merge.new)
-            self.replaced += [(old.path, new) for old in merge.old]
-        for one in entry.replaced:
-            self.replaced.append((one.old, () if one.new is None else (one.new.filename,)))
-            if one.new is not None:
-                self.steps[one.new.filename] = one
+        for one in entry.rewrites:
+            new = tuple(file.filename for file in one.new)
+            self.replaced += [(old.path, new) for old in one.old]
+            if entry.operation == "rewrite":
+                self._write(one.new, entry)
+            else:
+                self.steps |= {file.filename: (one.old[0].path, file) for file in one.new}
         self.out |= entry.supersedes | {file_name(one.filename) for one in entry.outgoing}
 
     def _write(self, files: Iterable[FinishedFile], entry: Entry) -> None:
@@ -175,7 +174,7 @@ class JournaledFiles:
     def is_told(self, path: str) -> bool:
         """Whether journals say where the rows of a data file came from."""
         while path in self.steps and path not in self.told:
-            path = self.steps[path].old
+            path = self.steps[path][0]
         return path in self.told
 
     def find(self, path: str) -> WrittenFile | None:
@@ -185,9 +184,9 @@ class JournaledFiles:
         left. It names source files as that one does: its entry may be of another journal.
         """
         step = self.steps.get(path)
-        if path in self.written or step is None or step.new is None:
+        if path in self.written or step is None:
             return self.written.get(path)
-        before, new = self.find(step.old), step.new
+        before, new = self.find(step[0]), step[1]
         if before is None:
             return None
         if not new.source_files:

@@ -7,7 +7,7 @@ one version or, if one of the files has left the table, rejects it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, wraps
 from typing import ParamSpec, TypeVar, cast
 
@@ -35,10 +35,10 @@ from lakebed.deltalog import tables
 from lakebed.deltalog.delta_types import names_in_log
 from lakebed.deltalog.file_names import is_elsewhere
 from lakebed.deltalog.snapshot import Snapshot
-from lakebed.documents.data_file import FinishedFile, Replacement
+from lakebed.documents.data_file import FinishedFile, OldFile, Rewrite
 from lakebed.documents.entry import Entry, Kind
 from lakebed.errors import JournalConflict, LakeError, ObjectMissing, Whose
-from lakebed.journal import JournalReader, entries_in, journals_aside
+from lakebed.journal import JournalReader, StoredEntry, entries_in, journals_aside
 from lakebed.layout import TablePath
 from lakebed.storage.store import Reader, Store
 
@@ -91,7 +91,13 @@ class TableState:
     files: Mapping[str, ActiveFile]
     """Its data files by their names."""
     history: Ledger
-    last: Entry
+    stored: StoredEntry
+    """The last entry."""
+
+    @property
+    def last(self) -> Entry:
+        """Return the last entry."""
+        return self.stored.entry
 
     @property
     def committed(self) -> int:
@@ -120,14 +126,10 @@ class TableState:
 
     def next_entry(self, kind: Kind, clock: Clock) -> Entry:
         """Return the next entry of the journal, with the columns that the table has."""
-        return self.last.successor(
-            kind,
-            previous=self.history.digest,
-            run=str(clock.fresh_id()),
-            created=clock.now().isoformat(),
-            table_schema=dict(self.snapshot.facts.schema),
-            columns=self.history.columns,
-        )
+        following = self.stored.successor(kind, clock)
+        found = self.history.columns
+        columns = following.columns if found is None else found
+        return replace(following, table_schema=dict(self.snapshot.facts.schema), columns=columns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,7 +209,7 @@ def table_state(store: Reader, settings: PipelineSettings) -> TableState:
     if history.sequence < 0:
         raise NothingCommitted(NO_TABLE, path=store.uri)
     last = last_entry(store, pipeline, history)
-    return TableState(snapshot=snapshot, files=files, history=history, last=last)
+    return TableState(snapshot=snapshot, files=files, history=history, stored=last)
 
 
 def refuse_waiting(store: Reader, settings: PipelineSettings, state: TableState) -> None:
@@ -296,18 +298,25 @@ def rewrite_each(
     return tuple(one for one in outcomes if isinstance(one, Rewritten))
 
 
-def superseded(
-    old: ActiveFile, new: Sequence[FinishedFile] = (), *, left_out: int = 0
-) -> Replacement:
-    """Return how an entry says that a file leaves the table, and which one comes instead. Pure."""
-    return Replacement(
-        old=old.path,
-        old_size=old.size,
-        new=next(iter(new), None),
-        left_out=left_out,
+def superseded(old: ActiveFile, new: Sequence[FinishedFile] = (), *, left_out: int = 0) -> Rewrite:
+    """Return the rewrite of one file, or its removal if there is no new one. Pure."""
+    rows = left_out + sum(file.record_count for file in new)
+    return Rewrite(
+        old=(old_file(old, rows=rows, left_out=left_out),),
+        new=tuple(new),
         partition_values={} if new else old.partition_values,
-        vector=old.vector_key,
-        deleted=old.deleted,
+    )
+
+
+def old_file(file: ActiveFile, *, rows: int, left_out: int = 0) -> OldFile:
+    """Return a file as the rewrite names it that takes it out. Pure."""
+    return OldFile(
+        path=file.path,
+        size=file.size,
+        rows=rows,
+        left_out=left_out,
+        vector=file.vector_key,
+        deleted=file.deleted,
     )
 
 
@@ -366,8 +375,8 @@ def _refuse_overtaken(store: Reader, before: RewritePlan, now: RewritePlan, entr
     """Raise if the rewritten files are not those to supersede any more, or were collected."""
     path = store.describe(layout.journal_folder(entry.pipeline))
     there = {file.path: (file.size, file.vector_key) for file in now.state.files.values()}
-    gone = any(there.get(one.old) != (one.old_size, one.vector) for one in entry.replaced) or any(
-        there.get(old.path) != (old.size, old.vector) for one in entry.merged for old in one.old
+    gone = any(
+        there.get(old.path) != (old.size, old.vector) for one in entry.rewrites for old in one.old
     )
     same_journal = before.state.last.journal == now.state.last.journal
     if gone or not same_journal or before.requires != now.requires:

@@ -95,77 +95,36 @@ class FinishedFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Replacement:
-    """A data file of the table, and the one with its rows, or the rest of them, in its place.
-
-    The rows that stay are in the order in which they were. Where the new file has all rows of the
-    old one it has them from the same sources; otherwise it says itself where they came from.
-    """
-
-    old: TablePath
-    old_size: int
-    new: FinishedFile | None = None
-    """None where no row is left."""
-    left_out: int = 0
-    """The rows that leave the table."""
-    partition_values: Mapping[str, str | None] = field(default_factory=dict)
-    """Those of the old file; nothing where the new one says them."""
-    vector: str | None = None
-    """The key of the old file's deletion vector."""
-    deleted: int = 0
-    """The rows that the vector deleted before: the old file has them, the new one does not."""
-
-    @property
-    def has_fewer_rows(self) -> bool:
-        """Whether the new file lacks rows of the old one."""
-        return bool(self.left_out or self.deleted)
-
-    def is_taken_by(self, path: str) -> bool:
-        """Whether this is the file that comes in its place."""
-        return self.new is not None and self.new.filename == path
-
-    @property
-    def old_file(self) -> FinishedFile:
-        """Return the old file, as far as its removal must say what it was."""
-        new = self.new
-        return FinishedFile(
-            filename=self.old,
-            size=self.old_size,
-            record_count=self.left_out + (0 if new is None else new.record_count),
-            partition_values=self.partition_values if new is None else new.partition_values,
-            source_file=None,
-            unit="",
-            modification_time=0,
-            vector=self.vector,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MergedFile:
-    """A data file of the table whose rows are in another one from then on."""
+class OldFile:
+    """A data file of the table that a rewrite takes out of it."""
 
     path: TablePath
     size: int
     rows: int
     """Those that are not deleted."""
+    left_out: int = 0
+    """The rows of these that leave the table."""
     vector: str | None = None
     """The key of its deletion vector."""
     deleted: int = 0
-    """The rows that the vector deletes: they are in none of the new files."""
+    """The rows that the vector deletes: the new files do not hold them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Merge:
-    """Data files of one partition, and those with all of their rows that are not deleted.
+class Rewrite:
+    """Data files of one partition, and those with the rest of their rows, in their order.
 
-    Without `sorted_by` there is one new file, which has the rows of the old ones one after the
-    other, and its runs say where they came from. With it, the rows are in another order: they say
-    themselves, in the column `_file`, which source file they came from.
+    A new file that holds all rows of one old file has them from the same sources, and need not name
+    these. Any other says itself where its rows came from. With `sorted_by` the rows are in another
+    order, and say it themselves, in the column `_file`.
     """
 
-    old: tuple[MergedFile, ...]
-    new: tuple[FinishedFile, ...]
+    old: tuple[OldFile, ...]
+    new: tuple[FinishedFile, ...] = ()
+    """None if no row is left."""
     sorted_by: tuple[str, ...] = ()
+    partition_values: Mapping[str, str | None] = field(default_factory=dict)
+    """Those of the old files if there is no new one."""
 
     @property
     def rows(self) -> int:
@@ -173,18 +132,25 @@ class Merge:
         return sum(one.rows for one in self.old)
 
     @property
-    def partition_values(self) -> Mapping[str, str | None]:
-        """Return the partition of all of them."""
-        return self.new[0].partition_values if self.new else {}
+    def left_out(self) -> int:
+        """Count the rows that leave the table."""
+        return sum(one.left_out for one in self.old)
+
+    @property
+    def has_fewer_rows(self) -> bool:
+        """Whether the new files lack rows of the old ones."""
+        return any(one.left_out or one.deleted for one in self.old)
 
     def old_files(self) -> tuple[FinishedFile, ...]:
-        """Return the old files, as far as their removal must say what they were."""
+        """Return the old files with what their removal records."""
         return tuple(
             FinishedFile(
                 filename=one.path,
                 size=one.size,
                 record_count=one.rows,
-                partition_values=self.partition_values,
+                partition_values=(
+                    self.new[0].partition_values if self.new else self.partition_values
+                ),
                 source_file=None,
                 unit="",
                 modification_time=0,

@@ -8,14 +8,12 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import chain
 from typing import Any, Literal, TypeVar
 
 from lakebed.columns.schema import Schema
-from lakebed.documents.data_file import FinishedFile, Merge, Replacement
-from lakebed.documents.lineage import Lineage
+from lakebed.documents.data_file import FinishedFile, Rewrite
 from lakebed.documents.quarantine_file import QuarantineFile, Resolved
-from lakebed.documents.reading import adapter_of, validated
+from lakebed.documents.reading import adapter_of, encode_document, validated
 from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import DocumentUnreadable
 from lakebed.layout import entry_sequence, file_name
@@ -41,6 +39,33 @@ source files out of the table, `erase` rows for which a condition holds: data fi
 without them. What a retraction has read to take the place of such rows are its own data files.
 `compact` puts the rows of many small data files into fewer; no row changes.
 """
+
+
+Operation = Literal["append", "overwrite", "rewrite", "control"]
+"""What an entry does to the table: add rows, change or remove some, move them, or none of these."""
+_OPERATIONS: Mapping[Kind, Operation] = {
+    "batch": "append",
+    "replay": "append",
+    "promote": "overwrite",
+    "retract": "overwrite",
+    "erase": "overwrite",
+    "compact": "rewrite",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lineage:
+    """The journal that a new one takes its knowledge of source files from."""
+
+    pipeline: str
+    journal: str
+    sequence: int
+    """Its last entry whose knowledge is taken over."""
+    digest: str
+    entries: int
+    """How many `inherited` entries follow entry 0; without them all the journal is not begun."""
+    since: Mapping[str, str] = field(default_factory=dict)
+    """When each source was first read, by its name: a lookback counts from there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,10 +109,9 @@ class Entry:
     """
     follows: int = 0
     """How many `inherited` entries go on with what a `moved` entry says, right after it."""
-    replaced: tuple[Replacement, ...] = ()
-    """What a `promote`, `retract` or `erase` entry changes: all in one commit, or nothing."""
-    merged: tuple[Merge, ...] = ()
-    """The data files that a `compact` entry makes fewer of: all in one commit, or nothing."""
+    rewrites: tuple[Rewrite, ...] = ()
+    """The data files that it takes out of the table, and those that supersede them: all in one
+    commit, or nothing."""
     as_of: int | None = None
     """The version of the table for which an entry was planned that supersedes data files."""
     erased: Mapping[str, int] = field(default_factory=dict)
@@ -102,6 +126,16 @@ class Entry:
     """How long the batch took up to this entry; None for other kinds."""
 
     @property
+    def operation(self) -> Operation:
+        """Return what it does to the table: decisions depend on this, not on the kind."""
+        return _OPERATIONS.get(self.kind, "control")
+
+    @property
+    def is_batch(self) -> bool:
+        """Whether a run has appended it for source files that it read."""
+        return self.operation == "append" and not self.by_operator
+
+    @property
     def by_operator(self) -> bool:
         """Whether a command has appended it beside the batches of a run."""
         return self.kind not in ("open", "batch", "inherited", "closed", "moved")
@@ -109,8 +143,7 @@ class Entry:
     @property
     def data_files(self) -> tuple[FinishedFile, ...]:
         """Return every data file that was written for it, whatever is to become of it."""
-        replaced = (one.new for one in self.replaced if one.new is not None)
-        return (*self.files, *replaced, *(new for one in self.merged for new in one.new))
+        return (*self.files, *(new for one in self.rewrites for new in one.new))
 
     @property
     def supersedes(self) -> frozenset[str]:
@@ -124,18 +157,17 @@ class Entry:
     @property
     def replaces(self) -> bool:
         """Whether it takes data files of the table out, or puts others in their place."""
-        return bool(self.replaced or self.merged or (self.kind == "retract" and self.supersedes))
+        return bool(self.rewrites) or (self.operation == "overwrite" and bool(self.supersedes))
 
     @property
     def outgoing(self) -> tuple[FinishedFile, ...]:
         """Return the data files that leave the table with it."""
-        replaced = (one.old_file for one in self.replaced)
-        return (*replaced, *(old for one in self.merged for old in one.old_files()))
+        return tuple(old for one in self.rewrites for old in one.old_files())
 
     @property
     def readings(self) -> tuple[SourceRecord, ...]:
         """Return what it says of source files that were read for it, or failed."""
-        if self.kind not in ("batch", "retract"):
+        if self.operation == "control":
             return ()
         return tuple(record for record in self.sources if not record.retracted)
 
@@ -154,20 +186,18 @@ class Entry:
 
     @property
     def replacement_mark(self) -> str:
-        """Return the name by which the log says that nothing was replaced, or merged.
+        """Return the name by which the log says that nothing was rewritten.
 
         It is the name of the first new file: all of them are given up. Where there is none, the
         command that wrote the entry has a name that is as good.
         """
-        replaced = (one.new for one in self.replaced if one.new is not None)
-        merged = (new for one in self.merged for new in one.new)
-        new = next(chain(replaced, merged), None)
+        new = next((new for one in self.rewrites for new in one.new), None)
         return self.run if new is None else file_name(new.filename)
 
     @property
     def left_out(self) -> int:
         """Count the rows that leave the table."""
-        return sum(one.left_out for one in self.replaced)
+        return sum(one.left_out for one in self.rewrites)
 
     @property
     def rescues(self) -> bool:
@@ -181,33 +211,8 @@ class Entry:
             return self.inherits.entries
         return self.sequence + self.follows if self.follows else 0
 
-    def successor(
-        self,
-        kind: Kind,
-        *,
-        previous: str | None,
-        run: str,
-        created: str,
-        sources: tuple[SourceRecord, ...] = (),
-        deleted: tuple[str, ...] = (),
-        redone: tuple[str, ...] = (),
-        heir: str | None = None,
-        source_uris: Mapping[str, str] | None = None,
-        moved: str | None = None,
-        follows: int = 0,
-        replaced: tuple[Replacement, ...] = (),
-        resolved: tuple[Resolved, ...] = (),
-        merged: tuple[Merge, ...] = (),
-        erased: Mapping[str, int] | None = None,
-        reason: str | None = None,
-        table_schema: dict[str, Any] | None = None,
-        columns: Schema | None = None,
-    ) -> "Entry":
-        """Return the entry that follows this one and contains only what it is given. Pure.
-
-        It goes on with what this one says of the journal and the table, and with nothing else:
-        whatever this one did, its successor does not do again.
-        """
+    def successor(self, kind: Kind, *, previous: str, run: str, created: str) -> "Entry":
+        """Return the entry that follows this one in the same journal, without any action. Pure."""
         return Entry(
             kind=kind,
             pipeline=self.pipeline,
@@ -217,21 +222,10 @@ class Entry:
             created=created,
             previous=previous,
             handoff=self.handoff,
-            source_uris=self.source_uris if source_uris is None else source_uris,
-            table_schema=self.table_schema if table_schema is None else table_schema,
+            source_uris=self.source_uris,
+            table_schema=self.table_schema,
             partition_columns=self.partition_columns,
-            columns=self.columns if columns is None else columns,
-            sources=sources,
-            deleted=deleted,
-            redone=redone,
-            heir=heir,
-            moved=moved,
-            follows=follows,
-            replaced=replaced,
-            resolved=resolved,
-            merged=merged,
-            erased=erased or {},
-            reason=reason,
+            columns=self.columns,
         )
 
 
@@ -275,18 +269,12 @@ def digest_number(digest_hex: str) -> int:
 
 def encode(document: Entry | Protocol | Receipt | Started) -> bytes:
     """Write a document, a line of JSON that ends in a newline."""
-    match document:
-        case Entry():
-            # What a reader takes for granted is left out, which halves an entry of many files: so
-            # no default of its fields may ever change.
-            body = adapter_of(Entry).dump_json(document, exclude={"format"}, exclude_defaults=True)
-            return b'{"format":%d,%b\n' % (FORMAT, body[1:])
-        case Protocol():
-            return adapter_of(Protocol).dump_json(document) + b"\n"
-        case Receipt():
-            return adapter_of(Receipt).dump_json(document) + b"\n"
-        case Started():
-            return adapter_of(Started).dump_json(document) + b"\n"
+    if not isinstance(document, Entry):
+        return encode_document(document)
+    # What a reader takes for granted is left out, which halves an entry of many files: so no
+    # default of its fields may ever change.
+    body = adapter_of(Entry).dump_json(document, exclude={"format"}, exclude_defaults=True)
+    return b'{"format":%d,%b\n' % (FORMAT, body[1:])
 
 
 def decode_entry(body: bytes, path: str) -> Entry:
@@ -297,7 +285,7 @@ def decode_entry(body: bytes, path: str) -> Entry:
             f"or continue from the entry before it with {_begins_anew(path)}",
             path=path,
         )
-    entry = _decode(Entry, body, path)
+    entry = decode(Entry, body, path)
     try:
         datetime.fromisoformat(entry.created)
     except ValueError as invalid:
@@ -315,25 +303,11 @@ def _begins_anew(path: str) -> str:
     return f"blizzard journal new -p {pipeline} {how}"
 
 
-def decode_protocol(body: bytes, path: str) -> Protocol:
-    """Read a protocol document."""
-    return _decode(Protocol, body, path)
-
-
-def decode_started(body: bytes, path: str) -> Started:
-    """Read how often a batch was started."""
-    return _decode(Started, body, path)
-
-
-def decode_receipt(body: bytes, path: str) -> Receipt:
-    """Read a receipt."""
-    return _decode(Receipt, body, path)
-
-
 Document = TypeVar("Document", Entry, Protocol, Receipt, Started)
 
 
-def _decode(kind: type[Document], body: bytes, path: str) -> Document:
+def decode(kind: type[Document], body: bytes, path: str) -> Document:
+    """Read a document of a kind; one that cannot be read stops the run and names the object."""
     if not body:
         raise DocumentUnreadable(
             "this document is empty, as a power cut can leave it; delete it, and the next start "

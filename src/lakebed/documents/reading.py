@@ -28,6 +28,11 @@ def adapter_of(kind: type[Document]) -> TypeAdapter[Document]:
     return found
 
 
+def encode_document(document: object) -> bytes:
+    """Write a document, a line of JSON that ends in a newline."""
+    return adapter_of(type(document)).dump_json(document) + b"\n"
+
+
 def validated(
     kind: type[Document], body: bytes, path: str, *, what: str, remedy: str = ""
 ) -> Document:

@@ -13,8 +13,8 @@ from lakebed.documents.entry import (
     Entry,
     Protocol,
     Receipt,
+    decode,
     decode_entry,
-    decode_protocol,
     digest,
     digest_number,
 )
@@ -113,7 +113,7 @@ def read_protocol(
     if known is not None and store.head(protocol(known + 1)) is None:
         body = store.get(protocol(known))
         if body is not None:
-            return known, decode_protocol(body, store.describe(protocol(known)))
+            return known, decode(Protocol, body, store.describe(protocol(known)))
     listed = (protocol_number(facts.path) for facts in store.objects(PROTOCOL))
     number = max((number for number in listed if number is not None), default=None)
     if number is None:
@@ -122,7 +122,7 @@ def read_protocol(
     body = store.get(path)
     if body is None:
         raise ObjectMissing("the protocol document is gone again", path=store.describe(path))
-    return number, decode_protocol(body, store.describe(path))
+    return number, decode(Protocol, body, store.describe(path))
 
 
 def read_journals(
@@ -292,21 +292,13 @@ class _Journal:
                 f"not entry {sequence} of {self.pipeline}",
                 path=where,
             )
-        if entry.files and entry.kind not in ("batch", "replay", "retract"):
+        may_add = entry.operation in ("append", "overwrite")
+        may_rewrite = entry.operation in ("overwrite", "rewrite")
+        if (entry.files and not may_add) or (entry.rewrites and not may_rewrite):
+            verb = "rewrites" if may_add else "names"
             raise JournalBroken(
-                f"entry {sequence} ({entry.kind}) names data files, which only a batch, a replay "
-                "or a retraction does",
-                path=where,
-            )
-        if entry.merged and entry.kind != "compact":
-            raise JournalBroken(
-                f"entry {sequence} ({entry.kind}) merges data files, which only a compaction does",
-                path=where,
-            )
-        if entry.replaced and entry.kind not in ("promote", "retract", "erase"):
-            raise JournalBroken(
-                f"entry {sequence} ({entry.kind}) replaces data files, which only a promotion, "
-                "a retraction or an erasure does",
+                f"entry {sequence} ({entry.kind}) {verb} data files, which no entry of its kind "
+                "does",
                 path=where,
             )
 

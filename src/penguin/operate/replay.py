@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 
 from lakebed.deltalog.files import read_log
 from lakebed.documents.entry import Receipt, digest_number, encode
+from lakebed.documents.losses import Repair, TakenOut
 from lakebed.documents.pending_meta import EntryName, entry_named_by
-from lakebed.documents.repaired import Repair, TakenOut, encode_repair
+from lakebed.documents.reading import encode_document
 from lakebed.errors import CommitFailed, JournalLost, LakeError, Whose
 from lakebed.layout import HELD_TRANSACTIONS, file_name, held_meta, held_transaction, repaired
 from lakebed.layout import receipt as receipt_path
@@ -239,7 +240,7 @@ class Replay(TableOperation):
             created=self.clock.now().isoformat(),
         )
         if document.files:
-            self.store.replace(repaired(version), encode_repair(document))
+            self.store.replace(repaired(version), encode_document(document))
 
     def _held_updates(
         self, table: Table, last: ReadyEntry, kept: int

@@ -43,8 +43,7 @@ def check_books(ready: ReadyEntry) -> None:
             )
     entry = ready.entry
     given = sum(source.rows for source in entry.sources if not source.retracted)
-    if entry.kind == "replay":
-        given += sum(one.rows for one in entry.resolved)
+    given += sum(one.rows for one in entry.resolved)
     held = sum(file.record_count for file in entry.files)
     taken = sum(source.rows for source in entry.sources if source.retracted)
     if entry.kind == "erase":
@@ -77,32 +76,23 @@ def check_names(ready: ReadyEntry, others: Mapping[str, Add]) -> None:
         seen.add(file.filename)
 
 
-def check_replaced(ready: ReadyEntry) -> None:
-    """Refuse an entry that replaces a file twice, or by nothing though no row goes."""
+def check_rewrites(ready: ReadyEntry) -> None:
+    """Refuse an entry that rewrites a file twice, or files into ones with other rows."""
     seen: set[str] = set()
-    for one in ready.entry.replaced:
-        if one.old in seen:
-            raise invalid(ready, f"{one.old} is replaced twice", one.old_file)
-        goes_for_nothing = one.new is None and not one.has_fewer_rows
-        if one.old_size <= 0 or min(one.left_out, one.deleted) < 0 or goes_for_nothing:
-            raise invalid(ready, f"{one.old} goes with {one.left_out} rows", one.old_file)
-        seen.add(one.old)
-
-
-def check_merged(ready: ReadyEntry) -> None:
-    """Refuse an entry that merges a file twice, or files into ones with other rows."""
-    seen: set[str] = set()
-    for merge in ready.entry.merged:
-        for old in merge.old_files():
-            if old.filename in seen or old.size <= 0:
-                raise invalid(ready, f"{old.filename} is merged twice, or has no bytes", old)
-            seen.add(old.filename)
-        held = sum(file.record_count for file in merge.new)
-        partitions = {tuple(sorted(file.partition_values.items())) for file in merge.new}
-        if merge.rows != held or len(partitions) != 1:
+    for one in ready.entry.rewrites:
+        for old, file in zip(one.old, one.old_files(), strict=True):
+            if old.path in seen:
+                raise invalid(ready, f"{old.path} is rewritten twice", file)
+            goes_for_nothing = not one.new and not (old.left_out or old.deleted)
+            if old.size <= 0 or min(old.left_out, old.deleted) < 0 or goes_for_nothing:
+                raise invalid(ready, f"{old.path} goes with {old.left_out} rows", file)
+            seen.add(old.path)
+        left, held = one.rows - one.left_out, sum(file.record_count for file in one.new)
+        partitions = {tuple(sorted(file.partition_values.items())) for file in one.new}
+        if left != held or len(partitions) > 1:
             raise EntryInvalid(
-                f"entry {ready.entry.sequence} must not be committed: files with {merge.rows} rows "
-                f"are merged into ones of {len(partitions)} partitions with {held}",
+                f"entry {ready.entry.sequence} must not be committed: files with {left} rows are "
+                f"rewritten into ones of {len(partitions)} partitions with {held}",
                 path=ready.path,
             )
 

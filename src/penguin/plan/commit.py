@@ -35,9 +35,8 @@ from penguin.plan.checks import (
     check_books,
     check_configured_partitions,
     check_file,
-    check_merged,
     check_names,
-    check_replaced,
+    check_rewrites,
     partition_fields,
 )
 from penguin.plan.decisions import created_as, decide_on, may_release, replacement
@@ -150,7 +149,7 @@ class _Draft:
 
         Readers that follow changes pass over such a version as a whole.
         """
-        return self.rearranges or (bool(self.taken) and bool(ready.entry.merged))
+        return self.rearranges or (bool(self.taken) and ready.entry.operation == "rewrite")
 
     def settles_what(self, ready: ReadyEntry) -> bool:
         """Whether an entry gives up or replaces files of this very commit: it comes with the next.
@@ -224,11 +223,10 @@ class _Draft:
         that were read to take the place of others are given up with all the rest.
         """
         entry = ready.entry
-        check_replaced(ready)
-        check_merged(ready)
+        check_rewrites(ready)
         # What is left of a file fits as the file did: only what is new asks for a column.
         decision: Decision = Fits()
-        if entry.kind == "promote" or entry.files:
+        if entry.files or (entry.operation == "overwrite" and not entry.left_out):
             decision = self._decide(after, _with_all_columns(entry, after))
         reasons = self._reasons_against(entry, decision, after)
         if not reasons:
@@ -242,7 +240,7 @@ class _Draft:
                 # It has its final name from the start, whatever the hand-off is.
                 self.adds[file.filename] = replace(_added(file, ready, after), outbox=None)
             self.removes |= {one.filename: one for one in entry.outgoing}
-            self.rearranges = bool(entry.merged)
+            self.rearranges = entry.operation == "rewrite"
             self.left_out += entry.left_out
             self.after, self.changes = after, self.changes.then(changes)
         else:

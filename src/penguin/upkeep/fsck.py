@@ -15,7 +15,7 @@ from lakebed.deltalog.file_names import is_elsewhere
 from lakebed.deltalog.segment import LogSegment, whole_segment
 from lakebed.deltalog.table_files import active_files
 from lakebed.documents.entry import Entry, Kind
-from lakebed.documents.repaired import TakenOut
+from lakebed.documents.losses import TakenOut
 from lakebed.journal import JournalReader, journals_aside
 from lakebed.listing.sort import Oddity
 from lakebed.storage.ahead import ahead

@@ -16,8 +16,8 @@ from lakebed.deltalog.segment import whole_segment
 from lakebed.deltalog.snapshot import Snapshot
 from lakebed.deltalog.table_features import APPEND_ONLY, is_on
 from lakebed.deltalog.table_files import active_files
-from lakebed.documents.accepted import Accepted, encode_accepted
-from lakebed.documents.repaired import Repair, TakenOut, encode_repair
+from lakebed.documents.losses import Accepted, Repair, TakenOut
+from lakebed.documents.reading import encode_document
 from lakebed.errors import CommitFailed, LakeError, TableUnreadable, TableUnsupported, Whose
 from lakebed.layout import accepted, file_name, held_transaction, repaired
 from lakebed.storage.store import Store
@@ -150,7 +150,7 @@ class RepairOrder:
             reason="penguin fsck --repair --rows-lost",
             created=self.clock.now().isoformat(),
         )
-        store.create(accepted(done.version), encode_accepted(document))
+        store.create(accepted(done.version), encode_document(document))
 
     def _refuse_nothing_left(self, found: Checked, store: Store) -> None:
         if found.files > MANY and len(found.missing) == found.files and not self.even_all:
@@ -215,7 +215,7 @@ def _write_down(store: Store, planned: Repaired, version: int, at: datetime) -> 
     taken = (*named, *rewritten)
     if taken:
         document = Repair(version=version, files=taken, created=at.isoformat())
-        store.replace(repaired(version), encode_repair(document))
+        store.replace(repaired(version), encode_document(document))
 
 
 def is_read_again(one: Damaged) -> bool:

@@ -73,8 +73,8 @@ def promoted(tmp_path) -> Rescued:
 def test_a_promotion_of_which_only_one_file_took_its_place_is_told(promoted):
     damage = Damage(promoted.table)
     entry = damage.entry(3)
-    one = entry["replaced"][1]
-    pair = {one["old"], one["new"]["filename"]}
+    one = entry["rewrites"][1]
+    pair = {one["old"][0]["path"], one["new"][0]["filename"]}
     damage.without(
         damage.last,
         lambda action: not pair.isdisjoint(each.get("path") for each in action.values()),
@@ -82,7 +82,7 @@ def test_a_promotion_of_which_only_one_file_took_its_place_is_told(promoted):
     assert told(audited(promoted.table)) == [
         (
             "promotion_half: 1 of the 2 files of entry 3 took their places; "
-            f"{one['new']['filename']} did not"
+            f"{one['new'][0]['filename']} did not"
         )
     ]
 
@@ -90,12 +90,13 @@ def test_a_promotion_of_which_only_one_file_took_its_place_is_told(promoted):
 @pytest.mark.unbalanced("file_committed_twice")
 def test_a_promotion_whose_old_file_is_still_in_the_table_is_told(promoted):
     damage = Damage(promoted.table)
-    one = damage.entry(3)["replaced"][0]
-    damage.without(damage.last, lambda action: action.get("remove", {}).get("path") == one["old"])
+    one = damage.entry(3)["rewrites"][0]
+    old = one["old"][0]["path"]
+    damage.without(damage.last, lambda action: action.get("remove", {}).get("path") == old)
     assert told(audited(promoted.table)) == [
         (
-            f"file_committed_twice: entry 3 puts {one['new']['filename']} in the place of "
-            f"{one['old']}, and both are in the table"
+            f"file_committed_twice: entry 3 puts {one['new'][0]['filename']} in the place of "
+            f"{one['old'][0]['path']}, and both are in the table"
         )
     ]
 
@@ -103,9 +104,9 @@ def test_a_promotion_whose_old_file_is_still_in_the_table_is_told(promoted):
 @pytest.mark.unbalanced("file_removed", "promotion_half")
 def test_a_promotion_that_lost_a_file_is_told(promoted):
     damage = Damage(promoted.table)
-    one = damage.entry(3)["replaced"][0]
-    new = one["new"]["filename"]
+    one = damage.entry(3)["rewrites"][0]
+    new = one["new"][0]["filename"]
     damage.without(damage.last, lambda action: action.get("add", {}).get("path") == new)
     found = told(audited(promoted.table))
     assert [text.partition(":")[0] for text in found] == ["promotion_half", "file_removed"]
-    assert one["old"] in found[1]
+    assert one["old"][0]["path"] in found[1]

@@ -42,7 +42,7 @@ def test_small_files_become_one_in_one_version_and_the_books_balance(desk):
     assert desk.audited().totals.rows == 10
     last = entries(desk.table)[-1]
     assert (last.kind, last.left_out, last.files) == ("compact", 0, ())
-    (merge,) = last.merged
+    (merge,) = last.rewrites
     assert (len(merge.old), len(merge.new), merge.rows) == (5, 1, 10)
     assert desk.ids(before) == list(range(10))
 
@@ -168,7 +168,7 @@ def test_rows_are_sorted_into_several_files_that_a_filter_can_skip(tmp_path):
     read_before = files_read(desk, "0700")
     size_before = sum(read_before.values())
     desk.tidy()
-    merge = entries(desk.table)[-1].merged[0]
+    merge = entries(desk.table)[-1].rewrites[0]
     assert merge.sorted_by == ("user",)
     assert len(merge.new) > 4
     users = [row["user"] for row in desk.rows()]

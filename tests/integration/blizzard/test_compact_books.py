@@ -98,7 +98,7 @@ def test_a_compaction_that_gave_way_is_told_as_such(desk):
     desk.optimize()
     desk.penguin()
     assert desk.ids() == list(range(10))
-    (new,) = entries(desk.table)[-1].merged[0].new
+    (new,) = entries(desk.table)[-1].rewrites[0].new
     assert desk.said("why", str(desk.table / new.filename))["state"] == "discarded"
     shown = desk.cli("journal", "show", str(entries(desk.table)[-1].sequence)).stdout
     assert "gave way to another writer" in shown

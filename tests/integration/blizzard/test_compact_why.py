@@ -45,7 +45,7 @@ def test_compacted_rows_that_another_writer_deleted_are_not_in_the_table(desk):
     assert (told["state"], file["state"]) == ("removed", "removed")
     assert (file["replaced_by"], file["removed_version"]) == (None, desk.version)
     assert "DELETE" in told["answer"]
-    (new,) = entries(desk.table)[-1].merged[0].new
+    (new,) = entries(desk.table)[-1].rewrites[0].new
     assert desk.said("why", str(desk.table / new.filename))["state"] == "removed"
 
 
@@ -58,7 +58,7 @@ def test_rows_beside_others_that_another_writer_deleted_are_not_said_to_be_remov
     assert (file["replaced_by"], file["removed_version"]) == (None, desk.version)
     assert "its data file was rewritten since: DELETE" in told["answer"]
     assert "may have been removed" in told["answer"]
-    (new,) = entries(desk.table)[-1].merged[0].new
+    (new,) = entries(desk.table)[-1].rewrites[0].new
     assert desk.said("why", str(desk.table / new.filename))["state"] == "altered"
 
 

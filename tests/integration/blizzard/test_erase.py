@@ -34,7 +34,7 @@ def test_rows_go_in_one_version_and_the_books_balance(desk):
     assert (last.kind, last.reason, last.left_out) == ("erase", "case 17", 4)
     rows = {"a.ndjson": 2, "b.ndjson": 1, "c.ndjson": 1}
     assert last.erased == {desk.uri(name): count for name, count in rows.items()}
-    assert [one.new is None for one in last.replaced].count(True) == 1
+    assert [one.new for one in last.rewrites].count(()) == 1
     assert desk.ids(before) == [1, 2, 3, 4, 5, 6, 7]
 
 

@@ -17,7 +17,7 @@ from blizzard.journal.lease_record import this_machine
 from blizzard.repair.new_journal import StartedJournal, begin_empty, take_over
 from lakebed.clock import Clock
 from lakebed.deltalog import tables
-from lakebed.documents.entry import decode_receipt
+from lakebed.documents.entry import Receipt, decode
 from lakebed.documents.pending_meta import HeldMeta, encode_meta
 from lakebed.errors import DocumentUnreadable, JournalConflict, JournalLost, LakeError
 from lakebed.layout import file_name, held_meta, journal_entry, journal_folder
@@ -440,7 +440,7 @@ def test_a_crash_at_any_step_doubles_nothing_and_the_same_command_finishes(
         commit(desk, name)
         assert ids(desk) == expected, number
     assert deaths > 3
-    assert decode_receipt(
+    assert decode(Receipt,
         (desk.table / f"_blizzard/{name}/receipt.json").read_bytes(), "receipt"
     ).sequence == 0  # fmt: skip
     assert (desk.table / journal_entry(name, 0)).exists()

@@ -1,6 +1,7 @@
 """Columns that say where a row came from, in tables that other programs read."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from blizzard.found_columns import ProvenanceTaken
 from blizzard.handoff.publish import Publisher
 from blizzard.model.settings import PipelineSettings
 from lakebed.clock import Clock
-from lakebed.documents.entry import digest, encode
+from lakebed.documents.entry import encode
 from lakebed.errors import ConfigInvalid
 from lakebed.journal import JournalReader
 from lakebed.layout import journal_entry
@@ -119,9 +120,7 @@ def clean_up(store: Store) -> None:
     reader = JournalReader(store, "default")
     last = reader.stored(reader.numbers()[-1])
     assert last is not None
-    entry = last.entry.successor(
-        "gc", previous=digest(last.body), run="r", created=last.entry.created, deleted=("gone",)
-    )
+    entry = replace(last.successor("gc", Clock()), deleted=("gone",))
     assert isinstance(
         store.create(journal_entry("default", entry.sequence), encode(entry)), Created
     )

@@ -13,8 +13,7 @@ from blizzard.journal.fence import append_beside
 from blizzard.journal.journal import Journal
 from blizzard.repair.gc import collect
 from lakebed.clock import Clock
-from lakebed.documents.entry import digest, encode
-from lakebed.documents.lineage import Lineage
+from lakebed.documents.entry import Lineage, digest, encode
 from lakebed.errors import JournalConflict, JournalLost, StoreUnavailable
 from lakebed.layout import dead_letter_folder, dead_letters, journal_entry, journal_folder
 from lakebed.storage.store import AlreadyThere, Created, Store

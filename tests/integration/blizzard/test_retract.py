@@ -54,7 +54,7 @@ def test_a_data_file_with_no_other_rows_goes_without_a_new_one(tmp_path):
     desk.land("b.ndjson", {"id": 2})
     desk.ingest()
     done = desk.take_back("a.ndjson")
-    assert [one.new for one in done.replaced] == [None]
+    assert [one.new for one in done.replaced] == [()]
     assert desk.ids() == [2]
     assert amounts(desk) == {"in_table": 1, "retracted": 1}
 

@@ -7,7 +7,7 @@ from blizzard.cli.call import failed_at
 from blizzard.handoff.held_rows import Aside, by_reason
 from blizzard.journal.totals import Batch
 from blizzard.model.source.unread import bytes_in_words
-from lakebed.documents.data_file import Replacement
+from lakebed.documents.data_file import Rewrite
 from lakebed.documents.entry import Entry
 from lakebed.documents.source_record import SourceRecord
 from lakebed.terminal.console import (
@@ -130,15 +130,9 @@ def entry_lines(kept: Kept) -> Iterator[Line]:
     ]
     yield from first(bad, FEW)
     yield from first([f"deleted {path}" for path in entry.deleted], FEW)
-    for one in entry.replaced[:FEW]:
-        yield f"  {one.old}"
-        yield f"    -> {_in_place(one)}"
-    yield from more(len(entry.replaced) - FEW)
-    for merge in entry.merged[:FEW]:
-        by = f", sorted by {', '.join(merge.sorted_by)}" if merge.sorted_by else ""
-        yield f"  {plural(len(merge.old), 'data file')} with {plural(merge.rows, 'row')}{by}"
-        yield from (f"    -> {file.filename}" for file in merge.new)
-    yield from more(len(entry.merged) - FEW)
+    for one in entry.rewrites[:FEW]:
+        yield from _rewrite_lines(one)
+    yield from more(len(entry.rewrites) - FEW)
 
 
 def _source_lines(entry: Entry) -> Iterator[Line]:
@@ -227,14 +221,15 @@ def _upkeep(entry: Entry) -> Iterator[tuple[str, str]]:
     if entry.resolved:
         lines = plural(sum(one.lines for one in entry.resolved), "bad line")
         yield "resolves", f"{lines} of {plural(len(entry.resolved), 'quarantine file')}"
-    if entry.replaced:
+    if entry.rewrites:
+        old = plural(sum(len(one.old) for one in entry.rewrites), "data file")
         size = in_words(sum(file.size for file in entry.data_files))
-        yield "replaces", f"{plural(len(entry.replaced), 'data file')} ({size})"
-    if entry.merged:
-        old = sum(len(one.old) for one in entry.merged)
-        size = in_words(sum(file.size for file in entry.data_files))
-        into = plural(len(entry.data_files), "data file")
-        yield "compacts", f"{plural(old, 'data file')} into {into} ({size})"
+        into = f" into {plural(len(entry.data_files), 'data file')}"
+        is_compaction = entry.operation == "rewrite"
+        yield (
+            "compacts" if is_compaction else "replaces",
+            f"{old}{into if is_compaction else ''} ({size})",
+        )
     if entry.left_out:
         named = len(entry.erased) or sum(one.retracted for one in entry.sources)
         files = plural(named, "source file")
@@ -243,12 +238,15 @@ def _upkeep(entry: Entry) -> Iterator[tuple[str, str]]:
         yield "reason", entry.reason
 
 
-def _in_place(one: Replacement) -> str:
-    """Return what comes in the place of a data file, in words."""
+def _rewrite_lines(one: Rewrite) -> Iterator[Line]:
+    """Yield data files that go, and those that supersede them."""
+    by = f", sorted by {', '.join(one.sorted_by)}" if one.sorted_by else ""
+    many = f"{plural(len(one.old), 'data file')} with {plural(one.rows, 'row')}{by}"
+    yield f"  {one.old[0].path if len(one.old) == 1 and not by else many}"
     gone = f", {plural(one.left_out, 'row')} fewer" if one.left_out else ""
-    if one.new is None:
-        return f"nothing: all of its {plural(one.left_out, 'row')} go"
-    return f"{one.new.filename}{gone}"
+    yield from (f"    -> {file.filename}{gone}" for file in one.new)
+    if not one.new:
+        yield f"    -> nothing: all of its {plural(one.left_out, 'row')} go"
 
 
 def _outcome(record: SourceRecord) -> str:

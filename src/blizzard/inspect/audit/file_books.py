@@ -77,9 +77,7 @@ class FileBooks:
 
     def _take_steps(self, entry: Entry, journal: JournalBooks) -> Iterator[Difference]:
         """Look up what an entry does to other files: all of it was done, or nothing."""
-        replaced = (one.new for one in entry.replaced if one.new is not None)
-        merged = (file for one in entry.merged for file in one.new)
-        new = {file.filename: file for file in (*replaced, *merged)}
+        new = {file.filename: file for one in entry.rewrites for file in one.new}
         known = [file for path, file in new.items() if self._is_known(path)]
         for file in known:
             yield from self._name(file, entry)

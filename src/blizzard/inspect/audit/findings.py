@@ -6,9 +6,9 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from lakebed.documents.accepted import Accepted
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
+from lakebed.documents.losses import Accepted
 from lakebed.units import plural
 
 
@@ -242,27 +242,17 @@ class Step:
 
 def steps_of(entry: Entry, version: int) -> Iterator[Step]:
     """Yield what an entry does to files of the table."""
-    for one in entry.replaced:
-        yield Step(
-            entry=entry.sequence,
-            pipeline=entry.pipeline,
-            old=one.old,
-            new=() if one.new is None else (one.new.filename,),
-            version=version,
-            left=0 if one.new is None else one.new.record_count,
-            left_out=one.left_out,
-            deleted=one.deleted,
-        )
-    for merge in entry.merged:
-        names = tuple(file.filename for file in merge.new)
-        for old in merge.old:
+    for one in entry.rewrites:
+        names = tuple(file.filename for file in one.new)
+        for old in one.old:
             yield Step(
                 entry=entry.sequence,
                 pipeline=entry.pipeline,
                 old=old.path,
                 new=names,
                 version=version,
-                left=old.rows,
+                left=old.rows - old.left_out,
+                left_out=old.left_out,
                 deleted=old.deleted,
             )
 

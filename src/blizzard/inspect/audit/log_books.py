@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 
 from blizzard.inspect.audit.findings import Amount, Difference, Kind, Loss, OtherCommit
 from lakebed.deltalog.lineage import BEFORE, RESTORE, Active, Lineage
-from lakebed.documents.accepted import Accepted
 from lakebed.documents.log_version import (
     LoggedFile,
     LogVersion,
     SettledEntries,
     TableShape,
 )
+from lakebed.documents.losses import Accepted
 from lakebed.layout import digest_transaction, journal_transaction
 from lakebed.units import plural
 

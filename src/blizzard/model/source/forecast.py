@@ -77,7 +77,7 @@ class Forecast:
         `codec_of` says how a file of a source is compressed. Files of which only a part was read,
         or that share data files with such, tell nothing.
         """
-        if entry.kind != "batch" or not entry.files:
+        if not entry.is_batch or not entry.files:
             return self
         if any(not one.complete or one.skipped or one.failure for one in entry.sources):
             return self

@@ -3,18 +3,17 @@
 import contextlib
 import random
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import MappingProxyType
 
 import pytest
 
 from blizzard.discover.schedule import THINK_AGAIN_SECS, Pace
 from blizzard.events import SourceFileOverwritten
 from blizzard.execute.runner import RunFailed
-from blizzard.journal.ledger import UNKNOWN, Before
-from blizzard.model.files import Location, UnfinishedFile, UnitOutcome, Work, WorkUnit
+from blizzard.journal.ledger import Ledger
+from blizzard.model.files import Location, UnitOutcome, Work, WorkUnit
 from blizzard.model.limits import LookLimits
 from blizzard.model.settings import RollingPolicy, Sizing
 from blizzard.pipeline import Pipeline
@@ -286,18 +285,6 @@ def test_to_drain_after_a_batch_that_failed_the_sources_are_looked_at_again(tmp_
     assert sources.ingested() == ["a:1.ndjson"]
 
 
-class NothingKnown:
-    """A journal without an entry."""
-
-    unfinished: Mapping[str, UnfinishedFile] = MappingProxyType({})
-
-    def lookup(self) -> Callable[[str], Before]:
-        return lambda _key: UNKNOWN
-
-    def since(self, source: str) -> None:
-        return None
-
-
 def test_a_source_whose_file_was_left_part_way_is_looked_at_though_another_one_was(
     tmp_path: Path,
 ) -> None:
@@ -307,7 +294,7 @@ def test_a_source_whose_file_was_left_part_way_is_looked_at_though_another_one_w
     for name in ("a/1.ndjson", "a/2.ndjson", "b/1.ndjson"):
         sources.land(name)
     pipeline = sources.pipeline()
-    schedule, journal = pipeline._schedule, NothingKnown()
+    schedule, journal = pipeline._schedule, Ledger()
 
     def taken() -> list[str]:
         found = schedule.findings(journal, frozenset())

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from blizzard.answers.progress import taken_out
-from lakebed.documents.repaired import Repair, TakenOut, encode_repair
+from lakebed.documents.losses import Repair, TakenOut
+from lakebed.documents.reading import encode_document
 from lakebed.documents.source_record import SourceRecord
 from lakebed.layout import repaired
 from tests.support.tables import TableDirectory, rows_of
@@ -35,7 +36,7 @@ def taken_of(folder: Path, *records: SourceRecord) -> dict[str, int]:
         TakenOut(path=written[1].files[0].filename, pipeline="another", entry=2),
     )
     document = Repair(version=3, files=files, created="2026-01-01T00:00:00+00:00")
-    table.store.replace(repaired(3), encode_repair(document))
+    table.store.replace(repaired(3), encode_document(document))
     assert taken_out(table.store, "events", lambda _paths: ()) == {}, "all came back"
     return taken_out(table.store, "events", frozenset)
 

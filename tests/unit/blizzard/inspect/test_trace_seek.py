@@ -12,11 +12,10 @@ from blizzard.answers.trace import Named, named_by
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
 from lakebed import layout
 from lakebed.clock import Clock, uuid7
-from lakebed.documents.data_file import Replacement
 from lakebed.documents.entry import Entry, digest, encode
 from lakebed.types import Handoff
 from tests.support.bucket import Bucket
-from tests.support.builders import NOON, finished_file
+from tests.support.builders import NOON, finished_file, rewrite
 
 ENTRIES = 300
 
@@ -67,8 +66,8 @@ def table(*, marks: dict[str, str]) -> CountsEntries:
             files=(file,) if number else (),
         )
         if number == ENTRIES - 1:
-            one = Replacement(old=path_of(17), old_size=100, new=file)
-            usual = replace(usual, kind="promote", files=(), replaced=(one,))
+            one = rewrite(path_of(17), file)
+            usual = replace(usual, kind="promote", files=(), rewrites=(one,))
         store.replace(layout.journal_entry("default", number), encode(usual))
         previous = digest(encode(usual))
         store.replace(path_of(number), body)

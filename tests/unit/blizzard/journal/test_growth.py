@@ -16,7 +16,7 @@ from blizzard.journal.books import Books as JournalBooks
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
 from blizzard.journal.journal import Journal
 from blizzard.journal.ledger import Ledger
-from blizzard.journal.segments import merged
+from blizzard.journal.segments import NAMES, TABLES, merged
 from blizzard.model.files import Location
 from blizzard.model.settings import PipelineSettings, SinkSettings
 from blizzard.repair import retry
@@ -94,7 +94,7 @@ def test_a_command_asks_for_no_more_after_many_entries_than_after_few(command):
     asked = []
     for batches in (35, 300):
         grow(journal, batches)
-        for known in list(journal.unfinished.values()):
+        for known in list(journal.ledger.unfinished.values()):
             journal.append((replace(known.record, failure=None, lines=1, rows=1),), ())
         grow(journal, 10 - journal.sequence % 10 + 5)
         store.requests.clear()
@@ -124,30 +124,30 @@ def test_files_that_failed_and_are_never_mended_are_not_written_with_every_snaps
     for _ in range(4):
         store.written = 0
         fail(journal, 3, batches=10 * 2 ** len(sizes))
-        sizes.append(len(store.bodies[layout.snapshot("default", journal.history.kept or 0)]))
-        written.append(store.written / len(journal.unfinished))
-    assert len(journal.unfinished) == 450
+        sizes.append(len(store.bodies[layout.snapshot("default", journal.ledger.kept or 0)]))
+        written.append(store.written / len(journal.ledger.unfinished))
+    assert len(journal.ledger.unfinished) == 450
     # A snapshot has a few changes and the names of some segments.
     assert max(sizes) < sizes[0] + 2_000, sizes
     # Each file is written once for each rung of the ladder, not once for each snapshot.
     assert written[-1] < 3 * written[0], written
     again = read_ledger(store, "default")
-    assert (again.rebuilt, again.unfinished) == (None, journal.unfinished)
+    assert (again.rebuilt, again.unfinished) == (None, journal.ledger.unfinished)
 
 
 def test_a_file_that_is_mended_leaves_the_segments():
     store = Bucket(uri=TABLE)
     journal = opened(store)
     fail(journal, 5, batches=20)
-    for known in list(journal.unfinished.values()):
+    for known in list(journal.ledger.unfinished.values()):
         journal.append((replace(known.record, failure=None, lines=1, rows=1),), ())
     for _ in range(2):
         journal.write_snapshot()
     again = read_ledger(store, "default")
     assert again.kept == again.sequence
     assert not again.unfinished
-    rows = merged(store, "default", again.value_segments)
-    assert [row for row in rows if row[0].startswith("unfinished/")] == []
+    rows = merged(store, "default", again.segments, TABLES, NAMES)
+    assert [row for row in rows if row[0].startswith(f"{TABLES}unfinished/")] == []
 
 
 def test_a_snapshot_of_another_format_is_not_used_and_changes_no_answer():
@@ -155,10 +155,8 @@ def test_a_snapshot_of_another_format_is_not_used_and_changes_no_answer():
     store = Bucket(uri=TABLE)
     grow(opened(store), 25)
     expected = status(store)
-    path = layout.snapshot("default", read_ledger(store, "default").kept or 0)
-    older = json.loads(store.bodies[path])
-    del older["sums"]
-    store.bodies[path] = json.dumps({**older, "format": 0, "values": []}).encode()
+    path = layout.latest_snapshot("default")
+    store.bodies[path] = json.dumps({**json.loads(store.bodies[path]), "format": 0}).encode()
     assert "another version" in (read_ledger(store, "default").rebuilt or "")
     assert status(store) == expected
     opened(store, run="run-2").write_snapshot()
@@ -268,7 +266,7 @@ def test_death_at_any_write_of_a_snapshot_leaves_what_the_entries_say():
         journal.write_snapshot()
         bad = [record(f"more-{n}.ndjson", failure=failure()) for n in range(30)]
         journal.append((*bad, *(record(f"done-{n}.ndjson") for n in range(9))), ())
-        expected = state(journal.history, store)
+        expected = state(journal.ledger, store)
         store.lives = lives
         try:
             journal.write_snapshot()

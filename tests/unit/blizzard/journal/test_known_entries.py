@@ -3,7 +3,6 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.ledger import Ledger
 from blizzard.journal.segments import read_rows, write_segment
 from blizzard.model.files import IngestedFile
@@ -12,25 +11,12 @@ from lakebed.documents.entry import Entry, encode
 from lakebed.types import Handoff
 from tests.support.bucket import Bucket
 from tests.support.builders import NOON, failure, record
-from tests.support.recovery import grow, opened
 
 KEY = "default:a.ndjson"
 
 
 def named(key: str, number: int | None) -> IngestedFile:
     return IngestedFile(key=key, size=10, etag="e", entry=number)
-
-
-def test_the_names_of_a_long_journal_know_their_entries():
-    store = Bucket()
-    grow(opened(store), 60)
-    history = read_ledger(store, "default")
-    assert history.segments
-    lookup = history.lookup()
-    for number in range(1, 61):
-        finished = lookup(f"default:{number:06d}-1.ndjson").finished
-        assert finished is not None
-        assert finished.entry == number
 
 
 def test_names_know_whether_their_rows_were_taken_out():
@@ -68,13 +54,3 @@ def test_a_file_has_failed_since_its_first_failure_in_a_row():
     assert learned(bad, bad, bad).unfinished[KEY].since == NOON
     again = learned(bad, good, bad, bad).unfinished[KEY]
     assert (again.since, again.entry) == (NOON + timedelta(hours=2), 3)
-
-
-def test_a_snapshot_remembers_since_when_and_in_which_entry_a_file_failed():
-    store = Bucket()
-    grow(opened(store), 35)
-    history = read_ledger(store, "default")
-    assert history.kept
-    for number in (7, 14, 21, 28):
-        known = history.unfinished[f"default:bad-{number:06d}.ndjson"]
-        assert (known.entry, known.since) == (number, known.at)

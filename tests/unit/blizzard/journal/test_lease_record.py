@@ -64,36 +64,6 @@ def test_the_note_says_who_writes_where_since_when(store: Store) -> None:
     }
 
 
-def test_a_second_writer_is_told_who_the_first_is_and_leaves_its_note_alone(store: Store) -> None:
-    """It watches for a beat; the other beats; it stops (HOLES D07)."""
-    first = lease("run-1", on=machine("db7"))
-    first.take(store)
-    waits = Waits(meanwhile=first.beat)
-    with pytest.raises(JournalConflict) as told:
-        lease("run-2", on=machine("db8"), wait=waits).take(store)
-
-    for fact in ("run-1", "db7", str(os.getpid()), "since 2024-01-01 12:00:00 UTC", NOTE):
-        assert fact in str(told.value)
-    assert waits.seconds == [BEAT_SECS / 2]
-    assert note(store).run == "run-1"
-    first.check()
-
-
-def test_a_writer_whose_process_is_gone_from_this_machine_is_not_waited_for(store: Store) -> None:
-    """A restart after a crash is at once."""
-    lease("run-1").take(store)
-    waits = Waits()
-    second = lease("run-2", on=machine(alive=False), wait=waits, emit=waits.events.append)
-
-    assert second.take(store)
-    assert waits.seconds == []
-    assert (note(store).run, note(store).turn) == ("run-2", 2)
-    (told,) = waits.events
-    assert isinstance(told, TakenOver)
-    assert "run-1" in told.sentence()
-    assert "its process is gone" in told.sentence()
-
-
 @pytest.mark.parametrize(
     "there",
     [machine("elsewhere", alive=False), machine(alive=False, boot="boot-2"), machine()],
@@ -134,31 +104,6 @@ def test_a_writer_that_ends_while_it_is_watched_makes_room(store: Store) -> None
     assert second.take(store)
     assert len(waits.seconds) == 1
     assert not [each for each in waits.events if isinstance(each, TakenOver)]
-
-
-def test_a_stop_ends_the_watch_at_once_and_nothing_is_written(store: Store) -> None:
-    lease("run-1").take(store)
-    before = store.get(NOTE)
-    waits = Waits(stop_after=2)
-
-    assert not lease("run-2", wait=waits).take(store)
-    assert len(waits.seconds) == 2
-    assert store.get(NOTE) == before
-
-
-def test_the_one_that_was_taken_over_from_stops_and_leaves_the_note_of_the_other(
-    store: Store,
-) -> None:
-    """It wakes, sees the other's note, and neither beats nor marks it ended (HOLES D07)."""
-    first = lease("run-1", on=machine("db7"))
-    first.take(store)
-    lease("run-2", on=machine("db8", alive=False)).take(store)
-    first.beat()
-    with pytest.raises(JournalConflict, match=r"taken over.*run-2 on db8"):
-        first.check()
-    first.give_back(keep=True)
-
-    assert (note(store).run, note(store).beat, note(store).ended) == ("run-2", 0, False)
 
 
 def test_the_one_that_was_taken_over_from_stops_although_the_other_has_ended(store: Store) -> None:
@@ -281,14 +226,6 @@ def test_a_note_that_cannot_be_read_stops_the_start_and_names_the_way_out(store:
     with pytest.raises(DocumentUnreadable, match="delete it once you are sure") as stopped:
         lease().take(store)
     assert NOTE in str(stopped.value)
-
-
-def test_the_note_of_a_run_that_never_opened_its_journal_is_taken_away(store: Store) -> None:
-    """A pipeline that was refused at its start leaves no trace of its name in the table."""
-    refused = lease()
-    refused.take(store)
-    refused.give_back(keep=False)
-    assert store.get(NOTE) is None
 
 
 def test_a_claim_beats_while_the_block_runs_and_says_it_ended_after_an_error(store: Store) -> None:

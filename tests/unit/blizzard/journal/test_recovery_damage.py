@@ -74,11 +74,11 @@ def _known_after_all(store: Bucket) -> dict[str, Any]:
     """Return what a run knows: it reads the entries again when names turn out to be damaged."""
     journal = Journal(store, identity(), read_ledger(store, "default"), Hands().clock)
     try:
-        return state(journal._history, store)
+        return state(journal.ledger, store)
     except segments.SegmentBroken as broken:
         journal.rebuild(str(broken))
-        assert journal.rebuilt
-        return state(journal._history, store)
+        assert journal.ledger.rebuilt
+        return state(journal.ledger, store)
 
 
 @pytest.mark.parametrize("body", GARBAGE)

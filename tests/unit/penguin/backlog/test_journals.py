@@ -82,18 +82,6 @@ def test_no_more_entries_are_read_than_a_commit_holds(table):
     assert sequences(look(table, max_files=2)) == [1, 2]
 
 
-def test_a_journal_that_was_only_opened_has_nothing_waiting(table):
-    table.journal()
-    found = look(table)
-    assert (sequences(found), found.stopped) == ([], ())
-
-
-def test_a_folder_without_a_journal_is_no_trouble(table):
-    table.store.create("_blizzard/events/dlq/x.json", b"x")
-    found = look(table)
-    assert (found.backlogs, found.stopped) == ((), ())
-
-
 def test_a_gap_stops_the_pipeline(table):
     three_batches(table)
     table.store.delete(journal_entry("events", 2))
@@ -225,19 +213,6 @@ def test_one_stopped_pipeline_leaves_the_others_alone(table):
     assert [one.pipeline for one in found.stopped] == ["events"]
     assert [one.pipeline for one in found.backlogs] == ["other"]
     assert sequences(found) == [1]
-
-
-def test_other_documents_in_a_journal_s_folder_are_no_entries(table):
-    three_batches(table)
-    for name in ("snapshot", "started"):
-        table.store.create(f"_blizzard/events/journal/{9:020d}.{name}.json", b"{}")
-    assert look(table).stopped == ()
-
-
-@pytest.mark.parametrize("handoff", Handoff)
-def test_the_table_says_how_files_are_handed_off(tmp_path, handoff):
-    table = TableDirectory(tmp_path / "table", handoff=handoff)
-    assert read_pipelines(table.store).handoff is handoff
 
 
 def test_a_setting_that_contradicts_the_table_is_refused_with_what_to_set(table):

@@ -1,9 +1,25 @@
-"""What a repair of a table took out of its log: one document for a version of the Delta log."""
+"""Notes on versions of a Delta log: losses of rows that were accepted, and files taken out."""
 
 from dataclasses import dataclass
 from typing import Literal
 
-from lakebed.documents.reading import adapter_of, validated
+from lakebed.documents.reading import validated
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accepted:
+    """The rows that one version of another writer took away, and why that is right."""
+
+    format: Literal[1] = 1
+    version: int
+    operation: str | None
+    writer: str | None
+    """Who committed the version, as the log has it."""
+    rows: int
+    files: tuple[str, ...]
+    """The files whose rows they were, below the table, sorted."""
+    reason: str
+    created: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,9 +51,10 @@ class Repair:
     created: str
 
 
-def encode_repair(document: Repair) -> bytes:
-    """Write a document, a line of JSON that ends in a newline."""
-    return adapter_of(Repair).dump_json(document) + b"\n"
+def decode_accepted(body: bytes, path: str) -> Accepted:
+    """Read a document; one that cannot be read is an error, never nothing that was accepted."""
+    remedy = "; restore it from a backup, or delete it and accept the version again"
+    return validated(Accepted, body, path, what="document", remedy=remedy)
 
 
 def decode_repair(body: bytes, path: str) -> Repair:
