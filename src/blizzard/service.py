@@ -33,16 +33,7 @@ from blizzard.execute.spark.runner import SparkRunner
 from blizzard.handoff.publish import Publisher
 from blizzard.journal.lease import Lease, renewed
 from blizzard.journal.lease_record import this_machine
-from blizzard.log_questions import (
-    TableOf,
-    asks_columns,
-    asks_for_entry,
-    asks_passed_over,
-    asks_retention,
-    asks_the_log,
-    checks_schema,
-    open_reader,
-)
+from blizzard.model.locations import open_reader
 from blizzard.model.notices import Hints
 from blizzard.model.progress import Progress, Report
 from blizzard.model.settings import (
@@ -55,8 +46,10 @@ from blizzard.model.settings import (
 from blizzard.notices.queue import Queue
 from blizzard.notices.subscription import OpenQueue, Subscription, has_queue
 from blizzard.pipeline import Pipeline
+from blizzard.pipeline_log import PipelineLog
 from blizzard.renewal import Compact, DeltaLog, Renew, Renewed
 from blizzard.run_totals import Statistics
+from blizzard.table_rules import TableOf, checks_schema
 from lakebed.clock import Clock
 from lakebed.deltalog import tables
 from lakebed.polling import Stop, run_step, run_together
@@ -313,19 +306,20 @@ class Service:
         attempts: Attempts | None = None,
         told: Subscription | None = None,
     ) -> Pipeline:
+        log = PipelineLog(settings)
         return Pipeline(
             settings=settings,
             runner=runner,
             publisher=self._publisher(settings, emit),
             log=DeltaLog(
-                knows_pipeline=asks_the_log(settings),
+                knows_pipeline=log.knows_pipeline,
                 check_schema=checks_schema(settings, self.table_of),
-                columns=asks_columns(settings),
+                columns=log.columns,
                 mapping=tables.mapping_reader(
                     settings.sink.table_uri, settings.sink.storage_options
                 ),
-                passed_over=asks_passed_over(settings),
-                retention=asks_retention(settings),
+                passed_over=log.passed_over,
+                retention=log.retention,
                 renew=self.renew_of(self.settings, settings, runner, emit),
                 compact=self.compact_of(self.settings, settings, runner, emit),
             ),
@@ -350,7 +344,7 @@ class Service:
         )
 
     def _publisher(self, settings: PipelineSettings, emit: Emit) -> Publisher:
-        is_committed = asks_for_entry(settings)
+        is_committed = PipelineLog(settings).has_entry
         if settings.sink.commit is Commit.PENGUIN:
             return Publisher(is_committed=is_committed)
         commit = inline.committer(

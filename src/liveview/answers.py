@@ -6,16 +6,16 @@ from contextlib import contextmanager
 from dataclasses import replace
 from http import HTTPStatus
 
-from blizzard.answers.progress import progress_of
+from blizzard.answers.phrases import way_out
+from blizzard.answers.progress import PipelineEvidence, journal_evidence, progress_of
 from blizzard.answers.report import Question
 from blizzard.answers.source_status import FailedFile as SourceFailure
 from blizzard.answers.source_status import failed_files
-from blizzard.answers.ways_out import way_out
 from blizzard.answers.why import Pipelines, why
 from blizzard.journal.ledger import Ledger
 from blizzard.journal.source_names import FileUnknown
-from blizzard.log_questions import asked_of, asks_fates, asks_still_out
 from blizzard.model.settings import PipelineSettings
+from blizzard.pipeline_log import PipelineLog
 from lakebed.errors import LakeError
 from lakebed.journal import JournalReader
 from liveview.details import (
@@ -130,8 +130,10 @@ class Answers:
         settings, look = self._on.lake.pipelines[name], self._on.pipelines[name]
         self._on.journal(name)  # The ledger learns what is new.
         store, history = look.store(), look.history()
-        fates, still_out = asks_fates(settings), asks_still_out(settings)
-        progress, unsure = progress_of(settings, store, history, fates=fates, still_out=still_out)
+        table = None
+        if store is not None:
+            table = journal_evidence(store, name, history, PipelineLog(settings, self._on.opening))
+        progress, unsure = progress_of(settings, table, history)
         found = Search(
             settings=settings,
             store=store,
@@ -159,7 +161,7 @@ class Answers:
             if len(names) > 1:
                 raise _no_such_file(f"name the source: {', '.join(f'{one}:PATH' for one in names)}")
             key = f"{names[0]}:{path}"
-        asked = asked_of(settings, self._on.clock, opening=self._on.opening)
+        asked = PipelineEvidence.read(settings, self._on.clock, opening=self._on.opening)
         try:
             answers = why(key, Pipelines((settings,), lambda _settings: asked))
         except FileUnknown as unknown:

@@ -12,10 +12,9 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from blizzard.answers.report import Question, Reconciliation
+from blizzard.answers.report import Question, Reconciler, Reconciliation
 from blizzard.answers.status import PipelineStatus
-from blizzard.log_questions import open_reader, reconciler_of
-from blizzard.model.locations import OpenReader
+from blizzard.model.locations import OpenReader, open_reader
 from lakebed.clock import Clock
 from lakebed.errors import LakeError
 from liveview.lake import Lake, ProgramName
@@ -107,8 +106,7 @@ class Observer:
         }
         self._reconciling = {name: threading.Lock() for name in lake.pipelines}
         self._reconcilers = {
-            name: reconciler_of(settings, opening, clock)
-            for name, settings in lake.pipelines.items()
+            name: Reconciler(settings, opening, clock) for name, settings in lake.pipelines.items()
         }
 
     def close(self) -> None:

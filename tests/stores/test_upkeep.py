@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from blizzard.log_questions import asks_fates
+from blizzard.pipeline_log import PipelineLog
 from blizzard.repair.redo import RedoRequest, redo
 from lakebed.clock import Clock
 from lakebed.deltalog.segment import whole_segment
@@ -84,7 +84,7 @@ def test_a_missing_file_is_taken_out_and_its_sources_are_read_again(lake: Lake) 
     assert check(store).damaged == ()
     (settings,) = lake.programs.pipelines
     wanted = RedoRequest(files=frozenset({file_name(lost)}))
-    _, entry = redo(store, settings.name, asks_fates(settings), clock=Clock(), wanted=wanted)
+    _, entry = redo(store, settings.name, PipelineLog(settings).fates, clock=Clock(), wanted=wanted)
     assert entry is not None
     for _ in range(2):
         lake.life(Fate.none())

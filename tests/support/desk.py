@@ -9,9 +9,9 @@ from typer.testing import CliRunner
 from blizzard.cli.app import app
 from blizzard.cli.surroundings import Surroundings
 from blizzard.config import load as blizzard_config
+from blizzard.pipeline_log import PipelineLog
 from blizzard.repair.redo import redo
 from lakebed.clock import Clock
-from lakebed.deltalog import tables
 from lakebed.layout import writer
 from lakebed.storage.store import Store
 from penguin.cli.app import app as penguin_app
@@ -84,7 +84,7 @@ class Desk:
         commit_table(table, dying(store, fate) if fate else store, lambda _: None, self.clock)
 
     def fates(self, names):
-        return tables.fates(str(self.table), self.sink.storage_options, names)
+        return PipelineLog(self.settings).fates(names)
 
     def redo(self, wanted=None, store=None):
         place = store or self.store

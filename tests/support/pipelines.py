@@ -5,10 +5,10 @@ from collections.abc import Callable
 from blizzard.discover.schedule import Pace
 from blizzard.execute.runner import Runner
 from blizzard.handoff.publish import IsCommitted, Publisher
-from blizzard.log_questions import asks_columns, asks_passed_over
 from blizzard.model.locations import OpenReader, OpenStore
 from blizzard.model.settings import PipelineSettings
 from blizzard.pipeline import Pipeline
+from blizzard.pipeline_log import PipelineLog
 from blizzard.renewal import Compact, DeltaLog, Renew, Renewed
 from lakebed.clock import Clock
 from lakebed.deltalog import tables
@@ -42,8 +42,8 @@ def pipeline_of(
         publisher=publisher or Publisher(is_committed=is_committed),
         log=DeltaLog(
             knows_pipeline=log_knows_pipeline,
-            columns=asks_columns(settings),
-            passed_over=asks_passed_over(settings),
+            columns=PipelineLog(settings).columns,
+            passed_over=PipelineLog(settings).passed_over,
             mapping=tables.mapping_reader(settings.sink.table_uri, settings.sink.storage_options),
             renew=renew,
             compact=compact,

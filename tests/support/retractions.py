@@ -7,6 +7,7 @@ from typing import Any
 import yaml
 from deltalake import DeltaTable
 
+from blizzard.answers.progress import PipelineEvidence
 from blizzard.cli.audit import audit_of
 from blizzard.cli.rows.rewriting import renews
 from blizzard.config.load import load
@@ -14,9 +15,8 @@ from blizzard.ingest import Ingest
 from blizzard.inspect.audit.findings import Audit
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
 from blizzard.journal.source_names import the_key
-from blizzard.log_questions import asked_of, open_reader
 from blizzard.model.files import Location
-from blizzard.model.locations import sink_location
+from blizzard.model.locations import open_reader, sink_location
 from blizzard.rewrite.replace import exchange_of, replace_rows
 from blizzard.rewrite.retract import Retracted, RetractPlan, plan_retraction, retract
 from lakebed.deltalog import tables
@@ -121,7 +121,7 @@ class Taken(Rescued):
 
     def keys(self, *names: str, listing: bool = False) -> tuple[str, ...]:
         """Return the source files that names mean, as the commands take them."""
-        scope = asked_of(self.settings, self.clock)
+        scope = PipelineEvidence.read(self.settings, self.clock)
         return tuple(the_key(name, scope, listing=listing) for name in names)
 
     def take_back(self, *names: str) -> Retracted:

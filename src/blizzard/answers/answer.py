@@ -104,6 +104,8 @@ class DataFile:
     sources: int
     """How many source files have rows in it."""
     state: FileState
+    own_rows: int | None = None
+    """Rows of the file that is asked about in it; None where that is not known."""
     version: int | None = None
     removed_version: int | None = None
     removed_at: datetime | None = None
@@ -141,6 +143,8 @@ class Retraction:
     """Whether data files that it took out are in the table again, as after a RESTORE."""
     is_out: bool = False
     """Whether it was rejected, and none of the data files that it names is in the table."""
+    is_altered: bool = False
+    """Whether it was rejected, and other writers have rewritten data files that it names."""
 
     @property
     def is_done(self) -> bool:
@@ -196,6 +200,8 @@ class Answer:
     """What was asked to take some of its rows out of the table by what they hold."""
     inherited: Inherited | None = None
     """The earlier journal that knew it."""
+    replaces_rows: int | None = 0
+    """Rows in the table of what it was before its new content failed; None if not known."""
     earlier_lines: int = 0
     """Lines of it that were read under that journal, which counted their rows."""
     read_before: tuple[Read, ...] = ()

@@ -4,17 +4,16 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from blizzard.answers.lifecycle import FileState, Progress, of_unfinished
-from blizzard.answers.progress import StillOut, progress_of
+from blizzard.answers.progress import journal_evidence, progress_of
 from blizzard.handoff.dead_letters import DeadLetter, decode, queue_at
-from blizzard.handoff.held_rows import Fates
 from blizzard.journal.books import dead_letters_of
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.ledger import Ledger
 from blizzard.journal.source_names import KnownSources
-from blizzard.journal.standings import PassedOver, nothing_decided
 from blizzard.model.files import UnfinishedFile
 from blizzard.model.locations import OpenReader, sink_location, source_uris_of
 from blizzard.model.settings import PipelineSettings
+from blizzard.pipeline_log import PipelineLog
 from lakebed import layout
 from lakebed.documents.entry import Entry
 from lakebed.errors import DocumentUnreadable, ObjectMissing
@@ -124,9 +123,6 @@ def dead_letter_queue(
     open_reader: OpenReader,
     *,
     every: bool = True,
-    passed_over: PassedOver = nothing_decided,
-    fates: Fates = lambda _names: {},
-    still_out: StillOut = frozenset,
 ) -> DeadLetterQueue:
     """Read a pipeline's dead letter queue. It is handed readers only, so it cannot write.
 
@@ -138,12 +134,14 @@ def dead_letter_queue(
     except ObjectMissing:
         return DeadLetterQueue(pipeline=settings.name)  # The table's folder does not exist yet.
     journal = JournalReader(store, settings.name)
-    ledger = read_ledger(store, settings.name, passed_over=passed_over)
+    log = PipelineLog(settings, open_reader)
+    ledger = read_ledger(store, settings.name, passed_over=log.passed_over)
     lost = lost_among(ledger)
     progress, unsure = Progress(committed=None), tuple[str, ...]()
     if every:
         entries = list(journal.entries())
-        progress, unsure = progress_of(settings, store, ledger, fates=fates, still_out=still_out)
+        table = journal_evidence(store, settings.name, ledger, log)
+        progress, unsure = progress_of(settings, table, ledger)
     else:
         failed_in = {
             known.failed_in

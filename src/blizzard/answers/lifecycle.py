@@ -3,7 +3,7 @@
 `blizzard why`, `files`, `status`, `dlq` and the live page print what is decided here.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -81,11 +81,12 @@ class FileState(StrEnum):
 
 LANDED = (
     FileState.WAITING, FileState.FAILED, FileState.JOURNALED, FileState.HELD, FileState.CHANGED,
-    FileState.REMOVED, FileState.IN_TABLE, FileState.RETRACTED, FileState.DISCARDED,
+    FileState.REMOVED, FileState.ALTERED, FileState.IN_TABLE, FileState.RETRACTED,
+    FileState.DISCARDED,
 )  # fmt: skip
 """The states by which files that landed are counted."""
-DONE = (FileState.IN_TABLE, FileState.RETRACTED, FileState.DISCARDED)
-"""Nothing more is to come of a file: it is in, or an operator has decided otherwise."""
+DONE = (FileState.IN_TABLE, FileState.ALTERED, FileState.RETRACTED, FileState.DISCARDED)
+"""Nothing more is to come of a file: it is in, or its rows were changed on purpose."""
 
 
 DayOf = Callable[[int | None], datetime | None]
@@ -146,8 +147,10 @@ class Progress:
     discarded: frozenset[str] = frozenset()
     passed_over: frozenset[int] = frozenset()
     """Entries that had no effect."""
-    removed: Mapping[str, int] = field(default_factory=dict)
+    repaired: Mapping[str, int] = field(default_factory=dict)
     """The last entries whose rows of files a repair took out of the table, by key."""
+    altered: Mapping[tuple[str, int], FileState] = field(default_factory=dict)
+    """What other writers have made of the rows of files, by key and entry."""
 
     def of(self, done: IngestedFile) -> FileState:
         """Return how a file stands that was read to its end.
@@ -159,15 +162,29 @@ class Progress:
             return FileState.JOURNALED
         if done.entry in self.passed_over:
             return FileState.CHANGED
-        if done.key in self.held:
-            return FileState.HELD
-        if done.key in self.discarded:
-            return FileState.DISCARDED
+        if done.key in self.held or done.key in self.discarded:
+            return FileState.HELD if done.key in self.held else FileState.DISCARDED
         if done.retracted and not is_due:
             return FileState.RETRACTED
-        lost = self.removed.get(done.key)
-        is_lost = lost is not None and (done.entry is None or done.entry <= lost)
-        return FileState.REMOVED if is_lost else FileState.IN_TABLE
+        lost = self.repaired.get(done.key)
+        if lost is not None and (done.entry is None or done.entry <= lost):
+            return FileState.REMOVED
+        return self.altered.get((done.key, done.entry or 0), FileState.IN_TABLE)
+
+
+def state_by_data_files(states: Collection[FileState]) -> FileState:
+    """Return the state of a committed source file, by the states of the data files with its rows.
+
+    Other writers may have removed or rewritten them, and rows of replayed lines may still wait.
+    """
+    for state in (FileState.HELD, FileState.DISCARDED):
+        if state in states:
+            return state  # penguin's note of it came or went since the log was read.
+    for alone in (FileState.JOURNALED, FileState.REMOVED):
+        if set(states) == {alone}:
+            return alone
+    is_altered = states and set(states) <= {FileState.REMOVED, FileState.ALTERED}
+    return FileState.ALTERED if is_altered else FileState.IN_TABLE
 
 
 def of_deleted(known: UnfinishedFile, progress: Progress) -> tuple[FileState, str | None]:

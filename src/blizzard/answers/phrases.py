@@ -1,14 +1,174 @@
-"""Parts of sentences about a source file. Pure."""
+"""Parts of sentences about files, and what to do about failures. Pure."""
 
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
-from blizzard.answers.answer import Answer, DataFile, Read, Resolution, Retraction
+from blizzard.answers.answer import Answer, Backlog, DataFile, Read, Resolution, Retraction
 from blizzard.answers.lifecycle import FileState
-from blizzard.answers.table_log import REPAIR
-from lakebed.units import is_are, plural
+from blizzard.discover.skip_reason import Reason
+from blizzard.model.settings import PipelineSettings, SourceSettings
+from lakebed.deltalog.versions import REPAIR
+from lakebed.types import OnChange
+from lakebed.units import is_are, plural, span
 
 FEW = 3
 """How many files a sentence names."""
+REPLAY = "replay"
+BAD_LINES = (
+    "; error_handling.on_bad_record: quarantine would set bad lines aside and take the others"
+)
+"""What else can be done about a file that a bad line keeps out."""
+FOR_GOOD = (
+    "not tried again: fix the file or the schema, it is taken when either changes; blizzard dlq "
+    "retry has it read right away"
+)
+PART_WAY = (
+    "not tried again: a part of it is in the table. Fix the schema, or the file behind that part, "
+    "then run blizzard dlq retry --file PATH --same-lines"
+)
+WAYS_OUT = {
+    "changed_part_way": "not read on: a part of it is in the table, and it is another object now, "
+    "or one that is read otherwise; "
+    "see blizzard dlq list for the ways out",
+    "decompress_failed": "not tried again: upload it again, complete, it is taken when it changes; "
+    "blizzard dlq retry has it read right away",
+    "gone_part_way": "not read on: a part of it is in the table, and it is gone from its source; "
+    "it is read on when it is put back as it was; blizzard dlq discard PATH gives up the rest",
+    "lines_miscounted": "not tried again: blizzard or the machine is at fault, not the file; "
+    "blizzard dlq retry has it read again",
+    "partition_unknown": "not tried again here: move it into the folders of its partition, where "
+    "it is taken",
+    "too_many_bad_lines": "not tried again: fix the file or the schema, or raise "
+    "error_handling.max_bad_records or max_bad_ratio, it is taken when one of them changes; "
+    "blizzard dlq retry has it read right away",
+}
+"""What to do about a failure, by its code; the same for every other code."""
+
+
+def quarantine_hint(settings: PipelineSettings, lines: Iterable[int | None]) -> str | None:
+    """Name quarantine where bad lines keep whole files out; None where it would not help.
+
+    `lines` are those that failed files, None where a file failed as a whole.
+    """
+    count = sum(line is not None for line in lines)
+    if not count or settings.quarantine is not None:
+        return None
+    return f"{plural(count, 'file')} failed by a bad line{BAD_LINES}"
+
+
+def way_out(code: str, *, part_way: bool, bad_line: bool = False) -> str:
+    """Return what to do about a failure; `part_way`: whether lines of it are in the table.
+
+    `bad_line`: whether one line failed the file, so that it could have been set aside alone.
+    """
+    way = WAYS_OUT.get(code, PART_WAY if part_way else FOR_GOOD)
+    return f"{way}{BAD_LINES}" if bad_line and code not in WAYS_OUT else way
+
+
+# ----------------------------------------------------------------------------- rows and lines
+
+
+def lines(answer: Answer) -> str:
+    """Name how many lines, or records, were read."""
+    word = "line" if all(read.counted == "lines" for read in answer.read) else "record"
+    return plural(sum(read.lines for read in answer.read), word)
+
+
+def row_count(answer: Answer) -> int:
+    """Count the rows that the file has given."""
+    read = sum(one.rows for one in answer.read)
+    return read + sum(one.rows for one in replays(answer))
+
+
+def present_count(answer: Answer) -> int:
+    """Count the rows of the file that are in the table, as far as that is known."""
+    erased = sum(one.rows for one in answer.erased if one.is_done)
+    removed = sum(one.own_rows or 0 for one in answer.data_files if one.state is FileState.REMOVED)
+    return max(0, row_count(answer) - erased - removed)
+
+
+def rows_from_lines(answer: Answer) -> str:
+    """Name how many rows came from how many lines."""
+    return f"{plural(row_count(answer), 'row')} from {lines(answer)}"
+
+
+def rows_there(answer: Answer) -> str:
+    """Say how many rows of a failed file are in the table; empty where they are not counted."""
+    if not answer.read:
+        before = answer.replaces_rows
+        if before is None:
+            return "; rows of what it was before may be in the table"
+        if before:
+            return f"; {plural(before, 'row')} of what it was before {is_are(before)} in the table"
+        return "" if answer.earlier_lines else "; no row of it is in the table"
+    count = present_count(answer)
+    return f"; {plural(count, 'row')} of it {is_are(count)} in the table"
+
+
+def left_out(answer: Answer) -> str:
+    """Count the lines that gave no row."""
+    counts = {
+        name: sum(getattr(read, name) for read in answer.read)
+        for name in ("blank", "filtered", "quarantined")
+    }
+    return "".join(f", {count:,} {name}" for name, count in counts.items() if count)
+
+
+def replays(answer: Answer) -> list[Resolution]:
+    """Return the replays whose rows are where the others are."""
+    waits = answer.state is FileState.JOURNALED
+    return [one for one in answer.resolved if one.rows and (one.committed or waits)]
+
+
+def waiting_lines(answer: Answer) -> int:
+    """Count the bad lines of a file that wait in quarantine."""
+    dealt_with = sum(one.lines for one in answer.resolved)
+    return sum(one.quarantined for one in answer.read) - dealt_with
+
+
+def bad_lines(answer: Answer) -> str:
+    """Say what was set aside of a file and what has become of it; empty where nothing was."""
+    bad, others = sum(one.quarantined for one in answer.read), ""
+    if answer.other_bad_lines > 0:
+        which = plural(answer.other_bad_lines, "bad line")
+        others = f" {which} of what was read of it before {is_are(answer.other_bad_lines)} waiting."
+    if not bad:
+        return others
+    word = "bad line" if answer.read[0].counted == "lines" else "bad record"
+    sentence = f" {plural(bad, word)} of it {'was' if bad == 1 else 'were'} set aside"
+    since, left = list(_since(answer)), waiting_lines(answer)
+    if since and left:
+        since.append(f"{left:,} {is_are(left)} waiting")
+    return f"{sentence}{': ' if since else ''}{', '.join(since)}.{others}"
+
+
+def _since(answer: Answer) -> Iterator[str]:
+    for one in answer.resolved:
+        if one.rows:
+            yet = "" if one.committed else ", which is not committed yet"
+            became = "became a row" if one.rows == 1 else "became rows"
+            yield f"{one.rows:,} {became} with entry {one.entry} (replay{yet})"
+        if one.filtered:
+            yield f"{one.filtered:,} {is_are(one.filtered)} passed over since entry {one.entry}"
+        if one.kind != REPLAY:
+            how = {"discard": "discarded with", "retract": "given up by the retraction in"}
+            were = "was" if one.lines == 1 else "were"
+            yield f"{one.lines:,} {were} {how.get(one.kind, 'given up with')} entry {one.entry}"
+
+
+# ------------------------------------------------------------------------- entries and data files
+
+
+def numbered(numbers: Iterable[int]) -> str:
+    """Name entries by their numbers."""
+    every = list(numbers)
+    return f"{'entry' if len(every) == 1 else 'entries'} {' and '.join(map(str, every))}"
+
+
+def entries(answer: Answer) -> str:
+    """Name the entries that read the file, and those that replayed lines of it."""
+    read, again = numbered(one.entry for one in answer.read), replays(answer)
+    return f"{read} and replayed with {numbered(one.entry for one in again)}" if again else read
 
 
 def in_state(answer: Answer) -> list[DataFile]:
@@ -16,31 +176,15 @@ def in_state(answer: Answer) -> list[DataFile]:
     return [one for one in answer.data_files if one.state is answer.state]
 
 
-def rows_from_lines(answer: Answer) -> str:
-    """Name how many rows came from how many lines."""
-    return f"{rows(answer)} from {lines(answer)}"
+def removal(one: DataFile) -> str:
+    """Name who removed a file, and in which version."""
+    version = "" if one.removed_version is None else f" in version {one.removed_version}"
+    return f"{one.removed_by or 'by whom is not known any more'}{version}"
 
 
-def entries(answer: Answer) -> str:
-    """Name the entries that read the file, and those that replayed lines of it."""
-    read = numbered([one.entry for one in answer.read])
-    again = [one.entry for one in replays(answer)]
-    return f"{read} and replayed with {numbered(again)}" if again else read
-
-
-def numbered(numbers: list[int]) -> str:
-    """Name entries by their numbers."""
-    return f"{'entry' if len(numbers) == 1 else 'entries'} {' and '.join(map(str, numbers))}"
-
-
-def removals(files: list[DataFile]) -> str:
+def removals(files: Iterable[DataFile]) -> str:
     """Name who removed files, and in which versions."""
-    told = {
-        f"{one.removed_by or 'by whom is not known any more'}"
-        + (f" in version {one.removed_version}" if one.removed_version is not None else "")
-        for one in files
-    }
-    return "; ".join(sorted(told))
+    return "; ".join(sorted({removal(one) for one in files}))
 
 
 def taken_out(answer: Answer) -> tuple[str, str]:
@@ -57,17 +201,38 @@ def taken_out(answer: Answer) -> tuple[str, str]:
     if all((one.removed_by or "").startswith(REPAIR) for one in files):
         # The data files were gone before, so no earlier version shows the rows.
         return since, f"blizzard redo --file {answer.path} has it read again"
-    return (
-        since,
-        "time travel to an earlier version shows them, until VACUUM",
-    )
+    return since, "time travel to an earlier version shows them, until VACUUM"
+
+
+def some_lost(files: list[DataFile]) -> str:
+    """Say of which files rows were removed, or perhaps were."""
+    have = "may have" if any(one.state is FileState.ALTERED for one in files) else "have"
+    return f" Some of its rows {have} been removed since: {removals(files)}."
+
+
+def holders(files: list[DataFile]) -> str:
+    """Name the files that hold the rows of others now, in a sentence; empty where it is unknown."""
+    now = sorted({one.replaced_by for one in files if one.replaced_by is not None})
+    more = f" and {len(now) - FEW:,} more" if len(now) > FEW else ""
+    return f" The rows are in {', '.join(now[:FEW])}{more} now." if now else ""
+
+
+def file_id(one: DataFile) -> str:
+    """Return the id in the name of a data file."""
+    return one.path.rpartition("/")[2].removesuffix(".parquet")
+
+
+# ------------------------------------------------------------------- retractions and replacements
 
 
 def not_applied(path: str | None, taken: Retraction) -> tuple[str, str]:
-    """Return that new content did not come in the place of other rows, and what to do."""
+    """Return that new content did not replace other rows, and what to do."""
     old = ", ".join(taken.others) or "the old content"
-    stay = "stays" if taken.rows == 1 else "stay"
-    where = f"{plural(taken.rows, 'row')} of {old} {stay} in the table, and no row"
+    where = f"{plural(taken.rows, 'row')} of {old} {'stays' if taken.rows == 1 else 'stay'}"
+    if taken.is_altered:
+        where = f"Other writers have rewritten the data files of {old}, so that some of its rows "
+        where += "may be gone; the others stay"
+    where += " in the table, and no row"
     if taken.is_out:
         where = f"No row of {old} is in the table any more, and none"
     sentence = (
@@ -82,13 +247,19 @@ def not_applied(path: str | None, taken: Retraction) -> tuple[str, str]:
     )
 
 
+def because(reasons: tuple[str, ...]) -> str:
+    """Write why something was not done, in brackets; empty where it is unknown."""
+    more = f"; and {len(reasons) - FEW:,} more" if len(reasons) > FEW else ""
+    return f" ({'; '.join(reasons[:FEW])}{more})" if reasons else ""
+
+
 def replaced(taken: Retraction) -> str:
-    """Name what new content comes in the place of."""
+    """Name what new content replaces."""
     return ", ".join(taken.others) or "its earlier content"
 
 
 def until_then(answer: Answer) -> str:
-    """Return which rows are in the table until new content is, in a sentence; else empty."""
+    """Say which rows are in the table until new content is; else empty."""
     taken = answer.retraction
     if taken is None or taken.committed or not (taken.replaced and taken.rows):
         return ""
@@ -96,63 +267,24 @@ def until_then(answer: Answer) -> str:
     return f" Until then {plural(taken.rows, 'row')} of {replaced(taken)} {are} in the table."
 
 
-def some_lost(files: list[DataFile]) -> str:
-    """Say of which files rows were removed, or perhaps were."""
-    have = "may have" if any(one.state is FileState.ALTERED for one in files) else "have"
-    return f" Some of its rows {have} been removed since: {removals(files)}."
-
-
-def holders(files: list[DataFile]) -> str:
-    """Name the files that have the rows of others now, in a sentence; empty where it is unknown."""
-    now = sorted({one.replaced_by for one in files if one.replaced_by is not None})
-    if not now:
-        return ""
-    more = f" and {len(now) - FEW:,} more" if len(now) > FEW else ""
-    return f" The rows are in {', '.join(now[:FEW])}{more} now."
-
-
-def because(reasons: tuple[str, ...]) -> str:
-    """Write why something was not done, in brackets; empty where it is unknown."""
-    more = f"; and {len(reasons) - FEW:,} more" if len(reasons) > FEW else ""
-    return f" ({'; '.join(reasons[:FEW])}{more})" if reasons else ""
-
-
-def left_out(answer: Answer) -> str:
-    """Count the lines that gave no row."""
-    counts = (
-        ("blank", sum(read.blank for read in answer.read)),
-        ("filtered", sum(read.filtered for read in answer.read)),
-        ("quarantined", sum(read.quarantined for read in answer.read)),
-    )
-    return "".join(f", {count:,} {name}" for name, count in counts if count)
-
-
-def rows(answer: Answer) -> str:
-    """Name how many rows the file has given."""
-    return plural(row_count(answer), "row")
-
-
-def present(answer: Answer) -> str:
-    """Name how many rows of the file are in the table, of those that this journal counts."""
-    return plural(present_count(answer), "row")
-
-
-def present_count(answer: Answer) -> int:
-    """Count the rows that the file has given, without those that were erased since."""
-    erased = sum(one.rows for one in answer.erased if one.is_done)
-    return max(0, row_count(answer) - erased)
-
-
-def rows_there(answer: Answer) -> str:
-    """Say how many rows of a file that failed are in the table; empty where nobody counts them."""
-    if not answer.read:
-        return "" if answer.earlier_lines else "; no row of it is in the table"
-    count = present_count(answer)
-    return f"; {plural(count, 'row')} of it {is_are(count)} in the table"
+def erased(one: Retraction) -> str:
+    """Say what an erasure took of a file."""
+    rows = plural(one.rows, "of its rows was", "of its rows were")
+    if one.passed_over:
+        return f"The erasure of {plural(one.rows, 'row')} of it in entry {one.entry} had no effect."
+    if one.came_back:
+        return f"{rows} erased in entry {one.entry}, and came back with data files of before."
+    if not one.committed:
+        rows = plural(one.rows, "of its rows is", "of its rows are")
+        return f"{rows} to be erased by entry {one.entry}, which is not committed yet."
+    until = ""
+    if one.deleted_from is not None:
+        until = f"; VACUUM does not delete the old files before {one.deleted_from:%Y-%m-%d %H:%M}"
+    return f"{rows} erased in entry {one.entry}{until}."
 
 
 def earlier(answer: Answer) -> str:
-    """Return what was read of the file under an earlier journal, in a sentence; else empty."""
+    """Say what was read of the file under an earlier journal; else empty."""
     before = answer.inherited
     if before is None or not answer.earlier_lines:
         return ""
@@ -164,46 +296,78 @@ def earlier(answer: Answer) -> str:
 
 
 def read_before(answer: Answer) -> str:
-    """Return what was read under the same name as other objects, in a sentence; else empty."""
+    """Say what was read under the same name as other objects; else empty."""
     by = answer.taken_back_by
     going = [one for one in answer.read_before if by is not None and one.entry < by]
     staying = [one for one in answer.read_before if one not in going]
-    until = f" until entry {by} is committed, which takes that out"
-    return _beside(going, until) + _beside(staying)
+    return _beside(going, f" until entry {by} is committed, which takes that out") + _beside(
+        staying
+    )
 
 
 def _beside(reads: list[Read], until: str = "") -> str:
     rows = sum(one.rows for one in reads)
     if not rows:
         return ""
-    numbers = numbered([one.entry for one in reads])
+    numbers = numbered(one.entry for one in reads)
     return (
         f" {plural(rows, 'row')} of other content that had its name before, read with {numbers}, "
         f"{'stays' if rows == 1 else 'stay'} beside it{until}."
     )
 
 
-def row_count(answer: Answer) -> int:
-    """Count the rows that the file has given."""
-    read = sum(one.rows for one in answer.read)
-    return read + sum(one.rows for one in replays(answer))
+# --------------------------------------------------------------------------------------- waiting
 
 
-def replays(answer: Answer) -> list[Resolution]:
-    """Return the replays whose rows are where the others are."""
-    waits = answer.state is FileState.JOURNALED
-    return [one for one in answer.resolved if one.rows and (one.committed or waits)]
+def waits(answer: Answer, source: SourceSettings) -> str:
+    """Say what a file waits for, and how long at most."""
+    backlog = answer.backlog
+    if answer.reason == Reason.TOO_YOUNG.value:
+        left = 0.0 if backlog is None else backlog.starts_in_secs or 0.0
+        return (
+            f"It is waiting: it is younger than min_age_secs ({source.min_age:g}), so that nobody "
+            f"still writes to it. It is old enough in {span(max(1.0, left))}."
+        )
+    again = ""
+    if answer.reason == Reason.CHANGED.value:
+        again = f" It {'was read' if answer.failure is None else 'failed'} before, "
+        again += "and is another object now."
+        if answer.read and source.on_change is OnChange.REPLACE:
+            again += " Its rows are taken out of the table with the commit that has the new ones."
+        elif answer.read:
+            again += " The rows of the one before stay in the table, too."
+    if backlog is None or backlog.files is None:
+        return (
+            "It is waiting for a batch. Its place in the backlog is not counted, because its "
+            f"folder has too many names; --count-all counts it.{again}"
+        )
+    place = f"number {backlog.position:,} of " if backlog.position is not None else "one of "
+    where = "in its source" if backlog.counted == "source" else "in its folder"
+    is_later = backlog.in_next_batch is False
+    which = "a later batch, since the next one is full" if is_later else "the next batch"
+    files = plural(backlog.files, "waiting file")
+    return f"It is waiting for {which} ({place}{files} {where}). {_starts(backlog)}{again}"
 
 
-def lines(answer: Answer) -> str:
-    """Name how many lines, or records, were read."""
-    word = "line" if all(read.counted == "lines" for read in answer.read) else "record"
-    return plural(sum(read.lines for read in answer.read), word)
+def _starts(backlog: Backlog) -> str:
+    if not backlog.starts_in_secs:
+        return "The next batch is due: enough is waiting, or has waited for long enough."
+    why = "the first file has waited for rollover_timeout_secs"
+    if backlog.trigger == "inactivity":
+        why = "no new file has come for inactivity_timeout_secs"
+    return (
+        f"It starts in {span(max(1.0, backlog.starts_in_secs))} at the latest, once {why}, or "
+        "as soon as more files are waiting; with --once it starts right away."
+    )
 
 
-def file_id(one: DataFile) -> str:
-    """Return the id in the name of a data file."""
-    return one.path.rpartition("/")[2].removesuffix(".parquet")
+def ways_of_waiting(backlog: Backlog | None) -> tuple[str, ...]:
+    """Return what an operator can do about a file that waits."""
+    if backlog is not None and backlog.running is False:
+        return ("start blizzard: none is running for this pipeline",)
+    if backlog is not None and backlog.running is None:
+        return ("make sure that blizzard still runs on the machine that blizzard status names",)
+    return ("nothing, if blizzard is running; blizzard --dry-run shows what the next batch takes",)
 
 
 def moment(at: datetime) -> str:

@@ -1,129 +1,283 @@
-"""What has become of files that were read: committed, held, discarded, or taken out again.
+"""How far the source files of a pipeline have come, and what a start would refuse. Read-only.
 
-`blizzard files` and the live page ask here, so that they give the same answer. Read-only.
+`why`, `files`, `status`, `dlq` and the live page ask here, so that they give the same answer.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator
-from itertools import takewhile
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeVar
 
-from blizzard.answers.entry_rows import MOST_PARTS
-from blizzard.answers.lifecycle import Progress
-from blizzard.answers.status import committed_entry
-from blizzard.handoff.held_rows import Fates, passed_over, read_aside
+from blizzard.answers.evidence import JournalEvidence
+from blizzard.answers.lifecycle import FileState, Progress, state_by_data_files
+from blizzard.discover.lister import source_listers
+from blizzard.discover.scan import DiscoveryContext
+from blizzard.discover.spot_check import SpotCheck
+from blizzard.handoff.held_rows import passed_over, read_aside
+from blizzard.journal.checkpoint import read_ledger, reread
+from blizzard.journal.checks import (
+    admit,
+    has,
+    redirected,
+    refuse_moved,
+    refuse_other_names,
+    require_handoff,
+)
 from blizzard.journal.ledger import Ledger
-from blizzard.model.settings import PipelineSettings
-from lakebed import layout
-from lakebed.documents.entry import Entry
-from lakebed.documents.losses import TakenOut, decode_repair
+from blizzard.journal.segments import SegmentBroken
+from blizzard.journal.source_names import KnownSources
+from blizzard.model.locations import (
+    OpenReader,
+    open_reader,
+    sink_location,
+    source_location,
+    source_uris_of,
+)
+from blizzard.model.settings import PipelineSettings, SourceSettings
+from blizzard.pipeline_log import PipelineLog
+from lakebed.clock import Clock
 from lakebed.documents.pending_meta import HeldMeta
-from lakebed.errors import LakeError
+from lakebed.errors import JournalLost, LakeError, ObjectMissing, ProtocolConflict, SourceContested
 from lakebed.journal import JournalReader
 from lakebed.locations import written_out
 from lakebed.storage.store import Reader
 
-StillOut = Callable[[Iterable[str]], Collection[str]]
-"""Answers which of some data files that a repair took out have not come back since."""
+Found = TypeVar("Found")
 
 
-def taken_out(store: Reader, pipeline: str, still_out: StillOut) -> dict[str, int]:
-    """Return the source files with rows in files that a repair took out, by key.
+@dataclass(frozen=True, kw_only=True)
+class PipelineEvidence:
+    """One pipeline, and all that questions about its files are answered from."""
 
-    The number is the last entry whose rows are gone: a file that a later entry has read is in the
-    table. Where nothing was ever repaired, this costs one listing.
-    """
-    files = [one for one in repaired(store) if one.pipeline == pipeline]
-    out = still_out([one.path for one in files]) if files else ()
+    settings: PipelineSettings
+    store: Reader | None
+    """The table's directory; None where there is none yet."""
+    known: KnownSources
+    log: PipelineLog
+    open_reader: OpenReader
+    clock: Clock
+    check_schema: Callable[[], None] = lambda: None
+    """Raise where penguin would hold every file with the declared fields."""
+    most_names: int | None = 5000
+    """Names of a source that are listed to count the files that wait; None for all."""
+
+    @classmethod
+    def read(
+        cls,
+        settings: PipelineSettings,
+        clock: Clock,
+        check_schema: Callable[[], None] = lambda: None,
+        *,
+        opening: OpenReader = open_reader,
+        most_names: int | None = 5000,
+    ) -> "PipelineEvidence":
+        """Read the journal of a pipeline."""
+        store, log = None, PipelineLog(settings, opening)
+        try:
+            store = opening(sink_location(settings))
+            history = read_ledger(store, settings.name, passed_over=log.passed_over)
+        except ObjectMissing:
+            history = Ledger()  # The table's folder does not exist yet, so neither does a journal.
+        return cls(
+            settings=settings,
+            store=store,
+            known=KnownSources(history),
+            log=log,
+            open_reader=opening,
+            clock=clock,
+            check_schema=check_schema,
+            most_names=most_names,
+        )
+
+    @property
+    def history(self) -> Ledger:
+        """Return what the journal says up to now."""
+        return self.known.history
+
+    @cached_property
+    def table(self) -> JournalEvidence | None:
+        """Return the pipeline's part of the table; None where there is none yet."""
+        if self.store is None:
+            return None
+        return journal_evidence(self.store, self.settings.name, self.history, self.log)
+
+    def refusal(self) -> LakeError | None:
+        """Return why a start of the pipeline would be refused; None where it would not."""
+        if self.store is None:
+            return None
+        return refusal_of(self.settings, self.store, self.history, self.log, self.check_schema)
+
+    def spot_check(self, source: SourceSettings) -> SpotCheck:
+        """Return the way to list parts of a source, as a sweep does."""
+        now, since = self.clock.now(), None
+        if source.lookback is not None:
+            since = self.history.first_read(source.name, now=now)
+        return SpotCheck(
+            lister=next(each for each in source_listers(self.settings) if each.source is source),
+            context=DiscoveryContext(
+                store=self.open_reader(source_location(source)),
+                lookup=self.known,
+                unfinished=self.history.unfinished,
+                since=since,
+                now=now,
+            ),
+        )
+
+
+def journal_evidence(
+    store: Reader, pipeline: str, history: Ledger, log: PipelineLog
+) -> JournalEvidence:
+    """Return a pipeline's journal, and the newest version of its table's log."""
     journal = JournalReader(store, pipeline)
-    entries: dict[int, Entry | None] = {}
-    found: dict[str, int] = {}
-    for one in files:
-        if one.path not in out:
-            continue
-        if one.entry not in entries:
-            entries[one.entry] = journal.entry(one.entry)
-        entry = entries[one.entry]
-        for file in () if entry is None else entry.data_files:
-            if file.filename == (one.written or one.path):
-                for key in file.source_files:
-                    last = _last_part(journal, entry, key) if entry is not None else one.entry
-                    found[key] = max(last, found.get(key, 0))
-    return found
+    return JournalEvidence(
+        store=store, pipeline=pipeline, journal=journal, last=history.sequence, log=log.search()
+    )
 
 
-def _last_part(journal: JournalReader, first: Entry, key: str) -> int:
-    """Return the entry up to which a file was read on that an entry has read in part."""
-    last, entry, until = first.sequence, first, first.sequence + MOST_PARTS
-    while any(one.key == key and not one.complete for one in entry.readings):
-        following = (journal.entry(number) for number in range(last + 1, until))
-        parts = (one for one in takewhile(bool, following) if one is not None and one.has_read(key))
-        later = next(parts, None)
-        if later is None or not any(one.key == key and one.skipped for one in later.readings):
-            break
-        last, entry = later.sequence, later
-    return last
+def committed_entry(
+    store: Reader | None,
+    pipeline: str,
+    history: Ledger,
+    committed: Callable[[str, str], int | None],
+) -> tuple[int | None, str | None]:
+    """Return the last entry that is in the table, and why that is not known for sure.
 
-
-def repaired(store: Reader) -> list[TakenOut]:
-    """Return all files that repairs took out, in their order."""
-    listed = sorted(one.path for one in store.objects(layout.REPAIRED))
-    bodies = ((path, store.get(path)) for path in listed)
-    return [
-        file
-        for path, body in bodies
-        if body is not None
-        for file in decode_repair(body, path).files
-    ]
+    The log decides: versions may have been lost since penguin wrote its receipt. The receipt
+    answers where the log cannot be read, and where the journal is not the one that it names.
+    """
+    receipt = history.receipt
+    if store is None:
+        return None, None
+    if receipt is not None and not has(store, pipeline, history, receipt):
+        number = receipt.sequence
+        return number, f"entry {number} is committed, but the journal does not have it as it was"
+    try:
+        found = None if history.journal is None else committed(pipeline, history.journal)
+    except LakeError as unread:
+        return None if receipt is None else receipt.sequence, str(unread)
+    return found, None
 
 
 def progress_of(
     settings: PipelineSettings,
-    store: Reader | None,
+    table: JournalEvidence | None,
     history: Ledger,
     *,
-    fates: Fates,
-    still_out: StillOut,
+    of_others: bool = True,
 ) -> tuple[Progress, tuple[str, ...]]:
-    """Return how far files that were read have come, and why that is not known for sure."""
-    committed, fits = committed_entry(store, settings.name, history)
-    if history.awaits and fits:
+    """Return how far files that were read have come, and why that is not known for sure.
+
+    All answers are of one version of the log. With `of_others` they include what other writers
+    have done to the rows of every source file.
+    """
+    if table is None:
+        return Progress(committed=None), ()
+    log, name = table.log, settings.name
+    committed, unsure = committed_entry(table.store, name, history, log.committed)
+    if history.awaits and unsure is None:
         # What a journal inherits was committed by the earlier one, or it would not be here.
         committed = max(committed or 0, history.awaits)
-    if store is None or committed is None:
-        return Progress(committed=None), ()
-    aside = read_aside(store, settings.name, fates)
-    error = _settled(history, fates, committed)
-    removed, unknown = _removed(store, settings.name, still_out)
-    errors = [aside.error, error, unknown]
-    if not fits:
-        errors.append(f"entry {committed} is committed, but the journal does not have it as it was")
+    if committed is None:
+        return Progress(committed=None), () if unsure is None else (unsure,)
+    aside = read_aside(table.store, name, log.fates)
+    errors = [aside.error, unsure]
+    repaired: dict[str, int] = {}
+    altered: dict[tuple[str, int], FileState] = {}
+    try:
+        history.settle(passed_over(log.fates, lambda _journal: committed))
+        repaired = table.repaired_sources()
+        altered = dict(_altered(table, history)) if of_others else {}
+    except LakeError as trouble:
+        errors.append(str(trouble))
     keys = _Keys(settings, history)
     progress = Progress(
         committed=committed,
         held=keys.of(aside.held),
         discarded=keys.of(aside.discarded),
         passed_over=frozenset(one.entry for one in history.undecided.passed_over),
-        removed=removed,
+        repaired=repaired,
+        altered=altered,
     )
-    return progress, tuple(one for one in errors if one is not None)
+    return progress, tuple(one for one in dict.fromkeys(errors) if one is not None)
 
 
-def _settled(history: Ledger, fates: Fates, committed: int) -> str | None:
-    """Learn which retractions were passed over; return why that is not known, where it is not."""
+def _altered(
+    table: JournalEvidence, history: Ledger
+) -> Iterator[tuple[tuple[str, int], FileState]]:
+    """Yield what other writers have made of the rows of source files, by key and entry."""
+    lookup = history.lookup()
+    for key in sorted(table.altered_sources()):
+        earlier = (each.file for each in history.earlier.get(key, ()))
+        for done in (lookup(key).finished, *earlier):
+            entry = None if done is None else done.entry
+            # Rows of bad lines that were replayed later are in files of their own.
+            if entry is None or f"{entry}:{key}" in history.books.replayed:
+                continue
+            state = state_by_data_files(table.states_of(key, entry))
+            if state in (FileState.REMOVED, FileState.ALTERED, FileState.DISCARDED):
+                yield (key, entry), state
+
+
+def past_damage(history: Ledger, look: Callable[[], Found]) -> Found:
+    """Return what is found; names that turn out damaged, or were replaced, are not believed."""
+    for _try in range(2):
+        try:
+            return look()
+        except SegmentBroken as broken:
+            reread(history, broken)
+    return look()
+
+
+def refusal_of(
+    settings: PipelineSettings,
+    store: Reader,
+    history: Ledger,
+    log: PipelineLog,
+    check_schema: Callable[[], None] = lambda: None,
+) -> LakeError | None:
+    """Return why a start of the pipeline would be refused; None where it would not."""
     try:
-        history.settle(passed_over(fates, lambda _journal: committed))
-    except LakeError as trouble:
-        return str(trouble)
+        require_handoff(store, settings.sink.handoff)
+        check_schema()
+        admit(
+            store,
+            pipeline=settings.name,
+            source_uris=source_uris_of(settings),
+            history=history,
+            log_knows_pipeline=log.knows_pipeline,
+        )
+    except (JournalLost, ProtocolConflict, SourceContested) as refusal:
+        return refusal
     return None
 
 
-def _removed(
-    store: Reader, pipeline: str, still_out: StillOut
-) -> tuple[dict[str, int], str | None]:
-    """Return the files whose rows a repair took out, by the last entries that had them."""
-    try:
-        return taken_out(store, pipeline, still_out), None
-    except LakeError as trouble:
-        return {}, str(trouble)
+def refusal_without_journal(
+    settings: PipelineSettings, store: Reader | None, history: Ledger, log: PipelineLog
+) -> LakeError | None:
+    """Return why a start would be refused, where there is no journal that it could go on with.
+
+    A pipeline whose name was changed has none: that of its old name is still there.
+    """
+    if store is None or (history.sequence >= 0 and history.heir is None):
+        return None
+    return refusal_of(settings, store, history, log)
+
+
+def refuse_other_source(
+    store: Reader | None, settings: PipelineSettings, source: SourceSettings, history: Ledger
+) -> None:
+    """Refuse to list a source whose files the journal knows at another place, or by other names.
+
+    Nothing there is known to wait: a start would not read it.
+    """
+    if store is None:
+        return
+    uris = source_uris_of(settings)
+    at, elsewhere = {source.name: uris[source.name]}, redirected(uris, history)
+    known_as = {uri: name for uri, name in history.source_names.items() if name not in elsewhere}
+    refuse_other_names(store, settings.name, at, known_as)
+    if source.name not in elsewhere:
+        refuse_moved(store, settings.name, at, history.source_uris)
 
 
 class _Keys:

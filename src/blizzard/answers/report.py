@@ -1,36 +1,34 @@
 """The reconciliation of a pipeline: what landed in its sources against what is in its table.
 
-The journal's names and sums say what was read, the receipt what is committed, and a listing what
+The journal's names and sums say what was read, the log what is committed, and a listing what
 landed and when. Entries are read only for rows, and only those of the files that are asked for.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import cache
-from typing import Generic
+from functools import cache, partial
 
-from blizzard.answers.entry_rows import EntryRows
-from blizzard.answers.lifecycle import (
-    LANDED,
-    NOT_APPLIED,
-    DayOf,
-    FileStanding,
-    FileState,
+from blizzard.answers.file_counts import UNKNOWN, By, EntryRows, Group, RowCount, SourceCounts
+from blizzard.answers.lifecycle import LANDED, NOT_APPLIED, DayOf, FileStanding, FileState
+from blizzard.answers.progress import (
+    journal_evidence,
+    past_damage,
+    progress_of,
+    refusal_without_journal,
+    refuse_other_source,
 )
-from blizzard.answers.progress import StillOut, progress_of
-from blizzard.answers.reconcile import By, DayBooks, Group, RowCount, SourceCounts
-from blizzard.answers.refusal import refuse_other_source
-from blizzard.answers.survey import Collected, Survey, WaitingLines
+from blizzard.answers.survey import BadLines, SourceSurvey
 from blizzard.discover.lister import SourceLister, source_listers
 from blizzard.discover.skip_reason import SkipSummary
-from blizzard.handoff.held_rows import Fates
-from blizzard.journal.checkpoint import refresh, reread
+from blizzard.journal.checkpoint import refresh
 from blizzard.journal.ledger import Ledger
 from blizzard.journal.segments import SegmentBroken
-from blizzard.model.locations import OpenReader, sink_location
-from blizzard.model.settings import PipelineSettings, SourceSettings
+from blizzard.model.locations import OpenReader, sink_location, source_location
+from blizzard.model.settings import PipelineSettings
+from blizzard.pipeline_log import PipelineLog
 from lakebed.clock import Clock
 from lakebed.errors import JournalLost, LakeError, ObjectMissing, SourceMoved
 from lakebed.journal import JournalReader
@@ -38,15 +36,15 @@ from lakebed.storage.store import Reader
 from lakebed.telemetry.events import code_of
 
 DAYS = 31
-"""How many days are told one by one, unless others are asked for."""
-READ = (FileState.IN_TABLE, FileState.JOURNALED, FileState.HELD, FileState.DISCARDED)
+"""How many days are listed one by one, unless others are asked for."""
+READ = (
+    FileState.IN_TABLE, FileState.ALTERED, FileState.JOURNALED, FileState.HELD, FileState.DISCARDED,
+)  # fmt: skip
 """Files whose rows are counted: they were read as the objects they are."""
 OUT = (FileState.RETRACTED, FileState.REMOVED)
 """Files whose rows are no longer in the table, nor on their way there."""
-Refusal = Callable[[Reader, Ledger], LakeError | None]
-"""Answers why a start of the pipeline would be refused; None where it would not."""
-ByEntry = dict[str, dict[int, list[str]]]
-"""Keys of files, by day or partition and by entry."""
+ByEntry = dict[int, list[tuple[str, str]]]
+"""Groups and keys of files, by the entry that read them."""
 Keeps = Callable[[FileStanding], bool]
 """Whether a file is to be listed."""
 
@@ -57,20 +55,20 @@ class Question:
 
     by: By = "day"
     days: tuple[str, ...] = ()
-    """The days that are told, such as `2024-01-01`; empty for the last `most` ones."""
+    """The days to list, such as `2024-01-01`; empty for the last `most` ones."""
     prefix: str = ""
     """What the paths below their source begin with."""
     source: str | None = None
-    """The one source that is looked at; None for all."""
+    """The one source to list; None for all."""
     partition: str | None = None
     """A partition such as `date=2024-01-01`, or only a value of it; None for all."""
     rows: bool = True
-    """Whether rows are counted: the entries of the files that are told are read for it."""
+    """Whether rows are counted: the entries of the files that are counted are read for it."""
     most: int = DAYS
-    """The most days or partitions that are told, the newest first."""
+    """The most days or partitions to list, the newest first."""
 
     def window(self, now: datetime) -> tuple[str, ...]:
-        """Return the days that are told, the newest first."""
+        """Return the days to list, the newest first."""
         last = (f"{now - timedelta(days=ago):%Y-%m-%d}" for ago in range(self.most))
         return tuple(sorted(set(self.days), reverse=True)) or tuple(last)
 
@@ -93,39 +91,38 @@ class Reconciliation:
     groups: tuple[Group, ...]
     """The newest day first; a day that was asked for is there, also without files."""
     left_out: int = 0
-    """Files of older days, or of more partitions, that are not told."""
+    """Files of older days, or of more partitions, that are not listed."""
     passed_over: tuple[SkipSummary, ...] = ()
     """Names in the sources that cannot be read, by the reason."""
     errors: tuple[str, ...] = ()
     """Why something is not known: whether a day is complete is not, then."""
 
     def day(self, name: str) -> Group | None:
-        """Return one of the days that were told."""
+        """Return one of the days."""
         return next((group for group in self.groups if group.name == name), None)
 
 
 @dataclass(slots=True)
-class Counted:
-    """Counts the files of a source that are asked about, and whose rows are to be counted."""
+class CountedFiles:
+    """The files of one source that are asked about, and those whose rows are to be counted."""
 
     question: Question
     days: frozenset[str]
-    books: DayBooks
+    keeps: Keeps
+    groups: dict[str, Group] = field(default_factory=dict)
     read: ByEntry = field(default_factory=dict)
-    """By day or partition, the keys of files that entries have read."""
     aside: ByEntry = field(default_factory=dict)
-    """Those of which bad lines are counted alone: no row of them is in the table, nor comes."""
+    """Files of which bad lines are counted alone: no row of them is in the table, nor comes."""
     others: ByEntry = field(default_factory=dict)
-    """Those with bad lines that wait, and that entries other than their own have set aside."""
+    """Files with bad lines that wait, and that entries other than their own have set aside."""
     left_out: int = 0
-    lines: WaitingLines = field(default_factory=WaitingLines)
-    keeps: Keeps = lambda _one: False
     files: list[FileStanding] = field(default_factory=list)
     """Those that are to be listed, also of days that are not counted."""
+    unread: tuple[SkipSummary, ...] = ()
 
-    def add(self, one: FileStanding) -> None:
-        """Take notice of a file."""
-        question, lines = self.question, self.lines.of(one)
+    def count(self, one: FileStanding, bad_lines: BadLines) -> None:
+        """Count a file, if it is asked about."""
+        question = self.question
         if not question.means(one.partition):
             return
         if (not question.days or one.day in self.days) and self.keeps(one):
@@ -133,19 +130,18 @@ class Counted:
         if (question.by == "day" or question.days) and one.day not in self.days:
             self.left_out += 1
             return
-        self.books.add(one)
-        is_whole = one.state in READ and one.reason is None
-        is_read = is_whole or (one.in_part and one.state not in OUT)
+        name = (one.day if question.by == "day" else one.partition) or UNKNOWN
+        self.groups.setdefault(name, Group(name=name)).count(one)
+        if not question.rows:
+            return
+        is_read = one.in_part and one.state not in OUT
+        is_read = is_read or (one.state in READ and one.reason is None)
         is_aside = one.state is FileState.REMOVED or one.reason == NOT_APPLIED
-        if question.rows and one.entry is not None and (is_read or is_aside):
-            self._count(self.read if is_read else self.aside, one, one.entry)
-        for entry in lines if question.rows else ():
-            if entry != one.entry:
-                self._count(self.others, one, entry)
-
-    def _count(self, by_name: ByEntry, one: FileStanding, entry: int) -> None:
-        by_entry = by_name.setdefault(self.books.name_of(one), {})
-        by_entry.setdefault(entry, []).append(one.key)
+        if one.entry is not None and (is_read or is_aside):
+            by_entry = self.read if is_read else self.aside
+            by_entry.setdefault(one.entry, []).append((name, one.key))
+        for entry in bad_lines.keys() - {one.entry}:
+            self.others.setdefault(entry, []).append((name, one.key))
 
 
 @dataclass(slots=True)
@@ -155,9 +151,6 @@ class Reconciler:
     settings: PipelineSettings
     open_reader: OpenReader
     clock: Clock
-    fates: Fates = lambda _names: {}
-    still_out: StillOut = frozenset
-    refusal: Refusal = lambda _store, _history: None
     ledger: Ledger = field(default_factory=Ledger)
     _listers: dict[str, SourceLister] = field(default_factory=dict)
     _rows: EntryRows | None = None
@@ -170,72 +163,57 @@ class Reconciler:
         self, question: Question, keeps: Keeps
     ) -> tuple[Reconciliation, list[FileStanding]]:
         """Return what landed and what of it is in the table, and some of the files themselves."""
-        days = frozenset(question.window(self.clock.now()))
-
-        def counted() -> Counted:
-            lines = WaitingLines(self._quarantined())
-            return Counted(question, days, DayBooks(by=question.by), lines=lines, keeps=keeps)
-
-        looked = self.look(question, counted)
-        files = [file for one in looked.collected for file in one.files]
-        return self._summed_up(question, looked), files
+        found = self._survey(question, keeps)
+        return self._summed_up(question, found), [
+            one for each in found.sources for one in each.files
+        ]
 
     def count(self) -> SourceCounts:
         """Count all source files by state, whenever they landed. No row is counted."""
-        looked = self.look(Question(rows=False, most=0), DayBooks)
+        found = self._survey(Question(by="partition", rows=False), lambda _one: False)
         counts = Counter[FileState]()
-        for books in looked.collected:
-            for states in books.files.values():
-                counts.update(states)
+        for each in found.sources:
+            for group in each.groups.values():
+                counts.update(group.states)
         return SourceCounts(
             pipeline=self.settings.name,
             states={state: counts[state] for state in LANDED},
-            unread=looked.passed_over,
-            errors=looked.errors,
+            unread=found.unread,
+            errors=found.errors,
         )
 
-    def _summed_up(self, question: Question, looked: "Looked[Counted]") -> Reconciliation:
-        total = DayBooks(by=question.by)
-        for one in looked.collected:
-            total.take(one.books)
+    def _summed_up(self, question: Question, found: "SurveyedSources") -> Reconciliation:
         asked = question.days if question.by == "day" else ()
-        names = sorted({*total.files, *asked}, reverse=True)
-        told, beyond = names[: question.most], names[question.most :]
-        rows = self._rows_of(told, looked.collected) if question.rows else {}
-        errors = looked.errors
+        groups = {name: Group(name=name) for name in asked}
+        for each in found.sources:
+            for name, group in each.groups.items():
+                groups.setdefault(name, Group(name=name)).add(group)
+        names = sorted(groups, reverse=True)
+        listed, beyond = names[: question.most], names[question.most :]
+        rows = self._rows_of(set(listed), found.sources) if question.rows else {}
         today = f"{self.clock.now():%Y-%m-%d}"
+        for name in listed:
+            groups[name].judge(
+                listed=not found.errors,
+                refused=found.refused,
+                so_far=name == today,
+                counted=rows.get(name, RowCount()) if question.rows else None,
+            )
         return Reconciliation(
             pipeline=self.settings.name,
             table_uri=self.settings.sink.table_uri,
             by=question.by,
-            groups=tuple(
-                total.group(
-                    name,
-                    listed=not errors,
-                    refused=looked.refused,
-                    today=today,
-                    counted=rows.get(name, RowCount()) if question.rows else None,
-                )
-                for name in told
-            ),
-            left_out=sum(one.left_out for one in looked.collected)
-            + sum(total.files[name].total() for name in beyond),
-            passed_over=looked.passed_over,
-            errors=errors,
+            groups=tuple(groups[name] for name in listed),
+            left_out=sum(each.left_out for each in found.sources)
+            + sum(groups[name].landed for name in beyond),
+            passed_over=found.unread,
+            errors=found.errors,
         )
 
-    def look(self, question: Question, collect: Callable[[], Collected]) -> "Looked[Collected]":
-        """Tell a collector for each source of its files; one that cannot be listed hides no other.
-
-        Names that turn out damaged, or were replaced, are not believed.
-        """
+    def _survey(self, question: Question, keeps: Keeps) -> "SurveyedSources":
+        """List every source; names that turn out damaged, or were replaced, are not believed."""
         store = self._open()
-        for _try in range(2):
-            try:
-                return self._look(store, question, collect)
-            except SegmentBroken as broken:
-                reread(self.ledger, broken)
-        return self._look(store, question, collect)
+        return past_damage(self.ledger, lambda: self._surveyed(store, question, keeps))
 
     def _open(self) -> Reader | None:
         try:
@@ -248,41 +226,56 @@ class Reconciler:
             self._rows = EntryRows(journal, lambda: self.ledger.books.replayed)
         return store
 
-    def _look(
-        self, store: Reader | None, question: Question, collect: Callable[[], Collected]
-    ) -> "Looked[Collected]":
-        history = self.ledger
+    def _surveyed(
+        self, store: Reader | None, question: Question, keeps: Keeps
+    ) -> "SurveyedSources":
+        history, log, table = self.ledger, PipelineLog(self.settings, self.open_reader), None
         if not self._listers:
             self._listers = {each.source.name: each for each in source_listers(self.settings)}
-        progress, errors = progress_of(
-            self.settings, store, history, fates=self.fates, still_out=self.still_out
-        )
-        survey = Survey(
-            settings=self.settings,
-            listers=self._listers,
-            open_reader=self.open_reader,
-            store=store,
-            history=history,
-            progress=progress,
-            clock=self.clock,
-            written=self._written(question.window(self.clock.now())),
-            quarantined=self._quarantined(),
-        )
-        refusal = None if store is None else self.refusal(store, history)
+        if store is not None:
+            table = journal_evidence(store, self.settings.name, history, log)
+        progress, errors = progress_of(self.settings, table, history)
+        found = SurveyedSources(errors=errors)
+        refusal = refusal_without_journal(self.settings, store, history, log)
         if refusal is not None:
-            errors += (_refused(refusal),)
-        looked: Looked[Collected] = Looked(errors=errors, refused=refusal is not None)
-        for source in self.settings.sources:
-            if question.source in (None, source.name):
-                looked.add(survey, source, question.prefix, collect)
-        return looked
+            found.refuse(refusal)
+        days = question.window(self.clock.now())
+        written, bad_lines = self._written(days), self._quarantined()
 
-    def _quarantined(self) -> dict[str, Counter[int]]:
+        def counted(lister: SourceLister) -> CountedFiles:
+            survey = SourceSurvey(
+                settings=self.settings,
+                lister=lister,
+                place=self.open_reader(source_location(lister.source)),
+                store=store,
+                history=history,
+                progress=progress,
+                now=self.clock.now(),
+                written=written,
+                quarantined=bad_lines,
+                prefix=question.prefix,
+            )
+            files = CountedFiles(question, frozenset(days), keeps)
+            for one, lines in survey.files():
+                files.count(one, lines)
+            files.unread = survey.scan.finding(()).unread
+            return files
+
+        for name, lister in self._listers.items():
+            if question.source in (None, name):
+                with found.sparing(name):
+                    refuse_other_source(store, self.settings, lister.source, history)
+                    # A store that turns out to list names in no order is listed once more.
+                    found.sources.append(lister.lister.attempt(partial(counted, lister)))
+        return found
+
+    def _quarantined(self) -> dict[str, BadLines]:
         """Return how many bad lines of files wait, by key and entry; no file is opened."""
-        waiting: dict[str, Counter[int]] = {}
+        waiting: dict[str, BadLines] = {}
         for each in self.ledger.books.waiting_files():
             for one in each.file.sources:
-                waiting.setdefault(one.source, Counter())[each.entry] += one.lines
+                lines = waiting.setdefault(one.source, {})
+                lines[each.entry] = lines.get(each.entry, 0) + one.lines
         return waiting
 
     def _written(self, days: Sequence[str]) -> DayOf:
@@ -301,58 +294,57 @@ class Reconciler:
 
         return of
 
-    def _rows_of(self, names: Sequence[str], counted: Iterable[Counted]) -> dict[str, RowCount]:
+    def _rows_of(self, names: set[str], sources: Sequence[CountedFiles]) -> dict[str, RowCount]:
         if self._rows is None:
             return {}
-        sources = tuple(counted)
-        rows = self._rows.count(_by_entry(names, [one.read for one in sources]))
-        aside = self._rows.count(_by_entry(names, [one.aside for one in sources]))
-        # What was to come in the place of rows in vain is no part of what has its name since.
-        others = _by_entry(names, [one.others for one in sources])
+        rows = self._rows.count(_together(names, (each.read for each in sources)))
+        aside = self._rows.count(_together(names, (each.aside for each in sources)))
+        # Content whose replacement was rejected is no part of what has its name since.
+        others = _together(names, (each.others for each in sources))
         in_vain = self._rows.count(others, only_replacements=True)
         for name, found in (*aside.items(), *in_vain.items()):
-            bad_lines = RowCount(bad_lines=found.bad_lines)
-            rows[name] = rows.get(name, RowCount()).plus(bad_lines)
+            rows[name] = rows.get(name, RowCount()).plus(RowCount(bad_lines=found.bad_lines))
         return rows
 
 
-def _by_entry(names: Sequence[str], counted: Sequence[ByEntry]) -> dict[int, list[tuple[str, str]]]:
-    wanted: dict[int, list[tuple[str, str]]] = {}
-    for one in counted:
-        for name in names:
-            for entry, keys in one.get(name, {}).items():
-                wanted.setdefault(entry, []).extend((name, key) for key in keys)
+def _together(names: set[str], counted: Iterable[ByEntry]) -> ByEntry:
+    """Put the files of several sources together, as far as their groups are listed."""
+    wanted: ByEntry = {}
+    for by_entry in counted:
+        for entry, files in by_entry.items():
+            listed = [one for one in files if one[0] in names]
+            if listed:
+                wanted.setdefault(entry, []).extend(listed)
     return wanted
 
 
 @dataclass(slots=True)
-class Looked(Generic[Collected]):
-    """What a look at all sources has told."""
+class SurveyedSources:
+    """All sources of a pipeline; one that cannot be listed hides no other."""
 
-    collected: list[Collected] = field(default_factory=list)
-    passed_over: tuple[SkipSummary, ...] = ()
+    sources: list[CountedFiles] = field(default_factory=list)
     errors: tuple[str, ...] = ()
     refused: bool = False
     """Whether a start of the pipeline would be refused."""
 
-    def add(
-        self, survey: Survey, source: SourceSettings, prefix: str, collect: Callable[[], Collected]
-    ) -> None:
-        """Look at one more source."""
+    @property
+    def unread(self) -> tuple[SkipSummary, ...]:
+        """Return the names that cannot be read, by reason."""
+        return tuple(one for each in self.sources for one in each.unread)
+
+    def refuse(self, refusal: LakeError) -> None:
+        """Note that a start would be refused."""
+        self.refused = True
+        self.errors += (f"a start would be refused: {refusal} [{code_of(refusal)}]",)
+
+    @contextmanager
+    def sparing(self, source: str) -> Iterator[None]:
+        """Note why a source cannot be listed, and go on."""
         try:
-            refuse_other_source(survey.store, survey.settings, source, survey.history)
-            found, passed_over = survey.over(source, prefix, collect)
+            yield
         except SegmentBroken:
             raise  # Nothing is wrong with the source: the entries say the same.
         except (JournalLost, SourceMoved) as refusal:
-            self.refused = True
-            self.errors += (_refused(refusal),)
+            self.refuse(refusal)
         except LakeError as trouble:
-            self.errors += (f"source {source.name}: {trouble}",)
-        else:
-            self.collected.append(found)
-            self.passed_over += passed_over
-
-
-def _refused(refusal: LakeError) -> str:
-    return f"a start would be refused: {refusal} [{code_of(refusal)}]"
+            self.errors += (f"source {source}: {trouble}",)

@@ -1,8 +1,8 @@
 """Why a source file is where it is: not seen, waiting, failed, read in part, or in the table."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from blizzard.answers.answer import (
     Answer,
@@ -13,11 +13,9 @@ from blizzard.answers.answer import (
     Resolution,
     StoredObject,
 )
-from blizzard.answers.asked import Asked
-from blizzard.answers.backlog import backlog_of
-from blizzard.answers.entry_search import earlier_parts, reading
-from blizzard.answers.evidence import Table
-from blizzard.answers.later import REPLAY, erasures_of, resolutions, retraction_of, waiting_lines
+from blizzard.answers.entries import parts_until, reading
+from blizzard.answers.evidence import JournalEvidence
+from blizzard.answers.file_history import backlog_of, erasures_of, resolutions, retraction_of
 from blizzard.answers.lifecycle import (
     INHERITED,
     NO_ROWS,
@@ -27,35 +25,39 @@ from blizzard.answers.lifecycle import (
     FileStanding,
     FileState,
     Lifecycle,
-    Progress,
     last_entry,
+    state_by_data_files,
 )
-from blizzard.answers.progress import progress_of
-from blizzard.answers.table_log import LogEntry
+from blizzard.answers.phrases import REPLAY, present_count, waiting_lines
+from blizzard.answers.progress import PipelineEvidence, progress_of
 from blizzard.answers.words import worded
 from blizzard.discover.filter import Decision
 from blizzard.discover.finding import Finding
-from blizzard.discover.lister import source_listers
 from blizzard.discover.retry import next_try
 from blizzard.discover.skip_reason import Reason, SkippedFile
 from blizzard.journal.ledger import Before
+from blizzard.model.failure_basis import bases_of
 from blizzard.model.files import IngestedFile, UnfinishedFile
 from blizzard.model.settings import SourceSettings
 from blizzard.model.source.part_way import ChangedPartWay
 from lakebed.documents.entry import Entry
-from lakebed.documents.source_record import SourceRecord, Stage
+from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import StoreDenied
 from lakebed.listing.sort import readable
 from lakebed.storage.store import ObjectFacts, Reader
 from lakebed.telemetry.events import code_of
 
+if TYPE_CHECKING:
+    from lakebed.deltalog.search import EntryInLog
 
-def failure_of(asked: Asked, known: UnfinishedFile) -> FailedAt | None:
+
+def failure_of(asked: PipelineEvidence, known: UnfinishedFile) -> FailedAt | None:
     """Return where and since when a file fails; None where it has not failed."""
     failure = known.record.failure
     if failure is None:
         return None
     last, entry = _failed_last(asked, known)
+    sources = {source.name: source for source in asked.settings.sources}
     return FailedAt(
         stage=failure.stage.value,
         code=failure.code,
@@ -66,11 +68,11 @@ def failure_of(asked: Asked, known: UnfinishedFile) -> FailedAt | None:
         since=known.since,
         last=last,
         entry=entry,
-        next_try=next_try(known, _bases(asked, known.record.source)),
+        next_try=next_try(known, bases_of(asked.settings, sources[known.record.source])),
     )
 
 
-def _failed_last(asked: Asked, known: UnfinishedFile) -> tuple[datetime, int | None]:
+def _failed_last(asked: PipelineEvidence, known: UnfinishedFile) -> tuple[datetime, int | None]:
     """Return when a file failed last, and the entry that says so.
 
     A later one may say that it is gone, was given up, or is to be read again.
@@ -84,12 +86,6 @@ def _failed_last(asked: Asked, known: UnfinishedFile) -> tuple[datetime, int | N
     return datetime.fromisoformat(failed.created), number
 
 
-def _bases(asked: Asked, source: str) -> Mapping[Stage, str]:
-    return next(
-        (each.bases for each in source_listers(asked.settings) if each.source.name == source), {}
-    )
-
-
 DECISIONS = {
     Reason.TOO_YOUNG: Decision.WAIT,
     Reason.BEYOND_BATCH: Decision.FULL,
@@ -98,7 +94,7 @@ DECISIONS = {
 """What becomes of a file that is not taken for a reason; of all others, nothing more."""
 
 
-def why_source_file(asked: Asked, source: SourceSettings, path: str) -> Answer:
+def why_source_file(asked: PipelineEvidence, source: SourceSettings, path: str) -> Answer:
     """Return why a file of a source is where it is."""
     key = f"{source.name}:{path}"
     spot, before = asked.spot_check(source), asked.known(key)
@@ -116,7 +112,7 @@ def why_source_file(asked: Asked, source: SourceSettings, path: str) -> Answer:
         if facts is None
         else StoredObject(size=facts.size, etag=facts.etag, modified=facts.modified),
     )
-    progress, unsure = _progress(asked, before)
+    progress, unsure = progress_of(asked.settings, asked.table, asked.history, of_others=False)
     life = Lifecycle(source=source, ledger=asked.history, progress=progress)
     standing = _standing(life, facts, before, found, key)
     passed = _passed(found, path)
@@ -173,43 +169,20 @@ def _is_over(before: Before) -> bool:
     return is_gone and before.finished is not None
 
 
-def _progress(asked: Asked, before: Before) -> tuple[Progress, tuple[str, ...]]:
-    """Return how far files have come, and why that is uncertain.
-
-    The log may be ahead of the receipt.
-    """
-    table, done = asked.table, before.finished
-    if table is None:
-        return Progress(committed=None), ()
-    progress, unsure = progress_of(
-        asked.settings,
-        table.store,
-        asked.history,
-        fates=asked.log.fates,
-        still_out=asked.log.still_out,
-    )
-    entry = None if done is None else done.entry
-    if entry is None or entry <= (progress.committed or 0):
-        return progress, unsure
-    is_committed = asked.log.entry(table.pipeline, asked.history.journal or "", entry).committed
-    return replace(progress, committed=entry) if is_committed else progress, unsure
-
-
-def _read_before(asked: Asked, key: str) -> tuple[Read, ...]:
+def _read_before(asked: PipelineEvidence, key: str) -> tuple[Read, ...]:
     """Return what was read under a name as other objects, whose rows were not taken out."""
     table, found = asked.table, list[Read]()
     if table is None:
         return ()
     for each in asked.history.earlier.get(key, ()):
         last = None if each.file.entry is None else table.journal.entry(each.file.entry)
-        parts = () if last is None else (*earlier_parts(table.journal, key, last), last)
-        for entry in parts:
+        for entry in parts_until(table.journal, key, last):
             told = table.committed(entry)
             found += [_read(entry, one, told) for one in entry.readings if one.key == key]
     return tuple(found)
 
 
-def _waiting_in_all(asked: Asked, key: str) -> int:
+def _waiting_in_all(asked: PipelineEvidence, key: str) -> int:
     """Count the bad lines of a file that wait, whatever has become of it since they were read."""
     files = (each.file for each in asked.history.books.waiting_files())
     return sum(one.lines for file in files for one in file.sources if one.source == key)
@@ -235,15 +208,19 @@ def _passed(found: Finding, path: str) -> SkippedFile | None:
     )
 
 
-def _with_history(asked: Asked, answer: Answer, before: Before) -> Answer:
+def _with_history(asked: PipelineEvidence, answer: Answer, before: Before) -> Answer:
     """Add what entries say of a file, by the state that it is in."""
     known, done = before.unfinished, before.finished
     if known is not None and not (_is_over(before) or (done and answer.state is FileState.CHANGED)):
-        return _with_unfinished(asked, answer, known)
+        unfinished = _with_unfinished(asked, answer, known)
+        is_replaced = done is not None and not done.retracted and not unfinished.read
+        if done is None or not is_replaced:
+            return unfinished
+        return replace(unfinished, replaces_rows=_rows_before(asked, answer, done))
     return answer if done is None else _with_finished(asked, answer, done)
 
 
-def _with_unfinished(asked: Asked, answer: Answer, known: UnfinishedFile) -> Answer:
+def _with_unfinished(asked: PipelineEvidence, answer: Answer, known: UnfinishedFile) -> Answer:
     record = known.record
     answer = _with_parts(asked, answer, _parts_of_unfinished(asked, known), record.key)
     unseen = record.records_read - sum(one.lines for one in answer.read)
@@ -255,7 +232,15 @@ def _with_unfinished(asked: Asked, answer: Answer, known: UnfinishedFile) -> Ans
     return replace(answer, failure=failure_of(asked, known), gone=gone)
 
 
-def _parts_of_unfinished(asked: Asked, known: UnfinishedFile) -> tuple[Entry, ...]:
+def _rows_before(asked: PipelineEvidence, bare: Answer, done: IngestedFile) -> int | None:
+    """Count the rows in the table of what a file was before; None where that is not known."""
+    before = _with_finished(asked, replace(bare, state=FileState.IN_TABLE, reason=None), done)
+    if before.state is FileState.ALTERED or before.reason == INHERITED:
+        return None
+    return present_count(before) if before.state is FileState.IN_TABLE else 0
+
+
+def _parts_of_unfinished(asked: PipelineEvidence, known: UnfinishedFile) -> tuple[Entry, ...]:
     """Return the entries whose rows of a file are in the table, though it is not done."""
     table, record = asked.table, known.record
     if table is None or not record.records_read:
@@ -263,12 +248,10 @@ def _parts_of_unfinished(asked: Asked, known: UnfinishedFile) -> tuple[Entry, ..
     said = last_entry(known)
     last = asked.history.sequence if said is None else said
     newest = reading(table.journal, record.key, record.path, last)
-    if newest is None:
-        return ()
-    return (*earlier_parts(table.journal, record.key, newest), newest)
+    return parts_until(table.journal, record.key, newest)
 
 
-def _with_finished(asked: Asked, answer: Answer, done: IngestedFile) -> Answer:
+def _with_finished(asked: PipelineEvidence, answer: Answer, done: IngestedFile) -> Answer:
     table, undone = asked.table, asked.history.undecided.of(done.key)
     if table is None:
         return answer
@@ -278,7 +261,7 @@ def _with_finished(asked: Asked, answer: Answer, done: IngestedFile) -> Answer:
     if entry is None or not entry.has_read(done.key):
         answer = replace(answer, inherited=_inherited(table))
     else:
-        parts = (*earlier_parts(table.journal, done.key, entry), entry)
+        parts = parts_until(table.journal, done.key, entry)
         answer = _with_parts(asked, answer, parts, done.key)
         skipped = (one.skipped for one in parts[0].readings if one.key == done.key)
         answer = _with_earlier(asked, answer, max(skipped, default=0))
@@ -300,23 +283,14 @@ def _with_finished(asked: Asked, answer: Answer, done: IngestedFile) -> Answer:
 
 
 def _by_the_log(answer: Answer) -> tuple[FileState, str | None]:
-    """Return the state and the reason of a committed file, by what the log says of its data files.
-
-    Other writers may have removed or rewritten them, and rows of replayed lines may still wait.
-    """
+    """Return the state and the reason of a committed file, by what the log says of its files."""
     states = {one.state for one in answer.data_files}
     if not states:
         return FileState.IN_TABLE, NO_ROWS if answer.read else INHERITED
-    for state in (FileState.HELD, FileState.DISCARDED):
-        if state in states:
-            return state, None  # penguin's note of it came or went since the log was read.
-    if states in ({FileState.JOURNALED}, {FileState.REMOVED}):
-        return states.pop(), None
-    is_altered = states <= {FileState.REMOVED, FileState.ALTERED}
-    return (FileState.ALTERED if is_altered else FileState.IN_TABLE), None
+    return state_by_data_files(states), None
 
 
-def _entry_of(table: Table, done: IngestedFile) -> Entry | None:
+def _entry_of(table: JournalEvidence, done: IngestedFile) -> Entry | None:
     """Return the batch that a file was done with, or else the entry that repeats it.
 
     Names of an earlier version do not tell it, nor do those that a moved source repeats: then the
@@ -330,7 +304,7 @@ def _entry_of(table: Table, done: IngestedFile) -> Entry | None:
     return reading(table.journal, done.key, path, last) or entry
 
 
-def _inherited(table: Table) -> Inherited | None:
+def _inherited(table: JournalEvidence) -> Inherited | None:
     """Return the earlier journal that knew a file; None if the present one replaced none."""
     opening = table.journal.entry(0)
     lineage = None if opening is None else opening.inherits
@@ -341,7 +315,7 @@ def _inherited(table: Table) -> Inherited | None:
     )
 
 
-def _with_earlier(asked: Asked, answer: Answer, lines: int) -> Answer:
+def _with_earlier(asked: PipelineEvidence, answer: Answer, lines: int) -> Answer:
     """Add how many lines of a file were read under an earlier journal, and which one that is."""
     table = asked.table
     if table is None or lines <= 0:
@@ -352,7 +326,9 @@ def _with_earlier(asked: Asked, answer: Answer, lines: int) -> Answer:
     return replace(answer, earlier_lines=lines, inherited=inherited)
 
 
-def _with_parts(asked: Asked, bare: Answer, parts: tuple[Entry, ...], key: str) -> Answer:
+def _with_parts(
+    asked: PipelineEvidence, bare: Answer, parts: tuple[Entry, ...], key: str
+) -> Answer:
     """Add what entries say of the reading of a file, and how its data files stand."""
     table = asked.table
     if table is None or not parts:
@@ -361,7 +337,7 @@ def _with_parts(asked: Asked, bare: Answer, parts: tuple[Entry, ...], key: str) 
     data_files: list[DataFile] = []
     for entry in parts:
         files = [file for file in entry.files if key in file.source_files]
-        data_files += table.data_files(entry, files)
+        data_files += table.data_files(entry, files, key)
         told = table.committed(entry)
         records = (record for record in entry.readings if record.key == key)
         reads += [_read(entry, record, told) for record in records]
@@ -370,11 +346,11 @@ def _with_parts(asked: Asked, bare: Answer, parts: tuple[Entry, ...], key: str) 
         since.append(one)
         if entry.kind == REPLAY:  # What a retraction writes is other content, or other rows.
             files = [file for file in entry.files if key in file.source_files]
-            data_files += table.data_files(entry, files)
+            data_files += table.data_files(entry, files, key)
     return replace(bare, read=tuple(reads), resolved=tuple(since), data_files=tuple(data_files))
 
 
-def _read(entry: Entry, record: SourceRecord, told: LogEntry) -> Read:
+def _read(entry: Entry, record: SourceRecord, told: "EntryInLog") -> Read:
     return Read(
         entry=entry.sequence,
         at=datetime.fromisoformat(entry.created),
@@ -385,8 +361,8 @@ def _read(entry: Entry, record: SourceRecord, told: LogEntry) -> Read:
         rescued=sum(record.rescued.values()),
         dropped=sum(record.dropped.values()),
         rows=record.rows,
-        version=None if told.version is None else told.version.version,
+        version=None if told.commit is None else told.commit.version,
         committed=told.committed,
-        committed_at=None if told.version is None else told.version.at,
+        committed_at=None if told.commit is None else told.commit.at,
         counted="records" if record.form else "lines",
     )

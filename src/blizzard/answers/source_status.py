@@ -5,9 +5,9 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from blizzard.answers.explain import look_at
 from blizzard.answers.lifecycle import FileState, Progress, of_unfinished
-from blizzard.answers.refusal import refuse_other_source
+from blizzard.answers.progress import refuse_other_source
+from blizzard.answers.survey import swept
 from blizzard.discover.finding import Finding
 from blizzard.discover.retry import next_try
 from blizzard.discover.skip_reason import Reason, SkipSummary
@@ -21,7 +21,7 @@ from blizzard.model.settings import PipelineSettings, QueueSettings, SourceSetti
 from blizzard.model.source.part_way import CODES, ChangedPartWay
 from blizzard.notices.subscription import OpenQueue
 from lakebed.clock import Clock
-from lakebed.documents.source_record import SourceRecord, Stage
+from lakebed.documents.source_record import Stage
 from lakebed.errors import LakeError
 from lakebed.storage.store import Reader
 from lakebed.telemetry.events import code_of
@@ -170,13 +170,7 @@ def source_status(
         return told
     try:
         refuse_other_source(store, settings, source, history)
-        found = look_at(
-            settings,
-            source,
-            open_reader,
-            history,
-            clock=clock,
-        )
+        found = swept(settings, source, open_reader, history, now=clock.now())
     except SegmentBroken:
         raise  # Nothing is wrong with the source: the entries say the same.
     except LakeError as trouble:
@@ -223,26 +217,13 @@ def as_found(failed: list[FailedFile], found: Finding, now: datetime) -> list[Fa
         if one.path not in changed and not (one.code in CODES and one.path in taken)
     ]
     before = {one.path: one for one in failed}
-    new = [_changed(record, before.get(path), now) for path, record in sorted(changed.items())]
+    new = []
+    for path, record in sorted(changed.items()):
+        one, known = failed_file(UnfinishedFile(record=record, at=now), None), before.get(path)
+        if known is not None:
+            one = replace(one, attempts=known.attempts, failed_at=known.failed_at)
+        new.append(one)
     return sorted((*new, *there), key=lambda one: one.failed_at, reverse=True)
-
-
-def _changed(record: SourceRecord, before: FailedFile | None, now: datetime) -> FailedFile:
-    failure = record.failure
-    if failure is None:
-        raise AssertionError("only a failed file has a failure to tell of")
-    return FailedFile(
-        path=record.path,
-        stage=failure.stage.value,
-        code=failure.code,
-        message=failure.message,
-        line=None,
-        field=None,
-        attempts=0 if before is None else before.attempts,
-        failed_at=now if before is None else before.failed_at,
-        next_try=None,
-        lines_in_table=record.records_read,
-    )
 
 
 def failed_files(
@@ -259,7 +240,7 @@ def failed_files(
     if not failed:
         return []  # A look that finds nothing amiss does not work out which settings matter.
     bases = bases_of(settings, source)
-    told = sorted((_failed_file(known, bases) for known in failed), key=lambda one: one.path)
+    told = sorted((failed_file(known, bases) for known in failed), key=lambda one: one.path)
     return sorted(told, key=lambda one: one.failed_at, reverse=True)
 
 
@@ -271,10 +252,11 @@ def lost_files(source: SourceSettings, history: Ledger) -> int:
     )
 
 
-def _failed_file(known: UnfinishedFile, bases: Mapping[Stage, str]) -> FailedFile:
+def failed_file(known: UnfinishedFile, bases: Mapping[Stage, str] | None) -> FailedFile:
+    """Return how a file failed; without `bases` it is not tried again."""
     failure = known.record.failure
     if failure is None:
-        raise AssertionError("only a failed file has a failure to tell of")
+        raise AssertionError("only a failed file has a failure to report")
     return FailedFile(
         path=known.record.path,
         stage=failure.stage.value,
@@ -284,6 +266,6 @@ def _failed_file(known: UnfinishedFile, bases: Mapping[Stage, str]) -> FailedFil
         field=failure.field,
         attempts=failure.attempts,
         failed_at=known.at,
-        next_try=next_try(known, bases),
+        next_try=None if bases is None else next_try(known, bases),
         lines_in_table=known.record.records_read,
     )

@@ -10,25 +10,24 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
+from blizzard.answers.progress import committed_entry, past_damage
 from blizzard.answers.source_status import SourceStatus, source_status
-from blizzard.handoff import held_rows
 from blizzard.handoff.held_rows import GONE, Aside, Fates, Files, by_reason, read_aside
 from blizzard.journal.books import Retraction
-from blizzard.journal.checkpoint import refresh, reread
+from blizzard.journal.checkpoint import refresh
 from blizzard.journal.checks import has
 from blizzard.journal.lease_record import Machine, WriterStatus, this_machine, writer_status
 from blizzard.journal.ledger import Ledger
-from blizzard.journal.segments import SegmentBroken
 from blizzard.journal.standings import PassedOver
 from blizzard.journal.totals import Batch, Compactions, Quarantine, Totals
 from blizzard.model.locations import OpenReader, sink_location
 from blizzard.model.settings import PipelineSettings
 from blizzard.notices.subscription import OpenQueue
+from blizzard.pipeline_log import PipelineLog
 from lakebed.clock import Clock
 from lakebed.columns.schema import walk
 from lakebed.errors import LakeError, ObjectMissing
 from lakebed.journal import latest_protocol
-from lakebed.storage.store import Reader
 from lakebed.types import Handoff
 
 
@@ -58,7 +57,7 @@ class PipelineStatus:
     journal: str | None
     last_entry: int | None
     committed_entry: int | None
-    """The last entry that penguin's receipt names; None before the first commit."""
+    """The last entry that the log has; None before the first commit."""
     uncommitted_entries: int
     receipt_fits: bool
     """False where the receipt names an entry that the journal does not have."""
@@ -106,15 +105,17 @@ def pipeline_status(
     *,
     clock: Clock,
     ledger: Ledger,
+    log: PipelineLog | None = None,
     machine: Machine | None = None,
-    fates: Fates = lambda _names: {},
     open_queue: OpenQueue | None = None,
     listed: bool = True,
 ) -> PipelineStatus:
     """Return the status of a pipeline. It is handed readers only, so it cannot write.
 
-    Without `listed` the sources are not listed, and what waits in them is not known.
+    Without `listed` the sources are not listed, and what waits in them is not known. A caller
+    that asks again passes the same `log`.
     """
+    log = log or PipelineLog(settings, open_reader)
     aside = Aside()
     handoff = None
     store = None
@@ -128,23 +129,30 @@ def pipeline_status(
         handoff = None if protocol is None else protocol.handoff
         refresh(ledger, store, settings.name)
         writer = writer_status(store, settings.name, machine or this_machine())
-        aside = read_aside(store, settings.name, fates)
-    history, sums = ledger, ledger.books.sums
-    committed, fits = committed_entry(store, settings.name, history)
-    passed_over = held_rows.passed_over(fates, lambda _journal: committed)
-    with suppress(LakeError):  # What cannot be asked is told where retractions are counted.
-        history.settle(passed_over)
-    sources = _sources(
-        settings,
-        open_reader,
-        store,
-        clock=clock,
-        ledger=ledger,
-        open_queue=open_queue,
-        listed=listed,
-    )
+        aside = read_aside(store, settings.name, log.fates)
+    history, sums, receipt = ledger, ledger.books.sums, ledger.receipt
+    committed, unread = committed_entry(store, settings.name, history, log.committed)
+    fits = store is None or receipt is None or has(store, settings.name, history, receipt)
+    with suppress(LakeError):  # What cannot be asked is reported where retractions are counted.
+        history.settle(log.passed_over)
+
+    def sources() -> tuple[SourceStatus, ...]:
+        return tuple(
+            source_status(
+                settings,
+                source,
+                open_reader,
+                store,
+                clock=clock,
+                history=ledger,
+                open_queue=open_queue,
+                listed=listed,
+            )
+            for source in settings.sources
+        )
+
     counts = aside.counts()
-    done, error = _retractions(history, passed_over)
+    done, error = _retractions(history, log.passed_over)
     not_applied = _not_applied(history)
     return PipelineStatus(
         pipeline=settings.name,
@@ -153,12 +161,12 @@ def pipeline_status(
         journal=history.journal,
         last_entry=history.sequence if history.sequence >= 0 else None,
         committed_entry=committed,
-        uncommitted_entries=max(history.sequence, 0) - (committed or 0) if fits else 0,
+        uncommitted_entries=max(0, history.sequence - (committed or 0)) if fits else 0,
         receipt_fits=fits,
         last_batch=sums.last_batch,
         last_written=sums.last_written,
         writer=writer,
-        sources=sources,
+        sources=past_damage(ledger, sources),
         totals=sums.totals,
         parquet_files=sums.parquet_files,
         parquet_bytes=sums.parquet_bytes,
@@ -173,8 +181,8 @@ def pipeline_status(
         unapplied_rows=sum(one.read for one in not_applied),
         retracted_rows=sum(one.rows for one in done if not one.erased),
         erased_rows=sum(one.rows for one in done if one.erased),
-        aside_error=aside.error or error,
-        compactions=_compactions(sums.compactions, committed, fates),
+        aside_error=aside.error or error or (unread if fits else None),
+        compactions=_compactions(sums.compactions, committed, log.fates),
     )
 
 
@@ -220,53 +228,8 @@ def _not_applied(history: Ledger) -> list[Retraction]:
     return [one for entry, one in history.books.retractions.items() if int(entry) in entries]
 
 
-def _sources(
-    settings: PipelineSettings,
-    open_reader: OpenReader,
-    store: Reader | None,
-    *,
-    clock: Clock,
-    ledger: Ledger,
-    open_queue: OpenQueue | None,
-    listed: bool,
-) -> tuple[SourceStatus, ...]:
-    """Look at every source; names that turn out damaged, or were replaced, are not believed."""
-
-    def look() -> tuple[SourceStatus, ...]:
-        return tuple(
-            source_status(
-                settings,
-                source,
-                open_reader,
-                store,
-                clock=clock,
-                history=ledger,
-                open_queue=open_queue,
-                listed=listed,
-            )
-            for source in settings.sources
-        )
-
-    for _try in range(2):
-        try:
-            return look()
-        except SegmentBroken as broken:
-            reread(ledger, broken)
-    return look()
-
-
 def found_columns(settings: PipelineSettings, history: Ledger) -> dict[str, str]:
     """Return the columns, and fields inside of columns, that nobody has declared. Pure."""
     declared = {path for path, _field in walk(settings.schema.fields)}
     fields = () if history.columns is None else history.columns.fields
     return {path: one.shown for path, one in walk(fields) if path not in declared}
-
-
-def committed_entry(
-    store: Reader | None, pipeline: str, history: Ledger
-) -> tuple[int | None, bool]:
-    """Return the entry that the receipt names, and whether the journal has it."""
-    receipt = history.receipt
-    if receipt is None or store is None:
-        return None, True
-    return receipt.sequence, has(store, pipeline, history, receipt)

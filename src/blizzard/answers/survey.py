@@ -1,4 +1,4 @@
-"""A look at every file of a source, and at those that are no longer there. Read-only.
+"""Every file of a source, and those that are no longer there. Read-only.
 
 The listing and the names that the journal knows come in the same order, so they are gone through
 side by side: each file is met once, and neither of the two is held in memory.
@@ -6,9 +6,11 @@ side by side: each file is met once, and neither of the two is held in memory.
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol, TypeVar
+from datetime import datetime
+from functools import cached_property
+from heapq import merge
+from itertools import takewhile
 
-from blizzard.answers.known_names import known_between
 from blizzard.answers.lifecycle import (
     NOT_APPLIED,
     DayOf,
@@ -16,164 +18,108 @@ from blizzard.answers.lifecycle import (
     FileState,
     Lifecycle,
     Progress,
+    last_entry,
 )
 from blizzard.discover.filter import Decision
-from blizzard.discover.lister import SourceLister
+from blizzard.discover.finding import Finding
+from blizzard.discover.lister import SourceLister, source_listers
 from blizzard.discover.names import PartitionUnknown, partition_of, why_not_ours
 from blizzard.discover.scan import DiscoveryContext, Scan
-from blizzard.discover.skip_reason import SkipSummary
 from blizzard.journal.ledger import Before, Ledger
+from blizzard.journal.segments import merged
 from blizzard.model.files import IngestedFile
 from blizzard.model.locations import OpenReader, source_location
 from blizzard.model.settings import PipelineSettings, SourceSettings
-from lakebed.clock import Clock
 from lakebed.listing.incremental import ListingPlan
 from lakebed.listing.sort import LAST, Guide, Oddity
 from lakebed.partition import folder
 from lakebed.storage.store import ObjectFacts, Reader
 from lakebed.types import OnChange
 
-ByFile = Mapping[str, Mapping[int, int]]
-"""How many bad lines of files wait, by key and by the entry that read them."""
+BadLines = dict[int, int]
+"""Bad lines of a file that wait, by the entry that read them."""
 
 
-@dataclass(slots=True)
-class WaitingLines:
-    """Tells bad lines once, as objects are met in the order in which they were read."""
-
-    waiting: ByFile = field(default_factory=dict)
-    _told: set[tuple[str, int]] = field(default_factory=set)
-
-    def of(self, one: FileStanding) -> dict[int, int]:
-        """Return those of an object by entry: all up to its own that are of no earlier object."""
-        found = {
-            entry: lines
-            for entry, lines in self.waiting.get(one.key, {}).items()
-            if (one.entry is None or entry <= one.entry) and (one.key, entry) not in self._told
-        }
-        self._told |= {(one.key, entry) for entry in found}
-        return found
-
-
-class Collector(Protocol):
-    """What is told of each file."""
-
-    def add(self, one: FileStanding, /) -> object:
-        """Take notice of a file."""
-        ...
-
-
-Collected = TypeVar("Collected", bound=Collector)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Survey:
-    """All that a look at the files of a pipeline is made from."""
+@dataclass(kw_only=True)
+class SourceSurvey:
+    """One pass over one source; `place` is where it is, `store` the table's directory, if any."""
 
     settings: PipelineSettings
-    listers: Mapping[str, SourceLister]
-    """By the names of their sources."""
-    open_reader: OpenReader
+    lister: SourceLister
+    place: Reader
     store: Reader | None
-    """The table's directory; None where there is none yet."""
     history: Ledger
     progress: Progress
-    clock: Clock
+    now: datetime
     written: DayOf
     """Files that are deleted or overwritten since are counted by when they were read."""
-    quarantined: ByFile = field(default_factory=dict)
+    quarantined: Mapping[str, BadLines] = field(default_factory=dict)
     """How many bad lines of files wait in quarantine, by key and by the entry that read them."""
+    prefix: str = ""
+    _odd: list[str] = field(default_factory=list)
+    """Names that could not be read: what is below them is not known to be gone."""
+    _sought: set[str] = field(default_factory=set)
+    """Keys of files that are not done and were not listed so far."""
+    _met: set[str] = field(default_factory=set)
+    """Keys of files whose earlier objects were yielded."""
+    _counted: set[tuple[str, int]] = field(default_factory=set)
+    """Keys and entries whose bad lines were counted."""
 
-    def over(
-        self, source: SourceSettings, prefix: str, collect: Callable[[], Collected]
-    ) -> tuple[Collected, tuple[SkipSummary, ...]]:
-        """Tell a collector of every file of a source whose path begins with a prefix.
-
-        Also return the names that cannot be read. If the store turns out to list names in no
-        order, all is told once more, to another collector.
-        """
-        lister = self.listers[source.name]
-        place = self.open_reader(source_location(source))
-
-        def look() -> tuple[Collected, tuple[SkipSummary, ...]]:
-            collected = collect()
-            scan = self._scan(lister, place)
-            lines = WaitingLines(self.quarantined)
-            life = Lifecycle(
-                source=source,
-                ledger=self.history,
-                progress=self.progress,
-                partition=partitions_of(lister),
-                written=self.written,
-            )
-            walk = _Walk(
-                survey=self, lister=lister, scan=scan, life=life, prefix=prefix, lines=lines
-            )
-            for one in walk.files(place):
-                collected.add(one)
-            return collected, scan.finding(()).unread
-
-        return lister.lister.attempt(look)
-
-    def _scan(self, lister: SourceLister, place: Reader) -> Scan:
-        now, name = self.clock.now(), lister.source.name
+    @cached_property
+    def scan(self) -> Scan:
+        """Return what decides about each listed object."""
         since = None
-        if lister.source.lookback is not None and self.store is not None:
-            since = self.history.first_read(name, now=now)
+        if self.lister.source.lookback is not None and self.store is not None:
+            since = self.history.first_read(self.lister.source.name, now=self.now)
         context = DiscoveryContext(
-            store=place,
+            store=self.place,
             lookup=lambda _key: Before(),
             unfinished=self.history.unfinished,
             since=since,
-            now=now,
+            now=self.now,
         )
-        return lister.scan(context, sweep=True)
+        return self.lister.scan(context, sweep=True)
 
+    @cached_property
+    def _life(self) -> Lifecycle:
+        return Lifecycle(
+            source=self.lister.source,
+            ledger=self.history,
+            progress=self.progress,
+            partition=partitions_of(self.lister),
+            written=self.written,
+        )
 
-@dataclass(slots=True, kw_only=True)
-class _Walk:
-    """One look at one source."""
-
-    survey: Survey
-    lister: SourceLister
-    scan: Scan
-    life: Lifecycle
-    prefix: str
-    lines: WaitingLines
-    odd: list[str] = field(default_factory=list)
-    """Names that could not be read: what is below them is not known to be gone."""
-    sought: set[str] = field(default_factory=set)
-    """Keys of files that are not done and were not listed so far."""
-    told: set[str] = field(default_factory=set)
-    """Keys of files whose earlier objects were told."""
-
-    def files(self, place: Reader) -> Iterator[FileStanding]:
+    def files(self) -> Iterator[tuple[FileStanding, BadLines]]:
         """Yield how each file stands, after what was read under its name before."""
-        history = self.survey.history
-        for one in self._now(place):
+        for one in self._now():
             key = one.key
-            has_more = key in history.earlier or key in history.undecided.files
-            if has_more and key not in self.told:
-                self.told.add(key)
-                yield from (self._with_bad_lines(each) for each in self.life.earlier(key))
+            has_more = key in self.history.earlier or key in self.history.undecided.files
+            if has_more and key not in self._met:
+                self._met.add(key)
+                yield from map(self._with_bad_lines, self._life.earlier(key))
             yield self._with_bad_lines(one)
 
-    def _with_bad_lines(self, one: FileStanding) -> FileStanding:
-        lines = self.lines.of(one)
-        return replace(one, quarantined_lines=sum(lines.values())) if lines else one
+    def _with_bad_lines(self, one: FileStanding) -> tuple[FileStanding, BadLines]:
+        """Add the bad lines of an object: all up to its entry that are of no earlier object."""
+        found = {
+            entry: lines
+            for entry, lines in self.quarantined.get(one.key, {}).items()
+            if (one.entry is None or entry <= one.entry) and (one.key, entry) not in self._counted
+        }
+        self._counted |= {(one.key, entry) for entry in found}
+        return (replace(one, quarantined_lines=sum(found.values())) if found else one), found
 
-    def _now(self, place: Reader) -> Iterator[FileStanding]:
+    def _now(self) -> Iterator[FileStanding]:
         """Yield how each file stands, those that are no longer there in between."""
         plan = self._plan()
         start = f"{self.lister.source.name}:{self.prefix}"
-        unfinished = self.survey.history.unfinished
-        self.sought = {key for key in unfinished if key.startswith(start)}
-        survey = self.survey
-        known = known_between(
-            survey.store, survey.settings.name, survey.history, start, start + LAST
-        )
+        self._sought = {key for key in self.history.unfinished if key.startswith(start)}
+        known = known_between(self.store, self.settings.name, self.history, start, start + LAST)
         known_next = next(known, None)
-        listing = self.lister.lister.files(place, plan, self._guide(), left_out=lambda _facts: None)
+        listing = self.lister.lister.files(
+            self.place, plan, self._guide(), left_out=lambda _facts: None
+        )
         for facts in listing:
             if not facts.path.startswith(self.prefix):
                 continue
@@ -191,7 +137,7 @@ class _Walk:
         yield from self._unfinished(plan)
 
     def _plan(self) -> ListingPlan:
-        plan = self.lister.sweep_plan(self.scan.context.now)
+        plan = self.lister.sweep_plan(self.now)
         if not self.prefix:
             return plan
         (whole,) = plan.ranges("")
@@ -203,7 +149,7 @@ class _Walk:
 
         def passes(path: str, oddity: Oddity) -> None:
             guide.passes(path, oddity)
-            self.odd.append(path)
+            self._odd.append(path)
 
         return replace(guide, passes=passes)
 
@@ -211,17 +157,17 @@ class _Walk:
         self, facts: ObjectFacts, key: str, done: IngestedFile | None
     ) -> Iterator[FileStanding]:
         """Yield the standing of a listed file, if it is one of the source's."""
-        self.sought.discard(key)
+        self._sought.discard(key)
         files = self.scan.file_filter
         if not files.is_ours(facts):
             return
-        before = self.life.before(key, done)
+        before = self._life.before(key, done)
         decision = files.consider(facts, before)
         if decision is Decision.NO_FILE:
             return
         known = before.unfinished
         loses_rest = known is not None and files.loses_rest(facts, known)
-        for one in self.life.listed(facts, before, decision, loses_rest=loses_rest):
+        for one in self._life.listed(facts, before, decision, loses_rest=loses_rest):
             is_ignored = self.lister.source.on_change is OnChange.IGNORE and known is None
             if one.state is FileState.CHANGED and is_ignored and one.reason != NOT_APPLIED:
                 continue  # The object that has its name now is not counted.
@@ -229,25 +175,25 @@ class _Walk:
 
     def _gone(self, done: IngestedFile, plan: ListingPlan) -> Iterator[FileStanding]:
         """Yield a file that is done and was not listed, unless the listing left it out."""
-        if self.life.before(done.key, done).finished is not None and self._would_be_listed(
+        if self._life.before(done.key, done).finished is not None and self._would_be_listed(
             done.key.partition(":")[2], plan
         ):
-            yield from self.life.done_and_gone(done)
+            yield from self._life.done_and_gone(done)
 
     def _unfinished(self, plan: ListingPlan) -> Iterator[FileStanding]:
         """Yield the files that are not done and were not listed."""
-        for key in sorted(self.sought):
-            known = self.survey.history.unfinished[key]
+        for key in sorted(self._sought):
+            known = self.history.unfinished[key]
             if self._would_be_listed(known.record.path, plan):
-                yield self.life.unfinished_and_gone(known)
+                yield self._life.unfinished_and_gone(known)
 
     def _would_be_listed(self, path: str, plan: ListingPlan) -> bool:
         since = self.scan.file_filter.since
         return (
             why_not_ours(path, self.lister.source) is None
             and plan.wanted(path)
-            and (since is None or since.holds(path, self.scan.context.now))
-            and not any(path.startswith(one) for one in self.odd)
+            and (since is None or since.holds(path, self.now))
+            and not any(path.startswith(one) for one in self._odd)
         )
 
 
@@ -262,3 +208,70 @@ def partitions_of(lister: SourceLister) -> Callable[[str], str | None]:
         return folder(values) or None
 
     return ask
+
+
+FIRST_OF_ALL, LAST_OF_ALL = -1, 2
+"""The ages of what counts whatever else is known of a name, and only where nothing else is."""
+
+
+def known_between(
+    store: Reader | None, pipeline: str, history: Ledger, start: str, end: str
+) -> Iterator[IngestedFile]:
+    """Yield the files that are done, between two keys, each as what it is in the table."""
+    recent = (history.recent[key] for key in sorted(history.recent) if key >= start)
+    kept: Iterator[IngestedFile] = iter(())
+    if store is not None:
+        kept = map(IngestedFile.of, merged(store, pipeline, history.segments, start))
+    every = merge(
+        ((one, 0) for one in recent),
+        ((one, 1) for one in kept),
+        _undecided(history, start),
+        key=_order,
+    )
+    last = None
+    for one, _age in takewhile(lambda each: each[0].key < end, every):
+        if one.key >= start and one.key != last:
+            yield one
+        last = one.key
+
+
+def _undecided(history: Ledger, start: str) -> Iterator[tuple[IngestedFile, int]]:
+    """Yield files as retractions have them: new content before all else.
+
+    Rows that only leave are there until that is decided, so what was known before comes first.
+    """
+    for key in sorted(key for key in history.undecided.files if key >= start):
+        one = history.undecided.of(key)
+        if one is None:
+            continue
+        if not one.passed_over and not one.after.retracted:
+            yield one.after, FIRST_OF_ALL
+        elif one.left is None:
+            yield one.after, LAST_OF_ALL
+        elif not one.passed_over:
+            yield replace(one.after, entry=last_entry(one.left), retracted=False), LAST_OF_ALL
+
+
+def _order(each: tuple[IngestedFile, int]) -> tuple[str, int]:
+    # What is in memory was learned after the segments were written, so it comes first and counts.
+    return each[0].key, each[1]
+
+
+def swept(
+    settings: PipelineSettings,
+    source: SourceSettings,
+    open_source: OpenReader,
+    history: Ledger,
+    *,
+    now: datetime,
+) -> Finding:
+    """List a source, all of it, as a run does that has just started."""
+    lister = next(each for each in source_listers(settings) if each.source is source)
+    context = DiscoveryContext(
+        store=open_source(source_location(source)),
+        lookup=history.lookup(),
+        unfinished=history.unfinished,
+        since=None if source.lookback is None else history.first_read(source.name, now=now),
+        now=now,
+    )
+    return lister.look(context, whole=True)

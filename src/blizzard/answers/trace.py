@@ -1,22 +1,36 @@
 """Rows of a table, and the records that they were read from.
 
 The data files of the table are searched, in the columns that a condition asks for. Where a row
-stands in its file leads to its source by the runs of the journal, or its own columns say it.
+stands in its file leads to its source by the runs of the journal, or its own columns say it. The
+record itself is read again from the source.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from blizzard.answers.entry_search import likely_naming
+from blizzard.answers.entries import likely_naming
 from blizzard.journal.checkpoint import read_ledger
+from blizzard.model.locations import OpenReader, source_location
+from blizzard.model.settings import PipelineSettings, SourceSettings
+from blizzard.model.source.byte_range import without_first_lines
+from blizzard.model.source.codec import codec_of
+from blizzard.worker.compression import decompress, recognised
 from blizzard.worker.find_rows import Match
+from blizzard.worker.ndjson.decoder import Decoder
+from blizzard.worker.ndjson.plain_text import BYTE_ORDER_MARK
+from blizzard.worker.output.origins import record_numbers
 from lakebed import layout
+from lakebed.columns.schema import Schema
 from lakebed.documents.data_file import FinishedFile, Run
 from lakebed.documents.entry import Entry
+from lakebed.documents.source_record import SourceRecord
+from lakebed.errors import LakeError, ObjectMissing, Whose
 from lakebed.journal import JournalReader, journals_aside
+from lakebed.locations import written_out
 from lakebed.storage.parquet_tail import mark_of
-from lakebed.storage.store import Reader
-from lakebed.types import Provenance
+from lakebed.storage.store import ObjectFacts, Reader
+from lakebed.types import Codec, Compression, OnMismatch, Provenance, UnknownFields
 
 FILE, LINE = Provenance.FILE.column, Provenance.LINE.column
 
@@ -177,3 +191,155 @@ def uri_of(key: str, entry: Entry) -> str:
     source, _, path = key.partition(":")
     # A line of a source that is not configured any more was replayed under this one.
     return f"{entry.source_uris.get(source, f'{source}:').rstrip('/')}/{path}"
+
+
+class RecordNotFound(LakeError):
+    """The record that a row was read from cannot be shown."""
+
+    code = "record_not_found"
+    whose = Whose.USER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """A record of a source file."""
+
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Opened:
+    """A source file that is there, as its pipeline reads it."""
+
+    source: SourceSettings
+    reader: Reader
+    facts: ObjectFacts
+
+    def pieces(self) -> Iterator[bytes]:
+        facts = self.facts
+        chunks = self.reader.stream(facts.path, size=facts.size, etag=facts.etag)
+        if self.source.compression is Compression.AUTO:
+            chunks, codec = recognised(chunks, codec_of(facts.path))
+        else:
+            codec = Codec(self.source.compression.value)
+        pieces = decompress(chunks, codec)
+        if not self.source.form.is_documents:
+            return pieces
+        # It brings a compiler along, which costs a second. Only who reads documents pays for it.
+        from blizzard.worker.ndjson.forms.framer import Framer  # noqa: PLC0415
+
+        return Framer(self.source.form.records).lines(pieces)
+
+
+def record_of(
+    settings: PipelineSettings,
+    origin: Origin,
+    values: Mapping[str, Any],
+    known: SourceRecord | None,
+    open_source: OpenReader,
+    columns: Schema,
+) -> Record:
+    """Return the record that a row was read from; RecordNotFound says why it cannot be shown.
+
+    `known` is what the journal says of the source file; a file that was changed since is refused.
+    """
+    opened = _open(settings, origin.uri, known, open_source)
+    line = origin.line
+    if line is None and origin.run is not None:
+        run = origin.run
+        first = (
+            _lines_before(opened, run.byte) + (run.nth or 1) if run.byte is not None else run.first
+        )
+        if first is not None:
+            line = (
+                first + origin.offset
+                if run.is_exact
+                else _found(opened, first, run, values, columns)
+            )
+    if line is None:
+        raise RecordNotFound(
+            "the journal does not say which record it was: an older version wrote the entry, or "
+            "the row is of a bad line that was replayed beside many others",
+            file=origin.uri,
+        )
+    return Record(line=line, text=_text_of(opened, line))
+
+
+def _open(
+    settings: PipelineSettings, uri: str, known: SourceRecord | None, open_source: OpenReader
+) -> _Opened:
+    for source in settings.sources:
+        for root in (source.uri, written_out(source.uri)):
+            below = f"{root.rstrip('/')}/"
+            if uri.startswith(below):
+                reader = open_source(source_location(source))
+                facts = reader.head(uri.removeprefix(below))
+                if facts is None:
+                    raise ObjectMissing("the source file is gone", path=uri)
+                if known is not None and (facts.size, facts.etag) != (known.size, known.etag):
+                    raise RecordNotFound("the source file was changed since it was read", file=uri)
+                return _Opened(source=source, reader=reader, facts=facts)
+    raise RecordNotFound(
+        f"no source of pipeline {settings.name} has this file; use the configuration that has",
+        file=uri,
+    )
+
+
+def _lines_before(opened: _Opened, byte: int) -> int:
+    """Count the lines of a plain file that start before a byte."""
+    left, count = byte - 1, 1
+    for piece in opened.pieces():
+        count += piece[:left].count(b"\n")
+        left -= len(piece)
+        if left <= 0:
+            break
+    return count
+
+
+def _text_of(opened: _Opened, line: int) -> str:
+    """Read one line, and nothing behind it."""
+    found = b""
+    for piece in without_first_lines(opened.pieces(), line - 1):
+        head, newline, _rest = piece.partition(b"\n")
+        found += head
+        if newline:
+            break
+    if line == 1:
+        found = found.removeprefix(BYTE_ORDER_MARK)
+    return found.rstrip(b"\r").decode(errors="replace")
+
+
+def _found(
+    opened: _Opened, first: int, run: Run, values: Mapping[str, Any], columns: Schema
+) -> int:
+    """Read the records of a run again, and return the one that gives these values."""
+    decoder = Decoder(columns, unknown=UnknownFields.DROP, on_mismatch=OnMismatch.RESCUE)
+    names = [one.name for one in columns.fields if one.name in values]
+    wanted = {name: values[name] for name in names}
+    numbers: list[int] = []
+    before = 0
+    pieces = without_first_lines(opened.pieces(), first - 1)
+    from_start = first == 1 and not opened.source.form.is_documents
+    for decoded in decoder.decode(pieces, from_start=from_start, skip=opened.source.form.skip):
+        lines = record_numbers(decoded, first + before)
+        rows = decoded.batch.select(names).to_pylist()
+        if lines is not None:
+            numbers += [
+                int(number) for number, row in zip(lines, rows, strict=True) if row == wanted
+            ]
+        before += decoded.lines
+        if before >= run.records:
+            break
+    numbers = [number for number in numbers if number < first + run.records]
+    if len(numbers) != 1:
+        several = (
+            f"lines {', '.join(map(str, numbers[:5]))} all give this row"
+            if numbers
+            else ("none of them gives this row as the columns are now")
+        )
+        raise RecordNotFound(
+            f"it is one of the records {first} to {first + run.records - 1}, but {several}",
+            file=opened.source.uri,
+        )
+    return numbers[0]

@@ -1,14 +1,19 @@
 """Why a file is not in the table, or how it came there: one answer for each file that is meant."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
 
-from blizzard.answers.answer import Answer
-from blizzard.answers.asked import Asked
-from blizzard.answers.data_file import why_data_file
+from blizzard.answers.answer import Answer, DataFile, StoredObject
+from blizzard.answers.entries import data_file_of, naming_data_file
+from blizzard.answers.evidence import JournalEvidence
 from blizzard.answers.lifecycle import FileState
+from blizzard.answers.phrases import removal
+from blizzard.answers.progress import PipelineEvidence
 from blizzard.answers.source_file import why_source_file
+from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.source_names import (
     FileAmbiguous,
     FileUnknown,
@@ -16,14 +21,22 @@ from blizzard.journal.source_names import (
     is_place,
     named_files,
 )
-from blizzard.model.settings import PipelineSettings, SourceSettings
+from blizzard.model.settings import PipelineSettings, SinkSettings, SourceSettings
 from lakebed import layout
+from lakebed.documents.entry import Entry
 from lakebed.errors import LakeError
+from lakebed.journal import JournalReader, journals_aside
+from lakebed.layout import file_name
 from lakebed.locations import below, place_of
+from lakebed.storage.parquet_tail import born, mark_of
+from lakebed.storage.store import ObjectFacts, Reader
+from lakebed.types import Commit
+from lakebed.units import is_are, plural
 
-Ask = Callable[[PipelineSettings], Asked]
+UUID = re.compile("[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+Ask = Callable[[PipelineSettings], PipelineEvidence]
 """Opens what questions about a pipeline's files are answered from, once."""
-Search = Callable[[Sequence[Asked]], list[tuple[Asked, str]]]
+Search = Callable[[Sequence[PipelineEvidence]], list[tuple[PipelineEvidence, str]]]
 """Returns the source files of some pipelines that a name means."""
 
 
@@ -31,7 +44,7 @@ Search = Callable[[Sequence[Asked]], list[tuple[Asked, str]]]
 class Subject:
     """A file that may be meant: of a source, or a data file of the table where none is named."""
 
-    asked: Asked
+    asked: PipelineEvidence
     source: SourceSettings | None
     path: str
 
@@ -45,7 +58,7 @@ class Pipelines:
     unread: dict[str, LakeError] = field(default_factory=dict)
     """Why pipelines were not asked, by name."""
 
-    def opened(self, settings: Iterable[PipelineSettings]) -> Iterator[Asked]:
+    def opened(self, settings: Iterable[PipelineSettings]) -> Iterator[PipelineEvidence]:
         """Open pipelines, except those that cannot be read."""
         for one in settings:
             with self.sparing(one):
@@ -61,7 +74,9 @@ class Pipelines:
         except LakeError as trouble:
             self.unread[of.name] = trouble
 
-    def find(self, scopes: Sequence[Asked], search: Search) -> list[tuple[Asked, str]]:
+    def find(
+        self, scopes: Sequence[PipelineEvidence], search: Search
+    ) -> list[tuple[PipelineEvidence, str]]:
         """Search pipelines; if that fails, only those whose sources can be read."""
         try:
             return search(scopes)
@@ -70,7 +85,7 @@ class Pipelines:
         except LakeError:
             return search([scope for scope in scopes if self._is_readable(scope, search)])
 
-    def _is_readable(self, scope: Asked, search: Search) -> bool:
+    def _is_readable(self, scope: PipelineEvidence, search: Search) -> bool:
         with suppress(FileUnknown, FileAmbiguous), self.sparing(scope.settings):
             search([scope])
         return scope.settings.name not in self.unread
@@ -93,7 +108,7 @@ def subjects(name: str, pipelines: Pipelines) -> list[Subject]:
     )
 
 
-def _of_sources(found: Sequence[tuple[Asked, str]]) -> Iterator[Subject]:
+def _of_sources(found: Sequence[tuple[PipelineEvidence, str]]) -> Iterator[Subject]:
     for asked, key in found:
         name, _, path = key.partition(":")
         for source in asked.settings.sources:
@@ -113,13 +128,15 @@ def _placed_data_file(name: str, pipelines: Pipelines) -> Iterator[Subject]:
 
 
 def _data_files(name: str, pipelines: Pipelines) -> Iterator[Subject]:
-    """Yield the data file of each table that a path below it, or a UUID, may mean."""
-    bare = f"{name.removesuffix(layout.PARQUET_SUFFIX)}{layout.PARQUET_SUFFIX}"
-    if layout.file_id(bare) is None:
+    """Yield the data file of each table that a path below it, its name, or a UUID may mean."""
+    is_ours = layout.file_id(f"{name.removesuffix(layout.PARQUET_SUFFIX)}.parquet") is not None
+    if not is_ours and not UUID.search(name) and not layout.is_parquet(name):
         return
     tables = {place_of(each.sink.table_uri): each for each in reversed(pipelines.settings)}
     for asked in pipelines.opened(tables.values()):
-        yield Subject(asked, None, name)
+        path = name if is_ours else path_in_log(asked, name)
+        if path is not None:
+            yield Subject(asked, None, path)
 
 
 NOT_TAKEN = (FileState.SKIPPED, FileState.MISSING)
@@ -170,3 +187,202 @@ def _answer(subject: Subject) -> Answer | None:
     if source is not None:
         return why_source_file(asked, source, subject.path)
     return None if asked.store is None else why_data_file(asked, asked.store, subject.path)
+
+
+GC_AGE = timedelta(hours=24)
+"""How old a file must be for `blizzard gc`, unless it is told otherwise."""
+
+
+def why_data_file(asked: PipelineEvidence, store: Reader, path: str) -> Answer | None:
+    """Return why a data file is where it is; None where only an unknown UUID is given."""
+    name, is_path = file_name(path), layout.is_parquet(path)
+    facts = store.head(path) if is_path else None
+    mark = None if facts is None else mark_of(store, facts)
+    for table in _journals(asked, store, mark):
+        entry = naming_data_file(table.journal, name, table.last)
+        if entry is not None:
+            return _of_entry(asked, store, table, entry, name)
+    if not is_path:
+        found = path_in_log(asked, name)
+        if found is None:
+            return None
+        path, facts = found, store.head(found)
+    bare, told = _bare(asked, store, path, facts), asked.log.search().files([path])[path]
+    if told.in_table or told.is_removed:
+        by = None if told.removed is None else told.removed.who
+        gone = f"; it has been removed since ({by or 'by whom is not known any more'})"
+        return replace(
+            bare,
+            state=FileState.FOREIGN,
+            reason="in_table" if told.in_table else "removed",
+            answer="No entry of a journal names it, but the table's log does: another program "
+            f"wrote or committed it{'' if told.in_table else gone}.",
+        )
+    if facts is None:
+        return replace(bare, answer="It is not there, and neither a journal nor the log names it.")
+    if mark is None:
+        return replace(
+            bare,
+            state=FileState.FOREIGN,
+            reason="uncommitted",
+            answer="Another program wrote it: it does not carry blizzard's mark, no entry names it "
+            "and the table's log does not either. blizzard gc leaves it alone.",
+            next=("penguin commits such files where the table's configuration lets it",),
+        )
+    at = born(facts) + GC_AGE
+    return replace(
+        bare,
+        state=FileState.ORPHAN,
+        pipeline=mark[0],
+        deleted_from=at,
+        answer="It is an orphan: blizzard wrote it, and no entry names it. Its batch died or is "
+        f"still running; blizzard gc deletes it from {at:%Y-%m-%d %H:%M:%S} UTC on.",
+        next=("blizzard gc shows it, and blizzard gc --delete deletes it once it is old enough",),
+    )
+
+
+def path_in_log(asked: PipelineEvidence, name: str) -> str | None:
+    """Return the path of a file of another program in the log, by its name or a UUID in that."""
+    table = asked.log.snapshot()
+    if table is None:
+        return None
+    bare = file_name(name)
+    paths = sorted(path for path in table.files if bare in file_name(path))
+    if not paths and asked.log.search().named([bare])[bare].is_removed:
+        paths = [f"{bare}{layout.PARQUET_SUFFIX}"]
+    return next(iter(paths), None)
+
+
+def _journals(
+    asked: PipelineEvidence, store: Reader, mark: tuple[str, str] | None
+) -> Iterator[JournalEvidence]:
+    """Yield the journals that may name a file: the one of its mark, or else all of them."""
+    ours = asked.settings.name
+    pipelines = layout.pipelines(store.folders(layout.OURS)) if mark is None else [mark[0]]
+    for pipeline in sorted(pipelines, key=lambda name: (name != ours, name)):
+        history = asked.history if pipeline == ours else read_ledger(store, pipeline)
+        in_use = layout.journal_folder(pipeline)
+        folders = [in_use]
+        if mark is None or history.journal != mark[1]:
+            aside = journals_aside(store, pipeline)
+            kept = None if mark is None else layout.journal_aside(pipeline, mark[1])
+            others = [folder for folder in aside if kept in (None, folder)]
+            folders = others if mark is not None else [in_use, *others]
+        for folder in folders:
+            journal = JournalReader(store, pipeline, folder=folder)
+            last = history.sequence if folder == in_use else max(journal.numbers(), default=-1)
+            yield JournalEvidence(
+                store=store,
+                pipeline=pipeline,
+                journal=journal,
+                last=last,
+                log=asked.log.search() if asked.table is None else asked.table.log,
+            )
+
+
+def _bare(asked: PipelineEvidence, store: Reader, path: str, facts: ObjectFacts | None) -> Answer:
+    return Answer(
+        kind="data",
+        state=FileState.MISSING,
+        uri=store.describe(path),
+        table_uri=asked.settings.sink.table_uri,
+        path=path,
+        answer="",
+        stored=None
+        if facts is None
+        else StoredObject(size=facts.size, etag=facts.etag, modified=facts.modified),
+    )
+
+
+def _of_entry(
+    asked: PipelineEvidence, store: Reader, table: JournalEvidence, entry: Entry, name: str
+) -> Answer:
+    file = data_file_of(entry, name)
+    path = (
+        next(each for each in entry.deleted if file_name(each) == name)
+        if file is None
+        else file.filename
+    )
+    bare = replace(_bare(asked, store, path, store.head(path)), pipeline=table.pipeline)
+    if file is None:
+        is_there = "it is still there" if bare.stored is not None else "it is gone"
+        return replace(
+            bare,
+            state=FileState.DELETED,
+            answer=f"blizzard gc deletes it: no batch has ever named it, and entry "
+            f"{entry.sequence} gives it up; {is_there}.",
+            next=() if bare.stored is None else ("blizzard gc --delete finishes the deletion",),
+        )
+    (one,) = table.data_files(entry, (file,))
+    if entry.replaces and one.state is FileState.REMOVED and one.removed_at is None:
+        one = replace(one, state=FileState.DISCARDED)
+    sources = file.source_files
+    sentence, ways = _told(one, entry, asked.settings.sink)
+    if bare.stored is None and one.state in (
+        FileState.IN_TABLE,
+        FileState.JOURNALED,
+        FileState.HELD,
+    ):
+        if store.head(layout.outbox(table.pipeline, file.filename)) is not None:
+            sentence += " It is still in the outbox; blizzard moves it from there when it starts."
+            ways = ("run blizzard",)
+        else:
+            sentence += " The file itself is not in the store any more."
+            again = f"blizzard redo --held {name} reads its sources again, if penguin holds it"
+            ways = (*ways, again)
+    return replace(
+        bare,
+        state=one.state,
+        reason=one.code,
+        answer=f"{sentence} {_sources(sources)}",
+        data_files=(one,),
+        sources=sources,
+        next=ways,
+    )
+
+
+def _sources(sources: tuple[str, ...]) -> str:
+    some = ", ".join(sources[:3]) + (", ..." if len(sources) > 3 else "")
+    return f"Its rows are from {plural(len(sources), 'source file')}: {some}." if sources else ""
+
+
+def _told(one: DataFile, entry: Entry, sink: SinkSettings) -> tuple[str, tuple[str, ...]]:
+    rows, named = plural(one.rows, "row"), f"entry {entry.sequence} ({entry.kind})"
+    name, are = file_name(one.path), is_are(one.rows)
+    removed = removal(one)
+    match one.state:
+        case FileState.IN_TABLE:
+            version = (
+                f"since Delta version {one.version}"
+                if one.version is not None
+                else "since a version that the log has cleaned up, or that released it"
+            )
+            return f"It is in the table with {rows}, {version}; {named} names it.", ()
+        case FileState.JOURNALED:
+            way = f"run {sink.committer} --once"
+            if sink.commit is Commit.PENGUIN:
+                way += "; penguin status shows what stops it"
+            waits = f"It is not in the table yet: {named} names it with {rows}"
+            return f"{waits}, and {sink.committer} has yet to commit that.", (way,)
+        case FileState.HELD:
+            why = "; ".join(one.reasons) or "penguin held shows why"
+            way = f"penguin release {name}, penguin discard {name}, or blizzard redo --held {name}"
+            return f"penguin holds it: {why}. Its {rows} {are} not in the table.", (way,)
+        case FileState.DISCARDED | FileState.GIVEN_UP if one.removed_version is None:
+            how = (
+                "its sources were read again"
+                if one.state is FileState.GIVEN_UP
+                else "it was discarded, and its sources were not read again"
+            )
+            return f"It never goes into the table: {how} ({named}, {rows}).", ()
+        case FileState.REWRITTEN:
+            heir = f" {one.replaced_by} has them." if one.replaced_by else ""
+            return f"Its {rows} {are} in other files now: {removed}.{heir}", ()
+        case _:
+            told = f"has been removed: {removed}."
+            if one.state is FileState.ALTERED:
+                told = (
+                    f"has been rewritten: {removed}. Some of them may have been removed by that, "
+                    "and the log does not say which."
+                )
+            return f"It was in the table with {rows} and {told}", ()

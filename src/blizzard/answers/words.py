@@ -6,10 +6,8 @@ from datetime import datetime
 
 from blizzard.answers import phrases
 from blizzard.answers.answer import Answer
-from blizzard.answers.backlog import waits, ways_of_waiting
-from blizzard.answers.later import bad_lines_in_words, erased_in_words, waiting_lines
 from blizzard.answers.lifecycle import INHERITED, NO_ROWS, PART_READ, REDO, FileState
-from blizzard.answers.ways_out import way_out
+from blizzard.answers.phrases import ways_of_waiting
 from blizzard.discover.skip_reason import IN_WORDS, Reason
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed.types import Commit, OnChange
@@ -42,6 +40,7 @@ FILE_MISSING = "file_missing"
 """The code of a file that penguin holds because it is gone."""
 NOT_DONE = (FileState.FAILED, FileState.WAITING)
 """States of a file that is to be read from its source again."""
+PUT_BACK = "put it back if its rows are wanted; it is then read like a new file"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,263 +53,222 @@ class Case:
     now: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
-    """A sentence or two, and what an operator can do."""
+Words = tuple[str, *tuple[str, ...]]
+"""A sentence or two, and then what an operator can do."""
 
-    sentence: str
-    ways: tuple[str, ...] = ()
+
+def says(sentence: str, *ways: str) -> Words:
+    """Return a sentence and what an operator can do."""
+    return sentence, *ways
 
 
 def worded(
     answer: Answer, settings: PipelineSettings, source: SourceSettings, now: datetime
 ) -> Answer:
     """Return an answer about a source file with its sentence and what to do next."""
-    case = Case(answer=answer, settings=settings, source=source, now=now)
-    told = _says(case)
-    sentence = told.sentence
+    sentence, *ways = _says(Case(answer=answer, settings=settings, source=source, now=now))
     if answer.stored is None and answer.state in NOT_DONE and not answer.gone:
         sentence += " It is not in its source at the moment."
     elif answer.stored is None and answer.read and not answer.gone:
         sentence += " It has gone from its source since; its rows do not depend on that."
     sentence += phrases.earlier(answer) + phrases.read_before(answer)
-    sentence += "".join(f" {erased_in_words(one)}" for one in answer.erased)
-    ways = told.ways
-    if waiting_lines(answer) or answer.other_bad_lines:
-        ways = (*ways, "blizzard dlq list shows which bad lines are waiting, and why")
-    return replace(answer, answer=f"{sentence}{bad_lines_in_words(answer)}", next=ways)
+    sentence += "".join(f" {phrases.erased(one)}" for one in answer.erased)
+    if phrases.waiting_lines(answer) or answer.other_bad_lines:
+        ways.append("blizzard dlq list shows which bad lines are waiting, and why")
+    return replace(answer, answer=f"{sentence}{phrases.bad_lines(answer)}", next=tuple(ways))
 
 
-def _missing(_case: Case) -> Told:
-    return Told(
-        "It is not there: the store has no such object, and no row of one is in the table.",
-        ("check the name; blizzard --dry-run shows which files of the source are seen",),
-    )
-
-
-def _gone(case: Case) -> Told:
-    if case.answer.read or case.answer.earlier_lines:
-        return _gone_part_way(case.answer)
-    failure = case.answer.failure
+def _gone(case: Case) -> Words:
+    answer, failure = case.answer, case.answer.failure
+    if answer.read or answer.earlier_lines:
+        return _gone_part_way(answer)
     how = "a part of it was unread" if failure is None else f"it had failed [{failure.code}]"
-    back = "put it back if its rows are wanted; it is then read like a new file"
-    if case.answer.state is FileState.DISCARDED:
-        return Told(
-            f"It is not in its source any more, and {how} when it was deleted; an operator has "
-            "given it up.",
-            (back,),
-        )
-    return Told(
-        f"It is not in its source any more, and {how} when it was deleted: it was never loaded, "
-        "and its day is not complete.",
-        (
-            back,
-            "blizzard dlq discard PATH gives it up: its day may be complete without it",
-        ),
+    gone = f"It is not in its source any more, and {how} when it was deleted"
+    if answer.state is FileState.DISCARDED:
+        return f"{gone}; an operator has given it up.", PUT_BACK
+    return says(
+        f"{gone}: it was never loaded, and its day is not complete.",
+        PUT_BACK,
+        "blizzard dlq discard PATH gives it up: its day may be complete without it",
     )
 
 
-def _gone_part_way(answer: Answer) -> Told:
-    rest = (
-        "an operator has given up the rest"
-        if answer.state is FileState.DISCARDED
-        else "its day is not complete"
-    )
-    where = "in the table"
+def _gone_part_way(answer: Answer) -> Words:
+    is_given_up = answer.state is FileState.DISCARDED
+    rest = "an operator has given up the rest" if is_given_up else "its day is not complete"
+    where, rows = "in the table", phrases.present_count(answer)
     if any(one.state is FileState.HELD for one in answer.data_files):
-        where = "read, and penguin holds some of them"
+        where, rows = "read, and penguin holds some of them", phrases.row_count(answer)
     elif not all(one.committed for one in answer.read):
-        where = "journaled, and not in the table yet"
-    ways = ["put it back as it was if the rest is wanted; it is then read on"]
-    if answer.state is not FileState.DISCARDED:
-        ways.append("blizzard dlq discard PATH gives up the rest: its day may be complete then")
-    rows = phrases.present_count(answer) if where == "in the table" else phrases.row_count(answer)
+        where, rows = "journaled, and not in the table yet", phrases.row_count(answer)
     read = f" {plural(rows, 'row')} from {phrases.lines(answer)} of it {is_are(rows)} {where}."
-    return Told(
+    discard = "blizzard dlq discard PATH gives up the rest: its day may be complete then"
+    return says(
         f"It disappeared from its source before all of it was read, and {rest}."
         f"{read if answer.read else ''}",
-        tuple(ways),
+        "put it back as it was if the rest is wanted; it is then read on",
+        *(() if is_given_up else (discard,)),
     )
 
 
-def _partial(case: Case) -> Told:
-    read = f"{phrases.lines(case.answer)} so far, {phrases.present(case.answer)}"
+def _partial(case: Case) -> Words:
+    rows = plural(phrases.present_count(case.answer), "row")
+    read = f"{phrases.lines(case.answer)} so far, {rows}"
     if not case.answer.read:
         read = "a part of it is in the table"
-    return Told(
+    return says(
         f"It is being read over several batches: {read}. The next batch reads on.",
-        ways_of_waiting(None),
+        *ways_of_waiting(None),
     )
 
 
-def _to_redo(_case: Case) -> Told:
-    return Told(
-        "Data files with its rows were given up, so the next batch reads it again.",
-        ("run blizzard, or let the one that is running get to it",),
-    )
-
-
-def _skipped(case: Case) -> Told:
+def _skipped(case: Case) -> Words:
     answer = case.answer
     reason = Reason(answer.reason or Reason.UNUSABLE_NAME)
     detail = f" ({answer.detail})" if answer.detail else ""
     way = WAYS.get(reason)
-    return Told(f"It is not read: {IN_WORDS[reason]}{detail}.", () if way is None else (way,))
+    return f"It is not read: {IN_WORDS[reason]}{detail}.", *(() if way is None else (way,))
 
 
-def _refused(case: Case) -> Told:
-    answer = case.answer
-    return Told(
+def _refused(case: Case) -> Words:
+    return says(
         f"It is to be read, but not by a start as things are, which would be refused: "
-        f"{answer.detail} [{answer.reason}].",
-        ("blizzard --dry-run shows the same before and after you have changed something",),
+        f"{case.answer.detail} [{case.answer.reason}].",
+        "blizzard --dry-run shows the same before and after you have changed something",
     )
 
 
-def _waiting(case: Case) -> Told:
-    return Told(waits(case.answer, case.source), ways_of_waiting(case.answer.backlog))
+def _waiting(case: Case) -> Words:
+    return phrases.waits(case.answer, case.source), *ways_of_waiting(case.answer.backlog)
 
 
-def _failed(case: Case) -> Told:
+def _failed(case: Case) -> Words:
     answer, failure = case.answer, case.answer.failure
     if failure is None or (answer.detail is not None and failure.code != answer.reason):
         code = answer.reason or ""
-        return Told(
+        return says(
             f"It cannot be read: {answer.detail} [{code}]{phrases.rows_there(answer)}. The next "
             "run records that.",
-            (way_out(code, part_way=True).partition(": ")[2],),
+            phrases.way_out(code, part_way=True).partition(": ")[2],
         )
-    at = "".join(
-        f", {name} {value}"
-        for name, value in (("line", failure.line), ("field", failure.field))
-        if value is not None
-    )
+    places = {"line": failure.line, "field": failure.field}
+    at = "".join(f", {name} {value}" for name, value in places.items() if value is not None)
     since = f" since {phrases.moment(failure.since)}" if failure.since is not None else ""
-    times = plural(failure.attempts, "try", "tries")
     sentence = (
-        f"It has failed{since} ({times}) at stage {failure.stage}{at}: {failure.message} "
-        f"[{failure.code}]{phrases.rows_there(answer)}."
+        f"It has failed{since} ({plural(failure.attempts, 'try', 'tries')}) at stage "
+        f"{failure.stage}{at}: {failure.message} [{failure.code}]{phrases.rows_there(answer)}."
     )
     if failure.next_try is None:
-        quarantines = case.settings.quarantine is not None
-        bad_line = failure.line is not None and not quarantines
-        part_way = bool(answer.read or answer.earlier_lines)
-        way = way_out(failure.code, part_way=part_way, bad_line=bad_line)
-        return Told(
+        way = phrases.way_out(
+            failure.code,
+            part_way=bool(answer.read or answer.earlier_lines),
+            bad_line=failure.line is not None and case.settings.quarantine is None,
+        )
+        return says(
             f"{sentence} It is not tried again by itself.",
-            (way.partition(": ")[2], "blizzard dlq list shows what was written about it"),
+            way.partition(": ")[2],
+            "blizzard dlq list shows what was written about it",
         )
     if failure.next_try <= case.now:
-        return Told(f"{sentence} It is tried again with the next batch.", ways_of_waiting(None))
-    return Told(
+        return f"{sentence} It is tried again with the next batch.", *ways_of_waiting(None)
+    return says(
         f"{sentence} It is tried again at {phrases.moment(failure.next_try)}.",
-        (f"blizzard dlq retry --file {answer.path} has it read right away",),
+        f"blizzard dlq retry --file {answer.path} has it read right away",
     )
 
 
-def _inherited(case: Case) -> Told:
+def _inherited(case: Case) -> Words:
     earlier = case.answer.inherited
     if earlier is None:
-        return Told("It was read before, under a journal that is not here any more.")
-    return Told(
+        return ("It was read before, under a journal that is not here any more.",)
+    return says(
         f"It was read under an earlier journal, {earlier.journal} of pipeline {earlier.pipeline}, "
         f"with entry {earlier.last_entry} at the latest; the present journal has taken that over, "
         "so it is not read again.",
-        ("the entries of a journal that was replaced are kept beside the new one, in journal-ID",),
+        "the entries of a journal that was replaced are kept beside the new one, in journal-ID",
     )
 
 
-def _changed(case: Case) -> Told:
-    taken = case.answer.retraction
+def _changed(case: Case) -> Words:
+    answer, taken, on_change = case.answer, case.answer.retraction, case.source.on_change
     if taken is not None and taken.is_not_applied:
-        sentence, way = phrases.not_applied(case.answer.path, taken)
-        by_itself = case.source.on_change is OnChange.REPLACE and not taken.others
-        return Told(sentence, ("the next run puts it in place" if by_itself else way,))
-    on_change = case.source.on_change
+        sentence, way = phrases.not_applied(answer.path, taken)
+        by_itself = on_change is OnChange.REPLACE and not taken.others
+        return sentence, "the next run puts it in place" if by_itself else way
     said = "is reported and not read" if on_change is OnChange.ERROR else "is not read"
-    rows = f" ({phrases.rows(case.answer)})" if case.answer.read else ""
-    path = case.answer.path
-    in_place = (
-        f"blizzard retract {path} --replace {path} puts it in the place of the old rows; "
-        "source.on_change: replace does so by itself"
-    )
-    return Told(
+    rows = f" ({plural(phrases.row_count(answer), 'row')})" if answer.read else ""
+    return says(
         f"It was read{rows} and has been another object in its source since then. Its new content "
         f"{said}: source.on_change is {on_change.value}.",
-        (
-            "put the new content under another name, which is then read",
-            in_place,
-            "source.on_change: reingest reads it too, and the rows of the old content stay",
-        ),
+        "put the new content under another name, which is then read",
+        f"blizzard retract {answer.path} --replace {answer.path} puts it in the place of the old "
+        "rows; source.on_change: replace does so by itself",
+        "source.on_change: reingest reads it too, and the rows of the old content stay",
     )
 
 
-def _no_rows(case: Case) -> Told:
-    lines = phrases.lines(case.answer)
-    return Told(
-        f"It was read with {phrases.entries(case.answer)}, and there is no row in it: {lines}"
-        f"{phrases.left_out(case.answer)}.",
-    )
-
-
-def _uncommitted(case: Case) -> Told:
-    read = (
-        f"It was read with {phrases.entries(case.answer)} ({phrases.rows_from_lines(case.answer)})"
-    )
+def _uncommitted(case: Case) -> Words:
+    read = f"It was read with {_read_with(case.answer)}, and is not in the table yet"
     until = phrases.until_then(case.answer)
     if case.settings.sink.commit is Commit.INLINE:
-        return Told(
-            f"{read}, and is not in the table yet: blizzard commits it with its next batch.{until}",
-            ("run blizzard --once",),
-        )
-    return Told(
-        f"{read}, and is not in the table yet: penguin has yet to commit it.{until}",
-        ("run penguin --once; penguin status shows what stops it",),
+        return f"{read}: blizzard commits it with its next batch.{until}", "run blizzard --once"
+    return says(
+        f"{read}: penguin has yet to commit it.{until}",
+        "run penguin --once; penguin status shows what stops it",
     )
 
 
-def _held(case: Case) -> Told:
+def _held(case: Case) -> Words:
     answer, aside, runs = case.answer, phrases.in_state(case.answer), case.settings.sink.committer
     reasons = "; ".join(sorted({reason for one in aside for reason in one.reasons}))
     mend = f"change the schema or the table so that it fits, then run {runs}"
     if all(one.code == FILE_MISSING for one in aside):
         mend = f"put the missing data file back as it was written, then run {runs}"
-    return Told(
-        f"It was read with {phrases.entries(answer)} ({phrases.rows_from_lines(answer)}), but "
+    ids = map(phrases.file_id, aside)
+    return says(
+        f"It was read with {_read_with(answer)}, but "
         f"penguin holds {plural(len(aside), 'data file')} of it: "
         f"{reasons or 'penguin held shows why'}.",
-        (
-            mend,
-            *(
-                f"penguin release {phrases.file_id(one)}, or penguin discard {phrases.file_id(one)}"
-                for one in aside
-            ),
-            f"blizzard redo --file {answer.path} has it read again",
-        ),
+        mend,
+        *(f"penguin release {each}, or penguin discard {each}" for each in ids),
+        f"blizzard redo --file {answer.path} has it read again",
     )
 
 
-def _discarded(case: Case) -> Told:
-    answer = case.answer
-    files = plural(len(phrases.in_state(answer)), "data file")
-    return Told(
-        f"It was read with {phrases.entries(answer)} ({phrases.rows_from_lines(answer)}); {files} "
+def _discarded(case: Case) -> Words:
+    aside = phrases.in_state(case.answer)
+    removed = [one for one in aside if one.removed_version is not None]
+    if removed:
+        return says(
+            f"It was read with {_read_with(case.answer)} and committed, and its rows have been "
+            f"removed from the table since: {phrases.removals(removed)}; an operator has accepted "
+            "that.",
+            "time travel to an earlier version shows them, until VACUUM",
+        )
+    files = plural(len(aside), "data file")
+    return says(
+        f"It was read with {_read_with(case.answer)}; {files} "
         "of it had been held by penguin and then discarded, so those rows are not in the table.",
-        (f"blizzard redo --file {answer.path} has it read again",),
+        f"blizzard redo --file {case.answer.path} has it read again",
     )
 
 
-def _removed(case: Case) -> Told:
-    answer = case.answer
-    since, way = phrases.taken_out(answer)
-    return Told(
-        f"It was read with {phrases.entries(answer)} ({phrases.rows_from_lines(answer)}) and "
-        f"committed, and {since}.",
-        (way,),
-    )
+def _removed(case: Case) -> Words:
+    since, way = phrases.taken_out(case.answer)
+    return f"It was read with {_read_with(case.answer)} and committed, and {since}.", way
 
 
-def _retracted(case: Case) -> Told:
+def _read_with(answer: Answer) -> str:
+    return f"{phrases.entries(answer)} ({phrases.rows_from_lines(answer)})"
+
+
+def _no_rows(case: Case) -> Words:
+    lines = f"{phrases.lines(case.answer)}{phrases.left_out(case.answer)}"
+    read = f"It was read with {phrases.entries(case.answer)}"
+    return (f"{read}, and there is no row in it: {lines}.",)
+
+
+def _retracted(case: Case) -> Words:
     taken = case.answer.retraction
     if taken is None:
         raise AssertionError("no entry says that a file was retracted")
@@ -323,24 +281,23 @@ def _retracted(case: Case) -> Told:
             "the table's deletedFileRetentionDuration: not before "
             f"{phrases.moment(taken.deleted_from)}."
         )
-    return Told(
+    return says(
         f"{sentence} It is known, so it is not read again by itself.",
-        (
-            "to have it in the table again, put it into the source under another name",
-            f"blizzard journal show {taken.entry} names the data files",
-        ),
+        "to have it in the table again, put it into the source under another name",
+        f"blizzard journal show {taken.entry} names the data files",
     )
 
 
-def _committed(case: Case) -> Told:
-    answer = case.answer
+def _committed(case: Case) -> Words:
+    answer, taken = case.answer, case.answer.retraction
     versions = sorted({one.version for one in answer.data_files if one.version is not None})
     where = "a version that the Delta log has cleaned up since"
     if versions:
         word = "version" if len(versions) == 1 else "versions"
         where = f"Delta {word} {', '.join(map(str, versions))}"
+    rows = plural(phrases.present_count(answer), "row")
     sentence = (
-        f"It is in the table: {phrases.present(answer)} from {phrases.lines(answer)}, "
+        f"It is in the table: {rows} from {phrases.lines(answer)}, "
         f"read with {phrases.entries(answer)}, in {where}."
     )
     moved = [one for one in answer.data_files if one.state is FileState.REWRITTEN]
@@ -349,47 +306,54 @@ def _committed(case: Case) -> Told:
         files = plural(len(moved), "data file has", "data files have")
         sentence += f" {files} been rewritten since: {phrases.removals(moved)}."
         sentence += phrases.holders(moved)
-    if lost:
-        sentence += phrases.some_lost(lost)
-    taken = answer.retraction
+    sentence += phrases.some_lost(lost) if lost else ""
     if taken is None:
-        return Told(sentence)
+        return (sentence,)
     if taken.came_back:
-        sentence += (
-            f" {plural(taken.rows, 'row was', 'rows were')} taken out by the retraction in entry "
-            f"{taken.entry}, and came back with data files that somebody has put into the table "
-            "again, as a RESTORE does."
+        rows = plural(taken.rows, "row was", "rows were")
+        return says(
+            f"{sentence} {rows} taken out by the retraction in entry {taken.entry}, and came back "
+            "with data files that somebody has put into the table again, as a RESTORE does.",
+            "run blizzard retract again to take them out again",
         )
-        return Told(sentence, ("run blizzard retract again to take them out again",))
     if taken.replaced:
-        rows = plural(taken.rows, "row")
-        return Told(f"{sentence} They took the place of {rows} of {phrases.replaced(taken)}.")
+        rows = f"{plural(taken.rows, 'row')} of {phrases.replaced(taken)}"
+        return (f"{sentence} They took the place of {rows}.",)
     if taken.passed_over:
         because = phrases.because(taken.reasons)
-        sentence += f" The retraction in entry {taken.entry} had no effect{because}."
-        return Told(
-            sentence, ("blizzard retract takes its rows back, if they can still be told apart",)
+        return says(
+            f"{sentence} The retraction in entry {taken.entry} had no effect{because}.",
+            "blizzard retract takes its rows back, if they can still be told apart",
         )
-    sentence += f" Entry {taken.entry} takes its rows back, and is not committed yet."
-    return Told(sentence, (f"run {case.settings.sink.committer}",))
+    return says(
+        f"{sentence} Entry {taken.entry} takes its rows back, and is not committed yet.",
+        f"run {case.settings.sink.committer}",
+    )
 
 
-def _says(case: Case) -> Told:
+def _says(case: Case) -> Words:
     """Return the words for a state and its reason."""
     answer = case.answer
     if answer.gone:
         return _gone(case)
     if answer.state is FileState.WAITING and answer.detail is not None:
         return _refused(case)
-    return (SAYS.get((answer.state, answer.reason)) or SAYS[answer.state, None])(case)
+    says = SAYS.get((answer.state, answer.reason)) or SAYS[answer.state, None]
+    return says(case) if callable(says) else says
 
 
-SAYS: Mapping[tuple[FileState, str | None], Callable[[Case], Told]] = {
-    (FileState.MISSING, None): _missing,
+SAYS: Mapping[tuple[FileState, str | None], Words | Callable[[Case], Words]] = {
+    (FileState.MISSING, None): (
+        "It is not there: the store has no such object, and no row of one is in the table.",
+        "check the name; blizzard --dry-run shows which files of the source are seen",
+    ),
     (FileState.SKIPPED, None): _skipped,
     (FileState.WAITING, None): _waiting,
     (FileState.WAITING, PART_READ): _partial,
-    (FileState.WAITING, REDO): _to_redo,
+    (FileState.WAITING, REDO): (
+        "Data files with its rows were given up, so the next batch reads it again.",
+        "run blizzard, or let the one that is running get to it",
+    ),
     (FileState.FAILED, None): _failed,
     (FileState.CHANGED, None): _changed,
     (FileState.JOURNALED, None): _uncommitted,
@@ -402,4 +366,4 @@ SAYS: Mapping[tuple[FileState, str | None], Callable[[Case], Told]] = {
     (FileState.ALTERED, None): _removed,
     (FileState.RETRACTED, None): _retracted,
 }
-"""The states that a source file can be in, with the reasons that have words of their own."""
+"""The sentence and the next steps of each state of a source file, with the reasons that differ."""

@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
-from blizzard.answers.reconcile import SourceCounts
+from blizzard.answers.file_counts import SourceCounts
+from blizzard.answers.report import Reconciler
 from blizzard.cli.call import PipelineCall
 from blizzard.handoff.dead_letters import beside, is_in_queue, queue_at
 from blizzard.inspect.audit.findings import AcceptedLoss, Audit, OtherCommit, Place
 from blizzard.inspect.audit.table import audit_table
-from blizzard.log_questions import open_reader, reconciler_of
 from blizzard.model.files import Location
-from blizzard.model.locations import OpenReader, sink_location
+from blizzard.model.locations import OpenReader, open_reader, sink_location
 from blizzard.model.settings import PipelineSettings
 from blizzard.repair.accept import NothingToAccept, accept
 from lakebed.clock import Clock
@@ -134,7 +134,7 @@ def audit_of(
 def source_counts(settings: PipelineSettings, opens: OpenReader, clock: Clock) -> SourceCounts:
     """Count the source files of a pipeline by state; what keeps it from counting is no error."""
     try:
-        return reconciler_of(settings, opens, clock).count()
+        return Reconciler(settings, opens, clock).count()
     except LakeError as trouble:
         return SourceCounts(pipeline=settings.name, states={}, errors=(str(trouble),))
 

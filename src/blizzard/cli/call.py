@@ -14,9 +14,9 @@ from lakebed.terminal.call import Call, refuse
 
 if TYPE_CHECKING:
     from blizzard.cli.surroundings import Surroundings
-    from blizzard.log_questions import TableOf
     from blizzard.model.locations import OpenReader
     from blizzard.model.settings import BlizzardSettings, PipelineSettings
+    from blizzard.table_rules import TableOf
     from lakebed.config.files import Given
     from penguin.model.settings import TableSettings
 

@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from blizzard.cli.call import PipelineCall, document_of
-from blizzard.log_questions import asks_fates
 from blizzard.model.locations import sink_location
 from blizzard.model.settings import PipelineSettings
+from blizzard.pipeline_log import PipelineLog
 from blizzard.repair.gc import Collected, Garbage, GarbagePiece, Kind, collect, find_garbage
 from lakebed.clock import Clock
 from lakebed.deltalog import tables
@@ -57,7 +57,7 @@ def gc(
 def _collect(
     call: PipelineCall, settings: PipelineSettings, span: timedelta, *, delete: bool
 ) -> None:
-    clock, place, fates = Clock(), sink_location(settings), asks_fates(settings)
+    clock, place, fates = Clock(), sink_location(settings), PipelineLog(settings).fates
 
     def log_names() -> frozenset[str]:
         return tables.named_files(place.uri, place.options)

@@ -1,14 +1,15 @@
 """`blizzard handoff`: change how files are handed off to penguin."""
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Annotated
 
 import typer
 
 from blizzard.cli.call import PipelineCall
-from blizzard.handoff.switch import Uncommitted, entries_before, set_handoff
-from blizzard.log_questions import asks_last_committed
+from blizzard.handoff.switch import LastCommitted, Uncommitted, entries_before, set_handoff
 from blizzard.model.settings import PipelineSettings, SinkSettings
+from lakebed.deltalog import tables
 from lakebed.errors import ObjectMissing
 from lakebed.locations import ByPlace, place_of
 from lakebed.storage.store import Reader, Store
@@ -48,7 +49,7 @@ def handoff_set(
     for sink in tables:
         with call.guard(sink.table_uri):
             store = Store(sink.table_uri, sink.storage_options, make_folder=True)
-            _show(call, sink, handoff, set_handoff(store, handoff, asks_last_committed(sink)))
+            _show(call, sink, handoff, set_handoff(store, handoff, _committed(sink)))
 
 
 Changed = bool | tuple[Uncommitted, ...]
@@ -83,7 +84,7 @@ def _waiting(sink: SinkSettings, handoff: Handoff) -> tuple[Uncommitted, ...]:
         store = Reader(sink.table_uri, sink.storage_options)
     except ObjectMissing:
         return ()  # The table's folder does not exist yet, so nothing waits in it.
-    return entries_before(store, handoff, asks_last_committed(sink))
+    return entries_before(store, handoff, _committed(sink))
 
 
 def _tables(pipelines: Iterable[PipelineSettings]) -> list[SinkSettings]:
@@ -92,3 +93,7 @@ def _tables(pipelines: Iterable[PipelineSettings]) -> list[SinkSettings]:
     for pipeline in pipelines:
         found.setdefault(place_of(pipeline.sink.table_uri), pipeline.sink)
     return list(found.values())
+
+
+def _committed(sink: SinkSettings) -> LastCommitted:
+    return partial(tables.last_committed, sink.table_uri, sink.storage_options)

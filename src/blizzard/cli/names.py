@@ -3,10 +3,9 @@
 import re
 from collections.abc import Iterable, Sequence
 
-from blizzard.answers.asked import Asked
+from blizzard.answers.progress import PipelineEvidence
 from blizzard.cli.call import PipelineCall
 from blizzard.journal.source_names import FileUnknown, files_in_full, files_meant
-from blizzard.log_questions import asked_of
 from blizzard.model.bad_lines import GROUP_DIGITS
 from lakebed.clock import Clock
 from lakebed.layout import file_name
@@ -14,17 +13,17 @@ from lakebed.layout import file_name
 _GROUP = re.compile(f"[0-9a-f]{{{GROUP_DIGITS}}}")
 
 
-def scopes_of(call: PipelineCall) -> list[Asked]:
+def scopes_of(call: PipelineCall) -> list[PipelineEvidence]:
     """Open the pipelines that a name may belong to; report those that cannot be opened."""
     scopes = []
     for settings in call.pipelines():
         with call.guard(settings.name):
-            scopes.append(asked_of(settings, Clock()))
+            scopes.append(PipelineEvidence.read(settings, Clock()))
     return scopes
 
 
 def resolved(
-    names: Iterable[str], scopes: Sequence[Asked], *, parts: bool = True
+    names: Iterable[str], scopes: Sequence[PipelineEvidence], *, parts: bool = True
 ) -> dict[str, dict[str, str]]:
     """Return what names mean, by pipeline: `source:path`, each with the name that was typed.
 
@@ -37,7 +36,7 @@ def resolved(
     return found
 
 
-def _meant(name: str, scopes: Sequence[Asked], *, parts: bool) -> list[tuple[str, str]]:
+def _meant(name: str, scopes: Sequence[PipelineEvidence], *, parts: bool) -> list[tuple[str, str]]:
     as_it_is = [(scope.settings.name, name) for scope in scopes]
     if any(_is_quarantine_file(name, scope) for scope in scopes):
         return as_it_is
@@ -50,6 +49,6 @@ def _meant(name: str, scopes: Sequence[Asked], *, parts: bool) -> list[tuple[str
     return [(scope.settings.name, key) for scope, key in files] or as_it_is
 
 
-def _is_quarantine_file(name: str, scope: Asked) -> bool:
+def _is_quarantine_file(name: str, scope: PipelineEvidence) -> bool:
     files = (waiting.file.filename for waiting in scope.history.books.waiting_files())
     return any(name in (file, file_name(file)) for file in files)

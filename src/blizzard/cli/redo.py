@@ -4,15 +4,16 @@ Their data files are gone, held by penguin, or discarded.
 """
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Annotated
 
 import typer
 
 from blizzard.cli.call import PipelineCall, document_of
 from blizzard.cli.names import resolved, scopes_of
-from blizzard.log_questions import asks_came_back, asks_fates, open_reader
-from blizzard.model.locations import sink_location
+from blizzard.model.locations import open_reader, sink_location
 from blizzard.model.settings import PipelineSettings
+from blizzard.pipeline_log import PipelineLog
 from blizzard.repair.redo import RedoPlan, RedoRequest, plan_redo
 from blizzard.repair.redo import redo as append_redo
 from lakebed.clock import Clock
@@ -21,6 +22,7 @@ from lakebed.storage.store import Store
 from lakebed.terminal.call import DONE, FAILED, Confirmed, refuse
 from lakebed.terminal.console import first
 from lakebed.units import plural
+from penguin import inline
 
 FEW = 10
 
@@ -76,8 +78,8 @@ def redo(
 def _redo(
     settings: PipelineSettings, wanted: RedoRequest | None, *, sure: bool
 ) -> tuple[RedoPlan, int | None]:
-    place, fates = sink_location(settings), asks_fates(settings)
-    back = asks_came_back(settings)
+    place, fates = sink_location(settings), PipelineLog(settings).fates
+    back = partial(inline.came_back, settings.sink.table_uri, settings.sink.storage_options)
     try:
         if sure:
             store = Store(place.uri, place.options)

@@ -13,9 +13,9 @@ from blizzard.journal.lease import refuse_while_alive_here, refuse_while_written
 from blizzard.journal.lease_record import this_machine
 from blizzard.journal.ledger import Ledger
 from blizzard.journal.segments import SegmentBroken
-from blizzard.log_questions import asks_passed_over, open_reader
-from blizzard.model.locations import sink_location, source_location
+from blizzard.model.locations import open_reader, sink_location, source_location
 from blizzard.model.settings import PipelineSettings, SourceSettings
+from blizzard.pipeline_log import PipelineLog
 from blizzard.repair.move_source import Compared, compare, move
 from lakebed.clock import Clock
 from lakebed.storage.store import Reader, Store
@@ -117,7 +117,7 @@ def _set(settings: PipelineSettings, source: SourceSettings) -> Compared | None:
 
 def _asked(store: Reader, settings: PipelineSettings, ask: Ask) -> Compared | None:
     """Ask with the ledger of the journal; damaged names are built again from the entries."""
-    history = read_ledger(store, settings.name, passed_over=asks_passed_over(settings))
+    history = read_ledger(store, settings.name, passed_over=PipelineLog(settings).passed_over)
     try:
         return ask(history)
     except SegmentBroken as broken:

@@ -6,15 +6,15 @@ from typing import Annotated
 
 import typer
 
+from blizzard.answers.phrases import quarantine_hint, way_out
 from blizzard.answers.source_status import FEW, FailedFile, SourceStatus
 from blizzard.answers.status import PipelineStatus, pipeline_status
-from blizzard.answers.ways_out import quarantine_hint, way_out
 from blizzard.cli.call import PipelineCall, document_of, failed_at
 from blizzard.discover.skip_reason import IN_WORDS as WHY
 from blizzard.journal.lease_record import Life, moment
 from blizzard.journal.ledger import Ledger
-from blizzard.log_questions import asks_fates
 from blizzard.model.settings import PipelineSettings
+from blizzard.pipeline_log import PipelineLog
 from blizzard.service import open_queue
 from lakebed.clock import Clock
 from lakebed.errors import LakeError, StoreUnavailable
@@ -64,6 +64,7 @@ class WatchedPipelines:
         self.call = call
         self.clock = clock
         self.ledgers: dict[str, Ledger] = {}
+        self.logs: dict[str, PipelineLog] = {}
 
     def show(self) -> None:
         """Print the state of each pipeline; one that cannot be read hides no other."""
@@ -94,7 +95,7 @@ class WatchedPipelines:
                     opens,
                     clock=self.clock,
                     ledger=ledger,
-                    fates=asks_fates(settings),
+                    log=self.logs.setdefault(settings.name, PipelineLog(settings)),
                     open_queue=open_queue,
                 )
         except StoreUnavailable:

@@ -11,14 +11,12 @@ from typing import Annotated, Any
 
 import typer
 
-from blizzard.answers.source_record import record_of
-from blizzard.answers.trace import Named, Origin, named_by, origin_of
+from blizzard.answers.trace import Named, Origin, named_by, origin_of, record_of
 from blizzard.cli.call import PipelineCall
 from blizzard.config.columns import columns_from
 from blizzard.journal.checkpoint import read_ledger
-from blizzard.log_questions import open_reader
 from blizzard.model.columns import with_found
-from blizzard.model.locations import OpenReader, sink_location
+from blizzard.model.locations import OpenReader, open_reader, sink_location
 from blizzard.model.predicate import Predicate, parse
 from blizzard.model.settings import PipelineSettings
 from blizzard.rewrite.line_search import LineMatch, LineSearch, lines_in

@@ -7,12 +7,12 @@ from typing import Annotated
 import typer
 
 from blizzard.answers.answer import Answer, DataFile, Read, Resolution, Retraction
-from blizzard.answers.asked import Asked
+from blizzard.answers.progress import PipelineEvidence
 from blizzard.answers.why import NOT_TAKEN, Pipelines
 from blizzard.answers.why import why as answers_to
 from blizzard.cli.call import PipelineCall
-from blizzard.log_questions import TableOf, asked_of
 from blizzard.model.settings import PipelineSettings
+from blizzard.table_rules import TableOf, checks_schema
 from lakebed.clock import Clock
 from lakebed.telemetry.events import code_of
 from lakebed.terminal.console import print_error, second
@@ -54,12 +54,13 @@ def why(
 
 def _asking(
     clock: Clock, table_of: TableOf, *, count_all: bool
-) -> Callable[[PipelineSettings], Asked]:
-    opened: dict[str, Asked] = {}
+) -> Callable[[PipelineSettings], PipelineEvidence]:
+    opened: dict[str, PipelineEvidence] = {}
 
-    def ask(settings: PipelineSettings) -> Asked:
+    def ask(settings: PipelineSettings) -> PipelineEvidence:
         if settings.name not in opened:
-            asked = asked_of(settings, clock, table_of)
+            check = checks_schema(settings, table_of)
+            asked = PipelineEvidence.read(settings, clock, check)
             opened[settings.name] = replace(asked, most_names=None) if count_all else asked
         return opened[settings.name]
 

@@ -11,6 +11,11 @@ OpenReader = Callable[[Location], Reader]
 OpenStore = Callable[[Location], Store]
 
 
+def open_reader(location: Location) -> Reader:
+    """Open a store that can only be read."""
+    return Reader(location.uri, location.options)
+
+
 def source_uris_of(settings: PipelineSettings) -> dict[str, str]:
     """Return where the sources are, by their names, as the journal remembers it."""
     return {source.name: written_out(source.uri) for source in settings.sources}

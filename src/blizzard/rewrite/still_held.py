@@ -255,7 +255,7 @@ def _data_files(
     fates = snapshot.fates(map(file_name, rows))
     uri, options = settings.sink.table_uri, settings.sink.storage_options
     keeps = tables.file_retention(uri, options)
-    in_log = tables.log_search(uri, options).files(rows.keys())
+    in_log = tables.log_search(Reader(uri, options)).files(rows.keys())
     unnamed = (path for path, known in in_log.items() if known.standing is Standing.UNNAMED)
     changes = change_files(Reader(uri, options), frozenset(unnamed))
 

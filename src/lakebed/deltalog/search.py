@@ -10,6 +10,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from enum import StrEnum
 from itertools import accumulate
 from typing import Any
@@ -18,12 +19,12 @@ from urllib.parse import quote, unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakebed.deltalog.actions import LogActions, read_actions
+from lakebed.deltalog.actions import LogActions, moment, read_actions
 from lakebed.deltalog.checkpoint import checkpoint_batches
 from lakebed.deltalog.file_names import naming
 from lakebed.deltalog.segment import Checkpoint, LogSegment, find_segment
 from lakebed.deltalog.snapshot import LogReader, Snapshot
-from lakebed.deltalog.versions import Commit, commit_of, read_commit, reasons_against
+from lakebed.deltalog.versions import REPAIR, Commit, commit_of, read_commit, reasons_against
 from lakebed.layout import (
     DELTA_LOG,
     PARQUET_SUFFIX,
@@ -38,7 +39,7 @@ from lakebed.storage.store import Reader
 COLUMNS = ("add.path", "remove.path", "remove.deletionTimestamp")
 GONE = -1
 """What stands for a version that was cleaned up: it is older than all that are there."""
-WHOLE_FILES = ("FSCK", "RESTORE")
+WHOLE_FILES = (REPAIR, "RESTORE")
 """Operations that take files out, and put none with some of their rows in."""
 NEAR = 8
 """Versions that are read at once where a removal is looked for around its time."""
@@ -82,6 +83,10 @@ class FileInLog:
     """Whether its rows are in other files since: it was rewritten, as by OPTIMIZE."""
     followed: bool = False
     """Whether `removed` took out files that its rows had been moved to, with other rows."""
+    moved_to: tuple[str, ...] = ()
+    """The files that its rows had been moved to, where `removed` took those out."""
+    is_partial: bool = False
+    """Whether `removed` took out a file of another writer that held only some of its rows."""
 
     @property
     def may_have_moved(self) -> bool:
@@ -91,6 +96,44 @@ class FileInLog:
             return self.rows_moved
         is_whole = by.operation in WHOLE_FILES or (by.is_penguins and not by.files_rewritten)
         return self.rows_moved or not is_whole
+
+    @property
+    def in_table(self) -> bool:
+        """Whether the file itself is in the table."""
+        return self.standing is Standing.IN_TABLE
+
+    @property
+    def is_removed(self) -> bool:
+        """Whether the log says that it was removed."""
+        return self.standing is Standing.REMOVED
+
+    @property
+    def removed_at(self) -> datetime | None:
+        """Return when it was removed."""
+        return moment(self.removed_at_ms)
+
+    @property
+    def is_altered(self) -> bool:
+        """Whether another writer replaced it with files that may hold some of its rows.
+
+        What penguin puts in the place of a file that a journal names, the journal says.
+        """
+        by = self.removed
+        if self.is_partial or not self.may_have_moved or by is None or not by.files_added:
+            return self.is_partial
+        return self.followed or not by.is_penguins
+
+    @property
+    def may_hold_rows(self) -> bool:
+        """Whether rows of it may be in the table, in any file."""
+        return self.in_table or self.rows_moved or self.is_altered
+
+    def is_back_after(self, version: int | None) -> bool:
+        """Whether it came back after a version took it out, even if it was rewritten since."""
+        was_back = (
+            version is not None and self.removed is not None and self.removed.version > version
+        )
+        return self.in_table or (was_back and self.may_hold_rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,11 +163,19 @@ class LogSearch:
 
     store: Reader
     _bodies: dict[int, bytes | None] = field(default_factory=dict)
+    _entries: dict[tuple[str, str, int], EntryInLog] = field(default_factory=dict)
+    _read: dict[int, LogActions] = field(default_factory=dict)
     _tail_read: LogSegment | None = None
     _opened: Snapshot | None = None
 
     def entry(self, pipeline: str, journal: str, sequence: int) -> EntryInLog:
         """Return whether an entry is committed, and in which version."""
+        key = pipeline, journal, sequence
+        if key not in self._entries:
+            self._entries[key] = self._entry(*key)
+        return self._entries[key]
+
+    def _entry(self, pipeline: str, journal: str, sequence: int) -> EntryInLog:
         tail = self._tail()
         if tail is None:
             return EntryInLog(committed=False)
@@ -157,6 +208,10 @@ class LogSearch:
         """Return the version of an app transaction; None where the log has none."""
         tail = self._tail()
         return None if tail is None else self._table(tail).transaction(app_id)
+
+    def committed(self, pipeline: str, journal: str) -> int | None:
+        """Return the last entry of a journal that the log has; None where it has none."""
+        return self.transaction(journal_transaction(pipeline, journal))
 
     def fates(self, names: Iterable[str]) -> dict[str, int | None]:
         """Return what is decided of held files: 0 held, 1 released, 2 gone; None: nothing."""
@@ -200,6 +255,68 @@ class LogSearch:
             for path, told in found.items()
         }
 
+    def removed_by_others(self) -> dict[str, FileInLog]:
+        """Return the files with rows that other writers took out, as far as the log still says.
+
+        Only the versions that removed files are read, and none where no file was removed.
+        """
+        tail, found = self._tail(), dict[str, FileInLog]()
+        gone = {} if tail is None else self._removed_since(tail)
+        for version in self._removing(tail, gone) if tail is not None and gone else ():
+            commit = commit_of(version)
+            if commit.is_penguins:
+                continue
+            is_followed = any(one.path in gone for one in version.adds)
+            for one in version.removes:
+                told = FileInLog(
+                    standing=Standing.REMOVED,
+                    removed=commit,
+                    removed_at_ms=one.removed_at_ms,
+                    rows_moved=not one.data_change,
+                )
+                if one.path in gone and (is_followed or not told.rows_moved):
+                    found[one.path] = self._followed(one.path, told)
+        return {path: told for path, told in found.items() if not told.rows_moved}
+
+    def _removed_since(self, tail: LogSegment) -> dict[str, int | None]:
+        """Return the files that the log names as removed, and when that was."""
+        named, gone = naming(self.store), dict[str, int | None]()
+        if tail.checkpoint is not None:
+            for batch in checkpoint_batches(self.store, tail.checkpoint, COLUMNS[1:]):
+                removes = (
+                    batch.column("remove").to_pylist() if "remove" in batch.schema.names else ()
+                )
+                for row in filter(None, removes):
+                    gone[named(unquote(row["path"]))] = row.get("deletionTimestamp")
+        for number in self._numbers(tail):
+            version = self._actions(number)
+            for one in (
+                () if version is None else sorted(version.files, key=lambda each: each.added)
+            ):
+                if one.added:
+                    gone.pop(one.path, None)
+                else:
+                    gone[one.path] = one.removed_at_ms
+        return gone
+
+    def _removing(self, tail: LogSegment, gone: Mapping[str, int | None]) -> Iterator[LogActions]:
+        """Yield the versions that removed files, in their order, as far as they are still there."""
+        found: dict[int, LogActions] = {}
+        for number in self._numbers(tail):
+            version = self._actions(number)
+            if version is not None and version.removes:
+                found[number] = version
+        met = {one.removed_at_ms for version in found.values() for one in version.removes}
+        for at in sorted({at for at in gone.values() if at is not None} - met):
+            sought = seek(at, 0, tail.version, self._times).number
+            first = tail.version if sought is None else sought
+            for number in (*range(first, min(first + NEAR, tail.version) + 1), first - 1):
+                version = self._actions(number) if number >= 0 else None
+                if version is not None and any(one.removed_at_ms == at for one in version.removes):
+                    found[number] = version
+                    break
+        return (version for _number, version in sorted(found.items()))
+
     def _followed(self, path: str, told: FileInLog) -> FileInLog:
         """Follow rows that another engine moved: if the files that took them are gone, say by what.
 
@@ -220,6 +337,7 @@ class LogSearch:
             removed_at_ms=last.removed_at_ms,
             rows_moved=False,
             followed=True,
+            moved_to=tuple(files),
         )
 
     def _moved_to(self, path: str, version: int) -> list[str]:
@@ -324,7 +442,11 @@ class LogSearch:
         body = None if number is None else self._body(number)
         if number is None or body is None:
             return None
-        return read_actions(number, body, DELTA_LOG, lenient=True)
+        if number not in self._read:
+            self._read[number] = read_actions(
+                number, body, DELTA_LOG, naming(self.store), lenient=True
+            )
+        return self._read[number]
 
     def _body(self, number: int) -> bytes | None:
         self._fetch((number,))

@@ -53,6 +53,7 @@ from lakebed.layout import (
     is_stranger_transaction,
     journal_transaction,
     log_version,
+    pipeline_transaction,
 )
 from lakebed.storage.ahead import ahead
 from lakebed.storage.store import ObjectFacts, Reader
@@ -124,6 +125,10 @@ class Snapshot:
     def committed(self, pipeline: str, journal: str) -> int | None:
         """Return the last entry of a journal that this version has; None where it has none."""
         return self.transaction(journal_transaction(pipeline, journal))
+
+    def knows(self, pipeline: str) -> bool:
+        """Whether it has a transaction of a pipeline, of any journal."""
+        return self.transaction(pipeline_transaction(pipeline)) is not None
 
     def fates(self, names: Iterable[str]) -> dict[str, int | None]:
         """Return what is decided of held files: 0 held, 1 released, 2 gone; None: nothing."""

@@ -4,7 +4,7 @@ A caller with several questions opens the table once (`look_at`), so that all an
 version. Neither Arrow nor deltalake is loaded before a question needs it.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -14,7 +14,6 @@ from lakebed.deltalog.files import read_log
 from lakebed.deltalog.retention import retention
 from lakebed.deltalog.snapshot import LogReader, Snapshot
 from lakebed.errors import LakeError, ObjectMissing, TableUnsupported
-from lakebed.layout import pipeline_transaction
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Reader, is_there
 
@@ -56,22 +55,10 @@ def replaceable(uri: str, options: StorageOptions) -> Snapshot | None:
     return table
 
 
-def pipeline_known(uri: str, options: StorageOptions, pipeline: str) -> bool:
-    """Whether the log carries a transaction of a pipeline, of any journal."""
-    table = look_at(uri, options)
-    return table is not None and table.transaction(pipeline_transaction(pipeline)) is not None
-
-
 def last_committed(uri: str, options: StorageOptions, pipeline: str, journal: str) -> int | None:
     """Return the last entry of a journal that the log has; None where it has none."""
     table = look_at(uri, options)
     return None if table is None else table.committed(pipeline, journal)
-
-
-def fates(uri: str, options: StorageOptions, names: Iterable[str]) -> dict[str, int | None]:
-    """Return what the log has decided of held files: 0 held, 1 released, 2 gone; None: nothing."""
-    table = look_at(uri, options)
-    return dict.fromkeys(names) if table is None else table.fates(names)
 
 
 def file_retention(uri: str, options: StorageOptions) -> timedelta:
@@ -121,11 +108,11 @@ def whole_log(uri: str, options: StorageOptions) -> "LogHistory | None":
     return read_whole_log(Reader(uri, options)) if is_there(uri) else None
 
 
-def log_search(uri: str, options: StorageOptions) -> "LogSearch":
+def log_search(store: Reader) -> "LogSearch":
     """Return what answers questions about single entries and files from a table's log."""
     from lakebed.deltalog.search import LogSearch  # noqa: PLC0415 - it loads Arrow
 
-    return LogSearch(Reader(uri, options))
+    return LogSearch(store)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

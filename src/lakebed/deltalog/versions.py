@@ -2,14 +2,17 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 
-from lakebed.deltalog.actions import LogActions, fetch_actions, read_actions
+from lakebed.deltalog.actions import LogActions, fetch_actions, moment, read_actions
 from lakebed.deltalog.delta_types import type_name
 from lakebed.documents.reading import parse_json
 from lakebed.errors import TableUnreadable
 from lakebed.layout import DELTA_LOG, file_name, log_version
 from lakebed.storage.store import Reader
 
+REPAIR = "FSCK"
+"""The operation by which `penguin fsck --repair` takes missing files out."""
 MOST_READ = 1_000
 """Versions after which the answer is no: a table in use says so with its second version."""
 
@@ -80,10 +83,24 @@ class Commit:
         return self.writer is not None and self.writer.startswith("penguin")
 
     @property
+    def is_repair(self) -> bool:
+        """Whether `penguin fsck --repair` made it."""
+        return self.operation == REPAIR
+
+    @property
+    def at(self) -> datetime | None:
+        """Return when it was committed, by the clock of its writer."""
+        return moment(self.at_ms)
+
+    @property
+    def who(self) -> str | None:
+        """Name the operation and its writer; None where the version names neither."""
+        return " by ".join(part for part in (self.operation, self.writer) if part) or None
+
+    @property
     def words(self) -> str:
-        """Name it with its operation and who committed it."""
-        who = " by ".join(part for part in (self.operation, self.writer) if part)
-        return f"version {self.version}" + (f" ({who})" if who else "")
+        """Name it with its operation and its writer."""
+        return f"version {self.version}" + (f" ({self.who})" if self.who else "")
 
 
 def read_commits(store: Reader, newest: int, count: int) -> list[Commit]:

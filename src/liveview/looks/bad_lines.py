@@ -3,8 +3,14 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from blizzard.answers.bad_lines import Group, Quarantine, groups_of, quarantine_in
-from blizzard.answers.line_fixes import advice, fix_for
+from blizzard.answers.bad_lines import (
+    Group,
+    Quarantine,
+    advice,
+    fix_for,
+    groups_of,
+    quarantine_in,
+)
 from blizzard.model.bad_lines import Meant, WaitingFile
 from blizzard.model.settings import PipelineSettings
 from lakebed.documents.quarantine_file import BadLines as SourceBadLines

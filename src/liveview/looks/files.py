@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain, islice
 
-from blizzard.answers.entry_rows import EntryRows
+from blizzard.answers.file_counts import EntryRows
 from blizzard.answers.lifecycle import (
     NOT_APPLIED,
     FileState,
@@ -19,7 +19,7 @@ from blizzard.answers.lifecycle import (
     has_a_part_read,
     of_unfinished,
 )
-from blizzard.answers.refusal import refuse_other_source
+from blizzard.answers.progress import refuse_other_source
 from blizzard.discover.names import why_not_ours
 from blizzard.journal.ledger import Ledger, Lookup
 from blizzard.journal.segments import SegmentBroken, names_with

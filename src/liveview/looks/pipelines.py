@@ -5,14 +5,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from blizzard.answers.refusal import refusal_of
+from blizzard.answers.progress import refusal_without_journal
 from blizzard.answers.source_status import SourceStatus
 from blizzard.answers.status import PipelineStatus, pipeline_status
 from blizzard.handoff.held_rows import Aside, read_aside
 from blizzard.journal.ledger import Ledger
-from blizzard.log_questions import asks_fates, asks_the_log, open_reader
-from blizzard.model.locations import OpenReader, sink_location
+from blizzard.model.locations import OpenReader, open_reader, sink_location
 from blizzard.model.settings import PipelineSettings
+from blizzard.pipeline_log import PipelineLog
 from lakebed.clock import Clock
 from lakebed.errors import LakeError, ObjectMissing, StoreUnavailable
 from lakebed.journal import JournalReader
@@ -61,6 +61,7 @@ class PipelineLook:
         """Whether the next look goes on with what the last one had no time for."""
         self._clock = clock
         self._open = opening
+        self._log = PipelineLog(settings, opening)
         self._locks = {listed: threading.Lock() for listed in (False, True)}
         self._ledgers = {listed: Ledger() for listed in (False, True)}
         """A listing runs beside other looks, so it has a ledger of its own."""
@@ -90,7 +91,9 @@ class PipelineLook:
                 since=None if covered else first,
                 unreadable=tuple(sorted(self._window.missing)),
                 aside=self._aside(store) if status.held_files else Aside(),
-                refusal=self._refusal(store, status),
+                refusal=refusal_without_journal(
+                    self.settings, store, self._ledgers[False], self._log
+                ),
             )
 
     def sources(self) -> tuple[SourceStatus, ...]:
@@ -118,22 +121,10 @@ class PipelineLook:
         except ObjectMissing:
             return None
 
-    def _refusal(self, store: Reader | None, status: PipelineStatus) -> LakeError | None:
-        """Return why a start would be refused, if the journal cannot be gone on with.
-
-        A pipeline that was renamed has none: that of its old name is still there.
-        """
-        history = self._ledgers[False]
-        if store is None or (status.last_entry is not None and history.heir is None):
-            return None
-        return refusal_of(
-            self.settings, store, history, asks_the_log(self.settings), check_schema=lambda: None
-        )
-
     def _aside(self, store: Reader | None) -> Aside:
         if store is None:
             return Aside()
-        return read_aside(store, self.settings.name, asks_fates(self.settings))
+        return read_aside(store, self.settings.name, self._log.fates)
 
     def _status(self, *, listed: bool) -> PipelineStatus:
         """Return the status; look again if objects vanish meanwhile because a batch ends."""
@@ -146,7 +137,7 @@ class PipelineLook:
                     self._open,
                     clock=self._clock,
                     ledger=ledger,
-                    fates=asks_fates(self.settings),
+                    log=PipelineLog(self.settings, self._open) if listed else self._log,
                     listed=listed,
                 )
             except StoreUnavailable:

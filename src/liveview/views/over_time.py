@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from itertools import islice
 from statistics import median
 
-from blizzard.answers.reconcile import Group
+from blizzard.answers.file_counts import Group
 from blizzard.answers.report import Reconciliation
 from lakebed.units import is_are, plural
 from liveview.details import Day, Days, FreshnessSeries, Series

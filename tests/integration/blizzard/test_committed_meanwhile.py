@@ -10,14 +10,15 @@ from functools import partial
 import pytest
 
 from blizzard.answers.lifecycle import FileState
-from blizzard.answers.refusal import refusal_of
+from blizzard.answers.progress import PipelineEvidence, refusal_of
 from blizzard.answers.why import Pipelines, why
 from blizzard.handoff.held_rows import read_aside
 from blizzard.inspect.audit.table import audit_table
 from blizzard.journal.checkpoint import read_ledger
-from blizzard.log_questions import asked_of, asks_the_log, open_reader
 from blizzard.model.files import Location
+from blizzard.model.locations import open_reader
 from blizzard.model.predicate import parse
+from blizzard.pipeline_log import PipelineLog
 from blizzard.rewrite.compact import KnownOrigins, plan_compaction
 from blizzard.rewrite.erase import plan_erasure
 from blizzard.rewrite.promote import PromotedField, plan_promotion
@@ -130,11 +131,12 @@ def test_the_journal_of_a_pipeline_that_has_just_begun_is_not_lost(tmp_path):
     desk.table.mkdir()
     history = read_ledger(desk.store, "default")
 
-    def knows():
-        desk.ingest()
-        return asks_the_log(desk.settings)()
+    class BusyLog(PipelineLog):
+        def knows_pipeline(self):
+            desk.ingest()
+            return PipelineLog(desk.settings).knows_pipeline()
 
-    assert refusal_of(desk.settings, desk.store, history, knows, lambda: None) is None
+    assert refusal_of(desk.settings, desk.store, history, BusyLog(desk.settings)) is None
 
 
 def test_a_file_that_is_just_discarded_is_held_or_discarded(tmp_path):
@@ -154,8 +156,9 @@ def test_a_file_that_is_just_released_has_not_been_removed(tmp_path):
     """All answers about a file are of one version of the log."""
     desk = Desk(tmp_path)
     desk.holds_a_file()
-    asked = asked_of(desk.settings, desk.clock)
-    asked.log.files(["x.parquet"])
+    asked = PipelineEvidence.read(desk.settings, desk.clock)
+    assert asked.table is not None
+    asked.table.log.files(["x.parquet"])
     desk.let("schema_evolution: overwrite")
     desk.operator().release(None)
     (answer,) = why("b.ndjson", Pipelines((asked.settings,), lambda _settings: asked))

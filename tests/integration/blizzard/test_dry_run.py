@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 
 from blizzard.handoff.commit_lag import CommitsBehind
-from blizzard.log_questions import asks_retention
 from blizzard.model.settings import SinkSettings
+from blizzard.pipeline_log import PipelineLog
 from lakebed.clock import Clock
 from lakebed.documents.entry import Receipt, encode
 from lakebed.errors import LakeError
@@ -86,7 +86,7 @@ def test_files_that_wait_too_long_for_their_commit_are_told_as_a_run_tells_them(
     desk.bench().again(hands=ago(waiting)).pipeline().step()
     put(desk.landing, "b.ndjson", ndjson(rows(2, 5)))
     pipeline = desk.bench().again(hands=ago(timedelta()), run_id="run-2").pipeline()
-    pipeline.log = replace(pipeline.log, retention=asks_retention(pipeline.settings))
+    pipeline.log = replace(pipeline.log, retention=PipelineLog(pipeline.settings).retention)
     (plan,) = told(desk.run("--dry-run", "--output", "json"))
     shown = desk.run("--dry-run")
     if waiting < timedelta(days=3.5):

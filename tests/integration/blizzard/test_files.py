@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from blizzard.answers.reconcile import Group
+from blizzard.answers.file_counts import Group
 from blizzard.answers.report import Question, Reconciler, Reconciliation
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
-from blizzard.log_questions import asks_still_out, open_reader
+from blizzard.model.locations import open_reader
 from lakebed.clock import Clock
 from tests.support.builders import entries
 from tests.support.desk import Desk
@@ -38,8 +38,6 @@ def asks(desk: Desk, **question: object) -> Reconciliation:
         desk.settings,
         open_reader,
         Clock(seconds=NOON.timestamp),
-        fates=desk.fates,
-        still_out=asks_still_out(desk.settings),
     )
     return reconciler.reconcile(Question(**question))  # type: ignore[arg-type]
 
@@ -239,7 +237,7 @@ def test_an_answer_that_is_asked_again_reads_only_what_is_new(desk):
     desk.blizzard()
     desk.penguin()
     clock = Clock(seconds=(NOON + timedelta(hours=1)).timestamp)
-    reconciler = Reconciler(desk.settings, open_reader, clock, fates=desk.fates)
+    reconciler = Reconciler(desk.settings, open_reader, clock)
     first = reconciler.reconcile(Question(days=(YESTERDAY,)))
     lands(desk, "b.ndjson")
     desk.blizzard()

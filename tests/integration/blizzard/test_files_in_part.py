@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from blizzard.answers.reconcile import Group
+from blizzard.answers.file_counts import Group
 from tests.integration.blizzard.test_files import YESTERDAY, dated, lands, of_day
 from tests.support.desk import Desk
 from tests.support.landing import config

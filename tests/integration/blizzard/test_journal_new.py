@@ -14,6 +14,7 @@ from deltalake import DeltaTable
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.identity import identity_of
 from blizzard.journal.lease_record import this_machine
+from blizzard.pipeline_log import PipelineLog
 from blizzard.repair.new_journal import StartedJournal, begin_empty, take_over
 from lakebed.clock import Clock
 from lakebed.deltalog import tables
@@ -49,7 +50,7 @@ def land(desk: Desk, number: int) -> None:
 def bench_of(desk: Desk, name: str = "default", run: str = "run-1") -> Bench:
     """Return a pipeline under a name, which asks the log as the program does."""
     settings = pipeline_settings(desk.landing, desk.table, name=name)
-    known = tables.pipeline_known(str(desk.table), no_options(), name)
+    known = PipelineLog(settings).knows_pipeline()
     return Bench(settings, run_id=run, log_knows_pipeline=known, hands=Hands(drawn=DRAWN))
 
 

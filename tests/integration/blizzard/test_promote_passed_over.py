@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 from deltalake import DeltaTable
 
-from blizzard.log_questions import asks_fates
+from blizzard.pipeline_log import PipelineLog
 from blizzard.repair.gc import find_garbage
 from lakebed.deltalog import tables
 from tests.support.builders import entries
@@ -47,7 +47,7 @@ def garbage(desk, older_than=AT_ONCE):
         lambda: tables.named_files(sink.table_uri, sink.storage_options),
         now=desk.clock.now(),
         older_than=older_than,
-        fates=asks_fates(desk.settings),
+        fates=PipelineLog(desk.settings).fates,
     )
     return {one.path for one in found.garbage}, {one.path for one in found.young}
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from blizzard.journal.identity import identity_of
-from blizzard.log_questions import asks_last_committed
+from blizzard.pipeline_log import PipelineLog
 from blizzard.repair.new_journal import take_over
 from tests.integration.blizzard.test_part_way import NAME
 from tests.integration.blizzard.test_retract_passed_over import (
@@ -94,7 +94,7 @@ def test_a_journal_that_takes_over_reads_on_what_was_not_taken_back(
     retracted_in_vain(desk)
     put_back(desk, aside)
     settings = replace(desk.settings, name="later")
-    identity, committed = identity_of(settings, "run"), asks_last_committed(settings.sink)
+    identity, committed = identity_of(settings, "run"), PipelineLog(settings).committed
 
     take_over(desk.store, identity, "default", committed, desk.clock, fates=desk.fates)
     pipeline = pipeline_of(settings, InProcessRunner())

@@ -9,8 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from blizzard.answers.source_record import record_of
-from blizzard.answers.trace import Origin
+from blizzard.answers.trace import Origin, record_of
 from blizzard.model.files import Location
 from lakebed.documents.data_file import Run
 from lakebed.storage.store import Reader

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from blizzard.answers.progress import PipelineEvidence
 from blizzard.answers.why import Pipelines, why
-from blizzard.log_questions import asked_of
 from tests.support.builders import ndjson, put, tree
 from tests.support.commands import Desk as PlainDesk
 from tests.support.commands import told
@@ -150,7 +150,7 @@ def test_of_a_large_source_the_files_of_one_folder_are_counted(desk):
         desk.landing.land(f"{name}.ndjson", 1)
 
     def asked(most):
-        found = asked_of(desk.settings, desk.clock)
+        found = PipelineEvidence.read(desk.settings, desk.clock)
         few = Pipelines([desk.settings], lambda _: replace(found, most_names=most))
         (answer,) = why("y/d.ndjson", few)
         return answer

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from blizzard.answers.entry_rows import MOST_KEPT, EntryRows
+from blizzard.answers.file_counts import MOST_KEPT, EntryRows
 from blizzard.events import BatchStarted, UnitReported
 from lakebed.clock import Clock
 from lakebed.storage.store import Reader

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from lakebed.clock import Clock
-from lakebed.deltalog.tables import pipeline_known, preview
+from lakebed.deltalog.tables import look_at, preview
 from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import LakeError
 from lakebed.layout import data_file, journal_entry
@@ -202,13 +202,15 @@ def test_blizzard_can_commit_inline_and_ask_the_log(table):
     journal = table.journal()
     options = StorageOptions()
     uri = str(table.root)
-    assert not pipeline_known(uri, options, "events")
-    assert not pipeline_known(f"{uri}/nowhere", options, "events")
+    assert look_at(uri, options) is None
+    assert look_at(f"{uri}/nowhere", options) is None
     journal.batch(rows_of(1))
     assert inline.committer(None, uri, options, emit=lambda _: None, clock=Clock())() == 1
     assert commit_table(table.settings(), table.store, lambda _: None, Clock()) == 0
-    assert pipeline_known(uri, options, "events")
-    assert not pipeline_known(uri, options, "other")
+    found = look_at(uri, options)
+    assert found is not None
+    assert found.knows("events")
+    assert not found.knows("other")
 
 
 def test_inline_raises_the_trouble_of_the_named_pipeline_only(table):

@@ -29,13 +29,12 @@ class Recorded(InProcessRunner):
         return super().run(units, work)
 
 
-def plan(bench: Bench, retention: timedelta = timedelta.max) -> Explanation:
+def plan(bench: Bench) -> Explanation:
     return explain(
         bench.settings,
         lambda place: Reader(place.uri, place.options),
         parallelism=2,
         clock=bench.hands.clock,
-        retention=lambda: retention,
     )
 
 
@@ -88,6 +87,6 @@ def test_a_plan_is_refused_where_the_run_takes_no_new_work(tmp_path, bench):
     pipeline.log = replace(pipeline.log, retention=lambda: timedelta(days=7))
     with pytest.raises(CommitsBehind) as refused:
         pipeline.step()
-    planned = plan(bench, retention=timedelta(days=7))
+    planned = plan(bench)
     assert str(planned.refusal) == str(refused.value)
     assert planned.units == ()

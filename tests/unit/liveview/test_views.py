@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from blizzard.answers.answer import Answer, FailedAt
+from blizzard.answers.file_counts import Group
 from blizzard.answers.lifecycle import FileState
-from blizzard.answers.reconcile import Group
 from blizzard.answers.report import Reconciliation
 from lakebed.deltalog.versions import Commit, Settled, read_commit
 from lakebed.documents.data_file import FinishedFile

@@ -3,8 +3,7 @@
 import base64
 from collections.abc import Iterable, Iterator
 
-from blizzard.answers.bad_lines import Group
-from blizzard.answers.line_fixes import Rules, advice, fix_for
+from blizzard.answers.bad_lines import Group, Rules, advice, fix_for
 from blizzard.model.bad_lines import WaitingFile
 from blizzard.model.settings import PipelineSettings
 from blizzard.worker.quarantine.reader import QuarantinedLine

@@ -7,23 +7,18 @@ import typer
 
 from blizzard.answers.bad_lines import groups_of, quarantine_of
 from blizzard.answers.dead_letters import dead_letter_queue
-from blizzard.answers.ways_out import quarantine_hint
+from blizzard.answers.phrases import quarantine_hint
+from blizzard.answers.progress import refusal_without_journal
 from blizzard.cli.call import PipelineCall
 from blizzard.cli.dlq import bad_lines
 from blizzard.cli.dlq.letters import letter_lines
 from blizzard.cli.dlq.resolve_lines import dlq_discard, dlq_replay
 from blizzard.cli.names import resolved, scopes_of
 from blizzard.journal.checkpoint import read_ledger
-from blizzard.log_questions import (
-    asks_fates,
-    asks_passed_over,
-    asks_refusal,
-    asks_still_out,
-    open_reader,
-)
 from blizzard.model.bad_lines import Meant, meant_by
-from blizzard.model.locations import sink_location, source_location, source_uris_of
+from blizzard.model.locations import open_reader, sink_location, source_location, source_uris_of
 from blizzard.model.settings import PipelineSettings
+from blizzard.pipeline_log import PipelineLog
 from blizzard.repair.retry import FailedSources, Present
 from blizzard.repair.retry import retry as append_retry
 from lakebed.clock import Clock
@@ -62,14 +57,7 @@ def dlq_list(call: PipelineCall, every: Over = False) -> None:
 
 def _list(call: PipelineCall, settings: PipelineSettings, *, every: bool) -> None:
     _refuse_what_a_start_would(settings)
-    queue = dead_letter_queue(
-        settings,
-        open_reader,
-        every=every,
-        passed_over=asks_passed_over(settings),
-        fates=asks_fates(settings),
-        still_out=asks_still_out(settings),
-    )
+    queue = dead_letter_queue(settings, open_reader, every=every)
     letters = queue.letters if every else queue.current
     uris = source_uris_of(settings)
     call.show(letter_lines(queue, letters, uris, every=every), *letters, *queue.lost)
@@ -92,7 +80,8 @@ def _refuse_what_a_start_would(settings: PipelineSettings) -> None:
         store = open_reader(sink_location(settings))
     except ObjectMissing:
         return  # The table's folder does not exist yet, so nothing has failed.
-    refusal = asks_refusal(settings)(store, read_ledger(store, settings.name))
+    history, log = read_ledger(store, settings.name), PipelineLog(settings)
+    refusal = refusal_without_journal(settings, store, history, log)
     if refusal is not None:
         raise refusal
 
@@ -202,7 +191,7 @@ def _retry(
             wanted,
             clock=Clock(),
             present=present,
-            passed_over=asks_passed_over(settings),
+            passed_over=PipelineLog(settings).passed_over,
         )
     except ObjectMissing:
         # The table's folder does not exist yet, so nothing has failed.

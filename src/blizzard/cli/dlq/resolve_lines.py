@@ -10,15 +10,16 @@ from typing import Annotated
 
 import typer
 
+from blizzard.answers.progress import PipelineEvidence
 from blizzard.cli.call import PipelineCall, document_of
 from blizzard.cli.dlq.bad_lines import word_for
 from blizzard.cli.names import resolved
 from blizzard.cli.rows.rewriting import commit_inline, rewriter
-from blizzard.log_questions import asked_of, asks_passed_over
 from blizzard.model.locations import sink_location
 from blizzard.model.settings import PipelineSettings
 from blizzard.model.source.part_way import is_part_way
 from blizzard.model.source.unread import in_the_table
+from blizzard.pipeline_log import PipelineLog
 from blizzard.repair.retry import FailedSources, deleted, give_up
 from blizzard.rewrite.replay import (
     ReplayOutcome,
@@ -128,7 +129,7 @@ def dlq_discard(
     with call.one() as settings:
         keys, store = _keys(settings, names), _store(settings)
         wanted = frozenset(keys) if keys else None
-        asks, clock = asks_passed_over(settings), call.around.clock
+        asks, clock = PipelineLog(settings).passed_over, call.around.clock
         done, given_up = ReplayOutcome(unknown=wanted or frozenset()), FailedSources()
         if store is not None:
             if not lost:
@@ -159,7 +160,7 @@ def _keys(settings: PipelineSettings, names: list[str] | None) -> list[str] | No
     """Return the groups and source files that are meant; None for all lines."""
     if not names:
         return None
-    return list(resolved(names, [asked_of(settings, Clock())])[settings.name])
+    return list(resolved(names, [PipelineEvidence.read(settings, Clock())])[settings.name])
 
 
 def _store(settings: PipelineSettings) -> Store | None:

@@ -11,11 +11,10 @@ from typing import Annotated
 import typer
 
 from blizzard.answers.lifecycle import LANDED, FileStanding, FileState
-from blizzard.answers.report import DAYS, Question, Reconciliation
+from blizzard.answers.report import DAYS, Question, Reconciler, Reconciliation
 from blizzard.cli.call import PipelineCall
 from blizzard.cli.files.shown import day_lines, file_lines
-from blizzard.log_questions import open_reader, reconciler_of
-from blizzard.model.locations import source_location
+from blizzard.model.locations import open_reader, source_location
 from blizzard.model.settings import PipelineSettings
 from lakebed.clock import Clock
 from lakebed.locations import below, place_of
@@ -158,7 +157,7 @@ class _Asked:
         for question in self._questions(settings):
             self.met = True
             with call.opens(settings.name) as opens:
-                reconciler = reconciler_of(settings, opens, self.clock)
+                reconciler = Reconciler(settings, opens, self.clock)
                 found, files = reconciler.reconcile_and_list(question, self._lists)
             answers.append(found)
             lines = day_lines(found, nothing=_nothing(question, settings))

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
+from blizzard.answers.file_counts import Group
 from blizzard.answers.lifecycle import FileStanding
-from blizzard.answers.reconcile import Group
 from blizzard.answers.report import Reconciliation
 from blizzard.discover.skip_reason import IN_WORDS
 from lakebed.terminal.console import Line, Table, more, second
@@ -12,8 +12,8 @@ from lakebed.units import in_words, plural
 SENTENCES = 7
 """How many days that are not complete are told in words."""
 SELDOM = (
-    "waiting", "failed", "lost", "journaled", "held", "changed", "removed", "discarded",
-    "retracted", "deleted", "overwritten", "quarantined_lines",
+    "waiting", "failed", "lost", "journaled", "held", "changed", "removed", "altered",
+    "discarded",     "retracted", "deleted", "overwritten", "quarantined_lines",
 )  # fmt: skip
 """Columns that are shown only where one of them has something to say."""
 

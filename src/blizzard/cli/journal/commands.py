@@ -8,9 +8,9 @@ from blizzard.answers.entries import Kept, entry_of, last_entries
 from blizzard.cli.call import PipelineCall
 from blizzard.cli.journal import entries
 from blizzard.cli.journal.new import begin_anew
-from blizzard.log_questions import asks_fates, open_reader
-from blizzard.model.locations import sink_location
+from blizzard.model.locations import open_reader, sink_location
 from blizzard.model.settings import PipelineSettings
+from blizzard.pipeline_log import PipelineLog
 from lakebed.errors import ObjectMissing
 from lakebed.terminal.call import Confirmed, refuse
 from lakebed.terminal.program import ForwardingGroup, Program
@@ -62,7 +62,7 @@ def journal_show(
     """
     with call.one() as settings:
         reader = open_reader(sink_location(settings))
-        kept = entry_of(reader, settings.name, number, asks_fates(settings))
+        kept = entry_of(reader, settings.name, number, PipelineLog(settings).fates)
         call.show(entries.entry_lines(kept), entries.document(kept))
         call.fail_if(not kept.follows)
 
@@ -95,6 +95,6 @@ def journal_new(
 def _last_entries(settings: PipelineSettings, limit: int) -> list[Kept]:
     try:
         reader = open_reader(sink_location(settings))
-        return last_entries(reader, settings.name, limit, asks_fates(settings))
+        return last_entries(reader, settings.name, limit, PipelineLog(settings).fates)
     except ObjectMissing:
         return []  # The table's folder does not exist yet, so neither does a journal.

@@ -13,12 +13,11 @@ from blizzard.journal.identity import Identity, identity_of
 from blizzard.journal.lease import refuse_while_alive_here, refuse_while_written, turn_of
 from blizzard.journal.lease_record import LeaseRecord, this_machine
 from blizzard.journal.ledger import Ledger
-from blizzard.log_questions import asks_fates, asks_last_committed, open_reader
-from blizzard.model.locations import sink_location
+from blizzard.model.locations import open_reader, sink_location
 from blizzard.model.settings import PipelineSettings
+from blizzard.pipeline_log import PipelineLog
 from blizzard.repair.new_journal import StartedJournal, begin_empty, take_over
 from blizzard.repair.old_journal import check_past, past_of
-from lakebed.deltalog import tables
 from lakebed.errors import DocumentUnreadable, JournalLost
 from lakebed.journal import JournalReader
 from lakebed.storage.store import Reader, Store
@@ -82,11 +81,11 @@ def begin_anew(
                 )
             )
         _checked(reader, settings, identity, old)
-        last = asks_last_committed(settings.sink)
+        log = PipelineLog(settings)
         done = (
-            begin_empty(store, identity, last, clock)
+            begin_empty(store, identity, log.committed, clock)
             if old is None
-            else take_over(store, identity, old, last, clock, fates=asks_fates(settings))
+            else take_over(store, identity, old, log.committed, clock, fates=log.fates)
         )
     document = {"pipeline": settings.name, "done": True, **fields_of(done)}
     call.show(_text(settings.name, done), document)
@@ -109,7 +108,8 @@ def _checked(
             table=settings.sink.table_uri,
         )
     _refuse_whole(store, settings, identity, old)
-    return prospect(store, identity, old, asks_last_committed(settings.sink), asks_fates(settings))
+    log = PipelineLog(settings)
+    return prospect(store, identity, old, log.committed, log.fates)
 
 
 def prospect(
@@ -152,7 +152,7 @@ def _refuse_whole(
             pipeline=settings.name,
             source_uris=identity.source_uris,
             history=history,
-            log_knows_pipeline=lambda: _log_knows(settings),
+            log_knows_pipeline=PipelineLog(settings).knows_pipeline,
         )
     except (JournalLost, DocumentUnreadable):
         return
@@ -175,11 +175,6 @@ def _is_wanted_again(history: Ledger, old: str | None) -> bool:
     if old is None:
         return begun and history.receipt is not None and history.sequence == 0
     return begun and history.sequence == history.awaits > 0
-
-
-def _log_knows(settings: PipelineSettings) -> bool:
-    sink = settings.sink
-    return tables.pipeline_known(sink.table_uri, sink.storage_options, settings.name)
 
 
 def report_watching(writer: LeaseRecord) -> None:

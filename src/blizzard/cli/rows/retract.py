@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
+from blizzard.answers.progress import PipelineEvidence
 from blizzard.cli.call import PipelineCall, document_of
 from blizzard.cli.rows.rewriting import RewriteCommand, file_documents, ingest_of
 from blizzard.journal.source_names import the_key
-from blizzard.log_questions import asked_of, open_reader
-from blizzard.model.locations import OpenReader
+from blizzard.model.locations import OpenReader, open_reader
 from blizzard.model.settings import PipelineSettings
 from blizzard.rewrite.replace import exchange_of, replace_rows
 from blizzard.rewrite.retract import Retracted, plan_retraction
@@ -94,7 +94,7 @@ def _keys(
     settings: PipelineSettings, names: list[str], other: str | None, clock: Clock
 ) -> tuple[tuple[str, ...], str | None]:
     """Return the source files that are named, and the new one, as `source:path`."""
-    scope = asked_of(settings, clock)
+    scope = PipelineEvidence.read(settings, clock)
     if scope.store is None and other is None:
         raise ObjectMissing("the table has no folder", path=settings.sink.table_uri)
     new = None if other is None else the_key(other, scope, listing=True)

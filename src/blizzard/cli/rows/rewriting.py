@@ -10,15 +10,16 @@ from blizzard.cli.call import PipelineCall
 from blizzard.events import SparkStarting
 from blizzard.execute.runner import Rewriter, Runner
 from blizzard.ingest import Ingest
-from blizzard.log_questions import asks_columns, open_reader, table_entry, table_rules
 from blizzard.model.files import SourceFile
-from blizzard.model.locations import OpenReader, sink_location
+from blizzard.model.locations import OpenReader, open_reader, sink_location
 from blizzard.model.rewriting import ActiveFile
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
+from blizzard.pipeline_log import PipelineLog
 from blizzard.renewal import Renew, Renewed
 from blizzard.rewrite.promote import SchemaCheck
 from blizzard.rewrite.replace import renew
 from blizzard.service import SPARK_SAID, RenewOf, ServiceRunner
+from blizzard.table_rules import table_entry, table_rules
 from lakebed.clock import Clock
 from lakebed.storage.store import Reader, Store
 from lakebed.telemetry.events import Emit
@@ -117,7 +118,7 @@ def ingest_of(
     return Ingest(
         settings=settings,
         runner=runner,
-        of_table=asks_columns(settings),
+        of_table=PipelineLog(settings).columns,
         clock=clock,
         emit=emit,
         total_concurrency=loaded.total_concurrency,

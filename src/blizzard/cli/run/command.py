@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from rich.console import Console
 
+from blizzard.answers.phrases import quarantine_hint
 from blizzard.answers.source_status import failed_files
-from blizzard.answers.ways_out import quarantine_hint
 from blizzard.cli.call import PipelineCall, document_of
 from blizzard.cli.rows.compact import compacts
 from blizzard.cli.rows.rewriting import renews
@@ -18,10 +18,10 @@ from blizzard.cli.run.progress_bar import BatchDisplay
 from blizzard.execute.spark.cds_archive import require_java
 from blizzard.handoff.held_rows import Aside, Counts, read_aside
 from blizzard.journal.checkpoint import read_ledger
-from blizzard.log_questions import asks_fates, open_reader
 from blizzard.metrics import METRICS
-from blizzard.model.locations import sink_location
+from blizzard.model.locations import open_reader, sink_location
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
+from blizzard.pipeline_log import PipelineLog
 from blizzard.service import Result, Service
 from lakebed.errors import LakeError
 from lakebed.storage.opening import local_path
@@ -155,7 +155,7 @@ def _aside(settings: PipelineSettings) -> Aside:
         store = open_reader(sink_location(settings))
     except LakeError:
         return Aside()  # There is no table's folder: the run reports why.
-    return read_aside(store, settings.name, asks_fates(settings))
+    return read_aside(store, settings.name, PipelineLog(settings).fates)
 
 
 def _log(least: LogLevel, shape: LogFormat) -> Emit:

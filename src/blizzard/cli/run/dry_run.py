@@ -8,19 +8,12 @@ from blizzard.answers.explain import Explanation, explain
 from blizzard.answers.source_status import QueueStatus, queues_of
 from blizzard.cli.call import PipelineCall
 from blizzard.discover.skip_reason import IN_WORDS, SkipSummary
-from blizzard.log_questions import (
-    TableOf,
-    asks_passed_over,
-    asks_retention,
-    asks_the_log,
-    checks_schema,
-    open_reader,
-)
 from blizzard.model.files import SourceFile
-from blizzard.model.locations import OpenReader, source_uris_of
+from blizzard.model.locations import OpenReader, open_reader, source_uris_of
 from blizzard.model.settings import PipelineSettings
 from blizzard.model.source.forecast import weight
 from blizzard.service import open_queue
+from blizzard.table_rules import TableOf, checks_schema
 from lakebed.clock import Clock
 from lakebed.locations import place_of
 from lakebed.partition import PartitionValues
@@ -60,8 +53,6 @@ def explained(
         opens,
         parallelism=os.cpu_count() or 1,
         clock=Clock(),
-        log_knows_pipeline=asks_the_log(pipeline),
-        passed_over=asks_passed_over(pipeline),
         beside={
             other.name: source_uris_of(other)
             for other in all_of_them
@@ -69,7 +60,6 @@ def explained(
             and place_of(other.sink.table_uri).same(place_of(pipeline.sink.table_uri))
         },
         check_schema=checks_schema(pipeline, table_of),
-        retention=asks_retention(pipeline),
     )
 
 

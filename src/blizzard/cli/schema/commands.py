@@ -13,9 +13,9 @@ from blizzard.inspect import sample
 from blizzard.inspect.columns import PresentColumns, differences, present_columns
 from blizzard.inspect.guess.fields import GuessedColumn, columns_in
 from blizzard.inspect.guess.forms import Record, records_in
-from blizzard.log_questions import open_reader, table_rules
-from blizzard.model.locations import sink_location, source_location
+from blizzard.model.locations import open_reader, sink_location, source_location
 from blizzard.model.settings import PipelineSettings
+from blizzard.table_rules import table_rules
 from lakebed.clock import Clock
 from lakebed.config.places import source_location as checked_location
 from lakebed.deltalog import tables

@@ -7,11 +7,11 @@ import typer
 
 from blizzard.cli.call import PipelineCall, document_of
 from blizzard.cli.rows.rewriting import RewriteCommand, file_documents, schema_check
-from blizzard.log_questions import table_entry
 from blizzard.model.rewriting import ActiveFile
 from blizzard.model.settings import PipelineSettings
 from blizzard.rewrite.promote import Promoted, PromotedField, plan_promotion
 from blizzard.rewrite.promote import promote as append_promotion
+from blizzard.table_rules import table_entry
 from lakebed.terminal.call import Confirmed
 from lakebed.terminal.console import first
 from lakebed.units import in_words, plural

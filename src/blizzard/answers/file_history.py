@@ -1,29 +1,40 @@
-"""What has become of the bad lines of a source file since they were set aside."""
+"""What happened to a source file since it was read, and what it waits for if it was not."""
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from math import inf
 
-from blizzard.answers.answer import Answer, DataFile, Resolution, Retraction
-from blizzard.answers.asked import Asked
-from blizzard.answers.entry_search import (
+from blizzard.answers.answer import Answer, Backlog, DataFile, Resolution, Retraction
+from blizzard.answers.entries import (
     became,
     dealing_with_lines,
-    earlier_parts,
+    parts_until,
     reading,
     retracting,
 )
-from blizzard.answers.evidence import Table
+from blizzard.answers.evidence import JournalEvidence
+from blizzard.answers.phrases import REPLAY
+from blizzard.answers.progress import PipelineEvidence
+from blizzard.discover.finding import Finding
+from blizzard.discover.skip_reason import Reason
+from blizzard.discover.spot_check import SpotCheck
 from blizzard.handoff.held_rows import GONE
 from blizzard.journal.checks import uris_of
+from blizzard.journal.lease_record import Life, this_machine, writer_status
 from blizzard.model.files import IngestedFile
+from blizzard.model.source.forecast import Forecast
+from blizzard.plan.trigger import Arrivals, learned, should_start, starts_by
 from lakebed.documents.entry import Entry
 from lakebed.documents.quarantine_file import QuarantineFile
-from lakebed.units import is_are, plural
 
 
 def retraction_of(
-    asked: Asked, table: Table, done: IngestedFile, data_files: Sequence[DataFile]
+    asked: PipelineEvidence,
+    table: JournalEvidence,
+    done: IngestedFile,
+    data_files: Sequence[DataFile],
 ) -> Retraction | None:
     """Return what was asked last to take the rows of a file out of the table."""
     entry = None if done.entry is None else table.journal.entry(done.entry)
@@ -49,19 +60,18 @@ def retraction_of(
     return replace(taken, replaced=entry.has_read(done.key), others=others)
 
 
-def _files_before(table: Table, entry: Entry, key: str) -> dict[str, int]:
+def _files_before(table: JournalEvidence, entry: Entry, key: str) -> dict[str, int]:
     """Return the data files with the content that an entry replaced, and their entries."""
     newest = reading(table.journal, key, key.partition(":")[2], entry.sequence - 1)
-    parts = () if newest is None else (*earlier_parts(table.journal, key, newest), newest)
     return {
         file.filename: one.sequence
-        for one in parts
+        for one in parts_until(table.journal, key, newest)
         for file in one.files
         if key in file.source_files
     }
 
 
-def erasures_of(asked: Asked, key: str, answer: Answer) -> tuple[Retraction, ...]:
+def erasures_of(asked: PipelineEvidence, key: str, answer: Answer) -> tuple[Retraction, ...]:
     """Return what was asked to take rows of a file out of the table by what they hold.
 
     Entries name rows by where the source was when they were read, or when they were erased: it may
@@ -103,8 +113,8 @@ def _uris(entry: Entry, key: str) -> frozenset[str]:
 
 
 def _taken_out(
-    asked: Asked,
-    table: Table,
+    asked: PipelineEvidence,
+    table: JournalEvidence,
     entry: Entry,
     rows: int,
     had_them: Mapping[str, int],
@@ -116,12 +126,12 @@ def _taken_out(
     these: `had_them` says which had rows of the source file at first, with their entries.
     """
     told, mark = table.committed(entry), entry.replacement_mark
-    at = None if told.version is None else told.version.at
+    at = None if told.commit is None else told.commit.at
     passed_over = table.log.fates([mark]).get(mark) == GONE
     olds = [one.filename for one in entry.outgoing] if told.committed else []
     named = table.log.files(olds) if olds else {}
     taken_out = [] if passed_over else olds
-    version = None if told.version is None else told.version.version
+    version = None if told.commit is None else told.commit.version
     came_back = bool(taken_out) and any(one.is_back_after(version) for one in named.values())
     if taken_out and not came_back:
         there = table.is_there_past(list(had_them), takes)
@@ -140,21 +150,16 @@ def _taken_out(
         reasons=told.reasons_against if passed_over else (),
         came_back=came_back,
         is_out=passed_over and not any(one.may_hold_rows for one in named.values()),
+        is_altered=passed_over
+        and any(one.is_altered and not one.rows_moved for one in named.values()),
         version=version,
         committed_at=at,
         deleted_from=None if at is None else at + asked.log.retention(),
     )
 
 
-REPLAY = "replay"
-GIVEN_UP = {
-    "discard": "discarded with",
-    "retract": "given up by the retraction in",
-}
-
-
 def resolutions(
-    table: Table, parts: Sequence[Entry], key: str
+    table: JournalEvidence, parts: Sequence[Entry], key: str
 ) -> Iterator[tuple[Entry, Resolution]]:
     """Yield the entries that dealt with bad lines of a file, in order, and how many lines.
 
@@ -187,66 +192,79 @@ def resolutions(
                     lines=lines,
                     filtered=filtered,
                     rows=lines - filtered if entry.kind == REPLAY else 0,
-                    version=None if told.version is None else told.version.version,
+                    version=None if told.commit is None else told.commit.version,
                     committed=told.committed,
                 ),
             )
-
-
-def waiting_lines(answer: Answer) -> int:
-    """Count the bad lines of a file that are waiting in quarantine."""
-    dealt_with = sum(one.lines for one in answer.resolved)
-    return sum(one.quarantined for one in answer.read) - dealt_with
-
-
-def bad_lines_in_words(answer: Answer) -> str:
-    """Return what was set aside of a file and what has become of it; empty where nothing was."""
-    bad = sum(one.quarantined for one in answer.read)
-    others = ""
-    if answer.other_bad_lines > 0:
-        which = plural(answer.other_bad_lines, "bad line")
-        others = f" {which} of what was read of it before "
-        others += f"{is_are(answer.other_bad_lines)} waiting."
-    if not bad:
-        return others
-    word = "bad line" if answer.read[0].counted == "lines" else "bad record"
-    sentence = f" {plural(bad, word)} of it {'was' if bad == 1 else 'were'} set aside"
-    told = list(_since(answer))
-    left = waiting_lines(answer)
-    if told and left:
-        told.append(f"{left:,} {is_are(left)} waiting")
-    return f"{sentence}{': ' if told else ''}{', '.join(told)}.{others}"
-
-
-def _since(answer: Answer) -> Iterator[str]:
-    for one in answer.resolved:
-        if one.rows:
-            yet = "" if one.committed else ", which is not committed yet"
-            became = "became a row" if one.rows == 1 else "became rows"
-            yield f"{one.rows:,} {became} with entry {one.entry} (replay{yet})"
-        if one.filtered:
-            yield f"{one.filtered:,} {is_are(one.filtered)} passed over since entry {one.entry}"
-        if one.kind != REPLAY:
-            given_up = "was" if one.lines == 1 else "were"
-            how = GIVEN_UP.get(one.kind, "given up with")
-            yield f"{one.lines:,} {given_up} {how} entry {one.entry}"
 
 
 def _lines(file: QuarantineFile | None, key: str) -> int:
     return 0 if file is None else sum(one.lines for one in file.sources if one.source == key)
 
 
-def erased_in_words(one: Retraction) -> str:
-    """Return what an erasure took of a file, in a sentence."""
-    rows = plural(one.rows, "of its rows was", "of its rows were")
-    if one.passed_over:
-        return f"The erasure of {plural(one.rows, 'row')} of it in entry {one.entry} had no effect."
-    if one.came_back:
-        return f"{rows} erased in entry {one.entry}, and came back with data files of before."
-    if not one.committed:
-        rows = plural(one.rows, "of its rows is", "of its rows are")
-        return f"{rows} to be erased by entry {one.entry}, which is not committed yet."
-    until = ""
-    if one.deleted_from is not None:
-        until = f"; VACUUM does not delete the old files before {one.deleted_from:%Y-%m-%d %H:%M}"
-    return f"{rows} erased in entry {one.entry}{until}."
+def backlog_of(asked: PipelineEvidence, spot: SpotCheck, answer: Answer) -> Backlog:
+    """Return where a file stands among those that wait."""
+    path = answer.path or ""
+    found, is_whole = _counted(asked, spot, path)
+    running = _runs(asked)
+    if found is None:
+        return Backlog(running=running)
+    paths = [file.path for file in found.take]
+    beyond = [one.path for one in found.passed if one.reason is Reason.BEYOND_BATCH]
+    places = {name: place for place, name in enumerate(paths + beyond, start=1)}
+    trigger, seconds = _starts(asked, found, is_whole=is_whole)
+    if answer.reason == Reason.TOO_YOUNG.value and answer.stored is not None:
+        age = (spot.context.now - answer.stored.modified).total_seconds()
+        trigger, seconds = "min_age", max(0.0, spot.lister.source.min_age - age)
+    return Backlog(
+        position=places.get(path),
+        files=len(found.take) + found.left_over,
+        counted="source" if is_whole else "folder",
+        in_next_batch=path in paths if is_whole else None,
+        trigger=trigger,
+        starts_in_secs=seconds,
+        running=running,
+    )
+
+
+def _counted(asked: PipelineEvidence, spot: SpotCheck, path: str) -> tuple[Finding | None, bool]:
+    """List the source or, if it has too many names for that, the folder of the file.
+
+    Also return whether it is the whole source.
+    """
+    found = spot.below("", asked.most_names)
+    if found is not None:
+        return found, True
+    folder = path.rpartition("/")[0]
+    return spot.below(folder, asked.most_names) if folder else None, False
+
+
+def _starts(
+    asked: PipelineEvidence, found: Finding, *, is_whole: bool
+) -> tuple[str | None, float | None]:
+    """Return what starts the batch at the latest, and in how many seconds; 0 where it is due."""
+    policy, now = asked.settings.sink.rolling, asked.clock.now()
+    if not found.take:
+        return None, None
+    waiting = Arrivals().waiting(found.take, more=bool(found.left_over), now=now)
+    if len(asked.settings.sources) > 1 or not is_whole:
+        # Files that are not counted here may still come; how long the first one waits is sure.
+        policy = replace(policy, inactivity=inf)
+    by = starts_by(waiting, policy, now=now)
+    due = should_start(
+        waiting,
+        policy,
+        parallelism=os.cpu_count() or 1,
+        now=now,
+        forecast=learned(Forecast(), asked.history.last, asked.settings),
+    )
+    return by.trigger.value, 0.0 if due else by.seconds
+
+
+def _runs(asked: PipelineEvidence) -> bool | None:
+    if asked.store is None:
+        return False
+    writer = writer_status(asked.store, asked.settings.name, this_machine())
+    if writer is None or writer.state in (Life.ENDED, Life.GONE):
+        return False
+    return True if writer.state is Life.ALIVE else None

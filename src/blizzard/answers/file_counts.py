@@ -1,0 +1,375 @@
+"""Files that landed, counted by day or by partition, against what is in the table.
+
+Every file is counted once: `landed` is the sum of all states. Rows are counted by the entries: an
+entry never changes, so what one says is kept, and asked again, only new entries are read.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal
+
+from blizzard.answers.lifecycle import DONE, LANDED, NOT_APPLIED, FileStanding, FileState
+from blizzard.discover.skip_reason import SkipSummary
+from lakebed.documents.reading import validated
+from lakebed.journal import JournalReader
+from lakebed.seek import seek
+from lakebed.units import in_words, is_are, plural
+
+By = Literal["day", "partition"]
+UNKNOWN = "unknown"
+"""The day of files that landed at an unknown time, or the partition of those without."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowCount:
+    """What was read of some files."""
+
+    rows: int = 0
+    bad_lines: int = 0
+    """Lines that were set aside in quarantine, whatever became of them since."""
+    unknown: int = 0
+    """Files of which the journal does not say it: they were read under an earlier one."""
+
+    def plus(self, other: "RowCount") -> "RowCount":
+        """Return the sum of two."""
+        return RowCount(
+            rows=self.rows + other.rows,
+            bad_lines=self.bad_lines + other.bad_lines,
+            unknown=self.unknown + other.unknown,
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class Group:
+    """The files of one day, or of one partition."""
+
+    name: str
+    """The day, such as `2024-01-01`, the partition, such as `date=2024-01-01`, or `unknown`."""
+    landed: int = 0
+    in_table: int = 0
+    journaled: int = 0
+    held: int = 0
+    discarded: int = 0
+    failed: int = 0
+    waiting: int = 0
+    changed: int = 0
+    retracted: int = 0
+    removed: int = 0
+    altered: int = 0
+    """Other writers have rewritten their data files, perhaps without some of their rows."""
+    deleted: int = 0
+    """Of those that landed: no longer in their source."""
+    lost: int = 0
+    """Of those that failed: no longer in their source, so that nothing can be read of them."""
+    in_part: int = 0
+    """Of those that were deleted: a part of them was read before, and the rest cannot be."""
+    not_applied: int = 0
+    """Of those that changed: their rows were to come in the place of others, and penguin could not
+    apply that, so the others are in the table."""
+    overwritten: int = 0
+    """Of those that were read: another object has their name since, which counts by itself."""
+    bytes: int = 0
+    rows: int | None = None
+    """Rows that were read from them, also from parts of those that are not done; not those that
+    were retracted or removed. None where that was not counted."""
+    bad_lines: int | None = None
+    quarantined_lines: int = 0
+    """Bad lines of them that wait in quarantine: nobody has replayed or discarded them so far."""
+    uncounted: int = 0
+    """Files whose rows the journal does not say."""
+    complete: bool | None = None
+    """Whether files landed and nothing more is to come; None where sources could not be listed."""
+    sentence: str = ""
+    """The same in words."""
+
+    @property
+    def missing(self) -> int:
+        """Count the files of which something is still to come."""
+        return self.landed - sum(self.states[state] for state in DONE)
+
+    @property
+    def states(self) -> dict[FileState, int]:
+        """Count the files by state."""
+        return {state: getattr(self, state.value) for state in LANDED}
+
+    def count(self, one: FileStanding) -> None:
+        """Count a file."""
+        self.landed += 1
+        setattr(self, one.state.value, getattr(self, one.state.value) + 1)
+        self.bytes += one.size
+        self.deleted += one.deleted
+        self.lost += one.lost
+        self.in_part += one.in_part and (one.deleted or one.overwritten)
+        self.not_applied += one.reason == NOT_APPLIED
+        self.overwritten += one.overwritten
+        self.quarantined_lines += one.quarantined_lines
+
+    def add(self, other: "Group") -> None:
+        """Add the files of another group."""
+        for name in (*LANDED, *COUNTED):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+    def judge(self, *, listed: bool, refused: bool, so_far: bool, counted: RowCount | None) -> None:
+        """Enter the rows, and whether everything is in; `listed` is whether all was seen."""
+        if counted is not None:
+            self.rows, self.bad_lines = counted.rows, counted.bad_lines
+            self.uncounted = counted.unknown
+        if refused or not listed:
+            why = "a start would be refused" if refused else "not every source can be listed"
+            self.sentence = f"whether everything of {self.name} is in is not known: {why}"
+        else:
+            self.complete = bool(self.landed) and not self.missing
+            self.sentence = _sentence(self, so_far=so_far)
+
+
+COUNTED = (
+    "landed", "bytes", "deleted", "lost", "in_part", "not_applied", "overwritten",
+    "quarantined_lines",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceCounts:
+    """All source files of a pipeline by state, counted as `blizzard files` counts them."""
+
+    pipeline: str
+    states: Mapping[FileState, int]
+    unread: tuple[SkipSummary, ...] = ()
+    """Names that may hold data and are never read, by reason."""
+    errors: tuple[str, ...] = ()
+    """Why files may be missing from the counts."""
+
+    def sentences(self) -> list[str]:
+        """Say in words what is not in the table."""
+        missing = _counts(self.states, (*_MISSING, *_ASIDE))
+        files = plural(sum(self.states.values()), "source file")
+        told = [f"of {files}, {missing}; see blizzard files"] if missing else []
+        names = sum(one.files for one in self.unread)
+        if names:
+            which = f"{plural(names, 'name is', 'names are')} not read"
+            told.append(f"{which}, such as {self.unread[0].some[0]}; blizzard status says why")
+        unsure = "may be missing from this count" if self.states else "are not counted"
+        return [*told, *(f"source files {unsure}: {error}" for error in self.errors)]
+
+
+_MISSING = (
+    (FileState.WAITING, "{count} {are} waiting to be read"),
+    (FileState.FAILED, "{count} failed"),
+    (FileState.JOURNALED, "{count} {are} waiting to be committed"),
+    (FileState.HELD, "penguin holds rows of {count}"),
+    (FileState.CHANGED, "{count} changed after being read, and the new content is not read"),
+    (
+        FileState.REMOVED,
+        "the rows of {count} were taken out of the table, and nobody has read them again",
+    ),
+)
+_ASIDE = (
+    (FileState.ALTERED, "other writers have rewritten data files of {count}"),
+    (FileState.RETRACTED, "{count} {were} retracted"),
+    (FileState.DISCARDED, "{count} {were} discarded"),
+)
+
+
+def _sentence(group: Group, *, so_far: bool) -> str:
+    what = f"{group.name} so far" if so_far else group.name
+    if not group.landed:
+        return f"no file of {group.name} has landed yet"
+    files = plural(group.landed, "file")
+    bad = _quarantined(group)
+    if group.missing:
+        lost = ""
+        if group.lost:
+            how = "never loaded, or only in part" if group.in_part else "never loaded"
+            lost = (
+                f"; {group.lost:,} of those that failed {'was' if group.lost == 1 else 'were'} "
+                f"deleted from the source and {how} (blizzard dlq discard accepts that)"
+            )
+        changed = group.changed - group.not_applied
+        missing = _counts({**group.states, FileState.CHANGED: changed}, _MISSING)
+        if group.not_applied:
+            missing += ", " if missing else ""
+            missing += (
+                f"the new rows of {group.not_applied:,} did not come in the place of the old ones, "
+                "which are in the table (blizzard retract --replace again)"
+            )
+        return f"not everything of {what} is in: of {files}, {missing}{lost}{bad}"
+    rows = "" if group.rows is None else f", {plural(group.rows, 'row')}"
+    if rows and group.uncounted:
+        of = f"{group.uncounted:,} read under an earlier journal, which counted their rows"
+        rows = f" ({of})" if group.uncounted == group.landed else f"{rows} ({of})"
+    aside = _counts(group.states, _ASIDE)
+    by_hand = " by an operator" if group.retracted or group.discarded else ""
+    but = f"; {aside}{by_hand}" if aside else ""
+    if group.in_part:
+        but += f" (of {group.in_part:,} a part is in the table)"
+    return f"everything of {what} is in: {files}{rows}, {in_words(group.bytes)}{but}{bad}"
+
+
+def _quarantined(group: Group) -> str:
+    """Return how many bad lines wait; a day is complete without them."""
+    lines = group.quarantined_lines
+    if not lines:
+        return ""
+    which = plural(lines, "bad line")
+    return (
+        f"; {which} of them {'waits' if lines == 1 else 'wait'} in quarantine (blizzard dlq list)"
+    )
+
+
+def _counts(states: Mapping[FileState, int], words: tuple[tuple[FileState, str], ...]) -> str:
+    """Return in words how many files are in some states; states without files are left out."""
+    counts = ((states.get(state, 0), text) for state, text in words)
+    return ", ".join(
+        text.format(count=f"{count:,}", are=is_are(count), were="was" if count == 1 else "were")
+        for count, text in counts
+        if count
+    )
+
+
+CONCURRENT = 16
+MOST_KEPT = 50_000
+"""Source files of which the rows are kept between two looks, some 220 bytes each."""
+MOST_PARTS = 200
+"""Entries that are gone back through for the earlier parts of a file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Read:
+    """What is asked of a source record; the rest of an entry is not decoded."""
+
+    source: str
+    path: str
+    rows: int = 0
+    quarantined: int = 0
+    skipped: int = 0
+    failure: dict[str, Any] | None = None
+    gone: bool = False
+    retracted: bool = False
+
+
+_Counts = tuple[int, int, int]
+"""Rows, quarantined lines, and lines that an earlier part has read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Entry:
+    kind: str
+    created: datetime
+    sources: tuple[_Read, ...] = ()
+
+    def readings(self) -> dict[str, _Counts]:
+        if self.kind not in ("batch", "retract"):
+            return {}
+        return {
+            f"{one.source}:{one.path}": (one.rows, one.quarantined, one.skipped)
+            for one in self.sources
+            if not (one.retracted or one.gone or one.failure)
+        }
+
+
+@dataclass(slots=True)
+class EntryRows:
+    """What the entries of one journal say of the rows of source files."""
+
+    journal: JournalReader
+    replayed: Callable[[], Mapping[str, int]] = dict
+    """Returns the rows that bad lines became later, by `entry:source:path`."""
+    most_kept: int = MOST_KEPT
+    _read: dict[int, Mapping[str, _Counts]] = field(default_factory=dict)
+    _created: dict[int, datetime | None] = field(default_factory=dict)
+    _retract: set[int] = field(default_factory=set)
+    """Which of the entries are retractions."""
+
+    def count(
+        self, wanted: Mapping[int, Sequence[tuple[str, str]]], *, only_replacements: bool = False
+    ) -> dict[str, RowCount]:
+        """Return what was read of files, by group; `wanted` are their groups and keys by entry.
+
+        `only_replacements` leaves out all but what came with retractions.
+        """
+        self._load(wanted)
+        sums: dict[str, RowCount] = {}
+        for number, files in wanted.items():
+            if only_replacements and number not in self._retract:
+                continue
+            for group, key in files:
+                sums[group] = sums.get(group, RowCount()).plus(self._of(number, key))
+        self._forget()
+        return sums
+
+    def first_of(self, day: str, last: int) -> int:
+        """Return the first entry that was written on a day or later; one past the last if none.
+
+        A few entries are read, however many there are.
+        """
+        start = datetime.fromisoformat(day).replace(tzinfo=UTC)
+        found = seek(round(start.timestamp() * 1000), 0, last, self._written)
+        return last + 1 if found.number is None else found.number
+
+    def days_of(self, days: Iterable[str], last: int) -> dict[str, range]:
+        """Return the entries that were written on some days."""
+        ranges = {}
+        for day in sorted(days):
+            after = (datetime.fromisoformat(day) + timedelta(days=1)).strftime("%Y-%m-%d")
+            ranges[day] = range(self.first_of(day, last), self.first_of(after, last))
+        return ranges
+
+    def _of(self, number: int, key: str) -> RowCount:
+        found = self._read[number].get(key)
+        if found is None:
+            return RowCount(unknown=1)
+        total = self._read_with(number, key, found)
+        _rows, _quarantined, skipped = found
+        # A very large file may have been read over several batches, one right after the other.
+        before = number - 1
+        while skipped and before > max(0, number - MOST_PARTS):
+            self._load([before])
+            # What comes with a retraction is read whole: it is no part of anything.
+            part = None if before in self._retract else self._read[before].get(key)
+            before -= 1
+            if part is not None:
+                total = total.plus(self._read_with(before + 1, key, part))
+                _rows, _quarantined, skipped = part
+        return total
+
+    def _read_with(self, number: int, key: str, read: _Counts) -> RowCount:
+        """Return what an entry has read of a file, with the rows that bad lines became since."""
+        later = self.replayed().get(f"{number}:{key}", 0)
+        rows, quarantined, _skipped = read
+        return RowCount(rows=rows + later, bad_lines=quarantined)
+
+    def _load(self, numbers: Iterable[int]) -> None:
+        missing = [number for number in numbers if number not in self._read]
+        with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="files") as pool:
+            for number, entry in zip(missing, pool.map(self._entry, missing), strict=True):
+                self._read[number] = {} if entry is None else entry.readings()
+
+    def _entry(self, number: int) -> _Entry | None:
+        body = self.journal.body(number)
+        if body is None:
+            return None
+        entry = validated(_Entry, body, self.journal.where(number), what="document")
+        self._created[number] = entry.created
+        if entry.kind == "retract":
+            self._retract.add(number)
+        return entry
+
+    def _written(self, numbers: Sequence[int]) -> list[int | None]:
+        unseen = [number for number in numbers if number not in self._created]
+        with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="files") as pool:
+            for number, entry in zip(unseen, pool.map(self._entry, unseen), strict=True):
+                self._created[number] = None if entry is None else entry.created
+        times = (self._created[number] for number in numbers)
+        return [None if at is None else round(at.timestamp() * 1000) for at in times]
+
+    def _forget(self) -> None:
+        """Keep what was read last, up to a number of files; an entry without any counts as one."""
+        kept = sum(max(1, len(files)) for files in self._read.values())
+        for number in sorted(self._read):
+            if kept <= self.most_kept:
+                return
+            kept -= max(1, len(self._read.pop(number)))
+            self._created.pop(number, None)
+            self._retract.discard(number)

@@ -1,0 +1,80 @@
+"""The Delta log of a pipeline's table, as blizzard reads it. Spark is not loaded for it."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import partial
+from typing import TYPE_CHECKING
+
+from blizzard.config.columns import columns_from
+from blizzard.handoff import held_rows
+from blizzard.model.locations import OpenReader, open_reader, sink_location
+from blizzard.model.settings import PipelineSettings
+from lakebed.columns.schema import Schema
+from lakebed.deltalog import tables
+from lakebed.deltalog.retention import retention
+from lakebed.deltalog.snapshot import LogCache, LogReader, Snapshot
+from lakebed.documents.entry import Entry
+from lakebed.errors import LakeError, ObjectMissing
+
+if TYPE_CHECKING:
+    from lakebed.deltalog.search import LogSearch
+
+
+@dataclass(slots=True)
+class PipelineLog:
+    """Answers questions by the newest version of the log; what was read once is not read again."""
+
+    settings: PipelineSettings
+    opening: OpenReader = open_reader
+    _cache: LogCache = field(default_factory=LogCache)
+
+    def snapshot(self) -> Snapshot | None:
+        """Open the newest version; None where there is no table."""
+        try:
+            store = self.opening(sink_location(self.settings))
+        except ObjectMissing:
+            return None  # The table's folder does not exist yet.
+        return LogReader(store, self._cache).look()
+
+    def search(self) -> "LogSearch":
+        """Return what answers questions about single entries and files, all by one version."""
+        return tables.log_search(self.opening(sink_location(self.settings)))
+
+    def knows_pipeline(self) -> bool:
+        """Whether anything of the pipeline was ever committed."""
+        table = self.snapshot()
+        return table is not None and table.knows(self.settings.name)
+
+    def committed(self, pipeline: str, journal: str) -> int | None:
+        """Return the last entry of a journal that the log has; None where it has none."""
+        table = self.snapshot()
+        return None if table is None else table.committed(pipeline, journal)
+
+    def has_entry(self, entry: Entry) -> bool:
+        """Whether an entry is committed."""
+        last = self.committed(entry.pipeline, entry.journal)
+        return last is not None and last >= entry.sequence
+
+    def fates(self, names: Iterable[str]) -> dict[str, int | None]:
+        """Return what is decided of held files: 0 held, 1 released, 2 gone; None: nothing."""
+        table = self.snapshot()
+        return dict.fromkeys(names) if table is None else table.fates(names)
+
+    def passed_over(self, journal: str, marks: Mapping[int, str]) -> dict[int, bool]:
+        """Return of the committed ones among some entries whether penguin rejected them."""
+        asks = held_rows.passed_over(self.fates, partial(self.committed, self.settings.name))
+        return dict(asks(journal, marks))
+
+    def retention(self) -> timedelta:
+        """Return how long the table keeps files that its log does not name."""
+        table = self.snapshot()
+        return retention({} if table is None else table.facts.configuration)
+
+    def columns(self) -> Schema | None:
+        """Return the columns of the table; None where there is none, or the log is unreadable."""
+        try:
+            table = self.snapshot()
+        except LakeError:
+            return None
+        return None if table is None else columns_from(table.facts.schema)

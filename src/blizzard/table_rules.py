@@ -1,0 +1,64 @@
+"""What penguin's settings for a pipeline's table say, and whether the pipeline fits them."""
+
+from collections.abc import Callable
+
+from blizzard.journal.identity import identity_of
+from blizzard.model.settings import PipelineSettings
+from lakebed.deltalog import tables
+from lakebed.errors import ConfigInvalid, LakeError, ProtocolConflict
+from lakebed.types import Commit
+from penguin import inline
+from penguin.model.settings import TableSettings
+
+TableOf = Callable[[str], TableSettings | None]
+"""Returns the settings of a pipeline's inline commits; None if it has none of its own."""
+
+
+def table_entry(settings: PipelineSettings, table_of: TableOf) -> TableSettings | None:
+    """Return the `tables:` entry of a pipeline; if it is invalid and penguin's, that is None."""
+    try:
+        return table_of(settings.name)
+    except ConfigInvalid:
+        if settings.sink.commit is Commit.INLINE:
+            raise
+        return None
+
+
+def table_rules(
+    settings: PipelineSettings, table: TableSettings | None
+) -> tuple[TableSettings, bool]:
+    """Return how penguin treats a pipeline's table, and whether its schema evolution is known."""
+    sink = settings.sink
+    unknown = TableSettings(
+        name=settings.name, table_uri=sink.table_uri, storage_options=sink.storage_options
+    )
+    return table or unknown, table is not None or sink.commit is Commit.INLINE
+
+
+def checks_schema(settings: PipelineSettings, table_of: TableOf) -> Callable[[], None]:
+    """Return the check of a pipeline and its declared fields against its table, by penguin's rules.
+
+    Penguin reports a log that cannot be read, and settings that it refuses: neither keeps a
+    pipeline from writing files that wait for it.
+    """
+    identity = identity_of(settings, run_id="")
+
+    def check() -> None:
+        rules, mode_is_known = table_rules(settings, table_entry(settings, table_of))
+        try:
+            tables.require_writable(rules.table_uri, rules.storage_options)
+            if settings.infer:
+                return  # What is found in the data fits the table, or is rescued.
+            inline.check_schema(
+                rules,
+                identity.table_schema,
+                identity.partition_columns,
+                mode_is_known=mode_is_known,
+            )
+        except ProtocolConflict:
+            raise
+        except LakeError as unread:
+            if unread.retryable:
+                raise
+
+    return check

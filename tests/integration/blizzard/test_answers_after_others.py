@@ -1,0 +1,158 @@
+"""Answers after another engine deleted rows, or somebody a version of the log, tell the truth."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from tests.support.promotions import ID
+from tests.support.retractions import Taken
+
+NAME = "a.ndjson"
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Taken:
+    return Taken(tmp_path, {"fields": [ID], "provenance": ["file"]})
+
+
+def why(desk: Taken, name: str = NAME) -> dict[str, Any]:
+    done = desk.cli("why", name, "--output", "json")
+    assert done.exit_code == 0, done.output
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def delete(desk: Taken, where: str) -> None:
+    DeltaTable(str(desk.table)).delete(where)
+
+
+@pytest.mark.unbalanced("receipt_ahead")
+def test_a_version_of_the_log_that_is_lost_is_not_taken_for_committed(desk: Taken) -> None:
+    for name in (NAME, "b.ndjson"):
+        desk.land(name, {"id": 1})
+        desk.ingest()
+    assert desk.cli("files", "--check").exit_code == 0
+    max((desk.table / "_delta_log").glob("*.json")).unlink()
+
+    checked = desk.cli("files", "--check")
+    assert checked.exit_code == 1, checked.output
+    assert "of 2 files, 1 is waiting to be committed" in " ".join(checked.stdout.split())
+    assert "committed up to entry 1 of 2, 1 entry is waiting" in desk.cli("status").stdout
+    assert why(desk, "b.ndjson")["state"] == "journaled"
+
+
+@pytest.mark.unbalanced("rows_removed")
+def test_rows_that_another_engine_deleted_are_not_in_until_it_is_accepted(desk: Taken) -> None:
+    desk.land(NAME, {"id": 1}, {"id": 2})
+    desk.ingest()
+    desk.land("b.ndjson", {"id": 3})
+    desk.ingest()
+    delete(desk, "id < 3")
+
+    checked = desk.cli("files", "--check")
+    assert checked.exit_code == 1, checked.output
+    told = " ".join(checked.stdout.split())
+    assert "of 2 files, the rows of 1 were taken out of the table" in told
+    assert why(desk)["state"] == "removed"
+    version = str(DeltaTable(str(desk.table)).version())
+    done = desk.cli("audit", "--accept", version, "--reason", "asked for")
+    assert done.exit_code == 0, done.output
+
+    assert desk.cli("files", "--check").exit_code == 0
+    answer = why(desk)
+    assert answer["state"] == "discarded"
+    assert "an operator has accepted that" in answer["answer"]
+
+
+@pytest.mark.unbalanced("rows_removed")
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        ("id < 3", "; no row of it is in the table."),
+        ("id = 9", "; 2 rows of what it was before are in the table."),
+        ("id = 1", "; rows of what it was before may be in the table."),
+    ],
+)
+def test_a_replacement_that_failed_says_what_is_left_of_the_old_rows(
+    tmp_path: Path, where: str, said: str
+) -> None:
+    desk = Taken(tmp_path, {"fields": [ID]}, source={"on_change": "replace"})
+    desk.land(NAME, {"id": 1}, {"id": 2})
+    desk.ingest()
+    desk.land("b.ndjson", {"id": 9})
+    desk.ingest()
+    delete(desk, where)
+    desk.land(NAME, {"id": "no number"})
+    desk.blizzard()
+
+    answer = why(desk)
+    assert answer["state"] == "failed"
+    assert said in answer["answer"]
+
+
+@pytest.mark.unbalanced("rows_removed")
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        ("id < 3", "No row of the old content is in the table any more"),
+        ("id = 1", "some of its rows may be gone; the others stay in the table"),
+    ],
+)
+def test_a_replacement_that_was_rejected_counts_no_rows_that_are_gone(
+    desk: Taken, where: str, said: str
+) -> None:
+    desk.land(NAME, {"id": 1}, {"id": 2})
+    desk.ingest()
+    desk.land(NAME, {"id": 7})
+    desk.replace(NAME, by=NAME)
+    delete(desk, where)
+    desk.penguin()
+
+    answer = why(desk)
+    assert (answer["state"], answer["reason"]) == ("changed", "not_applied")
+    assert said in answer["answer"]
+    assert "2 rows of the old content stay" not in answer["answer"]
+
+
+@pytest.mark.unbalanced("rows_removed")
+def test_rows_that_are_gone_are_not_counted_among_those_in_the_table(tmp_path: Path) -> None:
+    """Bad lines that were replayed are in a file of their own, which another engine deletes."""
+    desk = Taken(
+        tmp_path, {"fields": [ID]}, more={"error_handling": {"on_bad_record": "quarantine"}}
+    )
+    desk.land(NAME, {"id": 1}, {"id": "2"})
+    desk.ingest()
+    desk.configure({"fields": [ID], "coerce": True})
+    assert desk.cli("dlq", "replay", "--all", "--yes").exit_code == 0
+    desk.penguin()
+    delete(desk, "id = 2")
+
+    answer = why(desk)
+    assert answer["state"] == "in_table"
+    assert "It is in the table: 1 row from 2 lines" in answer["answer"]
+    assert "Some of its rows have been removed since" in answer["answer"]
+
+
+@pytest.mark.parametrize("is_removed", [False, True])
+def test_a_data_file_of_another_program_is_found_by_its_name_or_uuid(
+    tmp_path: Path, *, is_removed: bool
+) -> None:
+    desk = Taken(tmp_path, {"fields": [ID]})
+    desk.land(NAME, {"id": 1})
+    desk.ingest()
+    rows = pa.table({"id": pa.array([5], pa.int64())})
+    write_deltalake(str(desk.table), rows, mode="append")
+    known = {path.name for path in desk.table.glob("*.parquet")}
+    (theirs,) = [name for name in known if name.startswith("part-")]
+    if is_removed:
+        delete(desk, "id = 5")
+    answer = why(desk, theirs)
+    assert (answer["kind"], answer["state"]) == ("data", "foreign")
+    assert answer["reason"] == ("removed" if is_removed else "in_table")
+    if not is_removed:
+        uuid = theirs.removeprefix("part-00001-").removeprefix("part-00000-")[:36]
+        assert why(desk, uuid)["path"] == theirs
