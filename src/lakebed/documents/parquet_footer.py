@@ -1,6 +1,6 @@
 """The facts of a Parquet footer: counts, and bounds that never exclude a row. Pure.
 
-The rules are in docs/adr/0006: a bound is given only where every row group has one; a long string
+The rules are in docs/adr/0024: a bound is given only where every row group has one; a long string
 is cut so that the bound still holds; a timestamp is rounded outwards to milliseconds, which is
 what Delta keeps; a decimal is written out, digit by digit; floats have bounds only if the caller
 knows that none is NaN, which leaves no trace in a footer.
