@@ -114,7 +114,7 @@ def between(desk: Replayed, meanwhile: Any) -> Store:
 def test_of_two_replays_at_once_one_is_refused(desk: Replayed) -> None:
     """Their entries have one number: whoever is second sees that the lines wait no longer."""
     store = between(desk, desk.replay)
-    with pytest.raises(JournalConflict, match="somebody else has replayed or discarded"):
+    with pytest.raises(JournalConflict, match="another command has replayed or discarded"):
         desk.replay(store=store)
     desk.live(Fate.none())
 

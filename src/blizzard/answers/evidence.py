@@ -232,13 +232,15 @@ class JournalEvidence:
         the table. Where nothing was ever repaired, this costs one listing.
         """
         files = [one for one in repaired(self.store) if one.pipeline == self.pipeline]
-        named = self.log.files(one.path for one in files) if files else {}
+        paths = {path for one in files for path in (one.path, one.written) if path is not None}
+        named = self.log.files(paths) if files else {}
         found: dict[str, int] = {}
         for one in files:
             told, entry = named[one.path], self._entry(one.entry)
             name = layout.file_name(one.written or one.path)
             # A file that another version removed since was in the table again before.
             is_back = told.in_table or (told.removed is not None and not told.removed.is_repair)
+            is_back |= one.written is not None and named[one.written].in_table
             file = None if entry is None else data_file_of(entry, name)
             if entry is None or file is None or is_back:
                 continue

@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 from lakebed.deltalog.actions import LogActions, moment, read_actions
 from lakebed.deltalog.checkpoint import checkpoint_batches
 from lakebed.deltalog.file_names import naming
+from lakebed.deltalog.lineage import RESTORE
 from lakebed.deltalog.segment import Checkpoint, LogSegment, find_segment
 from lakebed.deltalog.snapshot import LogReader, Snapshot
 from lakebed.deltalog.versions import REPAIR, Commit, commit_of, read_commit, reasons_against
@@ -39,7 +40,7 @@ from lakebed.storage.store import Reader
 COLUMNS = ("add.path", "remove.path", "remove.deletionTimestamp")
 GONE = -1
 """What stands for a version that was cleaned up: it is older than all that are there."""
-WHOLE_FILES = (REPAIR, "RESTORE")
+WHOLE_FILES = (REPAIR, RESTORE)
 """Operations that take files out, and put none with some of their rows in."""
 NEAR = 8
 """Versions that are read at once where a removal is looked for around its time."""
@@ -322,7 +323,11 @@ class LogSearch:
 
         What penguin moves, the journal follows.
         """
-        if not told.rows_moved or told.removed is None or told.removed.is_penguins:
+        if told.removed is None or told.removed.is_penguins:
+            return told
+        if told.removed.operation == RESTORE:
+            return self._restored(path, told)
+        if not told.rows_moved:
             return told
         files = self._moved_to(path, told.removed.version)
         found = self.files(files) if files else {}
@@ -339,6 +344,29 @@ class LogSearch:
             followed=True,
             moved_to=tuple(files),
         )
+
+    def _restored(self, path: str, told: FileInLog) -> FileInLog:
+        """Follow rows of a file that a RESTORE took out to files that it brought back instead.
+
+        Only the versions after the newest checkpoint are followed.
+        """
+        tail, until = self._tail(), -1 if told.removed is None else told.removed.version
+        names, rewrites = {_last(path)}, dict[str, LogActions]()
+        for number in () if tail is None else self._numbers(tail):
+            version = self._actions(number) if number < until else None
+            if version is None or version.info.operation == RESTORE:
+                continue
+            if names.intersection(_last(one.path) for one in version.removes):
+                new = [_last(one.path) for one in version.adds]
+                names.update(new)
+                rewrites |= dict.fromkeys(new, version)
+        found = self.files(rewrites, by_name=True)
+        there = [rewrites[name] for name, one in found.items() if one.in_table]
+        if not there:
+            return told
+        moved = not any(one.data_change for version in rewrites.values() for one in version.files)
+        by = max(there, key=lambda version: version.version)
+        return replace(told, removed=commit_of(by), rows_moved=moved, followed=True)
 
     def _moved_to(self, path: str, version: int) -> list[str]:
         """Return the files of the same partition that a version without data change added."""
@@ -475,6 +503,10 @@ def _transaction(body: bytes, app: str) -> int | None:
     word = json.dumps(app).encode()
     found = read_actions(0, body, DELTA_LOG, kinds=("txn",), only=lambda line: word in line)
     return found.transactions.get(app)
+
+
+def _last(path: str) -> str:
+    return path.rpartition("/")[2]
 
 
 def _spelled(paths: Iterable[str]) -> list[str]:

@@ -298,7 +298,7 @@ def decode_entry(body: bytes, path: str) -> Entry:
 
 def _begins_anew(path: str) -> str:
     """Return the command that replaces a journal whose last entry is empty."""
-    pipeline, _folder, _name = path.split("/")[-3:]
+    pipeline = next(iter(path.split("/")[-3:-2]), "PIPELINE")
     how = "--empty" if entry_sequence(path) == 0 else f"--from {pipeline}"
     return f"blizzard journal new -p {pipeline} {how}"
 
