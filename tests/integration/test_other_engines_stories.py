@@ -313,6 +313,25 @@ def test_a_merge_that_deletes_a_row_and_inserts_one_has_removed_one(desk):
     assert "removed 1 row" in one.message
 
 
+@pytest.mark.parametrize("rewrites", ["optimize", "update"])
+def test_a_file_beside_the_one_that_has_its_rows_is_reported(desk, rewrites):
+    """Another program adds a file again whose rows are in the table, in another file."""
+    log = desk.table / "_delta_log"
+    if rewrites == "optimize":
+        desk.optimize()
+    else:
+        desk.delta.update(updates={"id": "id + 10"}, predicate="id = 3")
+    desk.balanced()
+    lines = (log / f"{2:020}.json").read_text().splitlines()
+    (add,) = (line for line in lines if line.startswith('{"add"'))
+    info = json.dumps({"commitInfo": {"operation": "WRITE", "timestamp": 1}})
+    (log / f"{4:020}.json").write_text(f"{info}\n{add}\n")
+    assert len(desk.ids()) > len(set(desk.ids())) or rewrites == "update"
+    (found,) = desk.audited().differences
+    assert found.kind.value == "file_committed_twice"
+    assert "which an earlier version has added before and version 3 removed" in found.message
+
+
 # ------------------------------------------------ rows that came back and were rewritten
 
 
@@ -376,8 +395,13 @@ def test_rows_that_were_compacted_and_deleted_are_not_said_to_be_there(tmp_path,
     assert desk.ids() == [1, 2]
     answer = desk.asked("why", B)
     assert "2 rows in the table" not in answer["answer"]
-    assert answer["state"] == "altered"
-    assert desk.asked("why", A)["state"] == "altered", "the log does not say whose rows are left"
+    if how == "erase":
+        assert "0 rows from 2 lines" in answer["answer"]
+        assert "2 of its rows were erased" in answer["answer"]
+        assert "2 rows from 2 lines" in desk.asked("why", A)["answer"]
+    else:
+        assert answer["state"] == "altered"
+        assert desk.asked("why", A)["state"] == "altered", "the log does not say whose are left"
 
 
 # ------------------------------------------------ what the answers count

@@ -33,6 +33,11 @@ def story(*steps, provenance=False, on_change="error", inline=False):
 @story(
     ("erases", 1, 0), ("merges", 2, 0), ("replaces", 0, 5), provenance=True
 )  # A loss before the row beside it was replaced.
+@story(
+    ("restores", 3, 0), ("replays", 0, 0), ("restores", 1, 0), ("merges", 2, 0), inline=True
+)  # A RESTORE that took nothing out, and a replay of it.
+@story(("deletes", 1, 0), ("updates", 2, 0), ("loses", 0, 0), ("restores", 2, 0), provenance=True)
+# A repair of another program's file, and a RESTORE of the rows that it had.
 @settings(
     max_examples=int(os.environ.get("STORIES", "20")),
     deadline=None,

@@ -65,8 +65,10 @@ def _restore(store: Reader, restore: LogActions, back: set[str]) -> Restore:
             table=store.uri,
         )
     commits: dict[int, dict[str, Add]] = {}
+    out: set[str] = set()
     for version in range(int(wanted) + 1, restored_by):
         actions = _read(store, version)
+        out = _out_after(actions, out)
         if version == int(wanted) + 1 and actions.info.operation == "RESTORE":
             continue  # This RESTORE is undone by the one that is compensated for.
         ours = actions.info.note.get("step") == COMMIT
@@ -87,11 +89,20 @@ def _restore(store: Reader, restore: LogActions, back: set[str]) -> Restore:
             # only compacted is back in the files of before, or comes back with them.
             new = (one for one in actions.adds if one.data_change and one.path not in back)
             commits[version] = {one.path: _added(one, version) for one in new}
+    out = _out_after(restore, out)
     return Restore(
         restored_by=restored_by,
         restored_to=int(wanted),
-        commits=tuple((version, tuple(adds.values())) for version, adds in commits.items()),
+        commits=tuple(
+            (version, tuple(add for path, add in adds.items() if path in out))
+            for version, adds in commits.items()
+        ),
     )
+
+
+def _out_after(actions: LogActions, out: set[str]) -> set[str]:
+    """Return the files that are out of the table after a version, of those seen so far."""
+    return (out | {one.path for one in actions.removes}) - {one.path for one in actions.adds}
 
 
 def _read(store: Reader, version: int) -> LogActions:

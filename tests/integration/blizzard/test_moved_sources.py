@@ -316,7 +316,7 @@ def test_a_journal_is_not_taken_over_with_a_source_at_another_place(desk):
     refused = desk.run(
         "journal", "new", "--from", "default", "--yes", config=config(desk, moved(desk))
     )
-    assert refused.exit_code == 1
+    assert refused.exit_code == 2
     assert "source 'default' has been read from" in refused.stderr
 
 

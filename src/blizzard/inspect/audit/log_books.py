@@ -186,7 +186,7 @@ class LogBooks:
         if there is not None and there.written != add.written:
             again = True
         if removed is not None:
-            again = found.replays is None and not self._is_put_back(add.name, removed)
+            again = not self._is_put_back(add.name, removed, replayed=found.replays is not None)
         if again:
             first = "an earlier version" if there is None else _by(there.version)
             out = f" and version {removed} removed" if removed not in (None, BEFORE) else ""
@@ -200,9 +200,9 @@ class LogBooks:
                 )
             )
 
-    def _is_put_back(self, name: str, removed: int) -> bool:
+    def _is_put_back(self, name: str, removed: int, *, replayed: bool) -> bool:
         """Whether another writer has taken a file out, and its rows are in no other."""
-        if removed == BEFORE or removed in self.ours:
+        if not replayed and (removed == BEFORE or removed in self.ours):
             return False
         return removed in self._restores or not self.lineage.forward(name).active
 
