@@ -98,10 +98,15 @@ class FileAction:
         return _rows_in(self.stats)
 
     @property
+    def deleted_rows(self) -> int:
+        """Count the rows that its deletion vector deletes."""
+        return 0 if self.vector is None else self.vector.rows
+
+    @property
     def visible_rows(self) -> int | None:
         """Count the rows that no deletion vector deletes; None where statistics do not say."""
-        rows, vector = self.rows, self.vector
-        return rows if rows is None or vector is None else rows - vector.rows
+        rows = self.rows
+        return None if rows is None else rows - self.deleted_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,6 +225,11 @@ class LogActions:
         return [one for one in self.files if not one.added]
 
     @property
+    def changes_data(self) -> bool:
+        """Whether it says that it changes rows, and does not only move them."""
+        return any(one.data_change for one in self.files)
+
+    @property
     def paths(self) -> set[str]:
         """Name every file that it adds or removes, those of the change data feed included."""
         return {one.path for one in self.files}.union(self.changes)
@@ -246,6 +256,19 @@ class LogActions:
                 self.info = CommitInfo(told)
             case "add" | "remove" | "cdc" | "txn" | "domainMetadata" | "protocol" | "metaData", _:
                 raise ValueError("an action of the Delta log is not as the protocol writes it")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogHistory:
+    """A log, as far back as it can be read."""
+
+    first: int
+    """The first version that is read by itself."""
+    last: int
+    gone: tuple[int, ...]
+    """Versions that are missing and that no checkpoint covers: the table cannot be read."""
+    versions: Iterator[LogActions]
+    """A checkpoint in parts, and then each version; nothing where some are gone."""
 
 
 def read_actions(

@@ -7,12 +7,16 @@ journals say: `journaled` pairs follow a version of ours exactly.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from urllib.parse import unquote
 
-from lakebed.documents.log_version import LoggedFile, LogHistory, LogVersion, PartitionValues
+from lakebed.deltalog.actions import CommitInfo, FileAction, LogActions, LogHistory
 
 RESTORE = "RESTORE"
 BEFORE = -1
 """The version of everything that happened before the history begins."""
+
+PartitionKey = tuple[tuple[str, str | None], ...]
+"""The partition values of a file, sorted: logs write the columns in any order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +27,7 @@ class Active:
     size: int
     rows: int | None
     deleted: int
-    values: PartitionValues
+    values: PartitionKey
     version: int
     """The version that added it, as it is now."""
     of_others: bool
@@ -46,7 +50,7 @@ class Rewrite:
     moves: bool
     """Whether it changed no data."""
     added: frozenset[str]
-    placed: Mapping[PartitionValues, tuple[str, ...]]
+    placed: Mapping[PartitionKey, tuple[str, ...]]
     """The files that it added, by their partition."""
     removed: tuple[str, ...]
     """Files that it took out, or deleted rows of in place."""
@@ -103,7 +107,7 @@ class Lineage:
     """The version that first added each file that took rows over from others."""
     sources_of: Callable[[str], frozenset[int] | None] = lambda _name: None
     """Returns the source files with rows in a file; None where it is not known."""
-    _values: dict[PartitionValues, PartitionValues] = field(default_factory=dict)
+    _values: dict[PartitionKey, PartitionKey] = field(default_factory=dict)
     _traces: dict[str, Trace] = field(default_factory=dict)
 
     @classmethod
@@ -115,61 +119,62 @@ class Lineage:
                 found.take(version)
         return found
 
-    def take(self, found: LogVersion) -> dict[str, Active]:
+    def take(self, found: LogActions) -> dict[str, Active]:
         """Fold one version, or a part of a checkpoint; return the files that it takes out.
 
         A file that stays under its name, say with a deletion vector, is among them as it was.
         """
         self._traces.clear()
+        adds, removes = found.adds, found.removes
         if found.is_checkpoint:
-            for one in found.removes:
-                self.removed[one.name] = BEFORE
-            for add in found.adds:
-                self.removed.pop(add.name, None)
-                self.active[add.name] = self._active(add, BEFORE, of_others=False)
+            for one in removes:
+                self.removed[one.path] = BEFORE
+            for add in adds:
+                self.removed.pop(add.path, None)
+                self.active[add.path] = self._active(add, BEFORE, of_others=False)
             return {}
-        gone = self._take_out(found)
-        if found.is_ours and gone:
+        gone = self._take_out(found.version, removes)
+        if found.info.is_ours and gone:
             self.ours.add(found.version)
         # Rows that were in no other file before are another writer's own.
         theirs = all(one.of_others for one in gone.values())
-        for add in found.adds:
-            self.removed.pop(add.name, None)
-            before = gone.get(add.name) or self.active.get(add.name)
-            of_others = theirs and not found.is_ours and (add.data_change or bool(found.removes))
-            altered_by = None
-            if before is not None and before.written == add.written:
-                gone[add.name] = before  # In its own place, say with other statistics.
-                of_others = before.of_others
-                altered_by = found.version if add.deleted > before.deleted else before.altered_by
+        for add in adds:
+            self.removed.pop(add.path, None)
+            before = gone.get(add.path) or self.active.get(add.path)
+            of_others = theirs and not found.info.is_ours and (add.data_change or bool(removes))
             file = self._active(add, found.version, of_others=of_others)
-            self.active[add.name] = replace(file, altered_by=altered_by)
-        if gone and found.adds and found.operation != RESTORE:
+            if before is not None and before.written == file.written:
+                gone[add.path] = before  # In its own place, say with other statistics.
+                altered_by = found.version if file.deleted > before.deleted else before.altered_by
+                file = replace(file, of_others=before.of_others, altered_by=altered_by)
+            self.active[add.path] = file
+        if gone and adds and found.info.operation != RESTORE:
             self._rewrite(found, gone)
         return gone
 
-    def _take_out(self, found: LogVersion) -> dict[str, Active]:
+    def _take_out(self, version: int, removes: Iterable[FileAction]) -> dict[str, Active]:
         gone: dict[str, Active] = {}
-        for one in found.removes:
-            before = self.active.pop(one.name, None)
+        for one in removes:
+            before = self.active.pop(one.path, None)
             if before is not None:
-                gone[one.name] = self.past[one.name] = before
-            self.removed[one.name] = found.version
+                gone[one.path] = self.past[one.path] = before
+            self.removed[one.path] = version
         return gone
 
-    def _rewrite(self, found: LogVersion, gone: dict[str, Active]) -> None:
+    def _rewrite(self, found: LogActions, gone: dict[str, Active]) -> None:
         """Note which files of a version hold the rows of those that it took out."""
         moves = not found.changes_data
-        if found.overwrites and not moves:
+        mode = found.info.parameters.get("mode")
+        if not moves and isinstance(mode, str) and mode.strip('"').lower() == "overwrite":
             return
-        placed: dict[PartitionValues, tuple[str, ...]] = {}
+        placed: dict[PartitionKey, tuple[str, ...]] = {}
         for add in found.adds:
-            if add.name not in gone:
-                values = add.partition_values
-                placed[values] = (*placed.get(values, ()), add.name)
+            if add.path not in gone:
+                values = self.active[add.path].values
+                placed[values] = (*placed.get(values, ()), add.path)
         rewrite = Rewrite(
             version=found.version,
-            is_ours=found.is_ours,
+            is_ours=found.info.is_ours,
             moves=moves,
             added=frozenset(name for names in placed.values() for name in names),
             placed=placed,
@@ -181,7 +186,7 @@ class Lineage:
             self.born.setdefault(name, found.version)
         for name in gone:
             self.rewritten_by.setdefault(name, []).append(found.version)
-        for name in gone if moves and not found.is_ours else ():
+        for name in gone if moves and not found.info.is_ours else ():
             for new in self._next(name, found.version):
                 self.made_from.setdefault(new, []).append(name)
 
@@ -330,20 +335,44 @@ class Lineage:
             return list(rewrite.placed[values])
         return sorted(rewrite.added)
 
-    def _active(self, add: LoggedFile, version: int, *, of_others: bool) -> Active:
-        # Files of one partition share its values.
-        values = self._values.setdefault(add.partition_values, add.partition_values)
-        written = add.name if add.written == add.name else add.written
-        return Active(written, add.size, add.rows, add.deleted, values, version, of_others)
+    def _active(self, add: FileAction, version: int, *, of_others: bool) -> Active:
+        values = tuple(sorted(add.partition_values))
+        return Active(
+            written=written_as(add),
+            size=add.size or 0,
+            rows=add.rows,
+            deleted=add.deleted_rows,
+            values=self._values.setdefault(values, values),  # Shared by the files of a partition.
+            version=version,
+            of_others=of_others,
+        )
 
 
-def _lost(found: LogVersion, gone: Mapping[str, Active]) -> int:
+def written_as(add: FileAction) -> str:
+    """Return the name as the log writes it, without escapes: another spelling is another file."""
+    written = unquote(add.written)
+    return add.path if written == add.path else written
+
+
+def _lost(found: LogActions, gone: Mapping[str, Active]) -> int:
     """Count the rows of the programs that a version has left in no file."""
-    added = [None if one.rows is None else one.rows - one.deleted for one in found.adds]
+    added = [one.visible_rows for one in found.adds]
     removed = [one.visible for one in gone.values()]
     if None in added or None in removed:
         return 0
     taken, brought = (sum(filter(None, counts)) for counts in (removed, added))
     theirs = sum(one.visible or 0 for one in gone.values() if one.of_others)
-    lost = taken - brought if found.rows_deleted is None else found.rows_deleted
+    deleted = _rows_deleted(found.info)
+    lost = taken - brought if deleted is None else deleted
     return max(0, min(lost, taken - theirs))
+
+
+def _rows_deleted(info: CommitInfo) -> int | None:
+    """Return the rows that a MERGE deleted, as Spark or delta-rs spells it.
+
+    It may have inserted as many.
+    """
+    if info.operation != "MERGE":
+        return None
+    told = info.metrics.get("numTargetRowsDeleted", info.metrics.get("num_target_rows_deleted"))
+    return int(told) if isinstance(told, int | str) and str(told).isdigit() else None

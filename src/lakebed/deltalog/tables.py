@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from lakebed.columns.column_mapping import ColumnMapping
+from lakebed.deltalog.actions import LogHistory
 from lakebed.deltalog.files import read_log
 from lakebed.deltalog.retention import retention
 from lakebed.deltalog.snapshot import LogReader, Snapshot
@@ -19,7 +20,6 @@ from lakebed.storage.store import Reader, is_there
 
 if TYPE_CHECKING:
     from lakebed.deltalog.search import LogSearch
-    from lakebed.documents.log_version import LogHistory
 
 
 def look_at(uri: str, options: StorageOptions) -> Snapshot | None:
@@ -101,7 +101,7 @@ def named_files(uri: str, options: StorageOptions) -> frozenset[str]:
     return frozenset() if table is None else frozenset(read_log(table.store, table).paths)
 
 
-def whole_log(uri: str, options: StorageOptions) -> "LogHistory | None":
+def whole_log(uri: str, options: StorageOptions) -> LogHistory | None:
     """Return everything that a table's log still says, to be read once; None without one."""
     from lakebed.deltalog.history import read_whole_log  # noqa: PLC0415 - it loads Arrow
 

@@ -10,8 +10,8 @@ import pytest
 from deltalake import DeltaTable
 
 from blizzard.inspect.audit.log_books import LogBooks
+from lakebed.deltalog.actions import LogHistory
 from lakebed.deltalog.history import read_whole_log
-from lakebed.documents.log_version import LogHistory
 from lakebed.errors import TableUnreadable
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Reader

@@ -4,19 +4,20 @@ Only what is needed to compare it with the journals is kept: of each file in the
 numbers, of each removed one the version that removed it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from blizzard.inspect.audit.findings import Amount, Difference, Kind, Loss, OtherCommit
-from lakebed.deltalog.lineage import BEFORE, RESTORE, Active, Lineage
-from lakebed.documents.log_version import (
-    LoggedFile,
-    LogVersion,
-    SettledEntries,
-    TableShape,
-)
+from blizzard.inspect.audit.shapes import TableShape
+from lakebed.deltalog.actions import FileAction, LogActions
+from lakebed.deltalog.lineage import BEFORE, RESTORE, Active, Lineage, written_as
 from lakebed.documents.losses import Accepted
-from lakebed.layout import digest_transaction, journal_transaction
+from lakebed.layout import (
+    ADOPTION_STEP,
+    digest_transaction,
+    journal_transaction,
+    log_version,
+)
 from lakebed.units import plural
 
 REPAIR = "FSCK"
@@ -29,13 +30,21 @@ JournalName = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """Entries that one version settled, and the digest number that it keeps of the last one."""
+    """Entries of a journal that one version settled."""
 
     version: int
     first: int
     last: int
     digest: int | None
+    """The digest number that the version keeps of the last one."""
     forgotten: tuple[int, int] | None
+    """Those of them whose files are left out because an operator ordered it."""
+
+    @property
+    def shown(self) -> str:
+        """Name the entries."""
+        one = self.first == self.last
+        return f"entry {self.last}" if one else f"entries {self.first} to {self.last}"
 
 
 @dataclass(slots=True)
@@ -107,38 +116,37 @@ class LogBooks:
         rows = sum(one.visible or 0 for one in self.active.values())
         return Amount(files=len(self.active), rows=rows)
 
-    def take(self, found: LogVersion) -> None:
+    def take(self, found: LogActions) -> None:
         """Go on by a version, or take a part of the checkpoint that the history begins with."""
         self.version = found.version
-        if found.shape is not None:
-            self.shapes.append((found.version, found.shape))
+        if found.metadata is not None:
+            shape = TableShape.of(found.metadata, log_version(found.version))
+            self.shapes.append((found.version, shape))
         if found.is_checkpoint:
             self.transactions |= found.transactions
             self.lineage.take(found)
             return
-        if found.is_ours:
+        if found.info.is_ours:
             self._take_ours(found)
         self.transactions |= found.transactions
         self._take_files(found)
 
-    def _take_ours(self, found: LogVersion) -> None:
-        for one in found.settles:
-            journal = (one.pipeline, one.journal)
+    def _take_ours(self, found: LogActions) -> None:
+        settled = list(_settled(found))
+        for journal, one in settled:
             self._check_turn(found, one, journal)
-            digest = found.transactions.get(digest_transaction(*journal))
-            self.settled.setdefault(journal, []).append(
-                Settled(found.version, one.first, one.last, digest, one.forgotten)
-            )
-        if found.operation == REPAIR:
-            self.repairs[found.version] = found.writer
-        if found.adopts:
+            self.settled.setdefault(journal, []).append(one)
+        if found.info.operation == REPAIR:
+            self.repairs[found.version] = found.info.writer
+        if found.info.note.get("step") == ADOPTION_STEP:
             self.adoptions.add(found.version)
-        if found.adds or found.removes:
-            told = (f"{_entries(one)} of {one.pipeline}" for one in found.settles)
+        if found.files:
+            told = (f"{one.shown} of {pipeline}" for (pipeline, _id), one in settled)
             self.ours[found.version] = " and ".join(told) or "no entry"
 
-    def _check_turn(self, found: LogVersion, one: SettledEntries, journal: JournalName) -> None:
+    def _check_turn(self, found: LogActions, one: Settled, journal: JournalName) -> None:
         """Check that entries are committed in their order, each once, with their transactions."""
+        pipeline = journal[0]
         settled = self.settled.get(journal)
         last = settled[-1].last if settled else self.position(journal) or 0
         told = found.transactions.get(journal_transaction(*journal))
@@ -147,8 +155,8 @@ class LogBooks:
             self.differences.append(
                 Difference(
                     kind=kind,
-                    message=f"version {found.version} settles entry {shown} of {one.pipeline}{why}",
-                    pipeline=one.pipeline,
+                    message=f"version {found.version} settles entry {shown} of {pipeline}{why}",
+                    pipeline=pipeline,
                     entry=shown if entry is None else entry,
                     version=found.version,
                 )
@@ -165,37 +173,37 @@ class LogBooks:
             before = f", but the last one before was {last}"
             differs(Kind.ENTRY_PASSED_OVER, one.first, before, last + 1)
 
-    def _take_files(self, found: LogVersion) -> None:
-        if found.operation == RESTORE:
+    def _take_files(self, found: LogActions) -> None:
+        if found.info.operation == RESTORE:
             self._restores.add(found.version)
-        out = {one.name for one in found.removes}
+        out = {one.path for one in found.removes}
         for add in found.adds:
-            if found.operation != RESTORE and add.name not in out:
+            if found.info.operation != RESTORE and add.path not in out:
                 self._check_new(add, found)
         gone = self.lineage.take(found)
         for name, one in gone.items():
             if one.version == BEFORE and name not in self.active:
                 self.old_rows[name] = one.visible or 0
-        if not found.is_ours:
+        if not found.info.is_ours:
             self._take_other(found, gone)
 
-    def _check_new(self, add: LoggedFile, found: LogVersion) -> None:
+    def _check_new(self, add: FileAction, found: LogActions) -> None:
         """Report a file whose rows are, or were, in the table by an earlier version."""
-        there, removed = self.active.get(add.name), self.removed.get(add.name)
-        again = there is not None and (found.is_ours or add.data_change)
-        if there is not None and there.written != add.written:
+        there, removed = self.active.get(add.path), self.removed.get(add.path)
+        again = there is not None and (found.info.is_ours or add.data_change)
+        if there is not None and there.written != written_as(add):
             again = True
         if removed is not None:
-            again = not self._is_put_back(add.name, removed, replayed=found.replays is not None)
+            again = not self._is_put_back(add.path, removed, replayed=_replays(found))
         if again:
             first = "an earlier version" if there is None else _by(there.version)
             out = f" and version {removed} removed" if removed not in (None, BEFORE) else ""
             self.differences.append(
                 Difference(
                     kind=Kind.FILE_COMMITTED_TWICE,
-                    message=f"version {found.version} adds {add.name}, which {first} has added "
+                    message=f"version {found.version} adds {add.path}, which {first} has added "
                     f"before{out}",
-                    file=add.name,
+                    file=add.path,
                     version=found.version,
                 )
             )
@@ -206,7 +214,7 @@ class LogBooks:
             return False
         return removed in self._restores or not self.lineage.forward(name).active
 
-    def _take_other(self, found: LogVersion, gone: dict[str, Active]) -> None:
+    def _take_other(self, found: LogActions, gone: dict[str, Active]) -> None:
         """Enter a version of another writer."""
         told = self.commits[found.version] = _other(found, gone)
         counts = (told.rows_removed, told.rows_added)
@@ -221,14 +229,14 @@ class LogBooks:
             )
 
 
-def _other(found: LogVersion, gone: dict[str, Active]) -> OtherCommit:
+def _other(found: LogActions, gone: dict[str, Active]) -> OtherCommit:
     return OtherCommit(
         version=found.version,
-        operation=found.operation,
-        writer=found.writer,
+        operation=found.info.operation,
+        writer=found.info.writer,
         files_added=len(found.adds),
         files_removed=len(found.removes),
-        rows_added=_sum([None if a.rows is None else a.rows - a.deleted for a in found.adds]),
+        rows_added=_sum([one.visible_rows for one in found.adds]),
         rows_removed=_sum([one.visible for one in gone.values()]),
         changes_data=found.changes_data,
     )
@@ -243,5 +251,30 @@ def _by(version: int) -> str:
     return "an earlier version" if version == BEFORE else f"version {version}"
 
 
-def _entries(one: SettledEntries) -> str:
-    return f"entry {one.last}" if one.first == one.last else f"entries {one.first} to {one.last}"
+def _settled(found: LogActions) -> Iterator[tuple[JournalName, Settled]]:
+    """Yield the entries that a commit of penguin's settles, by their journals."""
+    note = found.info.note
+    for pipeline, told in found.info.entries:
+        match told:
+            case {"journal": str(journal), "first": int(first), "last": int(last)}:
+                forgotten = _range(note.get("forgotten"), pipeline)
+                remembered = _range(note.get("remembered"), pipeline)
+                first = min([first, *(one[0] for one in (forgotten, remembered) if one)])
+                digest = found.transactions.get(digest_transaction(pipeline, journal))
+                one = Settled(found.version, first, last, digest, forgotten)
+                yield (pipeline, journal), one
+
+
+def _range(told: object, pipeline: str) -> tuple[int, int] | None:
+    match told.get(pipeline) if isinstance(told, dict) else None:
+        case [int(first), int(last)]:
+            return first, last
+    return None
+
+
+def _replays(found: LogActions) -> bool:
+    """Whether a commit of penguin's puts back what a RESTORE took out."""
+    match found.info.note.get("replayed"):
+        case {"restore": int()}:
+            return True
+    return False

@@ -2,12 +2,15 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from blizzard.inspect.audit.findings import Kind
+from lakebed.columns.column_mapping import mapping_of
+from lakebed.deltalog.actions import lines_of
 from lakebed.deltalog.lineage import Active
 from lakebed.documents.data_file import FinishedFile
-from lakebed.documents.log_version import TableShape
+from lakebed.documents.reading import parse_json
 from lakebed.units import plural
 
 READ_AS: Mapping[str, frozenset[str]] = {
@@ -17,7 +20,41 @@ READ_AS: Mapping[str, frozenset[str]] = {
     "double": frozenset({"float"}),
 }
 """For a table's type, the types of files that every reader reads as it."""
+DROPPED_PROPERTY = "penguin.droppedColumns"
+"""The table property that holds what files have and the schema does not show, as a schema."""
 DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableShape:
+    """The columns of a table from a version on."""
+
+    schema: Mapping[str, Any]
+    partition_columns: tuple[str, ...]
+    hidden: frozenset[str]
+    """Columns of data files that the schema shows no more, or not all of them."""
+    names: Mapping[str, str]
+    """The names of partition columns in the log, where the table maps its columns."""
+
+    @classmethod
+    def of(cls, metadata: Mapping[str, Any], where: str) -> "TableShape":
+        """Read the metadata of a table from the version of its log that `where` names."""
+        with lines_of(where):
+            properties: dict[str, Any] = metadata.get("configuration") or {}
+            dropped = properties.get(DROPPED_PROPERTY)
+            try:
+                hidden = parse_json(dropped)["fields"] if dropped else ()
+            except (ValueError, KeyError, TypeError):
+                hidden = ()
+            parsed = parse_json(metadata["schemaString"])
+            columns = mapping_of(parsed, properties) or {}
+            apart = tuple(metadata.get("partitionColumns") or ())
+            return cls(
+                schema=parsed,
+                partition_columns=apart,
+                hidden=frozenset(one["name"] for one in hidden),
+                names={name: columns[name,].name for name in apart if (name,) in columns},
+            )
 
 
 def why_not_held(

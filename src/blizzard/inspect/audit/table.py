@@ -20,8 +20,8 @@ from blizzard.inspect.audit.log_books import LogBooks
 from blizzard.inspect.audit.objects import is_elsewhere, look_at_objects
 from blizzard.inspect.audit.quarantine_books import QuarantineBooks, waiting_trouble
 from lakebed import layout
+from lakebed.deltalog.actions import LogHistory
 from lakebed.documents.entry import Entry, Receipt, decode_entry, digest
-from lakebed.documents.log_version import LogHistory
 from lakebed.errors import DocumentUnreadable, ObjectMissing
 from lakebed.journal import JournalReader, accepted_losses, journals_aside
 from lakebed.storage.ahead import ahead
