@@ -7,8 +7,7 @@ entries and the other pipelines go on.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import assert_never
+from dataclasses import dataclass, field, replace
 
 from lakebed.deltalog.delta_types import TableFacts, names_in_log, why_no_table
 from lakebed.documents.data_file import FinishedFile
@@ -16,6 +15,7 @@ from lakebed.documents.entry import Entry
 from lakebed.documents.pending_meta import EntryName
 from lakebed.errors import LakeError
 from lakebed.layout import file_name, held_transaction
+from lakebed.types import Evolution
 from penguin.model.backlog import Backlog, ReadyEntry, Stopped, Transactions, Waiting
 from penguin.model.commit import (
     Add,
@@ -30,7 +30,7 @@ from penguin.model.commit import (
 )
 from penguin.model.errors import FileReleased, SchemaRefused
 from penguin.model.settings import TableSettings
-from penguin.model.table import Changes, Decision, Evolves, Fits, Refused
+from penguin.model.table import Changes, Evolves, Refused
 from penguin.plan.checks import (
     check_books,
     check_configured_partitions,
@@ -39,7 +39,7 @@ from penguin.plan.checks import (
     check_rewrites,
     partition_fields,
 )
-from penguin.plan.decisions import created_as, decide_on, may_release, replacement
+from penguin.plan.decisions import CommitDraft, created_as, decide_on, replacement
 from penguin.plan.mapping import reasons_against_rewritten
 from penguin.plan.stats import delta_statistics
 
@@ -82,7 +82,14 @@ def plan_commit(
 
     `lacking` says of files that are not there, or not as they were written, what is wrong.
     """
-    draft = _Draft(settings, questions, table, lacking or {})
+    draft = _EntryDraft(
+        settings=settings,
+        unused=questions.unused,
+        table=table,
+        after=table,
+        questions=questions,
+        lacking=lacking or {},
+    )
     stopped: dict[str, Stopped] = {}
     later: set[str] = set()
     for backlog, ready in _in_turn(backlogs):
@@ -113,32 +120,20 @@ def _in_turn(backlogs: tuple[Backlog, ...]) -> Iterator[tuple[Backlog, ReadyEntr
                 yield backlog, backlog.entries[place]
 
 
-class _Draft:
-    """A commit in the making; an entry is taken whole, or the draft stays as it was."""
+@dataclass(slots=True, kw_only=True)
+class _EntryDraft(CommitDraft):
+    """A commit of entries; an entry is taken whole, or the draft stays as it was."""
 
-    def __init__(
-        self,
-        settings: TableSettings,
-        questions: PlanQuestions,
-        table: TableFacts | None,
-        lacking: Mapping[str, str],
-    ) -> None:
-        self.settings = settings
-        self.questions = questions
-        self.table = table
-        self.after = table
-        self.lacking = lacking
-        self.changes = Changes()
-        self.adds: dict[str, Add] = {}
-        self.holds: list[Hold] = []
-        self.released: list[str] = []
-        self.discarded: dict[str, HeldState | None] = {}
-        self.taken: dict[str, list[ReadyEntry]] = {}
-        self.replaces = False
-        self.removes: dict[str, FinishedFile] = {}
-        self.left_out = 0
-        self.rearranges = False
-        self.not_promoted: list[NotPromoted] = []
+    questions: PlanQuestions
+    lacking: Mapping[str, str]
+    holds: list[Hold] = field(default_factory=list)
+    released: list[str] = field(default_factory=list)
+    discarded: dict[str, HeldState | None] = field(default_factory=dict)
+    taken: dict[str, list[ReadyEntry]] = field(default_factory=dict)
+    removes: dict[str, FinishedFile] = field(default_factory=dict)
+    left_out: int = 0
+    rearranges: bool = False
+    not_promoted: list[NotPromoted] = field(default_factory=list)
 
     def is_full_for(self, ready: ReadyEntry) -> bool:
         files = len(self.adds) + len(self.holds) + len(ready.entry.data_files)
@@ -181,21 +176,16 @@ class _Draft:
         if made is not None:
             decision = made
             table = made.table if table.version is None else table
-        match decision:
-            case Fits():
-                changes = Changes()
-            case Evolves(after, changes):
-                pass
-            case Refused(reasons):
-                if self.table is None:
-                    # Without a table there is no log to write down that they are held.
-                    raise SchemaRefused(entry.sequence, reasons, path=ready.path)
-                self.holds += _hold(ready, entry.files, HoldCode.SCHEMA_REFUSED, reasons)
-                self.discarded |= given_up
-                self.taken.setdefault(entry.pipeline, []).append(ready)
-                return
-            case _:
-                assert_never(decision)
+        if isinstance(decision, Refused):
+            reasons = decision.reasons
+            if self.table is None:
+                # Without a table there is no log to write down that they are held.
+                raise SchemaRefused(entry.sequence, reasons, path=ready.path)
+            self.holds += _hold(ready, entry.files, HoldCode.SCHEMA_REFUSED, reasons)
+            self.discarded |= given_up
+            self.taken.setdefault(entry.pipeline, []).append(ready)
+            return
+        after = decision.table
         columns = partition_fields(after, ready)
         lacking = [file for file in entry.files if file.filename in self.lacking]
         units = {file.unit for file in lacking}
@@ -204,9 +194,7 @@ class _Draft:
             check_file(file, columns, ready)
             if file.unit not in units:
                 adds[file.filename] = _added(file, ready, after)
-        self.table, self.after = table, after
-        self.changes = self.changes.then(changes)
-        self.replaces = self.replaces or made is not None
+        self.evolve(table, decision, replaces=made is not None)
         self.adds |= adds
         self.discarded |= given_up
         # What one unit wrote stands or falls together: its sources are read again as a whole.
@@ -225,14 +213,12 @@ class _Draft:
         entry = ready.entry
         check_rewrites(ready)
         # What is left of a file fits as the file did: only what is new asks for a column.
-        decision: Decision = Fits()
+        decision: Evolves | Refused = Evolves(after, Changes())
         if entry.files or (entry.operation == "overwrite" and not entry.left_out):
             decision = self._decide(after, _with_all_columns(entry, after))
         reasons = self._reasons_against(entry, decision, after)
-        if not reasons:
-            changes = Changes()
-            if isinstance(decision, Evolves):
-                after, changes = decision.table, decision.changes
+        if not reasons and isinstance(decision, Evolves):
+            after = decision.table
             columns = partition_fields(after, ready)
             for file in entry.data_files:
                 check_file(file, columns, ready)
@@ -242,7 +228,7 @@ class _Draft:
             self.removes |= {one.filename: one for one in entry.outgoing}
             self.rearranges = entry.operation == "rewrite"
             self.left_out += entry.left_out
-            self.after, self.changes = after, self.changes.then(changes)
+            self.evolve(table, decision)
         else:
             name = EntryName(entry.pipeline, entry.journal, entry.sequence)
             mark = entry.replacement_mark
@@ -252,12 +238,11 @@ class _Draft:
             )
             # What was read to come in is in no table, so no state is before this one.
             self.discarded |= {file_name(file.filename): None for file in entry.files}
-            self.after = after
-        self.table = table
+            self.table, self.after = table, after
         self.taken.setdefault(entry.pipeline, []).append(ready)
 
     def _reasons_against(
-        self, entry: Entry, decision: Decision, after: TableFacts
+        self, entry: Entry, decision: Evolves | Refused, after: TableFacts
     ) -> tuple[str, ...]:
         """Return why the files of an entry cannot go, or be replaced."""
         if isinstance(decision, Refused):
@@ -275,7 +260,7 @@ class _Draft:
             why = f"rows that it supersedes may be in the table again: {how}"
         return () if why is None else (why,)
 
-    def _decide(self, table: TableFacts, entry: Entry) -> Decision:
+    def _decide(self, table: TableFacts, entry: Entry) -> Evolves | Refused:
         return decide_on(table, entry.table_schema, entry.partition_columns, self.settings)
 
     def _made(self, entry: Entry) -> TableFacts:
@@ -287,7 +272,9 @@ class _Draft:
             raise SchemaRefused(ready.entry.sequence, (wrong,), path=ready.path)
         return self._made(ready.entry)
 
-    def _replacement(self, decision: Decision, after: TableFacts, entry: Entry) -> Evolves | None:
+    def _replacement(
+        self, decision: Evolves | Refused, after: TableFacts, entry: Entry
+    ) -> Evolves | None:
         """Return what the table becomes instead, where it refuses an entry and holds no row yet."""
         if not isinstance(decision, Refused) or self.adds or not entry.files:
             return None
@@ -295,13 +282,8 @@ class _Draft:
             made = self._made(entry)  # An entry without files would have made another.
             is_better = not isinstance(self._decide(made, entry), Refused)
             return Evolves(made, Changes()) if is_better else None
-        return replacement(
-            after,
-            entry.table_schema,
-            entry.partition_columns,
-            self.settings,
-            self.questions.unused,
-        )
+        schema, apart = entry.table_schema, entry.partition_columns
+        return replacement(after, schema, apart, self.settings, self.unused)
 
     def release(self, held: Releasable, *, asked: bool) -> None:
         """Take what was set aside of a unit, if the table can hold it now and all of it is there.
@@ -319,19 +301,20 @@ class _Draft:
         decision = self._decide(self.after, held.ready.entry)
         made = self._replacement(decision, self.after, held.ready.entry)
         decision = made or decision
-        if not made and not may_release(decision, self.settings, asked=asked):
+        if isinstance(decision, Refused):
             return
-        after = decision.table if isinstance(decision, Evolves) else self.after
+        after = decision.table
+        # Where newer files replace the schema, an old one does not put the old one back by itself.
+        overwrites = self.settings.evolution is Evolution.OVERWRITE and not asked
+        if made is None and overwrites and after is not self.after:
+            return
         try:
             columns = partition_fields(after, held.ready)
             for file in held.files:
                 check_file(file, columns, held.ready)
         except LakeError:
             return
-        if isinstance(decision, Evolves):
-            self.after = after
-            self.changes = self.changes.then(decision.changes)
-            self.replaces = self.replaces or made is not None
+        self.evolve(self.table, decision, replaces=made is not None)
         for file in held.files:
             self.adds[file.filename] = _added(file, held.ready, after)
             self.released.append(file_name(file.filename))

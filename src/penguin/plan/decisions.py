@@ -1,12 +1,12 @@
 """What a table becomes for files, by the settings: created, evolved, replaced. Pure."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from lakebed.deltalog.delta_types import DeltaSchema, TableFacts, features_needed
-from lakebed.types import Evolution
+from penguin.model.commit import Add
 from penguin.model.settings import TableSettings
-from penguin.model.table import Decision, Evolves, Fits, Refused
+from penguin.model.table import Changes, Evolves, Fits, Refused
 from penguin.plan import evolution, stats
 
 CREATED_WITH = {
@@ -18,14 +18,24 @@ CREATED_WITH = {
 }
 
 
-def may_release(decision: Decision, settings: TableSettings, *, asked: bool) -> bool:
-    """Whether a file that was set aside goes in.
+@dataclass(slots=True, kw_only=True)
+class CommitDraft:
+    """A commit in the making: the table before and after it, and the files that it adds."""
 
-    Where newer files replace the schema, an old one does not put the old schema back by itself.
-    """
-    if settings.evolution is Evolution.OVERWRITE and not asked:
-        return isinstance(decision, Fits)
-    return not isinstance(decision, Refused)
+    settings: TableSettings
+    unused: Callable[[], bool]
+    """Whether no row was ever written to the table: the first files decide what it is then."""
+    table: TableFacts | None
+    after: TableFacts | None
+    changes: Changes = field(default_factory=Changes)
+    adds: dict[str, Add] = field(default_factory=dict)
+    replaces: bool = False
+
+    def evolve(self, table: TableFacts, becomes: Evolves, *, replaces: bool = False) -> None:
+        """Let the table become what files need."""
+        self.table, self.after = table, becomes.table
+        self.changes = self.changes.then(becomes.changes)
+        self.replaces = self.replaces or replaces
 
 
 def created_as(
@@ -77,10 +87,12 @@ def decide_on(
     settings: TableSettings,
     *,
     floats: bool = True,
-) -> Decision:
-    """Whether a table can hold files with these columns, and what it must be for that."""
+) -> Evolves | Refused:
+    """Return what a table must be to hold files with these columns: itself, where they fit."""
     found = evolution.decide(settings.evolution, table, schema, partition_columns)
-    if not isinstance(found, Evolves):
+    if isinstance(found, Fits):
+        return Evolves(table, Changes())
+    if isinstance(found, Refused):
         return found
     listed = stats.ListedColumns(settings.skipping, floats).after(table, found.table)
     return replace(found, table=replace(found.table, configuration=listed))

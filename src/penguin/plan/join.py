@@ -5,8 +5,7 @@ that does not fit is left out with its reason, and blocks nobody.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
-from typing import assert_never
+from dataclasses import dataclass, field, replace
 
 from lakebed.deltalog.delta_types import TableFacts, names_in_log
 from lakebed.layout import TablePath, why_unreadable
@@ -27,8 +26,8 @@ from penguin.foreign.search import ForeignFiles, still_there
 from penguin.model.commit import Add, CommitPlan, ForeignAdds, Proposal
 from penguin.model.foreign_file import ForeignFile, LeftOut
 from penguin.model.settings import TableSettings
-from penguin.model.table import Changes, Evolves, Fits, Refused
-from penguin.plan.decisions import created_as, decide_on, replacement
+from penguin.model.table import Changes, Evolves, Refused
+from penguin.plan.decisions import CommitDraft, created_as, decide_on, replacement
 from penguin.plan.stats import delta_statistics
 
 
@@ -47,7 +46,15 @@ def join_others(
     if commit is not None and commit.rearranges:
         return Proposal(commit=commit)  # They come with the next version: this one changes no row.
     there, gone = still_there(store, others)
-    draft = _Draft(table, commit, settings, unused)
+    draft = _ForeignDraft(
+        settings=settings,
+        unused=unused,
+        table=table if commit is None else commit.table,
+        after=table if commit is None else commit.after,
+        changes=Changes() if commit is None else commit.changes,
+        adds={} if commit is None else {str(add.path): add for add in commit.adds},
+        replaces=commit is not None and commit.replaces,
+    )
     for one in there:
         if len(draft.adds) >= settings.max_files_per_commit:
             break
@@ -64,34 +71,18 @@ class _Unfit(Exception):
         self.code = code
 
 
-class _Draft:
-    """A commit in the making; a file is taken, or the draft stays as it was."""
+@dataclass(slots=True, kw_only=True)
+class _ForeignDraft(CommitDraft):
+    """A commit that files of other programs join; a file is taken, or the draft stays as it was."""
 
-    def __init__(
-        self,
-        table: TableFacts | None,
-        commit: CommitPlan | None,
-        settings: TableSettings,
-        unused: Callable[[], bool],
-    ) -> None:
-        self.settings = settings
-        self.unused = unused
-        template = settings.partition_template
-        self.template = None if template is None else Template.parse(template)
-        self.table = table if commit is None else commit.table
-        self.after = table if commit is None else commit.after
-        self.changes = Changes() if commit is None else commit.changes
-        self.adds = {} if commit is None else {str(add.path): add for add in commit.adds}
-        self.taken: list[ForeignFile] = []
-        self.names: dict[str, str] = {}
-        """The files that are taken, by their transactions."""
-        self.left_out: list[LeftOut] = []
-        self.replaces = commit is not None and commit.replaces
+    taken: dict[str, ForeignFile] = field(default_factory=dict)
+    """The files that join, by their transactions."""
+    left_out: list[LeftOut] = field(default_factory=list)
 
     def take(self, one: ForeignFile) -> None:
-        transaction = one.found.transaction
-        if transaction in self.names:
-            self.left_out.append(name_taken(one.found, self.names[transaction]))
+        twin = self.taken.get(one.found.transaction)
+        if twin is not None:
+            self.left_out.append(name_taken(one.found, twin.found.path))
             return
         try:
             self._take(one, Evolves(self.after, Changes()) if self.after else None)
@@ -125,32 +116,29 @@ class _Draft:
         apart = after.partition_columns
         seen = as_the_table_sees_it(one.schema, one.statistics, after.schema, apart)
         decision = decide_on(after, seen, apart, self.settings, floats=False)
-        match decision:
-            case Fits():
-                changes = Changes()
-            case Evolves(after, changes):
-                pass
-            case Refused(reasons):
-                raise _Unfit("; ".join(reasons), REFUSED)
-            case _:
-                assert_never(decision)
+        if isinstance(decision, Refused):
+            raise _Unfit("; ".join(decision.reasons), REFUSED)
+        after = decision.table
         names = frozenset(field["name"] for field in one.schema["fields"])
         try:
             values = typed_values(partition_values(one.found, apart, names), after)
         except ValueError as reason:
             raise _Unfit(str(reason)) from None
         file = one.finished(values)
-        self.table, self.after = table, after
-        before = Changes() if start is None else start.changes
-        self.changes = self.changes.then(before).then(changes)
+        if start is not None:
+            self.evolve(table, start)
+        self.evolve(table, decision)
         stats = delta_statistics(file, written=seen, table=after)
         self.adds[file.filename] = Add.of(file, stats, names_in_log(after))
-        self.taken.append(one)
-        self.names[one.found.transaction] = one.found.path
+        self.taken[one.found.transaction] = one
 
     def _new_table(self, one: ForeignFile) -> TableFacts:
+        written = self.settings.partition_template
+        template = None if written is None else Template.parse(written)
         try:
-            schema, apart = new_columns(one.schema, one.found, self.template)
+            schema, apart = new_columns(
+                one.schema, one.found, template and Template.parse(template)
+            )
         except ValueError as reason:
             raise _Unfit(str(reason)) from None
         relaxed = as_the_table_sees_it(schema, {}, None, ())
@@ -159,14 +147,15 @@ class _Draft:
     def commit(self, before: CommitPlan | None, found: ForeignFiles) -> CommitPlan | None:
         if not self.taken or self.table is None or self.after is None:
             return before
+        taken = [one.found for one in self.taken.values()]
         others = ForeignAdds(
-            paths=tuple(one.found.path for one in self.taken),
-            singly=tuple(one.found.path for one in self.taken if not one.found.is_covered),
+            paths=tuple(one.path for one in taken),
+            singly=tuple(one.path for one in taken if not one.is_covered),
             scan=found.scan,
             scanned=found.scanned,
             removals=found.removals,
-            late=tuple(one.found.path for one in self.taken if one.found.late),
-            watermarks=_highest(one.found.path for one in self.taken),
+            late=tuple(one.path for one in taken if one.late),
+            watermarks=_highest(one.path for one in taken),
         )
         adds = tuple(self.adds.values())
         return replace(
