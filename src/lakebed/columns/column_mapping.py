@@ -5,12 +5,12 @@ change, and the one in its data files, which never does. Everything but the data
 statistics and their partition values in the Delta log goes by the first.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
 from lakebed.columns.field_path import FieldPath
-from lakebed.columns.schema import ELEMENT, KEY, VALUE
+from lakebed.columns.nested_types import DeltaType, rebuilt, types_within
 
 MODE = "delta.columnMapping.mode"
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
@@ -36,49 +36,29 @@ def mode_of(configuration: Mapping[str, str]) -> str:
 
 def mapping_of(schema: Mapping[str, Any], configuration: Mapping[str, str]) -> ColumnMapping | None:
     """Return how the files of a table hold its columns; None where the table maps none."""
-    return None if mode_of(configuration) == "none" else dict(_mapped(schema, ()))
-
-
-def _mapped(kind: Any, above: FieldPath) -> Iterator[tuple[FieldPath, InFiles]]:  # noqa: ANN401 - Delta's types
-    match kind:
-        case {"type": "struct", "fields": fields}:
-            for one in fields:
-                path, said = (*above, one["name"]), one.get("metadata") or {}
-                if PHYSICAL_NAME in said and COLUMN_ID in said:
-                    yield path, InFiles(str(said[PHYSICAL_NAME]), int(said[COLUMN_ID]))
-                yield from _mapped(one["type"], path)
-        case {"type": "array", "elementType": inner}:
-            yield from _mapped(inner, (*above, ELEMENT))
-        case {"type": "map", "keyType": key, "valueType": value}:
-            yield from _mapped(key, (*above, KEY))
-            yield from _mapped(value, (*above, VALUE))
+    if mode_of(configuration) == "none":
+        return None
+    return {
+        path: InFiles(str(said[PHYSICAL_NAME]), int(said[COLUMN_ID]))
+        for path, _kind, said in types_within(schema)
+        if said is not None and PHYSICAL_NAME in said and COLUMN_ID in said
+    }
 
 
 def marked(schema: Mapping[str, Any], columns: ColumnMapping) -> dict[str, Any]:
     """Return a Delta schema that says of every field how files hold it."""
-    return cast("dict[str, Any]", _marked(schema, (), columns))
 
+    def mark(kind: DeltaType, above: FieldPath) -> DeltaType:
+        if isinstance(kind, str) or kind["type"] != "struct":
+            return kind
+        fields = []
+        for one in kind["fields"]:
+            found = columns.get((*above, one["name"]))
+            said = {} if found is None else {COLUMN_ID: found.id, PHYSICAL_NAME: found.name}
+            fields.append({**one, "metadata": {**one["metadata"], **said}})
+        return {**kind, "fields": fields}
 
-def _marked(kind: Any, above: FieldPath, columns: ColumnMapping) -> Any:  # noqa: ANN401 - Delta's types
-    match kind:
-        case {"type": "struct", "fields": fields}:
-            return {**kind, "fields": [_marked_field(one, above, columns) for one in fields]}
-        case {"type": "array", "elementType": inner}:
-            return {**kind, "elementType": _marked(inner, (*above, ELEMENT), columns)}
-        case {"type": "map", "valueType": inner}:
-            return {**kind, "valueType": _marked(inner, (*above, VALUE), columns)}
-    return kind
-
-
-def _marked_field(one: Any, above: FieldPath, columns: ColumnMapping) -> dict[str, Any]:  # noqa: ANN401
-    path = (*above, one["name"])
-    found = columns.get(path)
-    said = {} if found is None else {COLUMN_ID: found.id, PHYSICAL_NAME: found.name}
-    return {
-        **one,
-        "type": _marked(one["type"], path, columns),
-        "metadata": {**one["metadata"], **said},
-    }
+    return cast("dict[str, Any]", rebuilt(schema, mark))
 
 
 def path_in_files(path: FieldPath, columns: ColumnMapping | None) -> FieldPath:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from lakebed.columns.column_mapping import PHYSICAL_NAME, mode_of
+from lakebed.columns.field_path import FieldPath
+from lakebed.columns.nested_types import DeltaType, rebuilt, types_within
 from lakebed.columns.schema import DELTA
 from lakebed.types import FieldType
 
@@ -33,8 +35,6 @@ class TableFacts:
         return self.schema, self.partition_columns, dict(self.configuration)
 
 
-DeltaType = Any
-"""A Delta type: a name, or an object for a struct, an array or a map."""
 DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 ADDABLE = frozenset(
     {
@@ -95,46 +95,26 @@ def why_no_table(schema: DeltaSchema) -> str | None:
     return None
 
 
-def inner_structs(kind: DeltaType) -> Iterator[DeltaSchema]:
-    """Return the structs of a type that are in no other struct: itself, or those in it."""
-    match kind_of(kind):
-        case "struct":
-            yield kind
-        case "array":
-            yield from inner_structs(kind["elementType"])
-        case "map":
-            yield from inner_structs(kind["keyType"])
-            yield from inner_structs(kind["valueType"])
-
-
 def clean(kind: DeltaType) -> DeltaType:
     """Write a type in the one way that compares: no metadata of fields, no spaces in decimals."""
+    return rebuilt(kind, _cleaned)
+
+
+def _cleaned(kind: DeltaType, _path: FieldPath) -> DeltaType:
     match kind_of(kind):
         case "struct":
-            return struct_of(
-                {**one, "type": clean(one["type"]), "metadata": {}} for one in kind["fields"]
-            )
-        case "array":
-            return {**kind, "elementType": clean(kind["elementType"])}
+            return struct_of({**one, "metadata": {}} for one in kind["fields"])
         case "map":
-            key, value = clean(kind["keyType"]), clean(kind["valueType"])
-            return {**kind, "keyType": key, "valueType": value}
-    return kind.replace(" ", "") if DECIMAL.fullmatch(kind) else kind
+            return {**kind, "keyType": clean(kind["keyType"])}
+        case "plain" if DECIMAL.fullmatch(kind):
+            return kind.replace(" ", "")
+    return kind
 
 
 def same_fields(table: DeltaType, file: DeltaType) -> bool:
     """Whether all structs in two types have fields of the same names, in any order."""
-    match kind_of(table), kind_of(file):
-        case "struct", "struct":
-            ours, theirs = by_name(table), by_name(file)
-            return ours.keys() == theirs.keys() and all(
-                same_fields(one["type"], theirs[name]["type"]) for name, one in ours.items()
-            )
-        case "array", "array":
-            return same_fields(table["elementType"], file["elementType"])
-        case "map", "map":
-            return same_fields(table["valueType"], file["valueType"])
-    return True  # Whether one type reads the other is decided elsewhere.
+    ours, theirs = ({path for path, *_ in types_within(kind)} for kind in (table, file))
+    return ours == theirs
 
 
 def type_name(kind: DeltaType) -> str:
@@ -151,21 +131,8 @@ def type_name(kind: DeltaType) -> str:
 
 def features_needed(schema: DeltaSchema) -> frozenset[str]:
     """Return the table features that the types of a schema need."""
-    return frozenset(_features_of(schema))
-
-
-def _features_of(kind: DeltaType) -> Iterator[str]:
-    match kind_of(kind):
-        case "struct":
-            for one in kind["fields"]:
-                yield from _features_of(one["type"])
-        case "array":
-            yield from _features_of(kind["elementType"])
-        case "map":
-            yield from _features_of(kind["keyType"])
-            yield from _features_of(kind["valueType"])
-        case _ if kind in NEEDS_FEATURE:
-            yield NEEDS_FEATURE[kind]
+    kinds = (kind for _path, kind, _said in types_within(schema) if isinstance(kind, str))
+    return frozenset(NEEDS_FEATURE[kind] for kind in kinds if kind in NEEDS_FEATURE)
 
 
 def reasons_against_adding(

@@ -218,7 +218,7 @@ class Snapshot:
             *unsafe_protocol(self.protocol.reader, self.protocol.writer),
             *unsafe_features(self.protocol.features),
             *unsafe_properties(self.facts.configuration),
-            *unsafe_fields(self.facts.schema["fields"], self.facts.configuration),
+            *unsafe_fields(self.facts.schema, self.facts.configuration),
         ]
         if reasons:
             raise TableUnsupported(

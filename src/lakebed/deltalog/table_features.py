@@ -8,7 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from lakebed.columns.column_mapping import COLUMN_ID, MODE, PHYSICAL_NAME, mode_of
-from lakebed.deltalog.delta_types import DeltaField, inner_structs
+from lakebed.columns.field_path import format_path
+from lakebed.columns.nested_types import types_within
+from lakebed.deltalog.delta_types import DeltaSchema
 
 FORGETS_TRANSACTIONS = "delta.setTransactionRetentionDuration"
 ROW_TRACKING_SUSPENDED = "delta.rowTrackingSuspended"
@@ -54,21 +56,20 @@ def unsafe_properties(configuration: Mapping[str, str]) -> Iterator[str]:
         yield f"{ROW_TRACKING_SUSPENDED} is set: somebody is taking row tracking off the table"
 
 
-def unsafe_fields(
-    fields: list[DeltaField], configuration: Mapping[str, str], inside: str = ""
-) -> Iterator[str]:
+def unsafe_fields(schema: DeltaSchema, configuration: Mapping[str, str]) -> Iterator[str]:
     """Yield the columns of which more is asked than their type."""
     mapped = mode_of(configuration) != "none"
-    for field in fields:
-        shown = f"{inside}{field['name']}"
-        metadata = field.get("metadata") or {}
+    for path, _kind, metadata in types_within(schema):
+        if metadata is None:
+            continue
         for name in sorted(metadata):
             if name.startswith(UNSAFE_FIELD_METADATA):
-                yield f"column {shown} has {name}"
+                yield f"column {format_path(path)} has {name}"
         if mapped and not {PHYSICAL_NAME, COLUMN_ID} <= metadata.keys():
-            yield f"column {shown} lacks {PHYSICAL_NAME} or {COLUMN_ID}, and columns are mapped"
-        for inner in inner_structs(field["type"]):
-            yield from unsafe_fields(inner["fields"], configuration, f"{shown}.")
+            yield (
+                f"column {format_path(path)} lacks {PHYSICAL_NAME} or {COLUMN_ID}, and columns "
+                "are mapped"
+            )
 
 
 INVARIANTS = "invariants"

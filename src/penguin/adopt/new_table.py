@@ -16,16 +16,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lakebed.columns.field_path import FieldPath
+from lakebed.columns.nested_types import DeltaType, rebuilt, types_within
 from lakebed.deltalog.actions import lines_of
 from lakebed.deltalog.delta_types import (
     FIELD_TYPES,
     DeltaField,
     DeltaSchema,
-    DeltaType,
     TableFacts,
     by_name,
     features_needed,
-    kind_of,
     reasons_against_type,
     struct_of,
     type_name,
@@ -181,7 +181,7 @@ def _with(
         inside = (reasons_against_type(one["type"], one["name"], needed) for one in seen["fields"])
         reasons = (*((wrong,) if wrong else ()), *(why for one in inside for why in one))
         return Refused(reasons) if reasons else first
-    wide = struct_of(_widest_fields(schema, seen))
+    wide = _widest(schema, seen)
     table = created_as(wide, names, settings)
     table = replace(table, features=table.features | needed)
     decision = evolution.decide(Evolution.MERGE, table, seen, names)
@@ -216,26 +216,14 @@ def _partition_field(
     return {"name": name, "type": kind or "string", "nullable": True, "metadata": {}}
 
 
-def _widest_fields(ours: DeltaSchema, theirs: DeltaSchema) -> list[DeltaField]:
-    others = by_name(theirs)
-    return [
-        {**one, "type": _widest(one["type"], others[one["name"]]["type"])}
-        if one["name"] in others
-        else one
-        for one in ours["fields"]
-    ]
+def _widest(ours: DeltaSchema, theirs: DeltaSchema) -> DeltaSchema:
+    """Return a schema with the types of another where these read files of both."""
+    others = {path: kind for path, kind, _said in types_within(theirs)}
 
+    def wider(kind: DeltaType, path: FieldPath) -> DeltaType:
+        return others[path] if reads(others.get(path), kind) else kind
 
-def _widest(ours: DeltaType, theirs: DeltaType) -> DeltaType:
-    """Return the one of two types that reads files of both; the first where neither does."""
-    match kind_of(ours), kind_of(theirs):
-        case "struct", "struct":
-            return struct_of(_widest_fields(ours, theirs))
-        case "array", "array":
-            return {**ours, "elementType": _widest(ours["elementType"], theirs["elementType"])}
-        case "map", "map":
-            return {**ours, "valueType": _widest(ours["valueType"], theirs["valueType"])}
-    return theirs if reads(theirs, ours) else ours
+    return struct_of(rebuilt(ours, wider)["fields"])
 
 
 def _few_bounds(facts: TableFacts, settings: TableSettings) -> TableFacts:

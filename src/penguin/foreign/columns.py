@@ -6,10 +6,10 @@ null.
 """
 
 from collections.abc import Mapping
-from typing import Any
 
-from lakebed.columns.field_path import format_path
-from lakebed.deltalog.delta_types import DeltaField, DeltaSchema
+from lakebed.columns.field_path import FieldPath, format_path
+from lakebed.columns.nested_types import DeltaType, rebuilt
+from lakebed.deltalog.delta_types import DeltaField, DeltaSchema, kind_of
 from lakebed.documents.data_file import ColumnStatistics
 
 FORBIDDEN = frozenset(" ,;{}()=\x7f") | frozenset(map(chr, range(32)))
@@ -47,18 +47,16 @@ def _nulls_proved(one: DeltaField, statistics: Mapping[str, ColumnStatistics]) -
 
 
 def _relaxed_field(one: DeltaField) -> DeltaField:
-    """Let a new column be null, whatever is in it: other files do not have it."""
-    return {**one, "nullable": True, "type": _relaxed(one["type"])}
+    """Let a new column be null, and all within it: other files do not have it."""
+    return {**one, "nullable": True, "type": rebuilt(one["type"], _relaxed)}
 
 
-def _relaxed(kind: Any) -> Any:  # noqa: ANN401 - a Delta type is a name or an object
-    if isinstance(kind, str):
-        return kind
-    match kind["type"]:
+def _relaxed(kind: DeltaType, _path: FieldPath) -> DeltaType:
+    match kind_of(kind):
         case "struct":
-            return {**kind, "fields": [_relaxed_field(one) for one in kind["fields"]]}
+            return {**kind, "fields": [{**one, "nullable": True} for one in kind["fields"]]}
         case "array":
-            return {**kind, "elementType": _relaxed(kind["elementType"]), "containsNull": True}
-        case _:
-            value = _relaxed(kind["valueType"])
-            return {**kind, "valueType": value, "valueContainsNull": True}
+            return {**kind, "containsNull": True}
+        case "map":
+            return {**kind, "valueContainsNull": True}
+    return kind

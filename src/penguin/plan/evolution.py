@@ -11,10 +11,11 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from lakebed.columns.field_path import FieldPath
+from lakebed.columns.nested_types import DeltaType, rebuilt, types_within
 from lakebed.deltalog.delta_types import (
     DeltaField,
     DeltaSchema,
-    DeltaType,
     by_name,
     clean,
     kind_of,
@@ -358,21 +359,14 @@ def _hide(mine: DeltaField, ghost: DeltaField | None) -> DeltaField:
 
 def _united(shown: DeltaType, hidden: DeltaType) -> DeltaType:
     """Put the hidden fields of a nested type back beside the shown ones."""
-    match kind_of(shown):
-        case "struct":
-            both = {**by_name(shown)}
-            for name, one in by_name(hidden).items():
-                mine = both.get(name)
-                both[name] = (
-                    one if mine is None else {**mine, "type": _united(mine["type"], one["type"])}
-                )
-            return struct_of(both.values())
-        case "array":
-            inner = _united(shown["elementType"], hidden["elementType"])
-            return {**shown, "elementType": inner}
-        case "map":
-            return {**shown, "valueType": _united(shown["valueType"], hidden["valueType"])}
-    return shown
+    inside = {path: kind for path, kind, _said in types_within(hidden)}
+
+    def unite(kind: DeltaType, path: FieldPath) -> DeltaType:
+        if kind_of(kind) != "struct" or path not in inside:
+            return kind
+        return struct_of({**by_name(inside[path]), **by_name(kind)}.values())
+
+    return rebuilt(shown, unite)
 
 
 def _ghost(name: str, hidden: DeltaType) -> DeltaField | None:

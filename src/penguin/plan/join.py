@@ -136,9 +136,7 @@ class _ForeignDraft(CommitDraft):
         written = self.settings.partition_template
         template = None if written is None else Template.parse(written)
         try:
-            schema, apart = new_columns(
-                one.schema, one.found, template and Template.parse(template)
-            )
+            schema, apart = new_columns(one.schema, one.found, template)
         except ValueError as reason:
             raise _Unfit(str(reason)) from None
         relaxed = as_the_table_sees_it(schema, {}, None, ())

@@ -6,17 +6,14 @@ which: in the metadata of the schema's fields, as Delta writes it.
 
 from collections.abc import Iterator
 
-from lakebed.columns.column_mapping import COLUMN_ID, mapping_of, mode_of
-from lakebed.columns.field_path import format_path
+from lakebed.columns.column_mapping import COLUMN_ID, PHYSICAL_NAME, mapping_of, mode_of
+from lakebed.columns.field_path import FieldPath, format_path
+from lakebed.columns.nested_types import types_within
 from lakebed.columns.row_tracking import row_columns
 from lakebed.deltalog.delta_types import (
     DeltaField,
     DeltaSchema,
-    DeltaType,
     TableFacts,
-    by_name,
-    kind_of,
-    name_in_files,
 )
 from lakebed.deltalog.table_features import (
     CLUSTERING,
@@ -49,7 +46,9 @@ def reasons_against_names(table: TableFacts, entry: DeltaSchema) -> Iterator[str
     if mode == "none":
         return
     fields = [one for one in entry["fields"] if one["name"] not in table.partition_columns]
-    others = [*_others({"fields": fields}, table.schema, "", by_id=mode == "id")]
+    ours = _names_in_files(table.schema["fields"], by_id=mode == "id")
+    theirs = _names_in_files(fields, by_id=mode == "id")
+    others = [format_path(path) for path, one in theirs.items() if ours.get(path, one) != one]
     if others:
         what = "names" if mode == "name" else "names or ids"
         yield (
@@ -103,29 +102,10 @@ def reasons_against_change(table: TableFacts, changes: Changes) -> Iterator[str]
         )
 
 
-def _others(entry: DeltaSchema, table: DeltaSchema, inside: str, *, by_id: bool) -> Iterator[str]:
-    ours = by_name(table)
-    for one in entry["fields"]:
-        mine = ours.get(one["name"])
-        if mine is None:
-            continue  # Whether it is added is decided elsewhere.
-        shown = f"{inside}{one['name']}"
-        if name_in_files(mine) != name_in_files(one) or (by_id and _id(mine) != _id(one)):
-            yield shown
-        yield from _inside(one["type"], mine["type"], shown, by_id=by_id)
-
-
-def _inside(entry: DeltaType, table: DeltaType, shown: str, *, by_id: bool) -> Iterator[str]:
-    match kind_of(entry), kind_of(table):
-        case "struct", "struct":
-            yield from _others(entry, table, f"{shown}.", by_id=by_id)
-        case "array", "array":
-            yield from _inside(
-                entry["elementType"], table["elementType"], f"{shown}[]", by_id=by_id
-            )
-        case "map", "map":
-            yield from _inside(entry["valueType"], table["valueType"], f"{shown}[]", by_id=by_id)
-
-
-def _id(field: DeltaField) -> object:
-    return (field.get("metadata") or {}).get(COLUMN_ID)
+def _names_in_files(fields: list[DeltaField], *, by_id: bool) -> dict[FieldPath, object]:
+    """Return the names, and the ids if they count, under which files hold all fields."""
+    return {
+        path: (said.get(PHYSICAL_NAME, path[-1]), said.get(COLUMN_ID) if by_id else None)
+        for path, _kind, said in types_within({"type": "struct", "fields": fields})
+        if said is not None
+    }

@@ -16,10 +16,10 @@ from typing import Any
 
 from lakebed.columns.column_mapping import mapping_of, path_in_files
 from lakebed.columns.field_path import FieldPath, format_path
+from lakebed.columns.nested_types import DeltaType, types_within
 from lakebed.deltalog.delta_types import (
     DECIMAL,
     DeltaSchema,
-    DeltaType,
     TableFacts,
     by_name,
     kind_of,
@@ -129,7 +129,8 @@ class ListedColumns:
             return ((name,),) if self._is_bounded(kind) and _is_sayable(name) else ()
         if kind_of(kind) != "struct":
             return ()
-        if self._is_careful and not all(_can_be_listed(one) for one in _fields_in(name, kind)):
+        inside = types_within(kind, (name,))
+        if self._is_careful and not all(_can_be_listed(path[-1], one) for path, one, _ in inside):
             return ()
         fields = {
             (name, *path): one
@@ -227,15 +228,7 @@ def _fields_on(listed: Iterable[FieldPath], schema: DeltaSchema) -> set[FieldPat
     return {field for path in listed for field in kinds if field[: len(path)] == path}
 
 
-def _fields_in(name: str, kind: DeltaType) -> Iterator[tuple[str, DeltaType]]:
-    yield name, kind
-    if kind_of(kind) == "struct":
-        for field in kind["fields"]:
-            yield from _fields_in(field["name"], field["type"])
-
-
-def _can_be_listed(field: tuple[str, DeltaType]) -> bool:
-    name, kind = field
+def _can_be_listed(name: str, kind: DeltaType) -> bool:
     of = kind_of(kind)
     return _is_sayable(name) and (of == "struct" or (of == "plain" and kind not in NEVER_BOUNDED))
 

@@ -8,11 +8,11 @@ type is recorded in the column's metadata, for readers of the files of before.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from lakebed.columns.nested_types import DeltaType
 from lakebed.deltalog.delta_types import (
     DECIMAL,
     NEEDS_FEATURE,
     DeltaField,
-    DeltaType,
     clean,
     kind_of,
 )
