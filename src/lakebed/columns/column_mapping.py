@@ -34,9 +34,14 @@ def mode_of(configuration: Mapping[str, str]) -> str:
     return configuration.get(MODE, "none").strip().lower()
 
 
+def maps_columns(configuration: Mapping[str, str]) -> bool:
+    """Whether columns may have other names in files than in the table."""
+    return mode_of(configuration) != "none"
+
+
 def mapping_of(schema: Mapping[str, Any], configuration: Mapping[str, str]) -> ColumnMapping | None:
     """Return how the files of a table hold its columns; None where the table maps none."""
-    if mode_of(configuration) == "none":
+    if not maps_columns(configuration):
         return None
     return {
         path: InFiles(str(said[PHYSICAL_NAME]), int(said[COLUMN_ID]))

@@ -6,7 +6,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
-from lakebed.columns.column_mapping import PHYSICAL_NAME, mode_of
+from lakebed.columns.column_mapping import PHYSICAL_NAME, maps_columns
 from lakebed.columns.field_path import FieldPath
 from lakebed.columns.nested_types import DeltaType, rebuilt, types_within
 from lakebed.columns.schema import DELTA
@@ -71,16 +71,14 @@ def struct_of(fields: Any) -> DeltaSchema:  # noqa: ANN401 - any iterable of fie
     return {"type": "struct", "fields": deepcopy(list(fields))}
 
 
-def name_in_files(field: DeltaField) -> str:
-    """Return the name that a field has in data files, and the log for it, if columns are mapped."""
-    return str((field.get("metadata") or {}).get(PHYSICAL_NAME, field["name"]))
-
-
 def names_in_log(table: TableFacts) -> dict[str, str]:
     """Return what the log calls the columns of a table that maps them, by what people call them."""
-    if mode_of(table.configuration) == "none":
+    if not maps_columns(table.configuration):
         return {}
-    return {name: name_in_files(one) for name, one in by_name(table.schema).items()}
+    return {
+        name: str((one.get("metadata") or {}).get(PHYSICAL_NAME, name))
+        for name, one in by_name(table.schema).items()
+    }
 
 
 def why_no_table(schema: DeltaSchema) -> str | None:

@@ -7,7 +7,7 @@ A feature that is not in it is refused by name.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from lakebed.columns.column_mapping import COLUMN_ID, MODE, PHYSICAL_NAME, mode_of
+from lakebed.columns.column_mapping import COLUMN_ID, MODE, PHYSICAL_NAME, maps_columns, mode_of
 from lakebed.columns.field_path import format_path
 from lakebed.columns.nested_types import types_within
 from lakebed.deltalog.delta_types import DeltaSchema
@@ -58,7 +58,7 @@ def unsafe_properties(configuration: Mapping[str, str]) -> Iterator[str]:
 
 def unsafe_fields(schema: DeltaSchema, configuration: Mapping[str, str]) -> Iterator[str]:
     """Yield the columns of which more is asked than their type."""
-    mapped = mode_of(configuration) != "none"
+    mapped = maps_columns(configuration)
     for path, _kind, metadata in types_within(schema):
         if metadata is None:
             continue
@@ -81,7 +81,6 @@ IN_COMMIT_TIMESTAMP = "inCommitTimestamp"
 CLUSTERING = "clustering"
 CHECKPOINT_PROTECTION = "checkpointProtection"
 TYPE_WIDENING_PREVIEW = "typeWidening-preview"
-COLUMN_MAPPING_MODE = "delta.columnMapping.mode"
 APPENDS_ELSEWHERE = "Write to this table with Spark, or give blizzard a table of its own."
 
 
@@ -222,8 +221,3 @@ def refused(name: str) -> str | None:
 def is_on(configuration: Mapping[str, str], name: str) -> bool:
     """Whether a property of a table that is true or false is true."""
     return configuration.get(name, "").strip().lower() == "true"
-
-
-def maps_columns(configuration: Mapping[str, str]) -> bool:
-    """Whether columns may have other names in files than in the table."""
-    return configuration.get(COLUMN_MAPPING_MODE, "none").strip().lower() != "none"

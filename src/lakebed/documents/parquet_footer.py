@@ -75,7 +75,7 @@ def _leaves(metadata: pq.FileMetaData) -> Iterator[tuple[int, FieldPath]]:
     the paths are those of the schema, whose leaves come in the footer's order.
     """
     schema = metadata.schema
-    places = [place for field in schema.to_arrow_schema() for place in _places(field, ())]
+    places = [place for field in schema.to_arrow_schema() for place in leaf_paths(field)]
     if len(places) != metadata.num_columns:
         return  # of a type that Arrow shows as less than it is in the file
     for index, path in enumerate(places):
@@ -85,13 +85,14 @@ def _leaves(metadata: pq.FileMetaData) -> Iterator[tuple[int, FieldPath]]:
             yield index, path
 
 
-def _places(field: "pa.Field[Any]", above: FieldPath) -> Iterator[FieldPath]:
+def leaf_paths(field: "pa.Field[Any]", above: FieldPath = ()) -> Iterator[FieldPath]:
+    """Yield the paths of the columns that a field has in a file."""
     path, kind = (*above, field.name), field.type
     if not pa.types.is_nested(kind):
         yield path
         return
     for place in range(kind.num_fields):
-        yield from _places(kind.field(place), path)
+        yield from leaf_paths(kind.field(place), path)
 
 
 def _column(metadata: pq.FileMetaData, index: int) -> ColumnStatistics | None:

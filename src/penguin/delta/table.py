@@ -14,6 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import ClassVar
 
+from lakebed.columns.column_mapping import MODE, maps_columns
 from lakebed.deltalog.actions import read_actions
 from lakebed.deltalog.delta_types import NEEDS_FEATURE, TableFacts
 from lakebed.deltalog.library import load_table, translated
@@ -21,10 +22,8 @@ from lakebed.deltalog.segment import find_segment, has_log
 from lakebed.deltalog.snapshot import MOST_VERSIONS, LogCache, LogReader, Snapshot
 from lakebed.deltalog.table_features import (
     CHECKPOINT_PROTECTION,
-    COLUMN_MAPPING_MODE,
     INVARIANTS,
     OTHER_CHECKPOINTS,
-    maps_columns,
     unsafe_properties,
 )
 from lakebed.documents.data_file import FinishedFile
@@ -267,7 +266,7 @@ class Log(LogReader):
     def _check_creatable(self, table: TableFacts) -> None:
         reasons = list(unsafe_properties(table.configuration))
         if maps_columns(table.configuration):
-            reasons.append(f"{COLUMN_MAPPING_MODE}: files would know columns by other names")
+            reasons.append(f"{MODE}: files would know columns by other names")
         if reasons:
             raise TableUnsupported(
                 f"a table with these properties is not created: {'; '.join(reasons)}",

@@ -24,6 +24,7 @@ from lakebed.documents.parquet_footer import (
     MAGIC,
     TAIL,
     footer_length,
+    leaf_paths,
     metadata_in,
     statistics,
 )
@@ -68,7 +69,7 @@ def file_schema(metadata: pq.FileMetaData) -> tuple[DeltaSchema, tuple[str, ...]
     leaf = 0
     for one in arrow:
         walk = _Walk(metadata, iter(range(leaf, metadata.num_columns)))
-        leaf += _leaves(one.type)
+        leaf += len([*leaf_paths(one)])
         try:
             if one.name in seen:
                 raise Unfit("the file has two columns of this name")
@@ -79,13 +80,6 @@ def file_schema(metadata: pq.FileMetaData) -> tuple[DeltaSchema, tuple[str, ...]
         except Unfit as reason:
             reasons.append(f"{readable(one.name)}: {reason}")
     return {"type": "struct", "fields": fields}, tuple(reasons)
-
-
-def _leaves(arrow: pa.DataType) -> int:
-    """Count the columns that a field has in the file."""
-    if not pa.types.is_nested(arrow):
-        return 1
-    return sum(_leaves(arrow.field(index).type) for index in range(arrow.num_fields))
 
 
 def _stored_types(metadata: pq.FileMetaData) -> dict[str, pa.DataType]:

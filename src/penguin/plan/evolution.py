@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from lakebed.columns.column_mapping import maps_columns
 from lakebed.columns.field_path import FieldPath
 from lakebed.columns.nested_types import DeltaType, rebuilt, types_within
 from lakebed.deltalog.delta_types import (
@@ -27,7 +28,6 @@ from lakebed.deltalog.delta_types import (
     why_no_table,
 )
 from lakebed.deltalog.delta_types import TableFacts as Table
-from lakebed.deltalog.table_features import maps_columns
 from lakebed.documents.reading import parse_json
 from lakebed.types import RESCUED, Evolution
 from penguin.model.table import Changes, Decision, Evolves, Fits, Refused

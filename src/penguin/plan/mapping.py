@@ -6,7 +6,14 @@ which: in the metadata of the schema's fields, as Delta writes it.
 
 from collections.abc import Iterator
 
-from lakebed.columns.column_mapping import COLUMN_ID, PHYSICAL_NAME, mapping_of, mode_of
+from lakebed.columns.column_mapping import (
+    COLUMN_ID,
+    MODE,
+    PHYSICAL_NAME,
+    mapping_of,
+    maps_columns,
+    mode_of,
+)
 from lakebed.columns.field_path import FieldPath, format_path
 from lakebed.columns.nested_types import types_within
 from lakebed.columns.row_tracking import row_columns
@@ -17,12 +24,10 @@ from lakebed.deltalog.delta_types import (
 )
 from lakebed.deltalog.table_features import (
     CLUSTERING,
-    COLUMN_MAPPING_MODE,
     ROW_TRACKING,
     TYPE_WIDENING,
     TYPE_WIDENING_PREVIEW,
     is_on,
-    maps_columns,
 )
 from lakebed.documents.entry import Entry
 from penguin.model.table import Changes
@@ -85,7 +90,7 @@ def reasons_against_change(table: TableFacts, changes: Changes) -> Iterator[str]
         if columns:
             yield (
                 f"{', '.join(sorted(columns))}: {verb} the table with Spark, which assigns the ids "
-                f"that they need ({COLUMN_MAPPING_MODE} is set)"
+                f"that they need ({MODE} is set)"
             )
     if CLUSTERING in table.features and changes.dropped:
         yield (
