@@ -12,13 +12,10 @@ from typing import Any
 from urllib.parse import unquote
 
 from lakebed.columns.row_tracking import FIRST_ROW_ID, ROW_VERSION, FirstRow
-from lakebed.deltalog.file_names import Naming, naming
+from lakebed.deltalog.file_names import Naming
 from lakebed.documents.deletion_vector import DeletionVector
 from lakebed.documents.reading import parse_json
-from lakebed.errors import StoreUnavailable, TableUnreadable
-from lakebed.layout import log_version
-from lakebed.storage.ahead import ahead
-from lakebed.storage.store import Reader
+from lakebed.errors import TableUnreadable
 
 TABLE_KINDS = ("protocol", "metaData", "txn", "domainMetadata")
 """The actions that say what a table is; all others are about files, or about a version itself."""
@@ -301,27 +298,6 @@ def read_actions(
             if not lenient:
                 raise
     return found
-
-
-def fetch_actions(
-    store: Reader, numbers: Iterable[int], *, only: Callable[[bytes], bool] | None = None
-) -> Iterator[LogActions | None]:
-    """Read versions in their order, a few ahead; None for one that is not there."""
-    named = naming(store)
-    for number, body in ahead(lambda each: store.get(log_version(each)), numbers):
-        where = store.describe(log_version(number))
-        yield None if body is None else read_actions(number, body, where, named, only=only)
-
-
-def read_versions(store: Reader, numbers: Iterable[int]) -> Iterator[LogActions]:
-    """Read versions in their order, a few ahead; one that is not there is an error."""
-    for actions in fetch_actions(store, numbers):
-        if actions is None:
-            # Cleaned up between the listing and the reading: the next attempt finds the new state.
-            raise StoreUnavailable(
-                "versions of the Delta log vanished while they were read", path=store.uri
-            )
-        yield actions
 
 
 @contextmanager

@@ -7,9 +7,9 @@ checkpoint holds. No more than a few versions are in memory at once.
 
 from collections.abc import Iterable, Iterator
 
-from lakebed.deltalog.actions import LogActions, LogHistory, read_versions
+from lakebed.deltalog.actions import LogActions, LogHistory
 from lakebed.deltalog.checkpoint import read_checkpoint
-from lakebed.deltalog.segment import Checkpoint, checkpoints, unbroken, versions_in
+from lakebed.deltalog.segment import Checkpoint, checkpoints, read_versions, unbroken, versions_in
 from lakebed.layout import DELTA_LOG
 from lakebed.storage.store import Reader
 

@@ -4,12 +4,15 @@ Every other module asks here how an object of a log is named and what a log is r
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from lakebed.deltalog.actions import LogActions, read_actions
+from lakebed.deltalog.file_names import naming
 from lakebed.documents.reading import parse_json
-from lakebed.errors import StoreDenied, TableUnreadable
+from lakebed.errors import StoreDenied, StoreUnavailable, TableUnreadable
 from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT, log_version, log_version_number
+from lakebed.storage.ahead import ahead
 from lakebed.storage.store import ObjectFacts, Reader
 
 CHECKPOINT = re.compile(
@@ -205,3 +208,24 @@ def is_log_object(path: str) -> bool:
 
 def _name(path: str) -> str:
     return path.rpartition("/")[2]
+
+
+def fetch_actions(
+    store: Reader, numbers: Iterable[int], *, only: Callable[[bytes], bool] | None = None
+) -> Iterator[LogActions | None]:
+    """Read versions in their order, a few ahead; None for one that is not there."""
+    named = naming(store)
+    for number, body in ahead(lambda each: store.get(log_version(each)), numbers):
+        where = store.describe(log_version(number))
+        yield None if body is None else read_actions(number, body, where, named, only=only)
+
+
+def read_versions(store: Reader, numbers: Iterable[int]) -> Iterator[LogActions]:
+    """Read versions in their order, a few ahead; one that is not there is an error."""
+    for actions in fetch_actions(store, numbers):
+        if actions is None:
+            # Cleaned up between the listing and the reading: the next attempt finds the new state.
+            raise StoreUnavailable(
+                "versions of the Delta log vanished while they were read", path=store.uri
+            )
+        yield actions

@@ -14,9 +14,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakebed.columns.row_tracking import FIRST_ROW_ID, ROW_VERSION
-from lakebed.deltalog.actions import FileAction, FileKey, LogActions, fetch_actions, read_versions
+from lakebed.deltalog.actions import FileAction, FileKey, LogActions
 from lakebed.deltalog.checkpoint import checkpoint_batches, read_checkpoint
-from lakebed.deltalog.segment import Checkpoint, LogSegment, versions_in
+from lakebed.deltalog.segment import (
+    Checkpoint,
+    LogSegment,
+    fetch_actions,
+    read_versions,
+    versions_in,
+)
 from lakebed.layout import DELTA_LOG
 from lakebed.storage.store import Reader
 

@@ -4,8 +4,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from lakebed.deltalog.actions import LogActions, fetch_actions, moment, read_actions
+from lakebed.deltalog.actions import LogActions, moment, read_actions
 from lakebed.deltalog.delta_types import type_name
+from lakebed.deltalog.segment import fetch_actions
 from lakebed.documents.reading import parse_json
 from lakebed.errors import TableUnreadable
 from lakebed.layout import DELTA_LOG, file_name, log_version

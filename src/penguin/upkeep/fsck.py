@@ -10,9 +10,9 @@ from enum import StrEnum
 from itertools import chain
 
 from lakebed import layout
-from lakebed.deltalog.actions import FileAction, FileKey, fetch_actions, read_versions
+from lakebed.deltalog.actions import FileAction, FileKey
 from lakebed.deltalog.file_names import is_elsewhere
-from lakebed.deltalog.segment import LogSegment, whole_segment
+from lakebed.deltalog.segment import LogSegment, fetch_actions, read_versions, whole_segment
 from lakebed.deltalog.table_files import active_files
 from lakebed.documents.entry import Entry, Kind
 from lakebed.documents.losses import TakenOut

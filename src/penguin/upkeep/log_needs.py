@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from lakebed.deltalog.actions import FileAction, FileKey, LogActions, read_versions
+from lakebed.deltalog.actions import FileAction, FileKey, LogActions
 from lakebed.deltalog.file_names import linked_name
-from lakebed.deltalog.segment import unbroken, versions_in, whole_segment
+from lakebed.deltalog.segment import read_versions, unbroken, versions_in, whole_segment
 from lakebed.deltalog.snapshot import Snapshot
 from lakebed.deltalog.table_features import BY_NAME, LAST_KNOWN_READER, LAST_KNOWN_WRITER
 from lakebed.deltalog.table_files import checkpointed_files
