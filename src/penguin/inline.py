@@ -15,7 +15,6 @@ from lakebed.types import Evolution
 from penguin.model.settings import TableSettings
 
 if TYPE_CHECKING:
-    from penguin.catalog.registrar import OpenCatalog
     from penguin.pipeline import TableRun
 
 
@@ -27,7 +26,6 @@ class InlineCommitter:
     emit: Emit
     clock: Clock
     pipeline: str | None
-    open_catalog: "OpenCatalog | None"
     _run: "TableRun | None" = None
     """Kept from batch to batch, so that a pipeline that continues is reported."""
 
@@ -46,7 +44,6 @@ class InlineCommitter:
 
     def _begun(self) -> "TableRun":
         from lakebed.storage.store import Store  # noqa: PLC0415
-        from penguin.catalog.opening import open_catalog  # noqa: PLC0415
         from penguin.delta.maintenance import beside  # noqa: PLC0415
         from penguin.pipeline import TableRun  # noqa: PLC0415
 
@@ -56,7 +53,6 @@ class InlineCommitter:
             emit=self.emit,
             clock=self.clock,
             open_store=lambda: store,
-            open_catalog=self.open_catalog or open_catalog,
             begin=beside,
         )
 
@@ -69,14 +65,13 @@ def committer(
     emit: Emit,
     clock: Clock,
     pipeline: str | None = None,
-    open_catalog: "OpenCatalog | None" = None,
 ) -> InlineCommitter:
     """Return what commits whatever is waiting for a table.
 
     Where `pipeline` is named, errors of the table's other pipelines are reported, not raised.
     """
     settings = table or TableSettings(name=table_uri, table_uri=table_uri, storage_options=options)
-    return InlineCommitter(settings, emit, clock, pipeline, open_catalog)
+    return InlineCommitter(settings, emit, clock, pipeline)
 
 
 def refused_properties(properties: Mapping[str, str]) -> Mapping[str, str]:

@@ -18,7 +18,7 @@ from lakebed.telemetry.events import Emit
 from penguin.announcer import Announcer
 from penguin.backlog.look import LookCache, TableView, look
 from penguin.backlog.pending_metas import delete_metas
-from penguin.catalog.registrar import OpenCatalog, Registrar
+from penguin.catalog.registrar import OpenCatalog, Registrar, open_catalog
 from penguin.committer import AlreadyCommitted, Committed, Committer, Superseded
 from penguin.delta.maintenance import Begin, Maintenance, OnDisk, at_once
 from penguin.delta.table import Log
@@ -84,8 +84,8 @@ class TableRun:
     clock: Clock
     open_store: Callable[[], Store | None]
     open_log: Callable[[Store, LogCache], Log] = Log
-    open_catalog: OpenCatalog | None = None
-    """Opens the catalog that the table is registered in; None for a run that leaves it alone."""
+    open_catalog: OpenCatalog = open_catalog
+    """Opens the catalog that the table is registered in."""
     pause: Callable[[float], object] = time.sleep
     begin: Begin = at_once
     """How a checkpoint is begun: no commit waits for one that is written beside them."""
@@ -114,7 +114,7 @@ class TableRun:
             clock=self.clock,
             begin=self.begin,
         )
-        if self.settings.catalog is not None and self.open_catalog is not None:
+        if self.settings.catalog is not None:
             self._registrar = Registrar(
                 table=self.settings.name,
                 table_uri=self.settings.table_uri,

@@ -10,7 +10,6 @@ from lakebed.polling import Stop, run_step, run_together
 from lakebed.retry import may_mend
 from lakebed.telemetry.events import Emit
 from lakebed.telemetry.health import PartKind
-from penguin.catalog.opening import open_catalog
 from penguin.delta.maintenance import beside
 from penguin.events.backlog import TableWatched
 from penguin.model.settings import PenguinSettings, TableSettings
@@ -60,7 +59,6 @@ def commit_tables(
             emit=emit,
             clock=clock,
             open_store=partial(open_store, table),
-            open_catalog=open_catalog,
             begin=beside,
             pause=stop.wait,
         )

@@ -14,7 +14,7 @@ from lakebed.telemetry.events import Event
 from lakebed.types import CatalogType
 from penguin.catalog.catalog import register, state_in
 from penguin.catalog.hive import HiveCatalog, protocol
-from penguin.catalog.opening import open_catalog
+from penguin.catalog.registrar import open_catalog
 from penguin.model.catalog import (
     CatalogConflict,
     CatalogMissing,

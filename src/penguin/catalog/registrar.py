@@ -14,6 +14,7 @@ from lakebed.deltalog.delta_types import TableFacts
 from lakebed.errors import LakeError
 from lakebed.retry import Backoff
 from lakebed.telemetry.events import Emit
+from lakebed.types import CatalogType
 from penguin.catalog.catalog import Catalog, register
 from penguin.events.maintenance import TableNotRegistered, TableRegistered
 from penguin.model.catalog import CatalogSettings
@@ -23,6 +24,19 @@ CHECK_SECS = 3600.0
 """After so long a table that was registered is looked at again: somebody may have dropped it."""
 
 OpenCatalog = Callable[[CatalogSettings], Catalog]
+
+
+def open_catalog(settings: CatalogSettings) -> Catalog:
+    """Open the catalog that a table is registered in; its library is loaded only then."""
+    match settings.type:
+        case CatalogType.GLUE:
+            from penguin.catalog.glue import GlueCatalog  # noqa: PLC0415
+
+            return GlueCatalog(settings)
+        case CatalogType.HIVE:
+            from penguin.catalog.hive import HiveCatalog  # noqa: PLC0415
+
+            return HiveCatalog(settings)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from lakebed.clock import Clock
 from lakebed.errors import LakeError
 from lakebed.terminal.console import Line, Table, fields_of, first, picked, second
 from lakebed.units import is_are, plural, span
-from penguin.catalog.opening import open_catalog
+from penguin.catalog.registrar import open_catalog
 from penguin.cli.call import TableCall, document_of
 from penguin.cli.history import commit_document, committed_at
 from penguin.cli.run import sentence

@@ -19,8 +19,7 @@ from lakebed.types import CatalogType, FieldType
 from penguin import inline
 from penguin.catalog.catalog import register, state_in
 from penguin.catalog.glue import GlueCatalog
-from penguin.catalog.opening import open_catalog
-from penguin.catalog.registrar import OpenCatalog
+from penguin.catalog.registrar import OpenCatalog, open_catalog
 from penguin.events.maintenance import TableNotRegistered, TableRegistered
 from penguin.model.catalog import (
     CatalogConflict,
