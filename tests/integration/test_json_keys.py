@@ -38,9 +38,9 @@ KEYS = {
         stored(size etag modified) read[entry at lines blank filtered quarantined rescued dropped
         rows version committed
         committed_at counted] resolved failure gone
-        backlog data_files[path rows bytes entry sources state version
+        backlog data_files[path rows bytes entry sources state own_rows version
         removed_version removed_at removed_by code reasons replaced_by] sources retraction
-        erased inherited earlier_lines read_before
+        erased inherited replaces_rows earlier_lines read_before
         taken_back_by other_bad_lines deleted_from next
     """,
     "blizzard why bad.ndjson": """
@@ -48,7 +48,7 @@ KEYS = {
         stored(size etag modified) read resolved
         failure(stage code message line field attempts since last
         entry next_try) gone backlog
-        data_files sources retraction erased inherited earlier_lines read_before
+        data_files sources retraction erased inherited replaces_rows earlier_lines read_before
         taken_back_by other_bad_lines deleted_from next
     """,
     "blizzard why c.ndjson": """
@@ -56,21 +56,21 @@ KEYS = {
         stored(size etag modified) read resolved
         failure gone backlog(position files counted in_next_batch
         trigger starts_in_secs running)
-        data_files sources retraction erased inherited earlier_lines read_before
+        data_files sources retraction erased inherited replaces_rows earlier_lines read_before
         taken_back_by other_bad_lines deleted_from next
     """,
     "blizzard why ID": """
         kind state uri pipeline table_uri source path answer reason detail
         stored(size etag modified) read resolved
         failure gone backlog data_files[path rows bytes entry sources
-        state version
+        state own_rows version
         removed_version removed_at removed_by code reasons replaced_by] sources retraction
-        erased inherited earlier_lines read_before
+        erased inherited replaces_rows earlier_lines read_before
         taken_back_by other_bad_lines deleted_from next
     """,
     "blizzard files": """
         pipeline table_uri by groups[name landed in_table journaled held discarded failed waiting
-        changed retracted removed deleted lost in_part not_applied overwritten bytes
+        changed retracted removed altered deleted lost in_part not_applied overwritten bytes
         rows bad_lines
         quarantined_lines uncounted complete sentence] left_out passed_over errors
     """,
@@ -89,7 +89,7 @@ KEYS = {
         supersedes reingested retry gone discarded retracted modified form] files[filename size
         record_count partition_values source_file source_files runs unit statistics
         modification_time row_columns vector]
-        dlq deleted redone inherits heir moved follows replaced merged
+        dlq deleted redone inherits heir moved follows rewrites
         as_of erased reason quarantine resolved seconds path digest size committed passed_over
         is_last held_files held_rows discarded_files discarded_rows
     """,

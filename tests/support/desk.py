@@ -84,7 +84,10 @@ class Desk:
         commit_table(table, dying(store, fate) if fate else store, lambda _: None, self.clock)
 
     def fates(self, names):
-        return PipelineLog(self.settings).fates(names)
+        settings, *_others = _loaded(
+            blizzard_config.load, self.file, self.file.read_text()
+        ).pipelines
+        return PipelineLog(settings).fates(names)
 
     def redo(self, wanted=None, store=None):
         place = store or self.store

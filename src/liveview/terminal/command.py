@@ -76,7 +76,10 @@ def top(
         else:
             shown, seen = console(), feed.settled()
             width, now = shown.width, clock.now()
-            shown.print(screen(seen.overview, View(), now=now, width=width, note=seen.note))
+            with shown.capture() as drawn:
+                shown.print(screen(seen.overview, View(), now=now, width=width, note=seen.note))
+            # rich fills the cells of its tables with blanks.
+            sys.stdout.writelines(f"{line.rstrip()}\n" for line in drawn.get().splitlines())
 
 
 class Seen(NamedTuple):

@@ -129,7 +129,7 @@ def test_a_batch_that_ran_without_a_column_of_a_replay_is_read_again(adds: OpenT
             return done
 
     pipeline = pipeline_of(adds.settings, Beside())
-    with pytest.raises(ColumnsPromoted, match="blizzard dlq replay"):
+    with pytest.raises(ColumnsPromoted, match=r"entry 2, replay"):
         pipeline.step()
     while pipeline.step():
         pass
