@@ -6,14 +6,11 @@ import io
 import os
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from blizzard.answers.explain import Explanation
@@ -22,13 +19,9 @@ from blizzard.discover.finding import Finding
 from blizzard.handoff.publish import Publisher
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.journal import Journal
-from blizzard.model.files import SourceFile
 from blizzard.model.settings import RollingPolicy
-from blizzard.pipeline import Pipeline
 from blizzard.run_totals import TooManyFailures
-from blizzard.worker.download import PIECES_IN_FLIGHT, Downloads
 from blizzard.worker.output.parquet import RollingWriter
-from blizzard.worker.stores import OpenedStores
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.documents.entry import Receipt, digest, encode
@@ -48,7 +41,6 @@ from lakebed.telemetry.logs import log_events
 from lakebed.terminal.console import print_text
 from tests.support.builders import (
     ID_AND_NAME,
-    Bench,
     Hands,
     identity,
     ndjson,
@@ -59,7 +51,6 @@ from tests.support.builders import (
     source_file,
     unit,
 )
-from tests.support.runner import InProcessRunner
 from tests.support.stores import DropsWrites, Overwrites, local
 
 BAD = b'{"id": "one"}\n'
@@ -77,17 +68,6 @@ def writer(folder: Path, policy: RollingPolicy) -> RollingWriter:
 
 def batch() -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(rows(100), schema=ID_AND_NAME.arrow())
-
-
-def test_the_footer_carries_the_pipeline_and_the_journal(tmp_path):
-    """Without the mark a scan adopts files that no entry names."""
-    target = writer(tmp_path, RollingPolicy())
-    list(target.write(batch(), "s:a"))
-    (closed,) = target.close()
-    assert pq.read_metadata(closed.path).metadata == {
-        b"blizzard.pipeline": b"events",
-        b"blizzard.journal": b"j-1",
-    }
 
 
 SHORTENED = """
@@ -120,26 +100,6 @@ def test_a_file_that_is_shortened_while_it_is_read_is_refused(tmp_path):
     assert done.stdout.strip() in ("ObjectChanged", "StoreUnavailable")
 
 
-def test_many_small_files_are_not_all_held_in_memory_when_the_reader_stalls():
-    """W18: the docstring promises 64 pieces in all queues together."""
-    files = [source_file(f"{number:04}") for number in range(1000)]
-    ahead = 3
-    made = 0
-    lock, beyond = threading.Lock(), threading.Event()
-
-    def open_file(_file: SourceFile, _place: int) -> Iterator[bytes]:
-        nonlocal made
-        with lock:
-            made += 1
-            if made > PIECES_IN_FLIGHT + ahead:
-                beyond.set()
-        yield b"x"
-
-    with Downloads(files, open_file, ahead={"default": ahead}):
-        assert not beyond.wait(1.0)
-    assert made
-
-
 def test_a_store_without_create_only_writes_is_refused_at_every_start(tmp_path):
     """D07: the probe's own document makes the second start skip the probe."""
     for run in ("first", "second"):
@@ -149,16 +109,6 @@ def test_a_store_without_create_only_writes_is_refused_at_every_start(tmp_path):
         )
         with pytest.raises(NoExclusiveCreate):
             opening.open_with(lambda: False)
-
-
-def test_a_renamed_pipeline_does_not_ingest_its_source_a_second_time(bench, source):
-    """L21: another journal of this table reads the same source."""
-    put(source, "a.ndjson", ndjson(rows(3)))
-    bench.pipeline().step()
-    renamed = bench.again(settings=replace(bench.settings, name="renamed"), run_id="run-2")
-    with pytest.raises(LakeError):
-        renamed.pipeline().step()
-    assert renamed.entries() == []
 
 
 def test_max_failures_stops_the_pipeline_although_the_hand_off_had_to_be_repeated(bench, source):
@@ -193,61 +143,6 @@ class RefusesData(Store):
         return super().upload(path, file, **how)
 
 
-def until_a_batch(pipeline: Pipeline, bench: Bench) -> None:
-    """Step until the waiting files were tried: the first look may only note that they are there."""
-    pipeline.step()
-    bench.hands.at += 3600
-    pipeline.step()
-    assert [each.failure is not None for each in bench.entries()[-1].sources] == [True]
-
-
-class WithSink:
-    def __init__(self, work) -> None:
-        self.opened = OpenedStores(work)
-        self.work = work
-
-    def source(self, name: str) -> Reader:
-        return self.opened.source(name)
-
-    def sink(self) -> Store:
-        return RefusesData(self.work.sink.uri, self.work.sink.options, make_folder=True)
-
-
-def test_files_that_could_not_be_uploaded_are_ingested_once_permissions_are_mended(bench, source):
-    """W16, L03, L04: a denied upload is journaled as final; its sources are not read again."""
-    RefusesData.mended = False
-    put(source, "a.ndjson", ndjson(rows(3)))
-    polling = replace(bench, once=False, runner=InProcessRunner(stores=WithSink))
-    pipeline = polling.pipeline()
-    until_a_batch(pipeline, bench)
-    RefusesData.mended = True
-    bench.hands.at += 30 * 86400
-    pipeline.step()
-    assert sum(file.record_count for entry in bench.entries() for file in entry.files) == 3
-
-
-def test_files_of_a_source_that_was_away_for_a_moment_are_ingested_when_it_is_back(bench, source):
-    """L04, L05: a mount that blinks between listing and reading loses the whole batch."""
-    put(source, "a.ndjson", ndjson(rows(3)))
-    away = source.with_name("away")
-
-    class Blinks(InProcessRunner):
-        def run(self, units, work):
-            source.rename(away)
-            try:
-                return super().run(units, work)
-            finally:
-                away.rename(source)
-
-    polling = replace(bench, once=False, runner=Blinks())
-    pipeline = polling.pipeline()
-    until_a_batch(pipeline, bench)
-    pipeline.runner = InProcessRunner()
-    bench.hands.at += 30 * 86400
-    pipeline.step()
-    assert sum(file.record_count for entry in bench.entries() for file in entry.files) == 3
-
-
 def test_an_emitter_never_raises():
     """A closed standard error must not fail a batch that is journaled."""
 
@@ -256,18 +151,6 @@ def test_an_emitter_never_raises():
             raise BrokenPipeError(errno.EPIPE, "Broken pipe")
 
     log_events(LogLevel.INFO, LogFormat.TEXT, Closed())(StopRequested(signal="SIGTERM"))
-
-
-def test_a_failed_sync_is_told_as_an_error_of_the_store(tmp_path, monkeypatch):
-    """W16: create and replace let a bare OSError through; upload does not."""
-    store = local(tmp_path)
-
-    def fsync(_handle: int) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", fsync)
-    with pytest.raises(LakeError):
-        store.create("x", b"1")
 
 
 @pytest.mark.parametrize("path", ["a[/b].ndjson", "x[bold]y.ndjson", "a:fire:.ndjson"])
@@ -293,28 +176,10 @@ def test_a_secret_that_holds_another_option_is_blanked_whole():
     assert "hunter2" not in options.redact("cannot use AccountName=mystore;Key=hunter2")
 
 
-@pytest.mark.parametrize("options", [{"allow_http": "true"}, {"timeout": "30s"}])
-def test_an_option_that_the_library_cannot_take_is_an_error_and_no_panic(options):
-    """W01, W11: the panic is no Exception, so it ends the polling thread and the exit code is 0."""
-    try:
-        Reader("s3://bucket/in", StorageOptions({"AWS_REGION": "x", **options}))
-    except LakeError:
-        pass
-    except BaseException as panic:  # noqa: BLE001
-        pytest.fail(f"{type(panic).__name__}: {panic}")
-
-
 @pytest.mark.parametrize("uri", ["s3://b ucket/in", "s3://[x/in"])
 def test_a_uri_that_cannot_be_parsed_is_an_error_of_the_user(uri):
     with pytest.raises(LakeError):
         Reader(uri, StorageOptions({"AWS_REGION": "x"}))
-
-
-def test_an_unknown_storage_option_is_an_error_of_the_user_and_not_tried_for_ever():
-    """W11: it is told as store_unavailable, which polling repeats without end."""
-    with pytest.raises(LakeError) as caught:
-        Reader("s3://bucket/in", StorageOptions({"AWS_REGIN": "x"}))
-    assert not caught.value.retryable
 
 
 def test_an_abandoned_file_makes_no_noise(tmp_path):

@@ -20,6 +20,7 @@ import blizzard.config.load
 import penguin.cli.app
 import penguin.config.load
 from blizzard.cli.gc import NAMES
+from blizzard.cli.surroundings import Surroundings
 from blizzard.discover.skip_reason import Reason
 from blizzard.events.base import PipelineEvent
 from blizzard.metrics import FAILURES
@@ -31,7 +32,9 @@ from lakebed.terminal.call import USAGE
 from penguin.metrics import LEFT_OUT
 from penguin.model.commit import HoldCode
 from tests.support.builders import Bench, ndjson, put
-from tests.unit.test_series_begin_at_zero import constants, errors
+from tests.support.runner import inside
+from tests.support.waits import hurried
+from tests.unit.test_series_begin_at_zero import constants, errors, nodes
 
 ROOT = Path(__file__).parents[2]
 TOP = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "deploy/README.md")]
@@ -40,6 +43,8 @@ PAGES = {
     for path in [*TOP, *sorted((ROOT / "docs").glob("*.md"))]
 }
 APPS: dict[str, Typer] = {"blizzard": blizzard.cli.app.app, "penguin": penguin.cli.app.app}
+AROUND = {"blizzard": Surroundings(make_runner=inside, clock=hurried()), "penguin": None}
+"""What a command runs in: units run in this process, without Spark, and no wait takes time."""
 COMMAND = re.compile(r"(?:\.venv/bin/)?(blizzard|penguin)((?: .*)?)")
 SPAN = re.compile(r"`([^`]+)`")
 BLOCK = re.compile(r"^ *```(\w*)[^\n`]*\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
@@ -209,7 +214,7 @@ def test_a_command_of_the_pages_does_something(typed: Typed, used: Path, tmp_pat
     words = filled(typed, as_the_readme_says(tmp_path) if changes else used)
     if typed.program == "penguin" and typed.words[0].startswith("-") and "--once" not in words:
         words.append("--once")
-    answer = CliRunner().invoke(APPS[typed.program], words)
+    answer = CliRunner().invoke(APPS[typed.program], words, obj=AROUND[typed.program])
     assert isinstance(answer.exception, SystemExit | None), answer.exception
     assert answer.exit_code != USAGE, answer.output
 
@@ -284,11 +289,10 @@ def codes() -> set[str]:
 
 def signs(folder: Path) -> Iterator[str]:
     """Return the codes that health tells without an error."""
-    for path in folder.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("Halted", "Ailing"):
-                values: list[Any] = [getattr(each, "value", None) for each in node.args]
-                yield from (each for each in values if isinstance(each, str))
+    for node in nodes(folder):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("Halted", "Ailing"):
+            values: list[Any] = [getattr(each, "value", None) for each in node.args]
+            yield from (each for each in values if isinstance(each, str))
 
 
 def test_every_code_is_explained_on_a_page():
@@ -309,8 +313,7 @@ def test_no_code_on_the_page_is_of_the_past():
 def texts_in_the_code() -> set[str]:
     return {
         node.value
-        for path in (ROOT / "src").rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in nodes(ROOT / "src")
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
 

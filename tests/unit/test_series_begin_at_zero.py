@@ -5,6 +5,7 @@ import importlib
 import pkgutil
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -149,19 +150,25 @@ def test_the_first_failed_file_is_a_rise_from_zero(tmp_path: Path):
 # -------------------------------------------------------------------- that the sets are closed
 
 
+@cache
+def nodes(folder: Path) -> tuple[ast.AST, ...]:
+    """Return every node of the source below a folder."""
+    trees = (ast.parse(path.read_text()) for path in folder.rglob("*.py"))
+    return tuple(node for tree in trees for node in ast.walk(tree))
+
+
 def constants(folder: Path) -> Iterator[str]:
     """Return every code that a failure or a refusal is made with, as it stands in the source."""
-    for path in folder.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if not isinstance(node, ast.Call):
-                continue
-            called = ast.unparse(node.func).rpartition(".")[2]
-            if called in ("Refused", "bad") and isinstance(node.args[0], ast.Constant):
-                yield str(node.args[0].value)
-            if called in ("Failure", "BadLine", "NoPartition"):
-                for keyword in node.keywords:
-                    if keyword.arg == "code" and isinstance(keyword.value, ast.Constant):
-                        yield str(keyword.value.value)
+    for node in nodes(folder):
+        if not isinstance(node, ast.Call):
+            continue
+        called = ast.unparse(node.func).rpartition(".")[2]
+        if called in ("Refused", "bad") and isinstance(node.args[0], ast.Constant):
+            yield str(node.args[0].value)
+        if called in ("Failure", "BadLine", "NoPartition"):
+            for keyword in node.keywords:
+                if keyword.arg == "code" and isinstance(keyword.value, ast.Constant):
+                    yield str(keyword.value.value)
 
 
 def test_every_code_that_a_source_file_can_fail_with_has_a_series():
@@ -173,6 +180,7 @@ def test_every_code_that_a_source_file_can_fail_with_has_a_series():
     assert set(FAILURES) == set(Stage)
 
 
+@cache
 def errors() -> set[type[LakeError]]:
     for package in (lakebed, blizzard, penguin, liveview):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):

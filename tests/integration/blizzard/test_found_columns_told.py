@@ -30,6 +30,7 @@ def test_rescued_values_are_counted_by_where_they_were(tmp_path):
 
 
 def test_values_that_are_left_out_are_counted_by_where_they_were(tmp_path):
+    """L16."""
     desk = OpenTable(tmp_path, {"fields": [ID], "unknown_fields": "drop"})
     desk.land("a.ndjson", {"id": 1, **{f"f{number:02}": 1 for number in range(12)}})
     desk.ingest()

@@ -200,6 +200,7 @@ def move(desk: Forgetful) -> None:
     document = yaml.safe_load(desk.file.read_text())
     document["pipelines"]["default"]["sources"]["in"]["path"] = str(new)
     desk.file.write_text(yaml.safe_dump(document))
+    desk.ends_well()
     done = desk.cli("source", "set", "in", "--same-files", "--yes")
     assert done.exit_code == 0, done.output
 

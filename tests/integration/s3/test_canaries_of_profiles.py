@@ -43,7 +43,7 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "program.json").write_text(json.dumps(document))
     (tmp_path / ".aws").mkdir()
     (tmp_path / ".aws/config").write_text(
-        f"[profile leads]\ncredential_process = {sys.executable} {program}\n"
+        f"[profile leads]\ncredential_process = {sys.executable} -S {program}\n"
     )
     return program
 

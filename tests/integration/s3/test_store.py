@@ -289,19 +289,6 @@ def test_a_listing_that_breaks_off_part_way_fails_whole(proxy, bucket, s3):
             list(opened.objects())
 
 
-def test_the_second_page_of_a_listing_that_fails_fails_the_listing(proxy, bucket, s3):
-    """L10: nothing of the first page is taken for the whole."""
-    filling = store(s3, f"s3://{bucket}/table")
-    for number in range(1001):
-        filling.replace(f"{number:05d}", b"")
-    opened = store(proxy.address, f"s3://{bucket}/table")
-    assert len(list(opened.objects())) == 1001
-    assert len(proxy.kinds("list")) == 2
-    proxy.rule = lambda r: Refuse(500) if "continuation-token" in r.query else None
-    with pytest.raises(StoreUnavailable):
-        list(opened.objects())
-
-
 @pytest.mark.parametrize("fault", [Cut(after=1000), Cut(after=0)], ids=str)
 def test_a_body_that_breaks_off_each_time_is_an_error_and_never_a_short_success(
     opened, proxy, fault

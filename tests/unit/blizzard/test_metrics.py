@@ -11,7 +11,6 @@ from blizzard.model.settings import SinkSettings, UploadSettings
 from lakebed.polling import Stop, run_step
 from lakebed.retry import Backoff
 from lakebed.telemetry.events import Event, StepFailed, StepFinished
-from lakebed.types import UnknownFields
 from tests.support.builders import ndjson, put, rows
 from tests.support.watched import Watched
 
@@ -96,14 +95,6 @@ def test_what_waits_and_how_long_is_shown(watched, source):
     assert delays == pytest.approx(2 * 3600, abs=0.5)
     assert watched.value("blizzard_pending_files") == 0
     assert watched.value("blizzard_oldest_pending_file_age_seconds") == 0
-
-
-def test_values_that_are_left_out_are_counted(watched, source):
-    watched.bench.settings = replace(watched.bench.settings, unknown_fields=UnknownFields.DROP)
-    put(source, "a.ndjson", b'{"id": 1, "surprise": 2}\n{"id": 2, "surprise": 3}\n')
-    watched.step()
-    assert watched.value("blizzard_values_dropped_total") == 2
-    assert watched.value("blizzard_values_rescued_total") == 0
 
 
 def test_what_no_column_takes_is_counted(watched, source):

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from blizzard.events import BatchJournaled
 from blizzard.journal.lease_record import read_lease
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
@@ -16,10 +14,9 @@ from blizzard.service import Service
 from lakebed.errors import DocumentUnreadable, ObjectMissing
 from lakebed.polling import Stop
 from lakebed.telemetry.events import Event, StepFailed
-from tests.support.builders import Hands, entries, ndjson, pipeline_settings, put, rows
+from tests.support.builders import ndjson, pipeline_settings, put, rows
 from tests.support.runner import InsideService
 from tests.support.stores import local
-from tests.support.waits import NotedStop
 
 
 @dataclass
@@ -82,19 +79,6 @@ def test_however_one_ends_the_others_are_done_and_the_results_tell_the_truth(
     assert found["two"].statistics.files_processed == 2
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_panic_in_one_pipeline_is_its_result_and_nobody_elses(
-    tmp_path: Path,
-) -> None:
-    both = pipeline(tmp_path, "one"), pipeline(tmp_path, "two")
-    results = run_of(*both, on=Inside(panics="one")).run()
-    found = {each.settings.name: each for each in results}
-
-    assert isinstance(found["one"].error, Panic)
-    assert found["two"].error is None
-    assert found["two"].statistics.files_processed == 1
-
-
 def test_one_stop_wakes_everybody_who_waits(tmp_path: Path) -> None:
     """A poll, a wait after a failure and a jittered first look, each of an hour (HOLES L02)."""
     stop = Stop()
@@ -144,40 +128,6 @@ def test_a_run_that_ends_leaves_no_look_ahead_behind(tmp_path: Path) -> None:
         assert not thread.is_alive(), thread.name
 
 
-def test_the_jitter_delays_the_first_look_and_every_other(
-    tmp_path: Path,
-) -> None:
-    """`global.poll_jitter_secs` reaches each pipeline, by the chance that is handed in."""
-    names = ("a", "b")
-    for name in names:
-        (tmp_path / name).mkdir()
-    pipelines = [pipeline(tmp_path, name, 0) for name in names]
-    stop = NotedStop(most=2, threads=2)
-    service_of = run_of(
-        *pipelines,
-        once=False,
-        settings={"poll_jitter": 8.0},
-        chance=lambda: 0.5,
-        clock=Hands().clock,
-        stop=stop,
-    )
-    service_of.run()
-
-    assert stop.waits == {f"pipeline {name}": [4.0, 14.0] for name in names}
-
-
-def test_the_total_concurrency_reaches_every_task_of_every_pipeline(tmp_path: Path) -> None:
-    """Two tasks at a time share six downloads and six uploads."""
-    pipelines = [pipeline(tmp_path, name) for name in ("a", "b")]
-    runner = Inside()
-    run_of(*pipelines, settings={"total_concurrency": 6}, on=runner).run()
-
-    assert len(runner.told) == 2
-    for work in runner.told:
-        assert work.limits["default"].max_concurrent_files == 3
-        assert work.upload.max_concurrent_uploads == 3
-
-
 def test_the_note_says_that_a_run_has_ended_also_where_it_ended_in_an_error(
     tmp_path: Path,
 ) -> None:
@@ -188,20 +138,6 @@ def test_the_note_says_that_a_run_has_ended_also_where_it_ended_in_an_error(
 
     assert found is not None
     assert found.ended
-
-
-def test_equal_names_in_two_sources_are_two_files(tmp_path: Path) -> None:
-    settings = pipeline(tmp_path, "one")
-    put(tmp_path / "other", "0.ndjson", ndjson(rows(3)))
-    other = replace(settings.sources[0], name="other", uri=str(tmp_path / "other"))
-    settings = replace(settings, sources=(*settings.sources, other))
-    (result,) = run_of(settings).run()
-
-    assert result.statistics.records_processed == 6
-    keys = {
-        record.key for entry in entries(tmp_path / "one-table", "one") for record in entry.sources
-    }
-    assert keys == {"default:0.ndjson", "other:0.ndjson"}
 
 
 def test_a_wait_for_the_store_ends_with_a_stop(tmp_path: Path) -> None:

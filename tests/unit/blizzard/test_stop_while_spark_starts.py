@@ -134,15 +134,6 @@ def test_a_start_that_a_stop_ends_says_nothing_of_the_archive(
     assert archive.there is stopping
 
 
-def test_a_start_that_fails_by_itself_is_still_a_failure() -> None:
-    def broken(_settings: SparkSettings, **_how: Any) -> SparkSession:
-        raise PySparkRuntimeError("Java exited before Spark was up")
-
-    with pytest.raises(RunFailed, match="Spark did not start") as told:
-        SparkRunner(LOCAL, start=broken)._started()
-    assert type(told.value) is RunFailed
-
-
 # ------------------------------------------------------------------------------ a JVM that dies
 
 

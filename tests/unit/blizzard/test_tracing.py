@@ -76,13 +76,6 @@ def test_a_batch_is_one_trace_with_its_stages(traced: Traced):
     assert all(root.start <= span.start <= span.end <= root.end for span in traced.spans)
 
 
-def test_a_look_that_finds_nothing_makes_no_trace(traced: Traced):
-    traced.run()
-    traced.spans.clear()
-    traced.run()
-    assert traced.spans == []
-
-
 def heard(traced: Traced, unit: str, records: int) -> None:
     traced.tracer(UnitReported(pipeline="default", unit=unit, records=records, files_read=1))
 

@@ -26,11 +26,6 @@ def test_watched_sources_are_named_once(watching: Bench):
     assert len(watching.said(events.NothingNew)) == 3
 
 
-def test_a_run_that_ends_by_itself_watches_nothing(bench: Bench):
-    assert not bench.pipeline().step()
-    assert not bench.said(events.SourcesWatched)
-
-
 def test_files_that_gather_are_told_once_for_each_batch(watching: Bench, source):
     def lands(name: str) -> None:
         put(source, name, ndjson(rows(2)))

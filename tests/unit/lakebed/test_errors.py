@@ -1,23 +1,10 @@
 """What an error shows."""
 
-from lakebed.errors import ConfigInvalid, LakeError, StoreUnavailable
+from lakebed.errors import LakeError
 from lakebed.telemetry.events import FaultFound
 from lakebed.telemetry.levels import LogFormat, LogLevel
 from lakebed.telemetry.logs import log_events
 from lakebed.terminal.console import print_text
-
-
-def test_an_error_shows_its_facts_after_its_message():
-    error = StoreUnavailable("no answer", path="s3://b/x", tries=3)
-    assert str(error) == "no answer (path: s3://b/x, tries: 3)"
-
-
-def test_an_error_without_facts_is_its_message():
-    assert str(LakeError("broken")) == "broken"
-
-
-def test_every_fault_of_a_configuration_is_a_line():
-    assert str(ConfigInvalid(["a: wrong", "b: wrong"])) == "a: wrong\nb: wrong"
 
 
 def test_every_code_is_used_once():

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lakebed import layout
-from lakebed.documents.entry import Protocol, Receipt, decode, digest, encode
+from lakebed.documents.entry import Protocol, Receipt, decode, encode
 from lakebed.errors import DocumentUnreadable, StoreUnavailable
 from lakebed.journal import JournalReader
 from lakebed.storage.options import StorageOptions
@@ -41,15 +41,6 @@ def test_a_journal_that_is_not_there_has_nothing_and_is_no_error(store: Store) -
     assert journal.numbers() == []
     assert list(journal.entries()) == []
     assert list(journal.until_missing(-1)) == []
-
-
-def test_an_entry_is_read_with_the_bytes_that_its_digest_is_of(store: Store) -> None:
-    journal = write(store, 0, 1)
-    stored = journal.stored(1)
-    assert stored is not None
-    assert stored.entry == journal.entry(1)
-    assert (stored.entry.sequence, stored.body) == (1, body_of(1))
-    assert stored.digest == digest(body_of(1))
 
 
 def test_entries_come_in_their_order_and_past_a_number(store: Store) -> None:

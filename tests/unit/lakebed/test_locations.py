@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lakebed.locations import ByPlace, Place, place_of, written_out
+from lakebed.locations import ByPlace, place_of, written_out
 
 
 @pytest.mark.parametrize(
@@ -77,13 +77,6 @@ def test_a_link_and_a_relative_path_are_the_folder_that_they_lead_to(
     assert written_out("real") == str(tmp_path / "real")
     assert written_out("s3://b/in") == "s3://b/in"
     assert written_out("/x/../y") == "/x/../y"
-
-
-def test_a_place_has_one_text() -> None:
-    assert str(place_of("s3a://b/in/")) == "s3://b/in"
-    assert str(place_of("file:///x/")) == "/x"
-    assert str(place_of("/")) == "/"
-    assert str(Place(scheme="az", bucket="c", account="acc", folders=("in",))) == "az://c@acc/in"
 
 
 def test_values_by_place_know_one_place_by_all_its_names() -> None:

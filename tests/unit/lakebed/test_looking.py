@@ -60,8 +60,3 @@ def test_what_is_rewritten_after_a_look_is_shown_with_log_lines_above_it():
         looked.rewritten(3, 12)
         until(lambda: "web: 3 of 12 groups of files rewritten" in shown(console))
     assert "spark is starting\n" in shown(console)
-
-
-def test_log_lines_go_their_own_way_where_nothing_is_shown():
-    with store_progress("web", is_shown=False) as looked:
-        assert looked.write is None

@@ -8,7 +8,6 @@ from lakebed.partition import (
     Template,
     check_value,
     escape,
-    folder,
     table_schema,
     unescape,
 )
@@ -47,18 +46,6 @@ def test_a_folder_that_is_no_utf8_is_refused_not_guessed():
         unescape("%FF")
 
 
-def test_folders_keep_the_order_of_the_template():
-    """L18."""
-    template = Template.parse("year=%Y/month=%m/day=%d")
-    values = template.values("day=09/year=2024/month=01/a.ndjson")
-    assert template.keys == ("year", "month", "day")
-    assert folder(values) == "year=2024/month=01/day=09"
-
-
-def test_the_table_root_has_no_folder_name():
-    assert folder({}) == ""
-
-
 def test_a_key_that_stands_in_no_folder_is_never_guessed():
     template = Template.parse("date=%Y-%m-%d/region=%s")
     with pytest.raises(KeyError, match="region"):
@@ -75,13 +62,6 @@ def test_folders_that_are_no_keys_of_ours_are_passed_over():
     assert template.values("raw/v=2/date=2024-01-01/h=3/a.ndjson") == {"date": "2024-01-01"}
 
 
-def test_an_escaped_value_in_a_source_path_is_read_as_it_was_meant():
-    """W09."""
-    template = Template.parse("region=%s")
-    assert template.values("region=a%2Fb%3D50%25/x.ndjson") == {"region": "a/b=50%"}
-    assert template.values(f"region={NULL_FOLDER}/x.ndjson") == {"region": None}
-
-
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
@@ -96,11 +76,6 @@ def test_an_escaped_value_in_a_source_path_is_read_as_it_was_meant():
 def test_a_wrong_template_says_what_is_wrong_with_it(text, fault):
     with pytest.raises(ValueError, match=fault):
         Template.parse(text)
-
-
-def test_a_part_that_is_a_whole_day_is_a_date_and_any_other_a_string():
-    types = [part.field.type for part in Template.parse("d=%Y-%m-%d/h=%H/r=%s").parts]
-    assert types == [FieldType.DATE, FieldType.STRING, FieldType.STRING]
 
 
 def test_a_declared_partition_column_wins_over_the_template():

@@ -89,26 +89,6 @@ def test_a_stop_ends_the_loop_at_a_steps_end_and_not_before():
     assert done == ["to the end"]
 
 
-def test_no_step_is_begun_after_a_stop():
-    loop = Loop([True])
-    loop.stop.request()
-    assert loop.run() is None
-    assert loop.steps == 0
-
-
-def test_a_stop_wakes_a_loop_that_waits():
-    stop = Stop()
-
-    def interval() -> float:
-        stop.request()
-        return 3600.0
-
-    found = run_step(
-        lambda: False, who="p", stop=stop, emit=lambda _: None, once=False, interval=interval
-    )
-    assert found is None
-
-
 def test_a_passing_error_is_tried_again_and_told():
     """W01."""
     loop = Loop([StoreUnavailable("no answer"), True, False], once=True)

@@ -22,15 +22,6 @@ def test_a_wait_is_never_longer_than_the_limit_nor_shorter_than_half(failures, c
     assert full / 2 <= backoff.wait(failures, lambda: chance) <= full
 
 
-def test_each_failure_waits_longer_until_the_limit():
-    waits = [Backoff(limit_secs=8).wait(number, lambda: 1.0) for number in range(1, 7)]
-    assert waits == [1, 2, 4, 8, 8, 8]
-
-
-def test_two_who_failed_together_do_not_come_back_together():
-    assert Backoff().wait(3, lambda: 0.1) != Backoff().wait(3, lambda: 0.9)
-
-
 def test_an_error_says_itself_whether_trying_again_can_help():
     assert can_help(StoreUnavailable("x"))
     assert can_help(StoreFull("x"))

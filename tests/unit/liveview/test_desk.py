@@ -29,50 +29,6 @@ def desk(seconds):
     desk.close()
 
 
-def test_a_young_answer_is_not_computed_again_and_an_old_one_is(desk, seconds):
-    asked = []
-
-    def compute():
-        asked.append(1)
-        return len(asked)
-
-    assert desk.ask("key", compute, max_age=5, wait=LONG) == 1
-    assert desk.ask("key", compute, max_age=5, wait=LONG) == 1
-    seconds.now += 6
-    assert desk.ask("key", compute, max_age=5, wait=LONG) == 2
-
-
-def test_something_that_has_happened_makes_an_answer_old(desk):
-    answers = iter((1, 2))
-    desk.begin("key", lambda: next(answers), max_age=60, mark=1)
-    assert desk.result("key", wait=LONG, stale_wait=LONG) == 1
-    desk.begin("key", lambda: next(answers), max_age=60, mark=2)
-    assert desk.result("key", wait=LONG, stale_wait=LONG) == 2
-
-
-def test_all_who_come_while_it_runs_wait_for_the_same(desk):
-    release, asked = threading.Event(), []
-
-    def compute():
-        asked.append(1)
-        release.wait(LONG)
-        return "found"
-
-    found = []
-
-    def ask():
-        found.append(desk.ask("key", compute, max_age=1, wait=LONG))
-
-    threads = [threading.Thread(target=ask) for _ in range(5)]
-    for thread in threads:
-        thread.start()
-    release.set()
-    for thread in threads:
-        thread.join()
-    assert found == ["found"] * 5
-    assert len(asked) == 1
-
-
 def test_who_does_not_want_to_wait_gets_the_last_answer_or_is_told(desk, seconds):
     release = threading.Event()
     with pytest.raises(Busy):

@@ -16,10 +16,10 @@ from lakebed.documents.entry import Entry
 from lakebed.documents.source_record import SourceRecord
 from lakebed.layout import TablePath
 from lakebed.types import Handoff
-from liveview.views.entries import Committed, EntryFacts, batch_of, committed_in
+from liveview.views.entries import Committed, EntryFacts, batch_of
 from liveview.views.journey import journey_of
-from liveview.views.over_time import days_of, freshness_of, series_of, verdict_of
-from liveview.views.versions import changes_of, committed_entries, since_versions, version_of
+from liveview.views.over_time import days_of, freshness_of, verdict_of
+from liveview.views.versions import committed_entries, version_of
 
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 READ = SourceRecord(
@@ -51,32 +51,9 @@ ENTRY = Entry(
 )
 
 
-def test_the_books_of_an_entry_balance_or_are_said_not_to():
-    batch = committed_in(batch_of(ENTRY), Committed(9, 1000))
-    assert batch.balanced
-    assert [(one.label, one.value) for one in batch.books] == [
-        ("lines read", 5),
-        ("rows written", 3),
-        ("blank lines", 1),
-        ("bad lines set aside", 1),
-    ]
-    assert (batch.committed_version, batch.committed_at) == (9, "1970-01-01T00:00:01.000Z")
-    assert not batch_of(replace(ENTRY, files=(replace(WRITTEN, record_count=2),))).balanced
-    assert not batch_of(replace(ENTRY, sources=(replace(READ, blank=0),))).balanced
-
-
 def facts(number: int, at: float, rows: int = 10, written: tuple[int, ...] = ()) -> EntryFacts:
     batch = replace(batch_of(ENTRY), entry=number, rows=rows, bytes_read=5, files=1)
     return EntryFacts(sequence=number, at=at, batch=batch, written=array("q", written))
-
-
-def test_throughput_falls_into_steps_that_do_not_move():
-    entries = [facts(1, 3600.0), facts(2, 7100.0), facts(3, 7300.0)]
-    series = series_of(entries, now=7400.0, hours=2, points=2)
-    assert series.start == "1970-01-01T01:00:00.000Z"
-    assert (series.rows, series.files) == ([20.0, 10.0], [2.0, 1.0])
-    later = series_of(entries, now=10_700.0, hours=2, points=2)
-    assert later.start == "1970-01-01T01:00:00.000Z"
 
 
 def test_freshness_counts_only_what_is_in_the_table():
@@ -85,24 +62,6 @@ def test_freshness_counts_only_what_is_in_the_table():
     assert (fresh.median_secs, fresh.worst_secs, fresh.measured_files) == (8.0, 9.0, 3)
     held = freshness_of(entries, {1: Committed(1, 10_000)}, since=0.0, held={1})
     assert held.measured_files == 0
-
-
-def test_changes_of_columns_are_told_version_by_version():
-    commits = [
-        Commit(version=0, columns={"a": "long"}),
-        Commit(version=3, columns={"a": "long", "b": "string"}),
-        Commit(version=5, columns={"a": "double"}),
-        Commit(version=6),
-    ]
-    assert [(one.version, one.what) for one in changes_of(commits)] == [
-        (5, "changed column a from long to double"),
-        (5, "dropped column b"),
-        (3, "added column b: string"),
-        (0, "created with 1 column"),
-    ]
-    assert since_versions(commits) == {"a": 0, "b": 3}
-    assert since_versions(commits[1:]) == {}
-    assert changes_of(commits[2:]) == []
 
 
 def test_a_version_says_its_columns_and_bytes_and_what_it_settles():

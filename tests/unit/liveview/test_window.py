@@ -36,15 +36,6 @@ def test_a_first_look_reads_a_day_and_not_a_year():
     assert len(known.since(99_999 * 3600 - 86_400)) == 25
 
 
-def test_the_next_look_reads_what_is_new():
-    row = Row(100_000)
-    known = window()
-    known.look(row, 50_000, since=50_000 * 3600 - 86_400)
-    row.read.clear()
-    known.look(row, 50_002, since=50_002 * 3600 - 86_400)
-    assert sorted(row.read) == [50_001, 50_002]
-
-
 def test_a_look_that_takes_too_long_goes_on_with_the_next():
     row = Row(1000)
     ticks = iter(range(10_000))
@@ -58,14 +49,6 @@ def test_a_look_that_takes_too_long_goes_on_with_the_next():
         known.look(row, 999, since=0.0)
     assert len(known.documents) == 1000
     assert len(row.read) == 1000
-
-
-def test_what_cannot_be_read_is_known_to_be_missing():
-    row = Row(5)
-    known = window()
-    known.look(lambda number: None if number == 3 else row(number), 4, since=0.0)
-    assert known.missing == {3}
-    assert sorted(known.documents) == [0, 1, 2, 4]
 
 
 def test_memory_is_bounded():

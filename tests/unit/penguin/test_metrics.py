@@ -1,7 +1,6 @@
 """What penguin's metrics and health say of real commits, scraped over the loopback."""
 
 import re
-import socket
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -9,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
-from typer.testing import CliRunner
 
 from lakebed.clock import Clock
 from lakebed.columns.schema import Field, Schema
@@ -26,9 +23,7 @@ from lakebed.telemetry.health import Part, PartKind
 from lakebed.telemetry.observed import observed
 from lakebed.types import Evolution, FieldType
 from penguin import inline
-from penguin.cli.app import app
 from penguin.delta.table import Log, Table
-from penguin.events.commits import CommittedByOther, PlanSuperseded
 from penguin.metrics import METRICS
 from penguin.pipeline import TableRun
 from tests.support.foreign import Directory
@@ -154,14 +149,6 @@ def test_the_time_from_the_arrival_of_a_file_to_its_commit_is_shown(watched):
 
 def _ms(seconds: float) -> int:
     return round(seconds * 1000)
-
-
-def test_conflicts_are_counted_by_their_outcome(watched):
-    watched.emit(CommittedByOther(table="events", version=1, entries=1))
-    watched.emit(PlanSuperseded(table="events"))
-    watched.emit(PlanSuperseded(table="events"))
-    assert watched.value("penguin_conflicts_total", outcome="committed_by_other") == 1
-    assert watched.value("penguin_conflicts_total", outcome="superseded") == 2
 
 
 def test_what_is_held_is_counted_by_its_reason_until_it_goes_in(watched):
@@ -337,22 +324,6 @@ def test_health_is_503_while_the_store_is_broken_and_200_once_it_is_mended(watch
     assert mends.seen == [(503, "failing"), (200, "ok"), (200, "ok")]
     assert watched.value("penguin_step_failures_total", code="object_missing") == 1
     assert watched.value("penguin_commits_total") == 1
-
-
-def config(tmp_path: Path, address: str) -> str:
-    file = tmp_path / "tables.yaml"
-    metrics = {"enabled": True, "address": address}
-    tables = {"events": {"table_uri": str(tmp_path / "table")}}
-    file.write_text(yaml.safe_dump({"tables": tables, "metrics": metrics}))
-    return str(file)
-
-
-def test_an_address_in_use_ends_the_program_with_2(tmp_path):
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        address = f"127.0.0.1:{taken.getsockname()[1]}"
-        answer = CliRunner().invoke(app, ["-c", config(tmp_path, address), "--once"])
-    assert answer.exit_code == 2
-    assert f"error: metrics.address: cannot listen on {address}" in answer.stderr
 
 
 def test_the_page_lists_every_metric_with_its_type_and_labels():

@@ -1,7 +1,6 @@
 """Bars on a terminal, and log lines above them."""
 
 import io
-import re
 import threading
 
 from rich.console import Console
@@ -64,16 +63,6 @@ def test_the_bar_stays_after_the_columns_are_inferred():
     assert not display._bars._progress.tasks
 
 
-def test_what_is_not_known_yet_is_not_shown_and_one_file_is_one():
-    console = terminal()
-    display = BatchDisplay(console)
-    display.emit(BatchStarted(pipeline="events", entry=7, files=1, bytes=2048, units=1))
-    display._bars._progress.refresh()
-    display.emit(UnitsEnded(pipeline="events"))
-    assert "0/1 file" in shown(console)
-    assert "?" not in re.sub(r"\x1b\[\?25[lh]", "", shown(console))
-
-
 def test_a_log_line_is_printed_whole_and_just_as_it_is():
     console = terminal()
     display = BatchDisplay(console)
@@ -127,13 +116,6 @@ def test_a_pipeline_that_waits_says_for_what_and_counts_down():
         assert words in shown(console)
     last = shown(console).rpartition("0/4 files")[2]
     assert "watching s3://b/in" in last
-
-
-def test_a_run_that_ends_by_itself_shows_no_waiting():
-    console = terminal()
-    display = BatchDisplay(console)
-    display.emit(NothingNew(pipeline="events", resting=0))
-    assert shown(console) == ""
 
 
 def test_no_thread_is_left_of_a_line_that_waits():

@@ -10,11 +10,8 @@ import yaml
 from blizzard.model.bad_lines import QuarantineLimits
 from blizzard.model.settings import (
     PipelineSettings,
-    RollingPolicy,
     SinkSettings,
     SourceSettings,
-    SparkSettings,
-    UploadSettings,
 )
 from blizzard.model.source.form import SkipRule
 from lakebed.columns.schema import Field, Schema
@@ -208,51 +205,6 @@ INSIDE = {
 """Keys read by the entry above them."""
 
 
-def test_the_smallest_document_gives_the_documented_defaults(tmp_path: Path) -> None:
-    settings = settings_of(tmp_path, minimal())
-
-    assert settings.pipelines == (
-        PipelineSettings(
-            name="default",
-            sources=(
-                SourceSettings(
-                    name="default",
-                    uri="/in",
-                    compression=Compression.AUTO,
-                    max_concurrent_files=16,
-                    batch_size=8192,
-                    poll_interval=10,
-                    max_files_per_batch=10_000,
-                    max_bytes_per_batch=17_179_869_184,
-                ),
-            ),
-            sink=SinkSettings(
-                table_uri="/table",
-                rolling=RollingPolicy(
-                    file_size=134_217_728, row_group_size=134_217_728, codec=ParquetCodec.SNAPPY
-                ),
-                upload=UploadSettings(
-                    part_size=33_554_432,
-                    min_multipart_size=5_242_880,
-                    max_concurrent_parts=8,
-                    max_concurrent_uploads=4,
-                ),
-                handoff=Handoff.JOURNAL,
-                commit=Commit.PENGUIN,
-                template=None,
-            ),
-            schema=Schema((ID,)),
-            infer=False,
-            infer_max_bytes=1_073_741_824,
-            unknown_fields=UnknownFields.RESCUE,
-            on_mismatch=OnMismatch.FAIL,
-            max_failures=None,
-        ),
-    )
-    assert settings.spark == SparkSettings(master="local[*,4]", conf={})
-    assert settings.metrics_address is None
-
-
 def test_settings_have_the_same_defaults_as_the_document(tmp_path: Path) -> None:
     assert settings_of(tmp_path, minimal()).pipelines == (
         PipelineSettings(
@@ -283,14 +235,6 @@ def test_limits_belong_to_a_quarantine(tmp_path: Path) -> None:
     assert [fault.partition(";")[0] for fault in faults] == [
         f"error_handling.{key}: belongs to on_bad_record: quarantine" for key in limits
     ]
-
-
-@pytest.mark.parametrize("value", [0, 1, -0.5, 1.5, True, "x"])
-def test_a_share_of_bad_lines_is_between_none_and_all(tmp_path: Path, value: Any) -> None:
-    quarantine = {"on_bad_record": "quarantine", "max_bad_ratio": value}
-    (fault,) = faults_of(tmp_path, minimal() | {"error_handling": quarantine})
-
-    assert fault.startswith("error_handling.max_bad_ratio: ")
 
 
 def test_no_key_is_forgotten() -> None:

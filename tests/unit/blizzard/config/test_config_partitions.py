@@ -26,14 +26,6 @@ def test_a_partition_column_has_a_type_that_delta_can_partition_by(
     )
 
 
-@pytest.mark.parametrize("kind", ["string", "date", "int8", "int16", "int32", "int64", "boolean"])
-def test_a_declared_partition_column_is_accepted(tmp_path: Path, kind: str) -> None:
-    fields = [{"name": "id", "type": "string"}, {"name": "d", "type": kind}]
-    document = minimal(sink__partition_by={"prefix_template": "d=%s"}, schema__fields=fields)
-
-    assert sink(settings_of(tmp_path, document)).template == Template.parse("d=%s")
-
-
 def test_a_data_file_must_be_left_a_column(tmp_path: Path) -> None:
     (fault,) = faults_of(tmp_path, minimal(sink__partition_by={"prefix_template": "id=%s"}))
 

@@ -9,38 +9,6 @@ from lakebed.errors import ConfigInvalid
 from tests.support.blizzard_config import changed, faults_of, minimal, settings_of, source
 
 
-def test_many_pipelines_have_named_sources(tmp_path: Path) -> None:
-    schema = {"fields": [{"name": "id", "type": "string"}]}
-    settings = settings_of(
-        tmp_path,
-        {
-            "pipelines": {
-                "orders": {
-                    "sources": {"web": {"path": "/web"}, "app": {"path": "/app"}},
-                    "sink": {"path": "/orders"},
-                    "schema": schema,
-                    "error_handling": {"max_failures": 3},
-                },
-                "clicks": {
-                    "source": {"path": "/clicks"},
-                    "sink": {"path": "/clicks-table"},
-                    "schema": schema,
-                },
-            }
-        },
-    )
-
-    found = {
-        pipeline.name: {source.name: source.uri for source in pipeline.sources}
-        for pipeline in settings.pipelines
-    }
-    assert found == {
-        "orders": {"web": "/web", "app": "/app"},
-        "clicks": {"default": "/clicks"},
-    }
-    assert [pipeline.max_failures for pipeline in settings.pipelines] == [3, None]
-
-
 @pytest.mark.parametrize(
     ("first", "second", "refused"),
     [("/in", "/in", True), ("/in", "/in/deep", True), ("/in", "file:///in/a", True),

@@ -22,10 +22,6 @@ def source_of(tmp_path: Path, *lines: str, path: str = "/in") -> SourceSettings:
     return pipeline.sources[0]
 
 
-def test_a_file_is_lines_unless_it_is_told(tmp_path: Path):
-    assert source_of(tmp_path).form == Form()
-
-
 def test_what_is_told_of_files_is_what_they_are(tmp_path: Path):
     form = source_of(
         tmp_path,

@@ -18,10 +18,6 @@ def document(queue: Any = URL, path: str = "s3://lake/in", **more: Any) -> dict[
     return noticed(queue, path, **more)
 
 
-def test_without_the_key_there_is_no_queue(tmp_path: Path):
-    assert source(settings_of(tmp_path, minimal())).notifications is None
-
-
 @pytest.mark.parametrize(
     ("url", "region"),
     [

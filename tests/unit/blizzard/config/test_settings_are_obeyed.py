@@ -106,11 +106,6 @@ def test_the_users_java_options_are_added_to_ours(builder):
     assert "-XX:+UseSerialGC" in options
 
 
-def test_workers_are_forked_with_their_imports_done(builder):
-    start(SparkSettings(), jvm=launched(builder))
-    assert builder.conf["spark.python.daemon.module"] == "blizzard.execute.spark.daemon"
-
-
 def test_workers_do_not_search_the_folder_they_are_started_in(builder):
     """HOLES W27: on this machine and on a cluster; who knows better may say so."""
     key = "spark.executorEnv.PYTHONSAFEPATH"

@@ -13,9 +13,7 @@ from blizzard.model.settings import (
     RollingPolicy,
     SparkSettings,
     UploadSettings,
-    share_of,
 )
-from lakebed.storage.options import StorageOptions
 from lakebed.types import ParquetCodec
 from tests.support.builders import Bench, ndjson, pipeline_settings, put, rows, source_settings
 from tests.support.runner import InProcessRunner
@@ -88,14 +86,6 @@ def test_the_total_concurrency_is_shared_out_among_the_tasks(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("total", "limit", "tasks", "share"),
-    [(None, 16, 4, 16), (10, 16, 4, 2), (10, 2, 4, 2), (4, 16, 4, 1), (3, 16, 4, 1), (9, 5, 0, 5)],
-)
-def test_a_share(total: int | None, limit: int, tasks: int, share: int) -> None:
-    assert share_of(total, limit=limit, tasks=tasks) == share
-
-
-@pytest.mark.parametrize(
     ("master", "most", "capped", "cores"),
     [
         ("local[4,4]", 2, "local[2,4]", 2),
@@ -114,13 +104,3 @@ def test_no_more_tasks_run_than_may_transfer(
 
     assert capped_master(settings) == capped
     assert local_cores(settings) == cores
-
-
-def test_the_options_of_the_stores_reach_the_executors(tmp_path: Path) -> None:
-    settings = pipeline_settings(tmp_path / "in", tmp_path / "table")
-    source = source_settings(tmp_path / "in", storage_options=StorageOptions({"KEY": "in"}))
-    sink = replace(settings.sink, storage_options=StorageOptions({"KEY": "out"}))
-    work = told(tmp_path, replace(settings, sources=(source,), sink=sink))
-
-    assert [place.options.plain() for place in work.sources.values()] == [{"KEY": "in"}]
-    assert work.sink.options.plain() == {"KEY": "out"}

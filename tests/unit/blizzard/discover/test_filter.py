@@ -14,10 +14,9 @@ from blizzard.model.settings import SourceSettings
 from blizzard.model.source.glob import Pattern
 from lakebed.columns.schema import Schema
 from lakebed.documents.source_record import SourceRecord, Stage
-from lakebed.listing.lookback import Window
 from lakebed.partition import Template, table_schema
 from lakebed.storage.store import ObjectFacts
-from lakebed.types import Codec, Compression, OnChange
+from lakebed.types import OnChange
 from tests.support.builders import (
     ID_AND_NAME,
     NOON,
@@ -187,36 +186,6 @@ def test_a_pattern_that_names_no_suffix_means_ndjson(pattern, path, reason):
 # ------------------------------------------------------------------------------ deciding
 
 
-def test_a_new_file_is_taken_as_it_was_listed():
-    (file,) = look(facts("a.ndjson.gz", size=7, etag="x")).take
-    assert (file.key, file.size, file.etag) == ("default:a.ndjson.gz", 7, "x")
-    assert file.codec is Codec.GZIP
-
-
-@pytest.mark.parametrize(
-    ("path", "compression", "codec"),
-    [
-        ("a.ndjson", Compression.AUTO, Codec.NONE),
-        ("a.json.gz", Compression.AUTO, Codec.GZIP),
-        ("a.jsonl.zst", Compression.AUTO, Codec.ZSTD),
-        ("a.jsonl.bz2", Compression.AUTO, Codec.BZIP2),
-        ("a.ndjson", Compression.GZIP, Codec.GZIP),
-        ("a.ndjson.gz", Compression.NONE, Codec.NONE),
-    ],
-)
-def test_the_compression_is_told_by_the_suffix_unless_it_is_configured(path, compression, codec):
-    """L17."""
-    (file,) = look(facts(path), source=source_settings(compression=compression)).take
-    assert file.codec is codec
-
-
-def test_an_ingested_file_is_not_taken_again():
-    """D01."""
-    finding = look(facts("a.ndjson"), facts("b.ndjson"), before=known(record("a.ndjson")))
-    assert taken(finding) == ["b.ndjson"]
-    assert finding.changed == ()
-
-
 @pytest.mark.parametrize("now_is", [facts("a.ndjson", size=11), facts("a.ndjson", etag="e2")])
 def test_an_ingested_file_that_is_another_object_now_is_reported_and_not_taken(now_is):
     """D15."""
@@ -224,23 +193,6 @@ def test_an_ingested_file_that_is_another_object_now_is_reported_and_not_taken(n
     assert finding.take == ()
     assert finding.changed == (now_is,)
     assert finding.count(Reason.CHANGED) == 1
-
-
-@pytest.mark.parametrize("now_is", [facts("a.ndjson", size=11), facts("a.ndjson", etag="e2")])
-def test_an_overwritten_file_is_passed_over_without_a_word_where_that_is_asked_for(now_is):
-    """D15."""
-    source = source_settings(on_change=OnChange.IGNORE)
-    finding = look(now_is, before=known(record("a.ndjson")), source=source)
-    assert (finding.take, finding.changed, finding.passed) == ((), (), ())
-
-
-@pytest.mark.parametrize("now_is", [facts("a.ndjson", size=11), facts("a.ndjson", etag="e2")])
-def test_an_overwritten_file_is_taken_again_where_that_is_asked_for(now_is):
-    """D15."""
-    source = source_settings(on_change=OnChange.REINGEST)
-    finding = look(now_is, before=known(record("a.ndjson")), source=source)
-    assert taken(finding) == ["a.ndjson"]
-    assert finding.again == {"default:a.ndjson"}
 
 
 NOTHING = SourceRecord(source="default", path="a.ndjson", size=0, etag="e1")
@@ -312,15 +264,6 @@ def test_an_object_that_failed_when_it_was_taken_again_and_is_the_old_one_now_is
     assert filtering.consider(facts("a.ndjson"), before) is Decision.DONE
 
 
-def test_a_file_that_cannot_succeed_rests_for_good():
-    """D04."""
-    before = known(record("a.ndjson", failure=failure(retryable=False)))
-    finding = look(facts("a.ndjson"), before=before, now=NOON + timedelta(days=365))
-    assert finding.take == ()
-    (one,) = finding.passed
-    assert (one.reason, one.detail, one.until) == (Reason.FAILED, "it went wrong", None)
-
-
 @pytest.mark.parametrize(("attempts", "rest"), [(1, 30), (2, 60), (3, 120), (20, 3600)])
 def test_a_file_that_may_succeed_rests_longer_each_time_and_is_then_taken_again(attempts, rest):
     """L04."""
@@ -329,12 +272,6 @@ def test_a_file_that_may_succeed_rests_longer_each_time_and_is_then_taken_again(
     assert (early.take, early.count(Reason.RESTING)) == ((), 1)
     due = look(facts("a.ndjson"), before=before, now=NOON + timedelta(seconds=rest))
     assert taken(due) == ["a.ndjson"]
-
-
-def test_a_failed_file_that_was_mended_is_taken_again_at_once():
-    """L04."""
-    before = known(record("a.ndjson", failure=failure(retryable=False)))
-    assert taken(look(facts("a.ndjson", etag="mended"), before=before)) == ["a.ndjson"]
 
 
 def test_a_file_that_this_run_has_tried_is_not_tried_again():
@@ -348,22 +285,6 @@ def test_a_file_that_this_run_has_tried_is_not_tried_again():
     assert (finding.take, finding.count(Reason.FAILED)) == ((), 1)
 
 
-def test_two_sources_with_equal_names_are_two_files():
-    """D13."""
-    before = known(record("a.ndjson", source="x"))
-    assert look(facts("a.ndjson"), source=source_settings(name="x"), before=before).take == ()
-    assert taken(look(facts("a.ndjson"), source=source_settings(name="y"), before=before)) == [
-        "a.ndjson"
-    ]
-
-
-def test_a_batch_takes_no_more_files_than_allowed_and_counts_the_rest():
-    source = source_settings(max_files_per_batch=2)
-    finding = look(*(facts(f"{number}.ndjson") for number in range(5)), source=source)
-    assert taken(finding) == ["0.ndjson", "1.ndjson"]
-    assert finding.left_over == 3
-
-
 def test_a_batch_takes_no_more_bytes_than_allowed_but_always_one_file():
     source = source_settings(max_bytes_per_batch=25)
     many = look(*(facts(f"{number}.ndjson", size=10) for number in range(5)), source=source)
@@ -372,29 +293,7 @@ def test_a_batch_takes_no_more_bytes_than_allowed_but_always_one_file():
     assert (taken(large), large.left_over) == (["large.ndjson"], 1)
 
 
-def test_what_is_known_costs_nothing_of_a_batch():
-    """L11: files that are done do not keep later ones out."""
-    source = source_settings(max_files_per_batch=1)
-    finding = look(
-        facts("a.ndjson"), facts("b.ndjson"), source=source, before=known(record("a.ndjson"))
-    )
-    assert taken(finding) == ["b.ndjson"]
-
-
-def test_a_late_file_that_sorts_before_the_known_ones_is_taken():
-    """L07, L08."""
-    finding = look(facts("a.ndjson"), facts("z.ndjson"), before=known(record("z.ndjson")))
-    assert taken(finding) == ["a.ndjson"]
-
-
 # ------------------------------------------------------------------------------ partitions
-
-
-def test_partition_values_come_from_the_folders():
-    (file,) = look(
-        facts("date=2024-01-01/region=a%2Fb/x.ndjson"), template="region=%s/date=%Y-%m-%d"
-    ).take
-    assert list(file.partition_values.items()) == [("region", "a/b"), ("date", "2024-01-01")]
 
 
 @pytest.mark.parametrize(
@@ -459,13 +358,6 @@ def aged(seconds: float, *, etag: str = "e1") -> ObjectFacts:
     return replace(facts("a.ndjson", etag=etag), modified=NOON - timedelta(seconds=seconds))
 
 
-@pytest.mark.parametrize(("age", "is_taken"), [(59, False), (60, True), (-3600, False)])
-def test_a_file_younger_than_asked_for_waits(age, is_taken):
-    finding = look(aged(age), source=source_settings(min_age=60))
-    assert (taken(finding) == ["a.ndjson"]) is is_taken
-    assert finding.count(Reason.TOO_YOUNG) == (not is_taken)
-
-
 def test_a_file_is_old_enough_once_we_have_seen_it_unchanged_for_so_long():
     """L22: the store's clock is an hour ahead."""
     source = source_settings(min_age=60)
@@ -478,16 +370,3 @@ def test_a_file_is_old_enough_once_we_have_seen_it_unchanged_for_so_long():
     assert grown.consider(aged(-3600, etag="grown"), Before()) is Decision.WAIT
     set_back = file_filter(source=source, first_seen=first.young, now=NOON - timedelta(hours=1))
     assert set_back.consider(aged(-3600), Before()) is Decision.WAIT
-
-
-def test_folders_older_than_the_filter_allows_are_counted_and_not_taken():
-    """L20."""
-    finding = look(
-        facts("date=2023-12-31/hour=23/a.ndjson"),
-        facts("date=2024-01-01/hour=00/a.ndjson"),
-        facts("root.ndjson"),
-        since=Window.parse("date=%Y-%m-%d", 1),
-        now=NOON + timedelta(days=1),
-    )
-    assert taken(finding) == ["date=2024-01-01/hour=00/a.ndjson", "root.ndjson"]
-    assert finding.count(Reason.TOO_OLD) == 1

@@ -153,12 +153,6 @@ def test_a_hinted_file_is_found_between_two_looks_and_alone(site: Site):
     assert ways == [(1, 0), (0, 1)]
 
 
-def test_without_a_hint_nothing_is_asked(site: Site):
-    site.land("a.ndjson")
-    assert not site.step()
-    assert site.heads == []
-
-
 def test_a_late_file_of_an_old_folder_does_not_wait_for_a_sweep(tmp_path: Path):
     site = Site(tmp_path, late_window=1.0, sweep_interval=100 * HOUR)
     site.land("date=1/b.ndjson", "date=2/b.ndjson")
@@ -235,18 +229,6 @@ def test_folders_that_are_too_old_are_so_for_hints_too(tmp_path: Path, rule: str
     assert site.counted() == {"taken": 1, "not_matched": 1}
 
 
-def test_a_path_without_its_partition_fails_as_always(tmp_path: Path):
-    site = Site(tmp_path, template="date=%Y-%m-%d")
-    site.land("a.ndjson")
-    site.hint("a.ndjson")
-    assert site.step()
-    (entry,) = site.bench.entries()[1:]
-    assert [record.failure.code for record in entry.sources if record.failure] == [
-        "partition_unknown"
-    ]
-    assert site.deleted() == 1
-
-
 def test_a_file_that_is_too_young_is_taken_as_soon_as_it_is_not(tmp_path: Path):
     site = Site(tmp_path, min_age=30.0)
     site.land("a.ndjson")
@@ -271,20 +253,6 @@ def test_a_store_whose_clock_is_ahead_keeps_no_hinted_file_waiting(tmp_path: Pat
     site.bench.hands.at += 31
     assert site.step()
     assert site.ingested() == ["a.ndjson"]
-
-
-def test_a_message_that_comes_again_is_harmless(site: Site):
-    """The process died between entry and deletion, or the queue delivers twice."""
-    site.land("a.ndjson")
-    site.hint("a.ndjson", "a.ndjson")
-    assert site.step()
-    assert site.ingested() == ["a.ndjson"]
-    site.pipeline = site.start()
-    site.hint("a.ndjson")
-    assert not site.step()
-    assert site.ingested() == ["a.ndjson"]
-    assert site.counted()["known"] == 1
-    assert site.deleted() == 1
 
 
 def test_a_message_about_the_object_that_is_in_the_table_costs_no_request(site: Site):

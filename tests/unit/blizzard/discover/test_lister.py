@@ -1,15 +1,11 @@
 """Looks at a source: what they cost, and that they find everything."""
 
-from dataclasses import replace
-
 import pytest
 
-from blizzard.discover.lister import source_listers
 from blizzard.discover.skip_reason import Reason
 from blizzard.model.limits import LookLimits
-from blizzard.model.settings import Sizing
 from lakebed.errors import StoreUnavailable
-from tests.support.builders import failure, pipeline_settings, record
+from tests.support.builders import failure, record
 from tests.support.site import HOUR, QUICK, SECOND, Site, flat, taken
 
 # ------------------------------------------------------------------------------ quick looks
@@ -137,18 +133,6 @@ def test_files_that_wait_are_listed_until_they_are_done():
         assert taken(site.look(later=HOUR)) == ["00000060.ndjson"]
 
 
-def test_what_is_left_over_is_found_by_the_next_look():
-    site = Site([f"{number % 7}/{number:03d}.ndjson" for number in range(50)], limits=QUICK)
-    site.settings = site.lister.source = replace(site.settings, max_files_per_batch=20)
-    found: list[str] = []
-    for _ in range(3):
-        now = taken(site.look())
-        site.finish(*now)
-        found += now
-    assert sorted(found) == site.bucket.names
-    assert site.look().take == ()
-
-
 def test_a_failed_file_that_is_due_is_taken_though_no_range_lists_it():
     """L04."""
     site = Site(flat(100), limits=QUICK)
@@ -178,11 +162,6 @@ def test_a_file_that_rests_keeps_no_mark_from_moving():
         assert (finding.swept, taken(finding)[-1:]) == (False, [f"{number:08d}.ndjson"])
         site.finish(f"{number:08d}.ndjson")
         site.fail(bad)
-
-
-def test_the_listers_of_a_pipeline_go_by_its_sizing(tmp_path):
-    settings = pipeline_settings(tmp_path / "in", tmp_path / "table", sizing=Sizing(looks=QUICK))
-    assert [lister.limits for lister in source_listers(settings)] == [QUICK]
 
 
 def test_a_sweep_is_made_in_time_and_at_once_when_the_clock_was_set_back():
@@ -261,11 +240,3 @@ def test_a_listing_that_breaks_off_fails_whole_and_moves_no_mark(sweep):
     assert site.lister._cursor is before
     site.bucket.breaks_after = None
     assert taken(site.look()) == ["00000200.ndjson", "00000201.ndjson"]
-
-
-def test_a_store_that_lists_in_no_order_is_sorted():
-    site = Site(["b/1.ndjson", "a/1.ndjson", "c/2.ndjson"])
-    site.bucket.backwards = True
-    site.finish("a/1.ndjson")
-    assert taken(site.look()) == ["b/1.ndjson", "c/2.ndjson"]
-    assert taken(site.look()) == ["b/1.ndjson", "c/2.ndjson"]

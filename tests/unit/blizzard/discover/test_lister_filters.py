@@ -83,14 +83,6 @@ def test_a_filter_never_hides_what_came_after_the_first_look(template):
     assert found.count(Reason.TOO_OLD) == 1
 
 
-def test_files_that_land_just_before_midnight_are_seen_after_it():
-    """L12."""
-    site = Site(lookback=Window.parse("date=%Y-%m-%d", 1))
-    site.look(later=12 * HOUR - SECOND)
-    site.arrive("date=2024-01-01/last.ndjson")
-    assert taken(site.look(later=2 * SECOND)) == ["date=2024-01-01/last.ndjson"]
-
-
 def test_a_source_that_was_never_journaled_counts_its_window_from_the_first_look():
     """L12: the table's store is out of order for hours; meanwhile no entry says since when."""
     site = Site(lookback=Window.parse("%Y/%m/%d/%H", 1))

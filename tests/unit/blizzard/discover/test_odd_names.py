@@ -144,12 +144,6 @@ def test_a_link_to_a_file_elsewhere_is_read_and_one_to_a_file_of_the_source_is_n
     assert passed(bench)["link"] == ["newest.ndjson"]
 
 
-def test_a_source_that_is_itself_reached_by_a_link_is_read(tmp_path, folder):
-    (tmp_path / "link").symlink_to(folder)
-    bench = Bench(pipeline_settings(tmp_path / "link", tmp_path / "table"))
-    assert ingested(bench) == ["2024-01-01/a.ndjson"]
-
-
 # ------------------------------------------------------------------------------ folders
 
 

@@ -353,28 +353,6 @@ def test_a_look_ahead_that_fails_is_made_again_by_the_next_step(tmp_path: Path) 
     assert sorted(sources.ingested()) == [f"a:{number}.ndjson" for number in range(3)]
 
 
-@pytest.mark.parametrize("page", [1, LookLimits().page], ids=["quick", "swept"])
-def test_after_a_batch_that_failed_its_files_are_found_again(tmp_path: Path, page: int) -> None:
-    """L11: what a look ahead left out because it was being read is not left out for good.
-
-    With pages of one name the source counts as large, so that marks say where to look.
-    """
-    sources = sources_of(tmp_path, page=page, a=3600)
-    limited(sources, 1)
-    for number in range(2):
-        sources.land(f"a/{number}.ndjson")
-    running: list[Pipeline] = []
-    sources.bench.runner = Meanwhile(lambda: ahead_of(running[0]).wait(300), fails=True)
-    pipeline = sources.pipeline()
-    running.append(pipeline)
-    with pytest.raises(RunFailed):
-        pipeline.step()
-    pipeline.runner = InProcessRunner()
-    while pipeline.step():
-        pass
-    assert sorted(sources.ingested()) == ["a:0.ndjson", "a:1.ndjson"]
-
-
 def test_a_file_of_the_running_batch_that_changes_is_not_told_as_ingested_before(
     tmp_path: Path,
 ) -> None:

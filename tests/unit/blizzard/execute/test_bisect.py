@@ -54,24 +54,6 @@ def test_a_file_that_kills_its_worker_is_named_alone_and_the_rest_goes_on(tmp_pa
     assert not bench.again().pipeline().step(), "it is not read again"
 
 
-def test_a_run_that_fails_for_a_reason_of_its_own_names_no_file(tmp_path: Path) -> None:
-    """A cluster that is gone says nothing of the files: the batch is tried again."""
-
-    class Gone:
-        parallelism = 2
-
-        def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
-            raise RunFailed("Spark is gone")
-
-    put(tmp_path / "in", "a.ndjson", ndjson(rows(2)))
-    bench = Bench(pipeline_settings(tmp_path / "in", tmp_path / "table"), runner=Gone())
-    with pytest.raises(RunFailed):
-        bench.pipeline().step()
-
-    assert len(bench.entries()) == 1
-    assert bench.again(runner=InProcessRunner()).pipeline().step()
-
-
 def drained_after(bench: Bench, runs: int) -> list[tuple[str, str | None]]:
     """Let processes come to nothing, one after the other, then one that works; give what it did."""
     for _ in range(runs):

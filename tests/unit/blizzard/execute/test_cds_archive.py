@@ -58,12 +58,6 @@ def made(archive: Archive) -> Archive:
     return archive
 
 
-def test_it_lies_in_the_users_cache(spark_home, environ, tmp_path):
-    found = archive_of(spark_home, environ)
-    assert found is not None
-    assert found.path.is_relative_to(tmp_path / "cache/blizzard/jvm")
-
-
 @pytest.mark.parametrize("changed", ["spark/jars/spark-core.jar", "java/lib/modules"])
 def test_another_spark_or_another_java_has_another_archive(spark_home, environ, tmp_path, changed):
     first = archive_of(spark_home, environ)
@@ -71,20 +65,9 @@ def test_another_spark_or_another_java_has_another_archive(spark_home, environ, 
     assert archive_of(spark_home, environ) != first
 
 
-def test_a_jar_that_comes_or_goes_makes_it_another(spark_home, environ):
-    first = archive_of(spark_home, environ)
-    (spark_home / "jars/more.jar").write_bytes(b"")
-    assert archive_of(spark_home, environ) != first
-
-
 @pytest.mark.parametrize("cache", ["relative/cache", "/with:colon"])
 def test_a_cache_the_jvm_cannot_name_is_not_used(spark_home, environ, cache):
     assert archive_of(spark_home, environ | {"XDG_CACHE_HOME": cache}) is None
-
-
-def test_without_java_there_is_none(spark_home, environ, tmp_path):
-    (tmp_path / "java/bin/java").unlink()
-    assert archive_of(spark_home, environ) is None
 
 
 @pytest.mark.parametrize("body", [b"", b"an arch", b"an archive and more"])
@@ -134,13 +117,6 @@ def test_it_appears_whole_and_old_ones_go(archive):
     ]
 
 
-def test_the_users_options_come_last_and_so_win(archive):
-    options = java_options(users="-XX:TieredStopAtLevel=4", archive=None, log_settings=LOG)
-    assert options.endswith(" -XX:TieredStopAtLevel=4")
-    assert "-XX:+UseSerialGC" in options
-    assert f"-Dlog4j2.configurationFile=file:{LOG}" in options
-
-
 def test_a_collector_of_the_users_choice_replaces_ours():
     """Two collectors named at once keep a JVM from starting."""
     options = java_options(users="-XX:+UseG1GC", archive=None, log_settings=LOG)
@@ -154,13 +130,6 @@ def test_a_user_who_speaks_of_archives_is_left_alone(archive, users):
     assert str(archive.path) not in java_options(
         users=users, archive=made(archive), log_settings=LOG
     )
-
-
-def test_an_archive_that_is_there_is_used_and_the_jvm_is_kept_off_standard_output(archive):
-    options = java_options(users="-Dmine=1", archive=made(archive), log_settings=LOG)
-    assert f"-XX:SharedArchiveFile={archive.path}" in options.split()
-    assert "-Xlog:disable" in options.split()
-    assert options.endswith("-Dmine=1")
 
 
 def test_a_home_with_a_space_in_its_name_is_one_option(tmp_path):

@@ -16,7 +16,7 @@ from blizzard.model.settings import RollingPolicy, Sizing
 from blizzard.run_totals import TooManyFailures
 from lakebed.columns.schema import Schema
 from lakebed.types import RESCUED, OnMismatch, UnknownFields
-from tests.support.builders import Bench, ndjson, pipeline_settings, put, rows
+from tests.support.builders import Bench, ndjson, pipeline_settings, put
 from tests.support.runner import InProcessRunner
 
 Wraps = Callable[[Sequence[WorkUnit], Work], list[UnitOutcome] | None]
@@ -238,13 +238,6 @@ def test_a_stop_during_the_look_journals_nothing_and_the_next_run_looks_again(
     after = bench.again(runner=Told(), run_id="run-2")
     after.pipeline().step()
     assert table(after) == [{"id": 1, "late": None}, {"id": 2, "late": True}]
-
-
-def test_rows_without_anything_new_run_once(tmp_path: Path) -> None:
-    put(tmp_path / "in", "a.ndjson", ndjson(rows(2)))
-    runner = Told()
-    growing(tmp_path, runner).pipeline().step()
-    assert len(runner.jobs) == 1
 
 
 @pytest.mark.parametrize("good", [{"id": 9}, {"id": 9, "m": 1}])

@@ -225,11 +225,6 @@ def test_a_local_session_of_somebody_else_is_told_to_use_this_python(report: str
     assert unfit(DEAD, local=True) is None
 
 
-def test_other_trouble_is_not_taken_for_unfit_executors() -> None:
-    assert unfit(DEAD) is None
-    assert isinstance(explained(DEAD)[0], WorkersDied)
-
-
 @pytest.mark.parametrize(
     ("begun", "workers_come_up", "kind"),
     [

@@ -6,19 +6,14 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from blizzard.answers.dead_letters import DeadLetterQueue
 from blizzard.cli.app import app
 from blizzard.handoff import dead_letters
 from blizzard.model.files import Location
-from lakebed.documents.source_record import Stage
 from lakebed.errors import LakeError
 from lakebed.layout import journal_entry
 from lakebed.storage.options import StorageOptions
 from tests.support.builders import (
-    NOON,
-    failure,
     put,
-    record,
 )
 from tests.support.dead_letters import drain, objects, queue
 
@@ -70,34 +65,6 @@ def test_the_newest_failures_come_first_also_from_an_earlier_place(bench, source
         "second.ndjson",
         "first.ndjson",
     ]
-
-
-def test_objects_that_were_cleared_away_are_named_and_no_error(bench, source):
-    put(source, "bad.ndjson", BAD)
-    drain(bench)
-    (written,) = objects(bench)
-    written.unlink()
-    assert queue(bench).gone == (str(written),)
-    written.parent.rmdir()
-    assert queue(bench) == DeadLetterQueue(pipeline="default", gone=(str(written),))
-
-
-def test_a_table_that_does_not_exist_yet_has_no_failures(bench):
-    assert queue(bench).letters == ()
-
-
-def test_letters_are_read_as_they_were_written():
-    found = dead_letters.letters(
-        [record("ü/a b.ndjson", failure=failure(attempts=3)), record("fine.ndjson")],
-        pipeline="events",
-        batch=7,
-        source_uris={"default": "s3://bucket/in/"},
-        at=NOON,
-    )
-    (letter,) = found
-    assert (letter.path, letter.retry_count) == ("s3://bucket/in/ü/a b.ndjson", 2)
-    assert letter.stage is Stage.PARSE
-    assert dead_letters.decode(dead_letters.encode(found), "x") == found
 
 
 @pytest.mark.parametrize("body", [b"{", b"[]\n", b'{"path": "a"}\n'])

@@ -154,18 +154,6 @@ def test_of_a_committed_entry_nothing_is_moved(tmp_path: Path) -> None:
     assert Publisher(is_committed=yes).publish(local(tmp_path), entry, redo=True) == HandedOn()
 
 
-def test_an_inline_commit_comes_after_the_hand_off(tmp_path: Path) -> None:
-    seen: list[int] = []
-
-    def commit() -> int:
-        seen.append(len(metas(tmp_path)))
-        return 1
-
-    publisher = Publisher(is_committed=no, commit=commit)
-    done = publisher.publish(local(tmp_path), entry_of(), redo=False)
-    assert (done, seen) == (HandedOn(delta_commits=1, files=2), [2])
-
-
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
     put(tmp_path / "in", "a.ndjson", ndjson(rows(3)))

@@ -2,14 +2,13 @@
 
 import pytest
 
-from blizzard.handoff.switch import Uncommitted, set_handoff
+from blizzard.handoff.switch import set_handoff
 from lakebed.documents.entry import Protocol, encode
 from lakebed.errors import DocumentUnreadable, ProtocolConflict
 from lakebed.journal import latest_protocol
 from lakebed.layout import journal_entry
 from lakebed.storage.store import AlreadyThere, Store
 from lakebed.types import Handoff
-from tests.support.builders import tree
 from tests.support.tables import TableDirectory, rows_of
 
 
@@ -30,23 +29,6 @@ def nothing(_pipeline, _journal):
 def in_force(table):
     found = latest_protocol(table.store)
     return found and found.handoff
-
-
-def test_what_is_not_committed_is_named_and_nothing_changes(table):
-    for number in (1, 2, 3):
-        table.journal("a").batch(rows_of(number))
-    table.journal("b").batch(rows_of(4))
-    table.journal("c")
-    before = tree(table.root)
-    log = {"a": 1, "b": None, "c": None}
-
-    found = set_handoff(table.store, Handoff.DIRECT, lambda pipeline, _journal: log[pipeline])
-
-    assert found == (
-        Uncommitted(pipeline="a", first=2, last=3),
-        Uncommitted(pipeline="b", first=1, last=1),
-    )
-    assert tree(table.root) == before
 
 
 def test_a_table_that_nobody_has_written_to_takes_any_hand_off(tmp_path):

@@ -142,11 +142,6 @@ def test_numbers_stay_numbers_where_one_in_ten_is_text(values: list[Any], line: 
     assert f"- {{name: x, type: {line}" in line_of("x", *values)
 
 
-def test_values_of_several_types_are_said() -> None:
-    assert "# numbers, also strings" in line_of("x", 1, "a")
-    assert "objects, also arrays" in line_of("x", {"a": 1}, [1])
-
-
 def test_names_that_no_column_can_have_are_read_from_where_they_are() -> None:
     assert "- {name: a_b, type: int64, from: [a b]}" in text_of({"a b": 1}).replace('"', "")
     text = text_of({"Name": 1, "name": 2, "name_2": 3, "_rescued": 4, "": 5, "x.y": 6})
@@ -157,23 +152,6 @@ def test_names_that_no_column_can_have_are_read_from_where_they_are() -> None:
     assert [one.get("from") for one in fields] == [
         None, ["name"], None, ["_rescued"], None,
     ]  # fmt: skip
-
-
-def test_what_is_inside_is_written_over_several_lines() -> None:
-    text = text_of({"u": {"id": "a", "seen_at": [MS]}, "l": [{"a": 1}], "m": {"x y": {"b": 1}}})
-    assert schema_of(DeclaredSchema.model_validate({"fields": yaml.safe_load(text)})) == Schema(
-        fields_of(
-            columns_in(
-                parsed({"u": {"id": "a", "seen_at": [MS]}, "l": [{"a": 1}], "m": {"x y": {"b": 1}}})
-            )
-        )
-    )
-    assert all(len(line) <= 80 for line in text.splitlines())
-
-
-def test_columns_that_folders_give_are_left_out() -> None:
-    columns = columns_in(parsed({"date": "x", "id": 1}), without=frozenset({"date"}))
-    assert [one.name for one in columns] == ["id"]
 
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
@@ -220,10 +198,6 @@ def test_every_value_that_was_seen_fits_its_column(records: list[dict[str, Any]]
         lines = b"\n".join(json.dumps(record).encode() for record in records)
         decoder = Decoder(schema, unknown=UnknownFields.RESCUE, on_mismatch=OnMismatch.FAIL)
         assert sum(each.batch.num_rows for each in decoder.decode([lines])) == len(records)
-
-
-def test_numbers_finer_than_a_timestamp_stay_numbers() -> None:
-    assert line_of("ts", 1_700_000_000.1234567) == "- {name: ts, type: float64}"
 
 
 def test_no_value_stands_in_what_is_written() -> None:

@@ -75,16 +75,6 @@ def test_a_file_that_is_read_in_part_has_the_same_form(lines: bool) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ['{"id": 1, "s": "xxx', '{"id": 1, "tags": ["a", "b", ', '[{"id": 1, "s": "xxx', '{"id": 1'],
-)
-def test_nothing_is_taken_from_a_record_that_is_cut_off(text: str) -> None:
-    found = records_of(begin(text, whole=False))
-    assert found.records == ()
-    assert found.strange == ("f0: no line ends within what was read of it; --sample reads more",)
-
-
-@pytest.mark.parametrize(
-    "text",
     [
         '{"a": "x", "b": "y"}{"a": 2, "b"',
         '[\n{"a": "x", "b": "y"},\n{"a": 2, "b',
@@ -94,13 +84,6 @@ def test_nothing_is_taken_from_a_record_that_is_cut_off(text: str) -> None:
 )
 def test_the_records_before_one_that_is_cut_off_are_taken(text: str) -> None:
     assert records_of(begin(text, whole=False)).records == ({"a": "x", "b": "y"},)
-
-
-def test_a_file_of_something_else_is_named_and_the_others_count() -> None:
-    found = records_of(begin('{"a": 1}\n', "hello\n", '{"a": 1}\n{"a": \n', ""))
-    assert [each.partition(":")[0] for each in found.strange] == ["f1", "f2"]
-    assert found.form == GuessedForm()
-    assert len(found.records) == 2
 
 
 @pytest.mark.parametrize(
@@ -144,14 +127,6 @@ def test_an_envelope_is_recognised_if_the_first_one_is_empty() -> None:
     assert (found.form, len(found.records), found.strange) == (RECORDS, 2, ())
 
 
-@pytest.mark.parametrize("other", ['{"digest": "x", "n": 1}', '{"a": 3}\n{"a": 4}\n'])
-def test_files_without_the_envelope_of_the_others_are_named(other: str) -> None:
-    found = records_of(begin(ENVELOPE, other, ENVELOPE))
-    assert (found.form, len(found.records)) == (RECORDS, 4)
-    (strange,) = found.strange
-    assert strange.startswith("f1: it has no array Records")
-
-
 def test_an_envelope_among_lines_is_named() -> None:
     lines = '{"a": 1}\n{"a": 2}\n'
     found = records_of(begin(lines, ENVELOPE, lines))
@@ -171,15 +146,6 @@ def test_one_broken_line_does_not_make_lines_of_all_files_documents() -> None:
     assert records_of(begin(*files, '{"a": 1}\nx\n')).form == GuessedForm()
 
 
-def test_the_keys_of_a_form_are_those_of_a_source() -> None:
-    form = GuessedForm(documents=True, records=("a", "b"))
-    assert dict(form.settings()) == {"format": "json", "records": "a.b"}
-    assert dict(GuessedForm(actions=("index",)).settings()) == {
-        "skip_records": "{only_key: [index]}"
-    }
-    assert not dict(GuessedForm().settings())
-
-
 @pytest.mark.parametrize("text", ['{"a": tru]]]}, "b": 1, ', '{"a": [1]]}}, '])
 def test_brackets_that_close_nothing_are_no_reason_to_crash(text: str) -> None:
     assert records_of(begin(text, whole=False)).records == ()
@@ -190,10 +156,3 @@ def test_an_array_of_texts_is_json_without_records(text: str) -> None:
     (why,) = records_of(begin(text)).strange
     assert "is not JSON" not in why
     assert why.endswith("not an object")
-
-
-def test_the_lines_around_a_bad_one_count() -> None:
-    found = records_of(begin('{"a": 1}\nbroken\n{"a": 2}\n'))
-    assert len(found.records) == 2
-    assert found.bad_lines
-    assert not records_of(begin('{"a": 1}\n', "a,b\n1,2\n")).bad_lines

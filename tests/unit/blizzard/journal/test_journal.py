@@ -8,16 +8,12 @@ import pytest
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.checks import agree_on_protocol
 from blizzard.journal.journal import Journal
-from blizzard.journal.ledger import Before
-from blizzard.model.files import IngestedFile
 from lakebed import layout
 from lakebed.documents.entry import Protocol, Receipt, decode_entry, digest, encode
 from lakebed.errors import (
     DocumentUnreadable,
     JournalConflict,
     JournalLost,
-    NoExclusiveCreate,
-    ProtocolConflict,
     StoreDenied,
     StoreUnavailable,
 )
@@ -32,7 +28,7 @@ from tests.support.builders import (
     no_options,
     record,
 )
-from tests.support.stores import DropsWrites, LosesAnswers, Overwrites, local
+from tests.support.stores import DropsWrites, LosesAnswers, local
 
 FILES = (finished_file(),)
 
@@ -61,19 +57,6 @@ def test_each_entry_repeats_the_digest_of_the_one_before(tmp_path):
     assert [each.previous for each in found] == [None, digest(bodies[0]), digest(bodies[1])]
     assert [each.kind for each in found] == ["open", "batch", "batch"]
     assert found[1].files == FILES
-
-
-def test_a_later_run_goes_on_where_the_last_one_ended(tmp_path):
-    """D01."""
-    first = opened(local(tmp_path))
-    first.append((record("a"),), FILES)
-    second = opened(local(tmp_path), run="run-2")
-    assert (second.id, second.sequence) == (first.id, 1)
-    assert second.ledger.lookup()("default:a").finished == IngestedFile(
-        key="default:a", size=10, etag="e1", entry=1
-    )
-    assert second.ledger.lookup()("default:b") == Before()
-    assert second.append((), ()).sequence == 2
 
 
 def test_a_failure_is_counted_over_batches_and_runs(tmp_path):
@@ -303,14 +286,6 @@ def test_a_journal_that_the_delta_log_remembers_is_not_begun_anew(tmp_path):
     assert entries(tmp_path) == []
 
 
-def test_the_delta_log_is_not_asked_where_the_journal_is_there(tmp_path):
-    three_entries(tmp_path)
-    store = local(tmp_path)
-    journal = Journal(store, identity(run="r2"), read_ledger(store, "default"), Hands().clock)
-    journal.open_with(lambda: True)
-    assert journal.sequence == 2
-
-
 # ------------------------------------------------------------------------------ the protocol
 
 
@@ -321,21 +296,8 @@ def test_the_protocol_is_written_before_anything_else(tmp_path):
     assert store.bodies[0] == (layout.protocol(1), encode(Protocol(handoff=Handoff.JOURNAL)))
 
 
-def test_a_hand_off_that_contradicts_the_protocol_is_refused(tmp_path):
-    opened(local(tmp_path))
-    with pytest.raises(ProtocolConflict, match=r"sink\.handoff: journal"):
-        opened(local(tmp_path), handoff=Handoff.STAGING)
-
-
 def test_a_protocol_that_cannot_be_read_stops_the_run(tmp_path):
     """D05."""
     local(tmp_path).create(layout.protocol(1), b"{")
     with pytest.raises(DocumentUnreadable, match=r"protocol/1\.json"):
         agree_on_protocol(local(tmp_path), Handoff.JOURNAL)
-
-
-def test_a_store_that_overwrites_is_refused_before_any_entry(tmp_path):
-    """D07: without create-only writes nothing is exactly once."""
-    with pytest.raises(NoExclusiveCreate, match="conditional writes"):
-        opened(Overwrites(str(tmp_path), no_options(), make_folder=True))
-    assert entries(tmp_path) == []

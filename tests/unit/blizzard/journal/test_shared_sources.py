@@ -11,10 +11,8 @@ import pytest
 
 from blizzard.answers.explain import explain
 from blizzard.journal.checkpoint import read_ledger
-from blizzard.journal.checks import Precedence, Rival, precedence
 from blizzard.journal.identity import Identity
 from blizzard.journal.journal import Journal
-from lakebed.documents.entry import Entry
 from lakebed.errors import JournalLost, SourceContested, StoreUnavailable
 from lakebed.layout import journal_entry
 from lakebed.storage.store import AlreadyThere, Created, Reader, Store
@@ -276,32 +274,3 @@ def test_other_pipelines_are_asked_again_where_the_first_answer_did_not_come(lan
         pipeline.step()
     assert pipeline.step()
     assert Forgets.asked == 3
-
-
-def opening(created: str, journal: str = "j") -> Entry:
-    return Entry(
-        kind="open", pipeline="p", journal=journal, sequence=0, run="r", created=created,
-        previous=None, handoff=identity().handoff, source_uris={}, table_schema={},
-        partition_columns=(),
-    )  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("ours", "theirs", "written", "expected"),
-    [
-        (None, opening("1"), False, Precedence.THEIRS),
-        (opening("1"), None, False, Precedence.THEIRS),
-        (opening("2"), opening("1"), True, Precedence.THEIRS),
-        (opening("2"), opening("1"), False, Precedence.THEIRS),
-        (opening("1"), opening("2"), True, Precedence.UNKNOWN),
-        (opening("1"), opening("2"), False, Precedence.OURS),
-        (opening("1", "k"), opening("1", "j"), False, Precedence.THEIRS),
-        (opening("1", "j"), opening("1", "k"), False, Precedence.OURS),
-    ],
-)
-def test_who_of_two_comes_first(ours, theirs, written, expected):
-    """HOLES D19: whoever has read something, else whoever was begun first."""
-    rival = Rival(
-        pipeline="q", source="default", uri="/in", same=True, opening=theirs, is_written=written
-    )
-    assert precedence(ours, rival) is expected

@@ -148,18 +148,6 @@ def test_a_first_that_wakes_after_its_entry_does_not_hand_it_off(first: Bench) -
     assert runs(first) == ["run-1", "run-1"]
 
 
-def test_the_second_goes_on_from_the_journal_and_the_rows_appear_once(first: Bench) -> None:
-    """What the first has journaled is not read again, what it has not is (HOLES D07)."""
-    first.pipeline().step()
-    put(Path(first.settings.sources[0].uri), "b.ndjson", ndjson(rows(4)))
-    second = second_of(first).pipeline()
-    while second.step():
-        pass
-
-    paths = [record.path for entry in first.entries() for record in entry.sources]
-    assert sorted(paths) == ["a.ndjson", "b.ndjson", "bad.ndjson"]
-
-
 def test_a_configuration_that_is_refused_leaves_no_note(first: Bench, tmp_path: Path) -> None:
     """A hand-off that contradicts the table's is refused before anything is written."""
     first.pipeline().step()

@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 
 from blizzard.journal.ledger import Before, Ledger
-from blizzard.model.source.part_way import gone_part_way
 from lakebed.documents.entry import Entry, Kind, encode
 from lakebed.documents.source_record import SourceRecord
 from lakebed.types import Handoff
@@ -14,7 +13,6 @@ from tests.support.builders import ID_AND_NAME, NOON, failure, record
 
 KEY = "default:a.ndjson"
 FIRST, SECOND, THIRD = (record(size=size, etag=f"e{size}") for size in (10, 20, 30))
-PART = replace(FIRST, complete=False)
 
 
 def out(one: SourceRecord) -> SourceRecord:
@@ -74,13 +72,6 @@ def story() -> Story:
     return story
 
 
-def test_a_retraction_counts_until_it_is_decided(story: Story) -> None:
-    number = story.tell("retract", out(FIRST), SECOND)
-    story.settle()
-    assert story.object() == (20, number)
-    assert story.asked == [{number: f"run-{number}"}]
-
-
 @pytest.mark.parametrize(
     ("first", "second", "left"),
     [
@@ -123,21 +114,6 @@ def test_what_took_effect_is_asked_about_once(story: Story) -> None:
     assert (done.retracted, story.history.undecided.files) == (True, {})
 
 
-@pytest.mark.parametrize("second", [True, False])
-def test_the_rest_of_a_file_is_left_where_no_retraction_took_effect(second: bool) -> None:
-    story = Story()
-    story.tell("batch", PART)
-    story.tell("batch", gone_part_way(PART))
-    story.passed_over[story.tell("retract", out(FIRST))] = True
-    story.passed_over[story.tell("retract", out(FIRST))] = second
-    assert story.known.unfinished is None, "nothing is read on"
-
-    story.settle()
-
-    assert (story.known.unfinished is not None) is second
-    assert (story.known.finished is None) is second
-
-
 def test_what_fails_after_a_retraction_stays_failed_however_it_is_decided(story: Story) -> None:
     number = story.tell("retract", out(FIRST), SECOND)
     story.tell("batch", replace(THIRD, lines=0, rows=0, failure=failure()))
@@ -148,22 +124,3 @@ def test_what_fails_after_a_retraction_stays_failed_however_it_is_decided(story:
     assert left is not None
     assert left.record.size == 30
     assert story.object() == (10, 0)
-
-
-def test_what_is_read_since_is_all_that_counts(story: Story) -> None:
-    story.passed_over[story.tell("retract", out(FIRST), SECOND)] = True
-    number = story.tell("batch", replace(THIRD, reingested=True))
-    story.settle()
-
-    assert story.object() == (30, number)
-    assert story.history.undecided.files == {}
-
-
-def test_a_file_that_was_to_take_the_place_of_another_is_not_read_by_itself() -> None:
-    story = Story()
-    story.tell("batch", replace(FIRST, path="other.ndjson"))
-    number = story.tell("retract", out(replace(FIRST, path="other.ndjson")), SECOND)
-    story.passed_over[number] = True
-    story.settle()
-
-    assert story.object() == (20, number)

@@ -50,16 +50,6 @@ def test_what_is_declared_is_never_changed_by_what_is_found() -> None:
     assert with_found(declared, found).fields == (*declared.fields, column("new"))
 
 
-def test_a_found_column_is_what_the_table_has() -> None:
-    ours = schema(column("id"), column("n"))
-    table = schema(column("id"), column("n", FieldType.STRING, nullable=False), column("other"))
-
-    taken = adopted(ours, table, declared=schema(column("id")))
-
-    assert taken == schema(column("id"), column("n", FieldType.STRING))
-    assert adopted(ours, None, declared=schema(column("id"))) == ours
-
-
 def test_a_declared_column_stays_as_it_is_declared_whatever_the_table_has() -> None:
     ours = schema(column("id"), struct("user", column("age"), column("mail")))
     table = schema(
@@ -73,13 +63,6 @@ def test_a_declared_column_stays_as_it_is_declared_whatever_the_table_has() -> N
     )
 
 
-def test_a_found_column_that_differs_in_case_only_is_left_out() -> None:
-    ours = schema(column("n"), struct("user", column("age"), column("mail")))
-    table = schema(column("N"), struct("user", column("AGE")))
-
-    assert adopted(ours, table, declared=schema()) == schema(struct("user", column("mail")))
-
-
 def test_fields_that_the_table_does_not_have_yet_stay_inside_of_those_it_has() -> None:
     ours = schema(items("tags", struct("element", column("k"), column("v"))))
     table = schema(items("tags", struct("element", column("k", FieldType.STRING))))
@@ -89,26 +72,6 @@ def test_fields_that_the_table_does_not_have_yet_stay_inside_of_those_it_has() -
     )
     other = schema(struct("tags", column("k")))
     assert adopted(other, table, declared=schema()) == table
-
-
-def test_structs_inside_a_map_do_not_grow_and_are_taken_whole() -> None:
-    """penguin holds files that have other fields there than the table has."""
-    inner = struct("value", column("a"))
-    declared = schema(Field(name="by", type=FieldType.MAP, items=inner))
-    found = schema(Field(name="by", type=FieldType.MAP, items=struct("value", column("b"))))
-
-    assert grown(declared, {"by.key.b": NUMBERS}) == declared
-    assert adopted(found, declared, declared=schema(), known=found) == declared
-    assert adopted(found, declared, declared=found) == found
-
-
-def test_strings_are_json_texts_only_where_an_earlier_batch_has_said_so() -> None:
-    ours = schema(column("n", FieldType.JSON))
-    table = schema(column("n", FieldType.STRING))
-
-    assert adopted(ours, table, declared=schema(), known=ours) == ours
-    assert adopted(ours, table, declared=schema()) == table
-    assert adopted(ours, schema(column("n")), declared=schema(), known=ours) == schema(column("n"))
 
 
 def exact_paths(*fields: Field, declared: Schema, policy: OnMismatch) -> set[str]:

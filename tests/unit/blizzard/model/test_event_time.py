@@ -1,15 +1,13 @@
 """Which parts of a template rows give, and how a moment is written."""
 
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
-from blizzard.model.event_time import CODES, RowPart, from_path, row_partitions, rows_without_time
+from blizzard.model.event_time import CODES, RowPart, from_path, row_partitions
 from lakebed.columns.schema import Field, Schema
 from lakebed.partition import Template
 from lakebed.types import FieldType
-from tests.support.builders import finished_file
 
 DECLARED = Schema(
     (
@@ -69,47 +67,7 @@ def test_time_comes_from_the_field_text_from_columns_and_the_rest_from_the_path(
     assert rest.keys == ("tenant",)
 
 
-def test_without_a_timestamp_field_the_path_gives_everything():
-    template = Template.parse("date=%Y-%m-%d/region=%s")
-    assert row_partitions(template, DECLARED, None) is None
-    assert from_path(template, DECLARED, None) is template
-    assert from_path(None, DECLARED, "ts") is None
-
-
 def test_a_timestamp_field_that_is_a_partition_column_stands_in_no_file():
     by = row_partitions(Template.parse("day=%Y-%m-%d"), DECLARED, "day")
     assert by is not None
     assert [field.name for field in by.read] == ["day"]
-
-
-def test_values_come_in_the_order_of_the_template():
-    """L18."""
-    by = row_partitions(Template.parse("tenant=%s/date=%Y-%m-%d/region=%s"), DECLARED, "ts")
-    assert by is not None
-    values = by.values({"region": None, "date": "2024-01-01"}, {"tenant": "a"})
-    assert list(values.items()) == [("tenant", "a"), ("date", "2024-01-01"), ("region", None)]
-
-
-@pytest.mark.parametrize(
-    ("template", "seconds"), [("y=%Y", 86_400), ("d=%d/h=%H", 3600), ("m=%M", 60), ("s=%S/d=%d", 1)]
-)
-def test_time_is_told_as_finely_as_the_template_asks(template, seconds):
-    by = row_partitions(Template.parse(template), DECLARED, "ts")
-    assert by is not None
-    assert by.seconds == seconds
-
-
-def test_rows_of_the_null_partition_are_counted_and_no_others():
-    by = row_partitions(Template.parse("at=%Y"), DECLARED, "ts")
-    assert by is not None
-    files = [finished_file(f"{n}.parquet") for n in range(3)]
-    given = zip(files, [{"at": None}, {"at": "2024"}, {"other": None}], strict=True)
-    found = [replaced(file, values) for file, values in given]
-    assert rows_without_time(found, by) == 3
-    only_text = row_partitions(Template.parse("region=%s"), DECLARED, "ts")
-    assert only_text is not None
-    assert rows_without_time([replaced(files[0], {"region": None})], only_text) == 0
-
-
-def replaced(file, values):
-    return replace(file, partition_values=values)

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from blizzard.model.source.codec import codec_of
 from blizzard.model.source.forecast import (
-    COMPRESSED_WEIGHT,
     FULL_ENOUGH,
     MOST_OVER,
     PARQUET_PER_NDJSON,
@@ -55,11 +54,6 @@ def test_the_first_entry_replaces_what_is_usual_and_later_ones_count_half():
     assert twice.ratio == pytest.approx(0.2)
 
 
-def test_compressed_bytes_weigh_more():
-    found = after(entry({"a.ndjson.gz": 1000}, [("0.0", "x", 600)]))
-    assert found.ratio == pytest.approx(600 / 1000 / COMPRESSED_WEIGHT)
-
-
 @pytest.mark.parametrize("given", [{"complete": False}, {"skipped": 3}])
 def test_a_file_that_was_read_in_part_tells_nothing(given: dict[str, Any]):
     assert not after(entry({"a.ndjson": 1000}, [("0.0", "x", 100)], **given)).learned
@@ -78,10 +72,6 @@ def test_partitions_are_those_that_one_unit_divides_its_rows_among():
     assert after(by_path).partitions == 1.0
     late = entry({"a": 9}, [("0.0", "x", 1000), ("0.0", "y", 10)])
     assert after(late).partitions == pytest.approx(1.02, abs=0.01)
-
-
-def test_nothing_is_said_of_data_that_nobody_has_seen():
-    assert Forecast().closes_at([source_file(size=100)], SIZE) is None
 
 
 FILLED = st.floats(0.01, 40.0)

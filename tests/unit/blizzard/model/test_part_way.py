@@ -44,11 +44,6 @@ def test_only_what_failed_and_is_gone_can_be_given_up(one, can):
     assert can_be_given_up(one) is can
 
 
-def test_the_way_out_is_in_the_message():
-    assert GONE.failure is not None
-    assert "blizzard dlq discard a.ndjson --yes gives up the rest" in GONE.failure.message
-
-
 def learned(*records):
     history = Ledger()
     for number, each in enumerate(records):

@@ -95,32 +95,6 @@ def test_an_entry_settles_no_hint_that_was_never_looked_at(post: Post):
     assert post.due() == [A]
 
 
-def test_an_object_that_is_not_there_is_looked_for_three_times(post: Post):
-    """It may not be visible yet; if it was deleted, nobody waits for it."""
-    post.put("1", A)
-    for pause in (1.0, 4.0):
-        assert post.due() == [A]
-        post.inbox.followed(HintsFollowed(missing=(A,)))
-        assert post.due() == []
-        assert post.inbox.until_due(post.hands.at) == pause
-        post.hands.at += pause
-    assert post.due() == [A]
-    post.inbox.followed(HintsFollowed(missing=(A,)))
-    assert post.settled() == ["r-1"]
-    assert post.counted() == {"missing": 1}
-    assert post.inbox.until_due(post.hands.at) == float("inf")
-
-
-def test_a_file_that_is_too_young_is_due_when_it_is_old_enough(post: Post):
-    post.put("1", A)
-    post.due()
-    post.inbox.followed(HintsFollowed(later={A: 30.0}))
-    assert post.due() == []
-    assert post.inbox.until_due(post.hands.at) == 30.0
-    post.hands.at += 30
-    assert post.due() == [A]
-
-
 def test_the_lag_is_counted_from_the_event_once_for_each_file(post: Post):
     at = datetime.fromtimestamp(post.hands.at - 2, UTC)
     noticed = Hint(source="s", path="a", at=at)

@@ -82,12 +82,6 @@ def test_an_end_waits_for_no_message_and_deletes_what_is_settled():
     until(lambda: ear.queue.closed)
 
 
-def test_open_messages_are_hidden_again():
-    with Ear(replace(QUICK, hide_again_secs=0.0)) as ear:
-        sent = ear.queue.send(s3_body("in/a.ndjson"))
-        until(lambda: sent.receipt in ear.queue.hidden)
-
-
 def test_no_more_is_received_than_may_be_open():
     with Ear(replace(QUICK, most_open=1)) as ear:
         ear.queue.send(s3_body("in/a.ndjson"))

@@ -4,36 +4,12 @@ import pytest
 
 from blizzard.model.files import SourceFile
 from blizzard.model.settings import RollingPolicy, Sizing
-from blizzard.model.source.forecast import COMPRESSED_WEIGHT, PARQUET_PER_NDJSON, Forecast, weight
-from blizzard.plan.recognise import MOST_UNITS_PER_CORE, plan, units_at_leisure, units_per_core
-from lakebed.types import Codec
+from blizzard.model.source.forecast import PARQUET_PER_NDJSON, Forecast
+from blizzard.plan.recognise import MOST_UNITS_PER_CORE, plan, units_at_leisure
 from tests.support.builders import source_file
 
 FILE_SIZE = RollingPolicy().file_size
 FILLS = int(FILE_SIZE / PARQUET_PER_NDJSON)
-
-
-def test_small_files_share_a_unit():
-    units = plan(
-        [source_file(f"{number}", size=1000) for number in range(50)],
-        parallelism=8,
-        file_size=FILE_SIZE,
-    )
-    assert [len(unit.files) for unit in units] == [50]
-
-
-def test_files_of_two_partitions_never_share_a_unit():
-    files = [
-        source_file(f"{day}/{number}", partition_values={"date": day})
-        for number in range(3)
-        for day in ("2024-01-01", "2024-01-02", None)
-    ]
-    units = plan(files, parallelism=1, file_size=FILE_SIZE)
-    assert [(dict(unit.partition_values), len(unit.files)) for unit in units] == [
-        ({"date": None}, 3),
-        ({"date": "2024-01-01"}, 3),
-        ({"date": "2024-01-02"}, 3),
-    ]
 
 
 def load(count: int, size: int) -> list[SourceFile]:
@@ -54,22 +30,9 @@ def test_a_load_that_fills_few_files_gives_every_core_one_unit(count: int):
     assert max(sizes) - min(sizes) <= FILLS // 10
 
 
-@pytest.mark.parametrize(
-    ("files", "units"), [(0.0, 1), (0.9, 1), (1.0, 1), (1.9, 1), (2.0, 2), (3.0, 3), (100.0, 3)]
-)
-def test_a_core_has_no_more_units_than_files_to_fill(files: float, units: int):
-    assert units_per_core(files) == units
-
-
 def test_no_small_rest_becomes_a_unit_of_its_own():
     units = plan(load(10, Sizing().smallest_unit), parallelism=4, file_size=FILE_SIZE)
     assert sorted(len(unit.files) for unit in units) == [2, 2, 3, 3]
-
-
-def test_a_compressed_byte_weighs_more_than_a_plain_one():
-    plain = source_file(size=10)
-    packed = source_file(size=10, codec=Codec.ZSTD)
-    assert weight(packed) == COMPRESSED_WEIGHT * weight(plain)
 
 
 @pytest.mark.parametrize(("number", "expected"), [(100, 1), (5000, 4)])
@@ -99,7 +62,3 @@ def test_what_was_learned_decides_how_many_files_a_load_fills():
     assert len(plan(files, parallelism=8, file_size=FILE_SIZE, hurry=False, forecast=half)) == 2
     four = Forecast(partitions=4.0, learned=True)
     assert len(plan(files, parallelism=8, file_size=FILE_SIZE, hurry=False, forecast=four)) == 1
-
-
-def test_no_files_are_no_units():
-    assert plan([], parallelism=4, file_size=FILE_SIZE) == ()

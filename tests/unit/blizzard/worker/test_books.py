@@ -15,7 +15,7 @@ from blizzard.model.limits import DecodeLimits
 from blizzard.model.settings import Sizing
 from blizzard.model.source.byte_range import cut
 from blizzard.model.source.form import Form
-from blizzard.worker.books import LineCount, Miscounted, require_all, require_explained
+from blizzard.worker.books import Miscounted, require_explained
 from blizzard.worker.ndjson.decoder import Decoded, Decoder
 from blizzard.worker.ndjson.together import Together
 from blizzard.worker.stores import OpenedStores
@@ -172,12 +172,6 @@ def test_records_of_documents_are_counted_where_they_are_cut(place: Place, fault
     assert failure.code == "lines_miscounted"
 
 
-def test_lines_that_are_blank_or_bad_are_among_those_that_are_counted(place: Place) -> None:
-    put(place.source, "a.ndjson", text([b"", good(1), BROKEN, b" \t", good(2)])[:-1])
-    (record,) = place.run(quarantine=QuarantineLimits()).sources
-    assert (record.lines, record.blank, record.rows, record.quarantined) == (5, 2, 2, 1)
-
-
 @dataclass
 class WithDecoder(InProcessRunner):
     """Runs units with a decoder of the test's."""
@@ -235,17 +229,6 @@ def test_bad_lines_that_were_not_set_aside_fail_their_file(place: Place) -> None
     assert [one.failure and one.failure.code for one in settled.sources] == ["lines_miscounted"]
 
 
-def test_the_count_tells_how_many_lines_the_first_bytes_are() -> None:
-    pieces = [b"a\nb", b"b\n", b"", b"c", b"\nd"]
-    count = LineCount()
-    for _piece in count.of(iter(pieces), keep=True):
-        pass
-    assert (count.lines, count.ended) == (4, True)
-    assert [count.lines_in(size) for size in (2, 5, 7, 8)] == [1, 2, 3, 4]
-    count.take(5)
-    assert [count.lines_in(size) for size in (5, 7, 8)] == [2, 3, 4]
-
-
 @pytest.mark.parametrize("sizing", [Sizing(), SMALL_BLOCKS], ids=["small", "large"])
 @pytest.mark.parametrize(
     ("name", "body", "lines"),
@@ -283,30 +266,6 @@ def test_a_mark_alone_holds_no_record_in_either_format(place: Place, form: Sourc
     units = unit([replace(file, form=Form(format=form))])
     (record,) = run_unit(units, shared, OpenedStores(shared)).sources
     assert (record.failure, record.lines, record.rows) == (None, 0, 0)
-
-
-@pytest.mark.parametrize("size", [1, 2, 3, 9])
-def test_a_mark_begins_no_line_and_is_none_further_on(size: int) -> None:
-    def count_of(text: bytes, *, from_start: bool = True) -> tuple[int, int]:
-        count = LineCount()
-        pieces = [text[start : start + size] for start in range(0, len(text), size)]
-        list(count.of(iter(pieces), keep=True, from_start=from_start))
-        return count.lines, count.lines_in(len(text))
-
-    assert count_of(MARK) == (0, 0)
-    assert count_of(MARK, from_start=False) == (1, 1)
-    assert count_of(MARK + b"\n") == (1, 1)
-    assert count_of(MARK + b"{}") == (1, 1)
-    assert count_of(MARK + MARK) == (1, 1)
-    assert count_of(b"\n" + MARK) == (2, 2)
-
-
-def test_a_count_that_is_not_that_of_the_framer_does_not_pass() -> None:
-    count = LineCount()
-    list(count.of(iter([b"a\nb\n"])))
-    require_all(count, lines=2, records=2)
-    with pytest.raises(Miscounted, match="3 records were counted, but 2 were read"):
-        require_all(count, lines=2, records=3)
 
 
 def test_what_the_text_shows_to_be_blank_is_held_against_what_is_said_to_be() -> None:

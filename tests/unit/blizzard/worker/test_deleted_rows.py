@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blizzard.worker.deleted_rows import NONE, marked, places_in, ranges_of
+from blizzard.worker.deleted_rows import marked, places_in, ranges_of
 from lakebed.documents.deletion_vector import DeletionVector, from_z85
 from tests.support.deletion_vectors import bitmap, z85
 
@@ -68,7 +68,3 @@ def test_ranges_have_the_same_places(places: set[int]) -> None:
     assert np.flatnonzero(marked(given_places, 10, 20)).tolist() == [
         place - 10 for place in sorted(places) if 10 <= place < 30
     ]
-
-
-def test_no_places_are_no_ranges() -> None:
-    assert ranges_of(NONE) == []

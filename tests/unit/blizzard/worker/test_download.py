@@ -21,7 +21,7 @@ from blizzard.worker.download import (
     bundles,
     in_advance,
 )
-from lakebed.errors import ObjectMissing, StoreDenied, StoreUnavailable
+from lakebed.errors import StoreDenied, StoreUnavailable
 from tests.support.builders import source_file
 
 LONG = 120.0
@@ -66,31 +66,6 @@ def test_an_error_is_raised_in_its_place_and_the_other_files_go_on():
         with pytest.raises(StoreDenied, match="refused"):
             next(broken)
         assert list(downloads.pieces(listed[2])) == [b"first", b"second"]
-
-
-def test_an_error_on_opening_is_raised_where_the_file_is_read():
-    """L05."""
-    (file,) = files(1)
-
-    def open_file(_file: SourceFile, _place: int) -> Iterator[bytes]:
-        raise ObjectMissing("gone")
-
-    with (
-        Downloads([file], open_file, ahead={"default": 1}) as downloads,
-        pytest.raises(ObjectMissing, match="gone"),
-    ):
-        list(downloads.pieces(file))
-    assert threads() == []
-
-
-def test_two_hundred_files_come_through_three_threads():
-    listed = files(200)
-    with Downloads(
-        listed, lambda file, _place: iter([file.path.encode()] * 30), ahead={"default": 3}
-    ) as downloads:
-        counted = [len(list(downloads.pieces(file))) for file in listed]
-    assert counted == [30] * 200
-    assert threads() == []
 
 
 @pytest.mark.parametrize("ahead", [1, 3, 100])
@@ -260,12 +235,6 @@ def test_bundles_hold_every_file_in_order_within_limits_and_leave_no_thread_idle
         len(bundle) == 1 or sum(file.size for file in bundle) <= BUNDLE_BYTES for bundle in found
     )
     assert len(found) >= min(len(listed), threads * BUNDLES_PER_THREAD)
-
-
-def test_small_files_come_in_bundles():
-    """Handing each to a thread would cost more than reading it."""
-    (bundle, *_others) = bundles(files(100), 1)
-    assert len(bundle) == MOST_IN_A_BUNDLE
 
 
 def test_an_error_in_a_bundle_is_raised_for_its_file_alone():

@@ -84,37 +84,6 @@ def rows_of(closed: list[ClosedFile]) -> dict[Any, str | None]:
     }
 
 
-def test_each_row_is_in_a_file_of_its_partition(tmp_path):
-    regions = [f"r{number % 7}" for number in range(1000)]
-    target = writer(tmp_path)
-    closed = [*target.write(batch(regions), "s:a"), *target.close()]
-    assert sorted(str(file.partition_values["region"]) for file in closed) == [
-        f"r{number}" for number in range(7)
-    ]
-    assert rows_of(closed) == dict(enumerate(regions))
-    assert {tuple(file.partition_values) for file in closed} == {("tenant", "region")}
-    assert {file.partition_values["tenant"] for file in closed} == {"t"}
-
-
-def test_a_file_names_the_sources_with_rows_of_its_partition_and_no_other(tmp_path):
-    target = writer(tmp_path)
-    closed = [
-        *target.write(batch(["x", "y"]), "s:a"),
-        *target.write(batch(["y", "z"], 10), "s:b"),
-        *target.write(batch([]), "s:c"),
-        *target.close(),
-    ]
-    assert {file.partition_values["region"]: file.sources for file in closed} == {
-        "x": ("s:a",), "y": ("s:a", "s:b"), "z": ("s:b",),
-    }  # fmt: skip
-
-
-def test_a_column_of_the_partition_stands_in_no_file(tmp_path):
-    target = writer(tmp_path)
-    (closed,) = [*target.write(batch(["x"]), "s:a"), *target.close()]
-    assert pq.read_schema(closed.path).names == ["id", "ts"]
-
-
 def test_a_partition_of_many_rows_whose_texts_are_few_is_written(tmp_path):
     """Of which a column is in no file, as long as nothing is rescued."""
     kinds = pa.schema([("kind", pa.string()), (RESCUED, pa.string())])

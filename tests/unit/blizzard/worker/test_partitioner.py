@@ -142,13 +142,6 @@ def test_columns_are_written_as_delta_writes_partition_values():
     }
 
 
-def test_values_stand_in_the_order_of_the_template_whatever_gives_them():
-    """L18."""
-    by = partitions("region=%s/year=%Y/shard=%s/month=%m")
-    row = {"region": "eu", "shard": 3, "ts": datetime(2024, 5, 6, tzinfo=UTC)}
-    assert ids([batch(row)], by) == {("eu", "2024", "3", "05"): [0]}
-
-
 def address(rows: pa.RecordBatch) -> int:
     buffer = rows["ts"].buffers()[1]
     assert buffer is not None
@@ -161,14 +154,6 @@ def test_rows_of_one_partition_are_not_copied():
     ((values, parts),) = grouped(given, by, ["id", "ts"])
     assert values == ("2024-01-01",)
     assert [address(part) for part in parts] == [address(each) for each in given]
-
-
-def test_only_the_asked_columns_are_given():
-    by = partitions("region=%s")
-    parts = [
-        part for _, found in grouped([batch({"region": "a"}, {})], by, ["id"]) for part in found
-    ]
-    assert {tuple(part.schema.names) for part in parts} == {("id",)}
 
 
 REQUIRED = Schema(
@@ -203,10 +188,6 @@ def test_a_required_column_takes_nothing_that_is_null_to_delta(value):
 def test_a_required_date_needs_a_timestamp():
     found = refusal({"ts": None}, template="date=%Y-%m-%d")
     assert (found.code, found.line, found.field) == ("required_field_missing", 12, "date")
-
-
-def test_a_line_that_is_not_known_is_not_guessed():
-    assert refusal({"region": ""}, lines_before=None).line is None
 
 
 @pytest.mark.parametrize("value", ["x" * 249, "/" * 83, "😀" * 63])

@@ -43,14 +43,6 @@ def test_the_driver_hears_progress_and_the_task_hears_the_stop() -> None:
     assert client.stop_soon
 
 
-def test_a_stop_is_known_before_a_unit_begins() -> None:
-    server = ProgressServer("127.0.0.1", stop_requested=lambda: True, heard=lambda *_: None)
-    with ProgressClient(server.address, "p/1") as client:
-        assert client.stop_soon
-        assert client.reached
-    server.close()
-
-
 def test_no_word_waits_for_the_acknowledgement_of_the_one_before(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -161,21 +153,5 @@ def test_the_driver_is_called_at_its_host_and_listens_where_it_is_told() -> None
     server.close()
 
 
-def test_the_driver_listens_at_the_port_that_it_is_told() -> None:
-    with reserved_port() as port:
-        server = ProgressServer(
-            "127.0.0.1", port=port, stop_requested=lambda: True, heard=lambda *_: None
-        )
-        with ProgressClient(Address("127.0.0.1", port, server.address.token), "p/1") as client:
-            assert client.stop_soon
-        server.close()
-
-
 def test_the_word_is_not_shown() -> None:
     assert "secret" not in repr(Address("h", 1, b"secret"))
-
-
-def test_progress_adds_up() -> None:
-    total = sum([Progress(records=1, bytes_read=2), Progress(records=3)], Progress())
-
-    assert (total.records, total.bytes_read) == (4, 2)

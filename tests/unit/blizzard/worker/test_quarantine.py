@@ -4,7 +4,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 
 from blizzard.execute.merge import Settled, settle
@@ -12,13 +11,11 @@ from blizzard.model.bad_lines import QuarantineLimits
 from blizzard.model.files import SourceFile, UnitOutcome, Work
 from blizzard.model.settings import RollingPolicy, Sizing
 from blizzard.model.source.byte_range import cut
-from blizzard.model.source.form import Form, SkipRule
 from blizzard.worker.stores import OpenedStores
 from blizzard.worker.unit import run_unit
 from lakebed.documents.source_record import Failure, Unread
 from lakebed.errors import StoreDenied
 from lakebed.layout import is_quarantine_file
-from lakebed.types import SourceFormat
 from tests.support import builders
 from tests.support.builders import gz, listed, put, unit
 from tests.support.quarantined import BROKEN, aside, bad, good, mixed, raws, text
@@ -87,21 +84,6 @@ def test_good_rows_go_in_and_each_bad_line_is_set_aside_as_it_stands(place: Plac
     assert (name["raw"], name["line"], name["field"]) == (lines[5], 6, "name")
 
 
-def test_the_footer_says_whose_a_quarantine_file_is(place: Place) -> None:
-    put(place.source, "a.ndjson", text([BROKEN]))
-    (file,) = read(place).quarantine
-
-    marks = pq.read_metadata(place.table / file.filename).metadata or {}
-    assert (marks[b"blizzard.pipeline"], marks[b"blizzard.journal"]) == (b"default", b"j-1")
-
-
-def test_a_file_without_bad_lines_has_no_quarantine_file(place: Place) -> None:
-    put(place.source, "a.ndjson", text([good(1)]))
-
-    assert read(place).quarantine == ()
-    assert list(place.table.rglob("_blizzard/**/*.parquet")) == []
-
-
 def test_small_files_share_a_quarantine_file_and_each_is_counted_in_it(place: Place) -> None:
     put(place.source, "a.ndjson", text([bad(1), good(1), bad(2)]))
     put(place.source, "b.ndjson", text([good(2)]))
@@ -159,30 +141,6 @@ def test_a_file_that_is_gone_on_with_counts_lines_from_its_start(place: Place) -
     (row,) = aside(place.table, outcome.quarantine)
     assert (row["line"], row["nth"], row["offset"]) == (3, 3, None)
     assert outcome.quarantine[0].sources[0].first == 3
-
-
-def test_a_record_of_a_document_says_where_it_begins(place: Place) -> None:
-    body = b'[{"id": 1},\n {"id": "x"},\n\n  {"id": 2}, {"id": [3]}]'
-    put(place.source, "a.json", body)
-    (file,) = listed(place.source)
-    form = Form(format=SourceFormat.JSON)
-    outcome = read(place, files=(replace(file, form=form),))
-
-    assert place.ids(outcome) == [1, 2]
-    first, second = aside(place.table, outcome.quarantine)
-    assert (first["line"], first["nth"], first["offset"]) == (2, 2, body.index(b'{"id": "x"}'))
-    assert (second["line"], second["nth"], second["offset"]) == (4, 4, body.index(b'{"id": [3]'))
-
-
-def test_lines_that_are_left_out_are_not_bad(place: Place) -> None:
-    put(place.source, "a.ndjson", text([b'{"index":{}}', bad(1), b'{"index":{}}', good(1)]))
-    (file,) = listed(place.source)
-    rule = Form(skip=SkipRule(only_key=("index",)))
-    outcome = read(place, files=(replace(file, form=rule),))
-
-    (record,) = outcome.sources
-    assert (record.lines, record.filtered, record.rows, record.quarantined) == (4, 2, 1, 1)
-    assert [row["line"] for row in aside(place.table, outcome.quarantine)] == [2]
 
 
 @pytest.mark.parametrize("parts", [1, 2, 3, 5])

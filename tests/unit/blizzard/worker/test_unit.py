@@ -39,25 +39,12 @@ def test_a_file_alone_in_its_output_is_named_by_its_uri(place):
     assert file.source_file == f"{place.source}/sub/a.ndjson"
 
 
-def test_blank_lines_are_counted_and_make_no_rows(place):
-    put(place.source, "a.ndjson", b"\n" + ndjson(rows(2)) + b"  \n\r\n")
-    (found,) = place.run().sources
-    assert (found.lines, found.blank, found.rows) == (5, 3, 2)
-
-
 def test_a_file_without_rows_is_done_and_gives_no_output(place):
     put(place.source, "empty.ndjson", b"")
     put(place.source, "blank.ndjson", b"\n\n")
     outcome = place.run()
     assert outcome.files == ()
     assert failed(outcome) == {}
-
-
-def test_fields_that_are_not_declared_are_counted(place):
-    """L16."""
-    put(place.source, "a.ndjson", b'{"id":1,"new":2}\n{"id":2,"new":3,"other":true}\n')
-    (found,) = place.run().sources
-    assert found.dropped == {"new": 2, "other": 1}
 
 
 def test_large_files_have_outputs_of_their_own(place):
@@ -90,14 +77,6 @@ def test_a_file_that_waits_on_the_disk_and_fails_leaves_nothing_behind(place):
     (file,) = outcome.files
     assert file.source_files == ("default:b.ndjson",)
     assert list(failed(outcome)) == ["a.ndjson"]
-
-
-def test_concatenated_gzip_is_read_to_its_last_member(place):
-    """L13."""
-    put(place.source, "a.ndjson.gz", gz(ndjson(rows(10))) + gz(ndjson(rows(10, 10))))
-    outcome = place.run()
-    assert place.ids(outcome) == list(range(20))
-    assert outcome.sources[0].lines == 20
 
 
 def test_many_small_files_are_read_together_and_each_has_its_own_books(place):
@@ -159,20 +138,6 @@ def test_nothing_is_left_on_the_local_disk(place, tmp_path, monkeypatch):
     refuses = RefusesUploads(place.table, StoreDenied("refused"))
     assert failed(place.run(stores=lambda shared: With(shared, refuses)))
     assert list(scratch.iterdir()) == []
-
-
-def test_two_sources_with_equal_names_give_the_rows_of_both(place, tmp_path):
-    """D13."""
-    other = tmp_path / "other"
-    put(place.source, "a.ndjson", ndjson(rows(2)))
-    put(other, "a.ndjson", ndjson(rows(2, 10)))
-    here = builders.work(place.source, place.table).sources["default"]
-    there = builders.work(other, other).sources["default"]
-    shared = builders.work(place.source, place.table, sources={"x": here, "y": there})
-    files = listed(place.source, source="x") + listed(other, source="y")
-    outcome = run_unit(unit(files), shared, OpenedStores(shared))
-    assert sorted(place.ids(outcome)) == [0, 1, 10, 11]
-    assert [each.key for each in outcome.sources] == ["x:a.ndjson", "y:a.ndjson"]
 
 
 MARK = b"\xef\xbb\xbf"

@@ -2,7 +2,6 @@
 
 import errno
 import gc
-import os
 import threading
 
 import pyarrow as pa
@@ -13,14 +12,13 @@ import zstandard
 from blizzard.model.files import UnitOutcome
 from blizzard.model.limits import BLOCK_BYTES
 from blizzard.model.settings import RollingPolicy, Sizing
-from blizzard.worker.compression import CorruptStream, decompress
+from blizzard.worker.compression import decompress
 from blizzard.worker.output.parquet import RollingWriter
-from blizzard.worker.record import Tally, failure_of, record_of
+from blizzard.worker.record import failure_of
 from blizzard.worker.stores import OpenedStores
-from lakebed.documents.source_record import SourceRecord, Stage
+from lakebed.documents.source_record import Stage
 from lakebed.errors import LakeError, StoreDenied, StoreFull, StoreUnavailable
 from lakebed.types import Codec
-from tests.support import builders
 from tests.support.builders import gz, listed, ndjson, put, rows
 from tests.support.stores import RefusesUploads
 from tests.support.units import BAD, With, failed
@@ -157,50 +155,6 @@ def test_a_full_local_disk_fails_the_sources_and_says_what_to_do(place, monkeypa
 
 
 @pytest.mark.parametrize(
-    "body",
-    [
-        gz(ndjson(rows(1000)))[:-4],
-        gz(ndjson(rows(1000)))[:200],
-        gz(ndjson(rows(1000)))[:100] + b"\0" * 50 + gz(ndjson(rows(1000)))[150:],
-        gz(ndjson(rows(10))) + b"garbage",
-        b"",
-        b"plain text",
-    ],
-)
-def test_gzip_that_is_broken_or_cut_is_a_failure_and_the_others_go_on(place, body):
-    """L14."""
-    put(place.source, "a.ndjson.gz", body)
-    put(place.source, "b.ndjson", ndjson(rows(3)))
-    outcome = place.run()
-    assert failed(outcome) == {"a.ndjson.gz": (Stage.DECOMPRESS, CorruptStream.code)}
-    assert place.ids(outcome) == [0, 1, 2]
-
-
-def test_a_source_file_that_vanished_is_recorded(place):
-    """L05."""
-    put(place.source, "a.ndjson", ndjson(rows(3)))
-    put(place.source, "b.ndjson", ndjson(rows(3, 3)))
-    files = listed(place.source)
-    (place.source / "a.ndjson").unlink()
-    outcome = place.run(files)
-    assert failed(outcome) == {"a.ndjson": (Stage.DOWNLOAD, "object_missing")}
-    assert place.ids(outcome) == [3, 4, 5]
-
-
-def test_a_source_file_that_was_replaced_is_left_whole_for_later(place):
-    """D17."""
-    put(place.source, "a.ndjson", ndjson(rows(3)))
-    files = listed(place.source)
-    put(place.source, "a.new", ndjson(rows(3, 5)))
-    os.replace(place.source / "a.new", place.source / "a.ndjson")  # noqa: PTH105
-    outcome = place.run(files)
-    assert failed(outcome) == {"a.ndjson": (Stage.DOWNLOAD, "object_changed")}
-    assert outcome.sources[0].failure is not None
-    assert outcome.sources[0].failure.retryable
-    assert outcome.files == ()
-
-
-@pytest.mark.parametrize(
     ("error", "code", "retryable"),
     [
         (StoreFull("full"), "store_full", True),
@@ -228,13 +182,6 @@ def test_a_failure_shows_no_path_of_the_librarys_making():
     """W17: the message stands alone; facts are the record's own."""
     found = failure_of(LakeError("refused", secret="hunter2"))
     assert "hunter2" not in found.message
-
-
-def test_the_books_of_a_failed_file_are_empty():
-    file = builders.source_file()
-    found = record_of(file, Tally(lines=5, rows=4, blank=1), failure=builders.failure())
-    assert isinstance(found, SourceRecord)
-    assert (found.lines, found.rows, found.blank) == (0, 0, 0)
 
 
 @pytest.mark.parametrize("trouble", [OSError(errno.EMFILE, "Too many open files"), MemoryError()])

@@ -4,7 +4,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
@@ -129,18 +129,6 @@ class Gated(Store):
         return super().upload(path, file, **how)
 
 
-def test_no_more_files_are_uploaded_at_once_than_allowed(tmp_path):
-    store = Gated(tmp_path / "table")
-    files = [closed_file(tmp_path, number=number) for number in range(8)]
-    with Uploads(store, UploadSettings(max_concurrent_uploads=2), Progress()) as uploads:
-        answers = [hand_in(uploads, file) for file in files]
-        for _ in range(2):
-            assert store.inside.acquire(timeout=LONG)
-        store.gate.set()
-        assert len({answer.result(LONG).filename for answer in answers}) == 8
-    assert store.most == 2
-
-
 def test_handing_in_waits_when_too_many_files_wait(tmp_path):
     """W18: finished files do not pile up on the disk."""
     store = Gated(tmp_path / "table")
@@ -160,33 +148,3 @@ def test_handing_in_waits_when_too_many_files_wait(tmp_path):
         store.gate.set()
         assert handed_in.wait(LONG)
         thread.join()
-
-
-@pytest.mark.parametrize(
-    ("least", "part", "in_parts"),
-    [(5, 5, [False, False, True]), (7, 5, [False] * 3), (1, 4, [False, True, True])],
-)
-def test_only_a_file_of_more_than_one_part_goes_in_parts(tmp_path, least, part, in_parts):
-    store = Gated(tmp_path / "table")
-    store.gate.set()
-    settings = UploadSettings(min_multipart_size=least, part_size=part)
-    with Uploads(store, settings, Progress()) as uploads:
-        for number, body in enumerate([b"1234", b"12345", b"123456"]):
-            hand_in(uploads, closed_file(tmp_path, body=body, number=number)).result(LONG)
-    assert store.multipart == in_parts
-
-
-def test_the_store_is_told_how_large_and_how_many_parts_may_be(tmp_path):
-    class Listens(Store):
-        told: ClassVar[dict[str, object]] = {}
-
-        def upload(self, path, file, **how):
-            self.told.update(how)
-            return super().upload(path, file, **how)
-
-    settings = UploadSettings(part_size=5, min_multipart_size=5, max_concurrent_parts=3)
-    store = Listens(str(tmp_path / "table"), no_options(), make_folder=True)
-    with Uploads(store, settings, Progress()) as uploads:
-        hand_in(uploads, closed_file(tmp_path, body=b"0123456789")).result(LONG)
-    assert (store.told["part_size"], store.told["max_parts"]) == (5, 3)
-    assert store.told["multipart"] is True

@@ -17,14 +17,6 @@ pipelines:
 """
 
 
-def test_a_document_has_one_form_of_pipelines(folder: Path) -> None:
-    (fault,) = faults(folder, COMPLETE + SECOND.replace("/table", "/x") % "")
-
-    assert fault.startswith(
-        "pipelines: cannot be combined with a pipeline at the top level of the document"
-    )
-
-
 def test_a_part_at_the_top_level_beside_pipelines_is_one_fault_among_theirs(folder: Path) -> None:
     """What has to move need not be whole; names are told whatever else is wrong."""
     found = faults(
@@ -73,12 +65,6 @@ def test_a_pipeline_without_a_part_is_told_which(folder: Path, text: str, expect
     assert len(found) == len(expected)
     for fault, key in zip(found, expected, strict=True):
         assert fault.partition(":")[0].endswith(key)
-
-
-def test_an_empty_pipeline_is_no_section(folder: Path) -> None:
-    (fault,) = faults(folder, "pipelines: {p: }")
-
-    assert fault == "pipelines.p: must be a section with keys of its own, is empty  (a.yaml:1)"
 
 
 def test_a_pipeline_has_one_source_or_named_ones(folder: Path) -> None:

@@ -119,34 +119,6 @@ def test_a_fault_that_only_follows_from_another_is_not_reported(folder: Path) ->
     ]
 
 
-def test_what_a_program_finds_is_reported_with_the_rest(folder: Path) -> None:
-    found = faults(
-        folder, COMPLETE + "what: 1", check=lambda _: [Fault(("sink", "path"), "is not liked")]
-    )
-
-    assert found[0].startswith("what: unknown key")
-    assert found[1:] == ["sink.path: is not liked  (a.yaml:3)"]
-
-
-def test_a_fault_shows_a_value_as_it_is_written(folder: Path) -> None:
-    (fault,) = faults(
-        folder,
-        COMPLETE.replace("/table", "/table, file_size_mb: '${SIZE}'"),
-        environment={"SIZE": "-1"},
-    )
-
-    assert fault == "sink.file_size_mb: must be greater than 0, is ${SIZE}  (a.yaml:3)"
-
-
-def test_what_a_variable_holds_is_not_quoted_by_a_check(folder: Path) -> None:
-    (fault,) = faults(
-        folder, COMPLETE.replace("type: string", "type: '${KIND}'"), environment={"KIND": "hunter2"}
-    )
-
-    assert fault.startswith("schema.fields[0].type: ${KIND} is not a type;")
-    assert "hunter2" not in fault
-
-
 def test_variables_are_filled_in_values_only(folder: Path) -> None:
     document = load(
         folder,
@@ -185,20 +157,6 @@ def test_plain_values_stay_what_they_say(folder: Path) -> None:
         "f": "1:30",
         "on": "x",
     }
-
-
-def test_sections_can_share_their_keys_by_anchor(folder: Path) -> None:
-    document = load(
-        folder,
-        """
-        tables:
-          a: &a {table_uri: /a, poll_interval_secs: 5}
-          b: {<<: *a, table_uri: /b}
-        """,
-    )
-
-    assert document.tables["b"].table_uri == "/b"
-    assert document.tables["b"].poll_interval_secs == 5
 
 
 QUOTED = "is the line indented wrongly, or is there a ': ' in a text without quotes?"
@@ -304,14 +262,6 @@ def test_a_folder_gives_its_yaml_files_in_the_order_of_their_names(folder: Path)
     assert list(document.tables) == ["b", "a"]
 
 
-def test_a_file_named_twice_is_read_once(folder: Path) -> None:
-    (folder / "a.yaml").write_text("tables: {a: {table_uri: /a}}")
-
-    document = load_document([folder / "a.yaml"] * 2, [folder], {}, lambda _: ())
-
-    assert list(document.tables) == ["a"]
-
-
 def test_files_are_merged_section_by_section(folder: Path) -> None:
     document = load(
         folder,
@@ -345,17 +295,6 @@ def test_what_two_files_say_differently_names_both(folder: Path) -> None:
         "tables.events: is defined again in c.yaml:1  (a.yaml:1)",
         "spark.master: has another value in c.yaml:2  (a.yaml:7)",
         "spark.conf: has another value in c.yaml:2  (a.yaml:7)",
-    ]
-
-
-def test_a_fault_names_the_file_it_stands_in(folder: Path) -> None:
-    found = faults(
-        folder, COMPLETE, "sink: {part_size_mb: -1}", "tables: {events: {table_uri: ''}}"
-    )
-
-    assert found == [
-        "sink.part_size_mb: must be greater than 0, is -1  (b.yaml:1)",
-        "tables.events.table_uri: must not be empty  (c.yaml:1)",
     ]
 
 

@@ -153,8 +153,14 @@ def test_zero_is_refused_unless_it_means_something(tmp_path: Path, key: str) -> 
         assert fault.startswith(f"{key}: must be greater than 0, is 0")
 
 
-@pytest.mark.parametrize("key", NUMBERS)
-@pytest.mark.parametrize("value", ["12x", True, "", [1], {"a": 1}, ".inf", "inf"])
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        *((key, "12x") for key in NUMBERS),
+        *(("sink.file_size_mb", value) for value in (True, "", [1], {"a": 1}, ".inf", "inf")),
+        *(("source.batch_size", value) for value in (True, "", [1], {"a": 1}, ".inf", "inf")),
+    ],
+)
 def test_what_is_no_number_is_refused(tmp_path: Path, key: str, value: Any) -> None:
     found = faults(tmp_path, with_value(key, value))
 
@@ -227,6 +233,7 @@ def test_a_key_that_is_like_no_other_is_answered_with_all_of_them(tmp_path: Path
 
 
 def test_a_key_without_a_value_counts_as_not_given(tmp_path: Path) -> None:
+    expected = load(tmp_path, whole())
     for key, (_, field) in ALL.items():
         if field.is_required():
             assert any(
@@ -234,7 +241,7 @@ def test_a_key_without_a_value_counts_as_not_given(tmp_path: Path) -> None:
                 for line in faults(tmp_path, with_value(key, None))
             )
         elif key != "sink.path":
-            assert load(tmp_path, with_value(key, None)) == load(tmp_path, whole())
+            assert load(tmp_path, with_value(key, None)) == expected
 
 
 @pytest.mark.parametrize(

@@ -108,17 +108,6 @@ def test_a_name_that_is_no_number_may_be_a_path(written: str) -> None:
     assert location(written) == written
 
 
-def test_a_pattern_may_stand_in_an_address() -> None:
-    written = "https://b.s3.eu-west-1.amazonaws.com/in/*/part-?.json"
-    assert source_location(written) == written
-
-
-def test_an_address_tells_the_region() -> None:
-    assert place_of("https://b.s3.eu-west-1.amazonaws.com/in").region == "eu-west-1"
-    assert place_of("https://s3.us-west-2.amazonaws.com/b/in").region == "us-west-2"
-    assert place_of("https://b.s3.amazonaws.com/in").region == ""
-
-
 @pytest.mark.parametrize("written", ["/data", "file:///data", "nfs://x"])
 def test_a_prefix_is_that_of_a_store(written: str) -> None:
     with pytest.raises(ValueError, match="must be"):

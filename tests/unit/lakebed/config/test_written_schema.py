@@ -41,15 +41,6 @@ def test_faults_of_fields_stand_under_the_key_that_was_written(
     assert fault.startswith(f"schema.file: {told}"), fault
 
 
-def test_faults_of_fields_of_a_named_pipeline_stand_under_its_key(tmp_path: Path) -> None:
-    (fault,) = faults(
-        tmp_path,
-        "pipelines:\n  one:\n    source: {path: /in}\n    sink: {path: /table}\n"
-        '    schema: {ddl: "`a b` INT"}\n',
-    )
-    assert fault.startswith("pipelines.one.schema.ddl: a b: Delta column names"), fault
-
-
 @pytest.mark.parametrize("key", ["ddl", "file"])
 @pytest.mark.parametrize(
     ("value", "told"),

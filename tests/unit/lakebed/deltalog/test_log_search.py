@@ -109,23 +109,6 @@ def test_a_file_is_in_the_table_or_removed_by_a_version(table, checkpointed):
     assert not found[dropped].rows_moved
 
 
-def test_a_file_that_was_compacted_has_its_rows_elsewhere(table):
-    entries = grown(table, 3)
-    table.delta().optimize.compact()
-    told = search(table.root).files([entries[0].files[0].filename])
-    (one,) = told.values()
-    assert (one.standing, one.rows_moved) == (Standing.REMOVED, True)
-
-
-def test_a_long_log_is_not_read_for_one_entry(table):
-    entries = grown(table, 40)
-    opened(Log(Store(str(table.root), StorageOptions()))).checkpoint()
-    looked = search(table.root)
-    assert isinstance(looked.store, Counting)
-    assert looked.entry("events", entries[5].journal, entries[5].sequence).commit is not None
-    assert looked.store.asked["get"] < 25
-
-
 def test_an_entry_that_is_committed_after_the_first_question_waits(table):
     """Its files are asked for in the same version: they would be taken for removed ones."""
     quiet, other, penguin = table.journal("quiet"), table.journal("others"), Penguin(table)

@@ -77,13 +77,6 @@ def test_the_number_of_a_digest_is_its_first_63_bits():
     assert digest_number("f" * 64) == 2**63 - 1
 
 
-def test_protocol_and_receipt_are_read_as_they_were_written():
-    protocol = Protocol(handoff=Handoff.STAGING)
-    assert decode(Protocol, encode(protocol), "p") == protocol
-    receipt = Receipt(journal="j-1", sequence=4, digest="ab")
-    assert decode(Receipt, encode(receipt), "r") == receipt
-
-
 TORN = [
     b"",
     b"\n",
@@ -133,12 +126,6 @@ def test_what_says_something_is_written_whatever_it_is():
     file = replace(ENTRY.files[0], statistics=zeros)
     read = decode_entry(encode(replace(ENTRY, files=(file,))), PATH)
     assert read.files[0].statistics == zeros
-
-
-def test_an_entry_of_a_kind_that_nobody_knows_is_refused_and_not_passed_over():
-    body = encode(ENTRY).replace(b'"kind":"batch"', b'"kind":"later"')
-    with pytest.raises(DocumentUnreadable, match="kind"):
-        decode_entry(body, PATH)
 
 
 def test_a_successor_goes_on_with_the_journal_and_repeats_nothing_that_was_done():

@@ -127,11 +127,6 @@ def test_a_template_that_cannot_be_used_is_refused_by_name(template, why):
         Window.parse(template, 1)
 
 
-def test_a_lookback_of_nothing_is_refused():
-    with pytest.raises(ValueError, match="lookback is 0"):
-        Window.parse("date=%Y-%m-%d", 0)
-
-
 @pytest.mark.parametrize(
     "unit", ["%Y", "%Y/%m", "%Y/%m/%d", "%Y/%m/%d/%H", "%m", "%d", "%H", "%m/%d"]
 )

@@ -235,11 +235,13 @@ TOLD: list[tuple[str, Given, type[LakeError], str]] = [
 ]
 
 
-@pytest.mark.parametrize("way", WAYS)
+ASKED = [*(("get", *each) for each in TOLD), *((way, *TOLD[1]) for way in WAYS if way != "get")]
+
+
 @pytest.mark.parametrize(
-    ("kind", "given", "told", "says"),
-    TOLD,
-    ids=[f"{each[0]}-{each[1].body[13:40]}" for each in TOLD],
+    ("way", "kind", "given", "told", "says"),
+    ASKED,
+    ids=[f"{way}-{kind}-{given.body[13:40]}" for way, kind, given, *_ in ASKED],
 )
 def test_a_refusal_is_told_with_its_code_the_key_and_the_way_out(
     place, way, kind, given, told, says

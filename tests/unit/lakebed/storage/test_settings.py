@@ -12,7 +12,6 @@ from lakebed.deltalog.library import location, options_for, translated
 from lakebed.errors import ConfigInvalid, LakeError
 from lakebed.storage.options import Origin, StorageOptions
 from lakebed.storage.remote import split
-from lakebed.storage.settings import meant
 from lakebed.storage.store import Reader
 
 KEYS = {
@@ -160,10 +159,6 @@ def test_a_value_that_no_header_can_hold_is_refused_by_its_key(value, says, monk
         Reader("s3://b", StorageOptions({}, origin))
 
 
-def test_a_document_may_have_lines():
-    split({"GOOGLE_SERVICE_ACCOUNT_KEY": "{\n}\n"}, uri="gs://b")
-
-
 def test_a_switch_that_is_neither_true_nor_false_is_told_as_that():
     options = {"AWS_ALLOW_HTTP": "yes", "AWS_ENDPOINT": "http://h"}
     with pytest.raises(ConfigInvalid, match="AWS_ALLOW_HTTP: is not understood; write true or"):
@@ -192,19 +187,3 @@ def test_create_only_writes_cannot_be_disabled():
         split({"AWS_CONDITIONAL_PUT": "disabled"}, uri="s3://b")
     with pytest.raises(ConfigInvalid, match="variable AWS_CONDITIONAL_PUT: must not be disabled"):
         split({}, uri="s3://b", environment={"AWS_CONDITIONAL_PUT": "disabled"})
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("AWS_ENDPOINT", "endpoint_url_s3"),
-        ("azure_endpoint", "AZURE_STORAGE_ENDPOINT"),
-        ("AWS_REGION", "default_region"),
-        ("AWS_TOKEN", "session_token"),
-        ("AZURE_STORAGE_ACCESS_KEY", "account_key"),
-        ("AWS_SKIP_SIGNATURE", "skip_signature"),
-    ],
-)
-def test_a_section_replaces_an_option_of_a_profile_by_any_of_its_names(one, other):
-    assert meant(one) == meant(other)
-    assert meant("AWS_REGION") != meant("AWS_ENDPOINT")

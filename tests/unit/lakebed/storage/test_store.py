@@ -91,12 +91,6 @@ def test_a_part_of_an_object_is_read_by_its_bytes(store):
     assert store.part("a.parquet", 0, 2, etag=None) == b"01"
 
 
-def test_a_range_of_an_object_is_read_and_a_missing_one_is_none(store):
-    store.create("a", b"0123456789")
-    assert store.get_range("a", start=3, length=4) == b"3456"
-    assert store.get_range("b", start=3, length=4) is None
-
-
 def test_a_part_of_an_object_that_was_replaced_is_refused(store, root):
     store.replace("a.parquet", b"0123456789")
     seen = store.head("a.parquet").etag
@@ -110,24 +104,10 @@ def test_a_part_of_an_object_that_was_replaced_is_refused(store, root):
         store.part("a.parquet", 6, 10, etag=seen)
 
 
-def test_a_missing_object_is_none_and_no_error(store):
-    assert store.get("no/such.json") is None
-    assert store.head("no/such.json") is None
-
-
 def test_create_makes_an_object_once_and_says_so(store):
     assert store.create("a/b.json", b"first") == Created()
     assert store.create("a/b.json", b"second") == AlreadyThere()
     assert store.get("a/b.json") == b"first"
-
-
-def test_replace_writes_whatever_stood_there_before(store):
-    store.replace("receipt.json", b"1")
-    store.replace("receipt.json", b"22")
-    assert store.get("receipt.json") == b"22"
-    facts = store.head("receipt.json")
-    assert facts is not None
-    assert (facts.path, facts.size) == ("receipt.json", 2)
 
 
 def test_a_moved_object_has_the_new_name_only_and_moving_it_again_changes_nothing(store):
@@ -153,13 +133,6 @@ def test_an_object_that_is_in_neither_place_whole_is_missing_by_name(store, ther
         store.create("x", there)
     with pytest.raises(ObjectMissing, match="outbox/x"):
         store.move("outbox/x", "x", size=2)
-
-
-def test_deleting_what_is_gone_is_no_error(store):
-    store.create("x", b"1")
-    store.delete("x")
-    store.delete("x")
-    assert store.get("x") is None
 
 
 @pytest.mark.parametrize("multipart", [True, False])
@@ -189,13 +162,6 @@ def test_each_part_of_an_upload_is_told_once_however_it_is_read(store, tmp_path,
     )
     assert store.get("f") == body
     assert len(taken) == parts
-
-
-def test_folders_right_below_a_prefix_are_listed(store):
-    for path in ("_blizzard/a/journal/1", "_blizzard/b/x", "_blizzard/top", "other/c/x"):
-        store.create(path, b"")
-    assert sorted(store.folders("_blizzard")) == ["_blizzard/a", "_blizzard/b"]
-    assert store.folders("nowhere") == []
 
 
 # ------------------------------------------------------------------------------ durability

@@ -132,9 +132,3 @@ def test_a_file_system_without_hard_links_is_named_with_the_way_out(store, monke
     with pytest.raises(NoExclusiveCreate, match=r"no hard links .* ext4, XFS") as caught:
         store.create("x", b"1")
     assert str(store.local_root) in str(caught.value)
-
-
-def test_a_full_disk_can_be_tried_again_and_a_refusal_cannot():
-    """W16."""
-    assert StoreFull.retryable
-    assert not StoreDenied.retryable

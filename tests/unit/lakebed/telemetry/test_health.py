@@ -9,12 +9,10 @@ from lakebed.telemetry.health import (
     STUCK_AFTER_POLLS,
     STUCK_AFTER_SECS,
     Degraded,
-    Halted,
     Health,
     Mended,
     Part,
     PartKind,
-    Resumed,
     Working,
 )
 
@@ -96,21 +94,6 @@ def test_a_batch_may_take_as_long_as_it_takes():
     assert health.after(1e6).report().well
     health.hears(WELL).after(1e6)
     assert health.events()["status"] == "stuck"
-
-
-def test_a_stopped_pipeline_of_a_table_makes_the_table_unwell_until_it_goes_on():
-    health = Watched()
-    health.note(Halted(TABLE, "events", "journal_broken", "an entry is missing"))
-    health.note(Halted(TABLE, "other", "file_missing", "a file is gone"))
-    document = health.report().document
-    assert document["status"] == "failing"
-    assert document["pipelines"]["events"]["status"] == "starting"
-    assert document["tables"]["orders"]["status"] == "stopped"
-    assert document["tables"]["orders"]["stopped"]["events"]["code"] == "journal_broken"
-    health.note(Resumed(TABLE, "events"))
-    assert not health.report().well
-    health.note(Resumed(TABLE, "other"))
-    assert health.report().well
 
 
 def test_the_text_of_an_error_that_nobody_foresaw_is_not_shown():

@@ -92,14 +92,6 @@ def test_an_age_grows_while_nobody_looks_and_is_zero_where_there_is_none():
     assert samples(metrics)["open", "one"] == 0
 
 
-def test_what_is_expected_is_shown_at_zero_and_what_has_more_labels_is_not():
-    metrics = Metrics(SPECS)
-    metrics.begin(pipeline="one")
-    found = samples(metrics)
-    assert found["sent_total", "one"] == found["open", "one"] == 0
-    assert not any(name == "failed_total" for name, _ in found)
-
-
 @pytest.mark.parametrize(
     "measure",
     [

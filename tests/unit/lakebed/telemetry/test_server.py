@@ -11,7 +11,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from blizzard.metrics import METRICS
 from lakebed.errors import ConfigInvalid
-from lakebed.telemetry.events import Emit, Event, MetricsServed, StepFailed, StepFinished, shared
+from lakebed.telemetry.events import Emit, Event, StepFinished, shared
 from lakebed.telemetry.health import Health, Part, PartKind
 from lakebed.telemetry.observed import observed
 from lakebed.telemetry.prometheus import Metrics
@@ -40,14 +40,6 @@ def emit(pages: Pages) -> Iterator[Emit]:
         yield emit
 
 
-def test_the_log_says_where_with_the_real_port(pages: Pages, emit: Emit):
-    (served,) = pages.events
-    assert isinstance(served, MetricsServed)
-    assert served.url.startswith("http://127.0.0.1:")
-    assert not served.url.endswith(":0")
-    assert f"{served.url}/health" in served.sentence()
-
-
 def test_metrics_come_in_the_text_format_and_in_openmetrics_when_asked_for(pages, emit):
     status, headers, body = pages.get("/metrics")
     assert status == 200
@@ -57,23 +49,6 @@ def test_metrics_come_in_the_text_format_and_in_openmetrics_when_asked_for(pages
     status, headers, body = pages.get("/metrics", accept=accept)
     assert headers["Content-Type"].startswith("application/openmetrics-text; version=1.0.0")
     assert list(text_string_to_metric_families(body.decode()))
-
-
-def test_health_is_200_or_503_with_the_reason(pages: Pages, emit: Emit):
-    assert pages.health()[0] == 200
-    emit(StepFailed(who="events", code="store_full", error="no space", next_try_secs=1.0))
-    status, document = pages.health()
-    assert status == 503
-    assert document["status"] == "failing"
-    assert document["pipelines"]["events"]["reason"] == "no space"
-    emit(StepFinished(who="events", found=True))
-    assert pages.health() == (
-        200,
-        {
-            "status": "ok",
-            "pipelines": {"events": {"status": "ok", "last_step": "2024-01-01T12:00:00+00:00"}},
-        },
-    )
 
 
 @pytest.mark.parametrize("path", ["/metrics", "/health"])
@@ -101,10 +76,6 @@ def test_nothing_can_be_sent(pages: Pages, emit: Emit, path: str, method: str):
 def test_these_are_all_the_pages():
     """A page that changes something would have to be added here, and must not be."""
     assert list(pages_of(Metrics([], seconds=float), Health(float))) == ["/metrics", "/health"]
-
-
-def test_a_query_is_passed_over(pages: Pages, emit: Emit):
-    assert pages.get("/health?verbose=1")[0] == 200
 
 
 def test_the_answer_does_not_say_what_it_runs_on(pages: Pages, emit: Emit):
@@ -152,14 +123,6 @@ def test_after_the_end_nobody_answers_and_no_thread_is_left(pages: Pages):
             socket.create_connection(("127.0.0.1", port))
         with watch(Pages(), f"127.0.0.1:{port}"):
             pass
-
-
-def test_without_an_address_nothing_is_served(pages: Pages):
-    before = set(threading.enumerate())
-    with watch(pages, None) as emit:
-        emit(StepFinished(who="events", found=True))
-        assert set(threading.enumerate()) <= before
-    assert [type(event) for event in pages.events] == [StepFinished]
 
 
 def test_the_trouble_of_one_listener_reaches_neither_the_others_nor_the_work():

@@ -4,7 +4,6 @@ from types import SimpleNamespace
 import pytest
 
 from lakebed.documents.entry import Receipt, digest, digest_number, encode
-from lakebed.errors import ProtocolConflict
 from lakebed.layout import (
     digest_transaction,
     journal_entry,
@@ -65,21 +64,6 @@ def three_batches(table):
 def write_receipt(table, of, sequence, **changes):
     told = Receipt(journal=of.id, sequence=sequence, digest=digest(of.bodies[sequence]))
     table.store.replace(receipt(of.pipeline), encode(replace(told, **changes)))
-
-
-def test_all_entries_of_a_new_journal_wait(table):
-    three_batches(table)
-    assert sequences(look(table)) == [1, 2, 3]
-
-
-def test_entries_after_the_committed_one_wait(table):
-    journal = three_batches(table)
-    assert sequences(look(table, committed(journal, 2))) == [3]
-
-
-def test_no_more_entries_are_read_than_a_commit_holds(table):
-    three_batches(table)
-    assert sequences(look(table, max_files=2)) == [1, 2]
 
 
 def test_a_gap_stops_the_pipeline(table):
@@ -203,21 +187,6 @@ def test_an_entry_that_is_not_of_this_place_stops_the_pipeline(table, changes):
     entry = replace(journal.entry(), **changes)
     table.store.create(journal_entry("events", 1), encode(entry))
     assert trouble(table)[0] == "journal_broken"
-
-
-def test_one_stopped_pipeline_leaves_the_others_alone(table):
-    three_batches(table)
-    table.store.delete(journal_entry("events", 2))
-    table.journal("other").batch(rows_of(9))
-    found = look(table)
-    assert [one.pipeline for one in found.stopped] == ["events"]
-    assert [one.pipeline for one in found.backlogs] == ["other"]
-    assert sequences(found) == [1]
-
-
-def test_a_setting_that_contradicts_the_table_is_refused_with_what_to_set(table):
-    with pytest.raises(ProtocolConflict, match="set it to auto or journal"):
-        read_pipelines(table.store, DiscoverBy.STAGING)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """penguin's part of a configuration, as the settings that its stages are given."""
 
-import subprocess
-import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,6 @@ from lakebed.config.models import Metrics, PartitionBy, Table
 from lakebed.listing.lookback import Window
 from lakebed.types import DiscoverBy, Evolution, SkippingColumns
 from penguin.config.load import load
-from penguin.model.settings import TableSettings
 from tests.support.config import faults_from, set_key, settings_from
 
 READ: dict[str, tuple[Any, Any, Any]] = {
@@ -62,26 +59,6 @@ def changed(key: str, value: Any) -> dict[str, Any]:
     return set_key(document, key.replace("*", "events"), value)
 
 
-def test_the_smallest_document_gives_the_documented_defaults(tmp_path: Path) -> None:
-    settings = settings_of(tmp_path, {"tables": {"events": {"table_uri": "/table"}}})
-
-    assert settings.tables == (
-        TableSettings(
-            name="events",
-            table_uri="/table",
-            poll_interval=10,
-            checkpoint_interval=None,
-            evolution=Evolution.MERGE,
-            discovery=DiscoverBy.AUTO,
-            max_files_per_commit=10_000,
-            partition_columns=None,
-            properties={},
-        ),
-    )
-    assert settings.tables == (TableSettings(name="events", table_uri="/table"),)
-    assert settings.metrics_address is None
-
-
 @pytest.mark.parametrize("key", sorted(READ))
 def test_every_key_that_is_acted_on_is_read(tmp_path: Path, key: str) -> None:
     value, arrived, expected = READ[key]
@@ -98,13 +75,6 @@ def test_the_metrics_section_is_read(tmp_path: Path, key: str) -> None:
     settings = settings_of(tmp_path, changed(f"metrics.{key}", value))
 
     assert arrived(settings) == expected
-
-
-@pytest.mark.parametrize("mode", Evolution)
-def test_every_mode_of_schema_evolution_is_read(tmp_path: Path, mode: Evolution) -> None:
-    settings = settings_of(tmp_path, changed("tables.*.schema_evolution", mode.value))
-
-    assert settings.tables[0].evolution is mode
 
 
 def test_no_key_is_forgotten() -> None:
@@ -173,12 +143,6 @@ def test_a_filter_that_tells_no_time_is_refused(tmp_path: Path) -> None:
     assert "contains no time" in fault
 
 
-def test_several_tables_keep_their_order(tmp_path: Path) -> None:
-    document = {"tables": {"b": {"table_uri": "/b"}, "a": {"table_uri": "/a"}}}
-
-    assert [table.name for table in settings_of(tmp_path, document).tables] == ["b", "a"]
-
-
 def test_blizzards_sections_are_checked_but_their_gaps_are_blizzards(tmp_path: Path) -> None:
     document = changed("tables.*.poll_interval_secs", 5) | {
         "source": {"path": "/in", "min_age_secs": 5},
@@ -215,17 +179,6 @@ def test_settings_show_no_secret(tmp_path: Path) -> None:
 
     assert settings.tables[0].storage_options.plain() == {"KEY": "hunter2"}
     assert "hunter2" not in repr(settings)
-
-
-def test_reading_a_configuration_needs_neither_arrow_nor_delta() -> None:
-    heavy = "{'pyarrow', 'deltalake', 'pyspark', 'obstore', 'pandas', 'numpy'}"
-    program = f"import sys, penguin.config.load; print(sorted({heavy} & set(sys.modules)))"
-
-    answer = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-
-    assert answer.stdout.strip() == "[]"
 
 
 @pytest.mark.parametrize("sink", ["/table", "file:///table"])

@@ -127,11 +127,6 @@ class TestMerge:
     def test_a_nullable_column_may_be_missing(self):
         assert decision(struct(field("id", "long", nullable=False))) == Fits()
 
-    def test_a_new_nullable_column_is_added_at_the_end(self):
-        found = evolved(struct(field("extra", "double"), *SCHEMA["fields"]))
-        assert found.table.schema["fields"] == [*SCHEMA["fields"], field("extra", "double")]
-        assert found.changes == Changes(added=("extra",))
-
     @pytest.mark.parametrize("wrap", [lambda one: one, array, lambda o: array(array(o))])
     def test_a_new_field_inside_a_struct_is_added_there(self, wrap):
         """Structs in lists, too."""
@@ -247,16 +242,6 @@ class TestMerge:
 
 
 class TestOverwrite:
-    def test_the_schema_becomes_the_entrys_and_partition_columns_stay(self):
-        found = evolved(struct(field("name"), field("new", "long")), OVERWRITE)
-        assert found.table.schema["fields"] == [
-            field("name"),
-            field("date", "date"),
-            field("new", "long"),
-        ]
-        assert found.changes == Changes(added=("new",), dropped=("id",))
-        assert DROPPED_PROPERTY in found.table.configuration
-
     def test_a_wider_type_replaces_a_narrower_one_and_never_the_other_way_round(self):
         """W06: old files are read as the new type."""
         table = table_of(struct(field("x", "integer")))

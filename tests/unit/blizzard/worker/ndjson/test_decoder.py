@@ -86,13 +86,6 @@ class _NotedFast:
         return self.path.read_together(found, refused)
 
 
-def test_clean_records_of_every_type_take_the_fast_path():
-    decoder = Watched(ALL)
-    (decoded,) = decoder.decode([ndjson(*[RECORD] * 1000)])
-    assert decoded.batch.num_rows == 1000
-    assert decoder.slow == []
-
-
 @pytest.mark.parametrize(
     "extra",
     [
@@ -143,35 +136,6 @@ def test_one_doubtful_line_does_not_slow_the_others_down():
     assert len(batches) > 5
 
 
-def test_an_undeclared_field_may_change_its_type_on_the_fast_path():
-    decoder = Watched(ID)
-    (decoded,) = decoder.decode([b'{"id":1,"x":1}\n{"id":2,"x":{"now":["something else"]}}\n'])
-    assert decoded.dropped == {"x": 2}
-    assert decoder.slow == []
-
-
-def test_a_json_field_keeps_its_text_on_the_fast_path():
-    schema = Schema((Field(name="j", type=FieldType.JSON),))
-    decoder = Watched(schema)
-    (decoded,) = decoder.decode([b'{"j":{"b": 1.0,"a":2}}\n'])
-    assert decoded.batch.to_pylist() == [{"j": '{"b": 1.0,"a":2}'}]
-    assert not decoder.slow
-
-
-def test_beside_a_json_field_fields_may_be_left_out_and_unknown_ones_are_counted():
-    schema = Schema((Field(name="j", type=FieldType.JSON), Field(name="s", type=FieldType.STRING)))
-    first = b'{"j":[1, "a\\"b"],"s":"\\" |","x":{"y":"z"}}'
-    lines = (first, b'{"s":null,"x":null}', b'{"x":1}', b"{}")
-    decoder = Watched(schema)
-    (decoded,) = decoder.decode([b"\n".join(lines) + b"\n"])
-    assert decoded.batch.to_pylist() == [
-        {"j": '[1, "a\\"b"]', "s": '" |'},
-        *[{"j": None, "s": None}] * 3,
-    ]
-    assert decoded.dropped == {"x": 2}
-    assert not decoder.slow
-
-
 def test_the_unknown_names_of_earlier_files_do_not_slow_later_ones_down():
     decoder = Watched(ID)
     for file in range(5):
@@ -179,13 +143,6 @@ def test_the_unknown_names_of_earlier_files_do_not_slow_later_ones_down():
         (decoded,) = decoder.decode([data])
         assert len(decoded.dropped) == 60
     assert decoder.slow == []
-
-
-def test_half_a_surrogate_pair_is_no_text_on_any_path():
-    schema = Schema((Field(name="s", type=FieldType.STRING),))
-    with pytest.raises(BadLine) as bad:
-        decode(schema, ndjson({"s": "fine"}, {"s": "\udc00"}))
-    assert (bad.value.code, bad.value.line, bad.value.field) == ("not_utf8", 2, "s")
 
 
 def again(kind: FieldType, *path: str) -> Field:
@@ -302,19 +259,6 @@ def test_a_number_in_a_string_is_taken_if_its_column_holds_every_digit(
     assert (decoded.batch["_rescued"][0].as_py() is None) == (value is not None)
 
 
-def test_an_empty_file_has_no_batches():
-    assert decode(ID, b"") == []
-
-
-def test_batches_cover_all_lines_in_order():
-    data = ndjson(*[{"id": number} for number in range(150_000)])
-    batches = decode(ID, data)
-    assert len(batches) > 1
-    ids = [value for batch in batches for value in batch.batch.column(0).to_pylist()]
-    assert ids == list(range(150_000))
-    assert sum(batch.lines for batch in batches) == 150_000
-
-
 def test_batches_before_the_bad_line_are_given_and_its_number_is_right():
     data = ndjson(*[{"id": number} for number in range(100_000)]) + b'{"id":"x"}\n'
     batches = Decoder(ID).decode([data])
@@ -399,11 +343,6 @@ def test_a_wide_schema_is_read_in_short_batches():
     assert max(batch.batch.num_rows for batch in batches) * 1000 <= USUAL_LIMITS.max_cells
 
 
-@pytest.mark.parametrize(("columns", "blocks"), [(0, 1), (6, 1), (40, 2), (64, 4), (1000, 4)])
-def test_records_of_many_fields_come_in_larger_batches(columns, blocks):
-    assert USUAL_LIMITS.batch_bytes(columns) == blocks * BLOCK_BYTES
-
-
 def test_fields_of_structs_and_lists_count_as_columns():
     inner = tuple(Field(name=f"c{n}", type=FieldType.INT64) for n in range(40))
     nested = Schema((Field(name="inner", type=FieldType.STRUCT, fields=inner),))
@@ -431,21 +370,6 @@ def test_a_new_name_on_every_line_leaves_the_fast_path():
     path = FastPath(ID, max_line_bytes=1 << 20)
     data = ndjson(*[{f"name {number}": 1} for number in range(60_000)])
     assert [path.read(block) for block in blocks([data])] == [None, None]
-
-
-def test_a_decoder_can_be_used_for_many_files():
-    decoder = Decoder(ID)
-    first = list(decoder.decode([b'{"id":1,"x":1}\n']))
-    with pytest.raises(BadLine):
-        list(decoder.decode([b'{"id":1,"x":{}}\nnope']))
-    again = list(decoder.decode([b'{"id":1,"x":"text"}\n']))
-    assert first[0].batch == again[0].batch
-    assert again[0].dropped == {"x": 1}
-
-
-def test_a_schema_without_fields_is_refused():
-    with pytest.raises(ValueError, match="without fields"):
-        Decoder(Schema(()))
 
 
 def opened(*files: bytes) -> Iterator[tuple[int, Generator[bytes]]]:
@@ -497,18 +421,6 @@ def test_a_file_that_is_not_short_is_read_by_itself_in_its_place():
         (0, 1), (1, 1), (2, len(long) // 9), (3, 1),
     ]  # fmt: skip
     assert decoder.together == [2, 1, 1]
-
-
-def test_a_bad_file_fails_alone():
-    """L15: the others that were read with it are all there."""
-    seen: dict[int, object] = {}
-    files = [b'{"id":1}', b'{"id":2}\n{"id":"x"}\n', b'{"id":3}']
-    for place, of in Decoder(ID).decode_all(opened(*files)):
-        try:
-            seen[place] = [each.batch["id"].to_pylist() for each in of]
-        except BadLine as bad:
-            seen[place] = (bad.line, bad.field)
-    assert seen == {0: [[1]], 1: (2, "id"), 2: [[3]]}
 
 
 def test_a_fault_of_our_own_in_one_file_is_not_that_of_the_others():
