@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -33,7 +34,9 @@ def _names(ctx: typer.Context) -> list[str]:
             continue
         if isinstance(document, dict):
             single = {"source", "sink"}.isdisjoint(document)
-            found |= {*map(str, document.get("pipelines") or ()), *(() if single else ("default",))}
+            named = document.get("pipelines")
+            names = map(str, named if isinstance(named, dict) else ())
+            found |= {*names, *(() if single else ("default",))}
     return sorted(found)
 
 
@@ -62,7 +65,7 @@ class PipelineCall(Call):
             self._loaded = config.load(self.files or [], self.folders or [], os.environ)
         return self._loaded
 
-    @property
+    @cached_property
     def around(self) -> "Surroundings":
         """The process around the command: what was passed in, or the usual."""
         from blizzard.cli.surroundings import Surroundings  # noqa: PLC0415

@@ -125,7 +125,7 @@ class Refuses:
             store.create = refuse  # type: ignore[method-assign]
             return store
 
-        pipeline.open_sink = opened
+        pipeline.open_sink = pipeline._dead_letters.open_sink = opened
         pipeline.pause = self.waits.append
         return pipeline
 
