@@ -78,8 +78,11 @@ def top(
             width, now = shown.width, clock.now()
             with shown.capture() as drawn:
                 shown.print(screen(seen.overview, View(), now=now, width=width, note=seen.note))
-            # rich fills the cells of its tables with blanks.
-            sys.stdout.writelines(f"{line.rstrip()}\n" for line in drawn.get().splitlines())
+            sys.stdout.write(BLANK_END.sub(r"\1", drawn.get()))
+
+
+BLANK_END = re.compile(r"[ \t]+((?:\x1b\[[0-9;]*m)*)$", re.MULTILINE)
+"""Blanks that rich leaves at the ends of lines, before the escapes that end a colour."""
 
 
 class Seen(NamedTuple):
