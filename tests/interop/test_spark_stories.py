@@ -25,6 +25,10 @@ class SparkSql:
         self.vectors = vectors
         self.prepared: set[Path] = set()
 
+    def ids(self, table: Path) -> list[int]:
+        spark.forget()
+        return [row["id"] for row in spark.table(table).select("id").collect()]
+
     def restore(self, table: Path, version: int) -> None:
         self.run(table, f"RESTORE TABLE {_name(table)} TO VERSION AS OF {version}")
 

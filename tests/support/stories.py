@@ -27,6 +27,7 @@ Step = tuple[str, int, int]
 class Engine(Protocol):
     """Another program that changes the table."""
 
+    def ids(self, table: Path) -> list[int]: ...
     def restore(self, table: Path, version: int) -> None: ...
     def optimize(self, table: Path) -> None: ...
     def delete(self, table: Path, number: int) -> None: ...
@@ -37,6 +38,10 @@ class Engine(Protocol):
 
 class DeltaRs:
     """deltalake, by its Python package."""
+
+    def ids(self, table: Path) -> list[int]:
+        found: list[Any] = DeltaTable(str(table)).to_pyarrow_table(columns=["id"])["id"].to_pylist()
+        return found
 
     def restore(self, table: Path, version: int) -> None:
         DeltaTable(str(table)).restore(version)
@@ -284,10 +289,7 @@ class Story(Taken):
 
     def in_table(self) -> Counter[int]:
         """Count the rows of each id, those of the other engine left out."""
-        found: list[Any] = (
-            DeltaTable(str(self.table)).to_pyarrow_table(columns=["id"])["id"].to_pylist()
-        )
-        return Counter(number for number in found if number < FOREIGN)
+        return Counter(number for number in self.engine.ids(self.table) if number < FOREIGN)
 
     def asked(self, *arguments: str) -> Any:
         """Return an answer of blizzard's as JSON."""
