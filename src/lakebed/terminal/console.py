@@ -125,6 +125,9 @@ def _widths(columns: Sequence[tuple[bool, str, Sequence[str]]], room: int) -> li
         more = min(whole[n] - least[n], spare // (len(by_need) - place))
         widths[n] += more
         spare -= more
+    # Only the line with that name becomes longer.
+    left = room - sum(widths[:-1]) - len(GAP) * (len(widths) - 1)
+    widths[-1] = min(widths[-1], max(left, room * 2 // 5))
     return widths
 
 

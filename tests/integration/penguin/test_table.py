@@ -366,7 +366,9 @@ def test_an_invariant_of_a_nested_field_is_seen_too(table, wrap):
     kind = wrap({"type": "struct", "fields": [inner]})
     extra = {"name": "x", "type": kind, "nullable": True, "metadata": {}}
     write_log(table, protocol=CLASSIC, fields=[extra])
-    with pytest.raises(TableUnsupported, match=r"column x(\.element|\.value)?\.a has delta\.invariants"):
+    with pytest.raises(
+        TableUnsupported, match=r"column x(\.element|\.value)?\.a has delta\.invariants"
+    ):
         Log(table.store).open()
 
 
