@@ -81,7 +81,7 @@ def test_tasks_put_the_files_of_each_partition_together_and_sort_their_rows(tmp_
     before, version = desk.rows(), desk.version
     assert len(desk.active) == 8
     told: list[tuple[int, int]] = []
-    done = desk.tidy(runner=shared_runner(), rewritten=lambda *counts: told.append(counts))
+    done = desk.tidy(runner=shared_runner(), progress=lambda *counts: told.append(counts))
     assert (told[0], told[-1]) == ((0, 2), (2, 2))
     assert (done.failed, done.gave_way) == ((), None)
     assert sorted(path.partition("/")[0] for path in desk.active) == [f"date={day}" for day in DAYS]
