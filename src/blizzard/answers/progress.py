@@ -134,28 +134,38 @@ def journal_evidence(
     )
 
 
-def committed_entry(
+@dataclass(frozen=True, slots=True)
+class LastCommitted:
+    """The last entry that is in the table, and why that is not known for sure."""
+
+    entry: int | None = None
+    unsure: str | None = None
+    receipt_fits: bool = True
+
+
+def last_committed(
     store: Reader | None,
     pipeline: str,
     history: Ledger,
     committed: Callable[[str, str], int | None],
-) -> tuple[int | None, str | None]:
-    """Return the last entry that is in the table, and why that is not known for sure.
+) -> LastCommitted:
+    """Return the last entry that is in the table.
 
     The log decides: versions may have been lost since penguin wrote its receipt. The receipt
     answers where the log cannot be read, and where the journal is not the one that it names.
     """
     receipt = history.receipt
     if store is None:
-        return None, None
+        return LastCommitted()
     if receipt is not None and not has(store, pipeline, history, receipt):
         number = receipt.sequence
-        return number, f"entry {number} is committed, but the journal does not have it as it was"
+        unsure = f"entry {number} is committed, but the journal does not have it as it was"
+        return LastCommitted(number, unsure, receipt_fits=False)
     try:
-        found = None if history.journal is None else committed(pipeline, history.journal)
+        journal = history.journal
+        return LastCommitted(None if journal is None else committed(pipeline, journal))
     except LakeError as unread:
-        return None if receipt is None else receipt.sequence, str(unread)
-    return found, None
+        return LastCommitted(None if receipt is None else receipt.sequence, str(unread))
 
 
 def progress_of(
@@ -173,7 +183,8 @@ def progress_of(
     if table is None:
         return Progress(committed=None), ()
     log, name = table.log, settings.name
-    committed, unsure = committed_entry(table.store, name, history, log.committed)
+    last = last_committed(table.store, name, history, log.committed)
+    committed, unsure = last.entry, last.unsure
     if history.awaits and unsure is None:
         # What a journal inherits was committed by the earlier one, or it would not be here.
         committed = max(committed or 0, history.awaits)

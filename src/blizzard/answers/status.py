@@ -10,12 +10,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
-from blizzard.answers.progress import committed_entry, past_damage
+from blizzard.answers.progress import last_committed, past_damage
 from blizzard.answers.source_status import SourceStatus, source_status
 from blizzard.handoff.held_rows import GONE, Aside, Fates, Files, by_reason, read_aside
 from blizzard.journal.books import Retraction
 from blizzard.journal.checkpoint import refresh
-from blizzard.journal.checks import has
 from blizzard.journal.lease_record import Machine, WriterStatus, this_machine, writer_status
 from blizzard.journal.ledger import Ledger
 from blizzard.journal.standings import PassedOver
@@ -130,9 +129,8 @@ def pipeline_status(
         refresh(ledger, store, settings.name)
         writer = writer_status(store, settings.name, machine or this_machine())
         aside = read_aside(store, settings.name, log.fates)
-    history, sums, receipt = ledger, ledger.books.sums, ledger.receipt
-    committed, unread = committed_entry(store, settings.name, history, log.committed)
-    fits = store is None or receipt is None or has(store, settings.name, history, receipt)
+    history, sums = ledger, ledger.books.sums
+    last = last_committed(store, settings.name, history, log.committed)
     with suppress(LakeError):  # What cannot be asked is reported where retractions are counted.
         history.settle(log.passed_over)
 
@@ -160,9 +158,9 @@ def pipeline_status(
         handoff=handoff,
         journal=history.journal,
         last_entry=history.sequence if history.sequence >= 0 else None,
-        committed_entry=committed,
-        uncommitted_entries=max(0, history.sequence - (committed or 0)) if fits else 0,
-        receipt_fits=fits,
+        committed_entry=last.entry,
+        uncommitted_entries=max(0, history.sequence - (last.entry or 0)) * last.receipt_fits,
+        receipt_fits=last.receipt_fits,
         last_batch=sums.last_batch,
         last_written=sums.last_written,
         writer=writer,
@@ -181,8 +179,8 @@ def pipeline_status(
         unapplied_rows=sum(one.read for one in not_applied),
         retracted_rows=sum(one.rows for one in done if not one.erased),
         erased_rows=sum(one.rows for one in done if one.erased),
-        aside_error=aside.error or error or (unread if fits else None),
-        compactions=_compactions(sums.compactions, committed, log.fates),
+        aside_error=aside.error or error or (last.unsure if last.receipt_fits else None),
+        compactions=_compactions(sums.compactions, last.entry, log.fates),
     )
 
 

@@ -117,8 +117,7 @@ def test_the_field_is_told_wherever_a_failure_is(bench, desk):
     put(desk.landing, "a.ndjson", BAD)
     drain(bench)
     assert "wrong_type (parse, line 1, field id)" in desk.run("status").stdout
-    journal = "".join(desk.run("journal", "1").stdout.split())
-    assert "wrong_type(parse,line1,field25B000default:a.ndjsonid)" in journal
+    assert "wrong_type (parse, line 1, field id)" in desk.run("journal", "1").stdout
     assert "id: found" in " ".join(desk.run("dlq", "list").stdout.split())
     (source,) = told(desk.run("status", "--output", "json"))[0]["sources"]
     assert source["failures"][0]["field"] == "id"

@@ -23,6 +23,7 @@ from lakebed.terminal.console import (
 from lakebed.units import in_words, plural
 
 PASSED_OVER = "passed over"
+READ = "read"
 FEW = 50
 """How many source files or data files of an entry are shown to a person."""
 
@@ -142,17 +143,15 @@ def _source_lines(entry: Entry) -> Iterator[Line]:
     # Failed files come first.
     ordered = sorted(entry.sources, key=lambda record: (record.failure is None, record.key))
     yield Table(
-        ("outcome", ">bytes", *(f">{count}" for count in counts), "source file"),
+        (">bytes", *(f">{count}" for count in counts), "source file"),
         [
-            (
-                _outcome(record),
-                in_words(record.size),
-                *(getattr(record, count) for count in counts),
-                record.key,
-            )
+            (in_words(record.size), *(getattr(record, count) for count in counts), record.key)
             for record in ordered[:FEW]
         ],
     )
+    # Sentences have no room in a table of 80 columns.
+    outcomes = ((record.key, _outcome(record)) for record in ordered[:FEW])
+    yield from (f"  {key}: {outcome}" for key, outcome in outcomes if outcome != READ)
     yield from more(len(ordered) - FEW)
 
 
@@ -260,7 +259,7 @@ def _outcome(record: SourceRecord) -> str:
         failure = record.failure
         at = failed_at(failure.stage.value, failure.line, failure.field)
         return f"{failure.code} ({at})" + (", to be read again" if record.retry else "")
-    done = "read" if record.complete else _so_far(record)
+    done = READ if record.complete else _so_far(record)
     return f"{done}, {record.quarantined} quarantined" if record.quarantined else done
 
 
