@@ -5,7 +5,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -15,6 +15,7 @@ from blizzard.config import load
 from blizzard.execute.runner import Runner
 from blizzard.execute.spark.runner import SparkRunner
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
+from blizzard.model.rewriting import FileGroup, RewriteOutcome, Rewriting
 from blizzard.model.settings import SparkSettings
 from blizzard.service import Service
 from blizzard.worker.stores import OpenedStores
@@ -96,6 +97,16 @@ class Processes:
     def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
         """Run all units and give their outcomes, in the order of the units."""
         return list(self._pool.map(_run, units, [work] * len(units)))
+
+    def rewrite(
+        self,
+        groups: Sequence[FileGroup],
+        work: Rewriting,
+        *,
+        ended: Callable[[int], None] | None = None,
+    ) -> list[RewriteOutcome]:
+        """Refuse: no benchmark rewrites data files."""
+        raise NotImplementedError
 
 
 def _as_spark_workers() -> None:

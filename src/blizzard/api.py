@@ -14,8 +14,6 @@ from typing import Any
 from rich.console import Console
 
 from blizzard.cli.call import tables_of
-from blizzard.cli.rows.compact import compacts
-from blizzard.cli.rows.rewriting import renews
 from blizzard.cli.run.exports import exporting
 from blizzard.cli.run.progress_bar import BatchDisplay
 from blizzard.config import load as config_file
@@ -101,8 +99,6 @@ def run(
             table_of=tables_of(settings, given, None),
             clock=Clock(),
             make_runner=make_runner,
-            renew_of=renews(Clock()),
-            compact_of=compacts(Clock()),
         )
         results = [_result(each) for each in finished(service.run, stop)]
     if any(each.error is not None for each in results):

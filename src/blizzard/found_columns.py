@@ -20,8 +20,6 @@ from lakebed.types import RESCUED, Provenance, UnknownFields
 
 TableColumns = Callable[[], Schema | None]
 """Asks the log for the columns of the table; None where there is no table, or it cannot be read."""
-MappingOfTable = Callable[[], ColumnMapping | None]
-"""Asks the log how data files hold the columns; None where the table maps none."""
 
 
 class ProvenanceTaken(LakeError):
@@ -56,9 +54,8 @@ class BatchColumns:
     """The columns of the last entry; None where they are those that are declared."""
     of_table: TableColumns
     emit: Emit
-    mapping_of_table: MappingOfTable = lambda: None
-    mapping: ColumnMapping | None = field(init=False)
-    """How data files hold the columns: the table is asked once for a whole batch."""
+    mapping: ColumnMapping | None
+    """How data files hold the columns; None where the table maps none."""
     schema: Schema = field(init=False)
 
     def __post_init__(self) -> None:
@@ -68,7 +65,6 @@ class BatchColumns:
             schema = adopted(schema, self.of_table(), declared=declared, known=self.known)
         refuse_taken(schema, self.settings.provenance)
         self.schema = schema
-        self.mapping = self.mapping_of_table()
 
     @property
     def to_be_inferred(self) -> bool:

@@ -10,12 +10,13 @@ from dataclasses import dataclass, replace
 from blizzard.execute.bisect import look_at_units, run_units
 from blizzard.execute.merge import Settled
 from blizzard.execute.runner import Runner
-from blizzard.found_columns import BatchColumns, MappingOfTable, TableColumns, look_share
+from blizzard.found_columns import BatchColumns, TableColumns, look_share
 from blizzard.model.bounds import Bounds
 from blizzard.model.files import WorkUnit
 from blizzard.model.settings import PipelineSettings
 from blizzard.plan.work import work_of
 from lakebed.clock import Clock
+from lakebed.columns.column_mapping import ColumnMapping
 from lakebed.columns.schema import Schema
 from lakebed.telemetry.events import Emit
 
@@ -38,7 +39,6 @@ class Ingest:
     runner: Runner
     clock: Clock
     of_table: TableColumns
-    mapping_of_table: MappingOfTable = lambda: None
     emit: Emit = lambda _event: None
     total_concurrency: int | None = None
     """The most downloads, and uploads, at a time in all running tasks of all pipelines."""
@@ -50,19 +50,21 @@ class Ingest:
         known: Schema | None,
         journal: str,
         entry: int,
+        mapping: ColumnMapping | None,
         bounds: Bounds = UNBOUNDED,
         publishes: bool = False,
     ) -> Ingested:
         """Run units, which is what entry number `entry` is to name.
 
-        `known` are the columns that the journal knows. With `publishes` the files go through the
+        `known` are the columns that the journal knows; `mapping` is how the table's data files
+        hold its columns. With `publishes` the files go through the
         outbox, if the hand-off has one; otherwise the entry hands them off by itself.
         """
         columns = BatchColumns(
             settings=self.settings,
             known=known,
             of_table=self.of_table,
-            mapping_of_table=self.mapping_of_table,
+            mapping=mapping,
             emit=self.emit,
         )
         work = work_of(

@@ -12,7 +12,6 @@ from blizzard.model.event_time import row_partitions_of, rows_without_time
 from blizzard.model.progress import Done
 from blizzard.model.settings import PipelineSettings
 from blizzard.proposal import Batch, Proposal
-from blizzard.renewal import Renewed
 from lakebed.columns.field_path import format_path
 from lakebed.documents.entry import Entry
 from lakebed.documents.quarantine_file import BadLines
@@ -111,20 +110,6 @@ def started(pipeline: str, proposal: Proposal, journal: Journal) -> events.Batch
         planned=tuple((unit.name, len(unit.files), unit.to_read) for unit in proposal.units),
         journal=journal.id,
     )
-
-
-def renewed(pipeline: str, done: Renewed) -> Iterator[Event]:
-    """Yield the new content that took the place of rows, and what has to wait for that."""
-    for entry in done.entries[:1]:
-        yield events.ContentReplaced(
-            pipeline=pipeline,
-            entry=entry,
-            files=len(done.keys),
-            rows=done.rows,
-            removed=done.removed,
-        )
-    if done.waits is not None:
-        yield events.ReplacementWaits(pipeline=pipeline, reason=done.waits)
 
 
 def resting(findings: Mapping[str, Finding], unfinished: Iterable[SourceRecord]) -> int:

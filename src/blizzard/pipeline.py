@@ -28,9 +28,10 @@ from blizzard.model.files import SourceFile
 from blizzard.model.locations import OpenReader, OpenStore, sink_location
 from blizzard.model.notices import Hints
 from blizzard.model.settings import PipelineSettings
+from blizzard.pipeline_log import PipelineLog
 from blizzard.plan.trigger import Timing
 from blizzard.proposal import Batch, Proposal, View, propose
-from blizzard.renewal import DeltaLog
+from blizzard.rewrite.between_batches import BetweenBatches
 from blizzard.run_totals import RunTotals, Statistics
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry
@@ -46,7 +47,7 @@ class Pipeline:
     settings: PipelineSettings
     runner: Runner
     publisher: Publisher
-    log: DeltaLog
+    log: PipelineLog
     clock: Clock
     emit: Emit
     pace: Pace
@@ -56,6 +57,8 @@ class Pipeline:
     open_sink: OpenStore
     lease: Lease | None = None
     """This run's turn at the pipeline; None where nobody else can write it."""
+    check_schema: Callable[[], None] = lambda: None
+    """Raises where the table would hold every file with the declared fields."""
     pause: Callable[[float], object] = time.sleep
     """Waits for a store to come back; a stop may end the wait."""
     total_concurrency: int | None = None
@@ -74,6 +77,7 @@ class Pipeline:
     _schedule: Schedule = field(init=False)
     _attempts: Attempts = field(init=False)
     _dead_letters: DeadLetterWriter = field(init=False)
+    _rewrites: BetweenBatches = field(init=False)
 
     def __post_init__(self) -> None:
         self.totals = RunTotals(once=self.pace.drain)
@@ -81,6 +85,8 @@ class Pipeline:
         self._timing = Timing(settings=self.settings)
         self._attempts = self.attempts or Attempts(self.settings.name, self.emit)
         self._dead_letters = DeadLetterWriter(self.settings, self.clock, self.open_sink)
+        compacts_every = self.settings.sink.compact.every
+        self._rewrites = BetweenBatches(self.clock.seconds() + compacts_every)
         self._schedule = Schedule(
             self.settings,
             self.open_source,
@@ -182,43 +188,36 @@ class Pipeline:
         )
 
     def _renew(self, journal: Journal, proposal: Proposal) -> tuple[Proposal, bool]:
-        """Put what files hold now in the place of their rows; those that cannot be read fail."""
+        """Supersede the rows of changed files; those that cannot be read fail."""
         self._check_lease()
-        renewed = self.log.renew(journal.store, proposal.renew)
+        renewed = self._rewrites.renew(
+            journal.store, proposal.renew, self._ingest, self.open_source
+        )
         self._schedule.journaled(renewed.keys)
-        self._events.all(outcomes.renewed(self.settings.name, renewed))
         if renewed.keys:
             self._catch_up(journal)
         return proposal.after(renewed.failed), bool(renewed.keys)
 
     def _compact(self, journal: Journal, *, at_end: bool = False) -> None:
-        """Put small data files together, if it is time for that; a batch never waits for it."""
+        """Merge small data files if that is due; a batch never waits for it."""
         if not self.settings.sink.compact.enabled:
             return
         self._check_lease()
-        if self.log.compact(journal.store, at_end) is not None:
+        if self._rewrites.compact(journal.store, self._ingest, at_end=at_end) is not None:
             self._catch_up(journal)
 
     def _run(self, journal: Journal, proposal: Proposal) -> bool:
         """Run the units of a batch, journal what came of them, and hand it off."""
-        ingest = Ingest(
-            settings=self.settings,
-            runner=self.runner,
-            clock=self.clock,
-            of_table=self.log.columns,
-            mapping_of_table=self.log.mapping,
-            emit=self.emit,
-            total_concurrency=self.total_concurrency,
-        )
         with (
             self._events.timed(events.Step.RUN),
             self._attempts.running(lambda: journal.start_note.write(proposal.note)),
         ):
-            ingested = ingest(
+            ingested = self._ingest(
                 proposal.units,
                 known=journal.ledger.columns,
                 journal=journal.id,
                 entry=journal.sequence + 1,
+                mapping=self.log.mapping(),
                 bounds=proposal.bounds,
                 publishes=True,
             )
@@ -259,6 +258,17 @@ class Pipeline:
         self.totals.check_failures(self.settings.max_failures)
         return True
 
+    @property
+    def _ingest(self) -> Ingest:
+        return Ingest(
+            settings=self.settings,
+            runner=self.runner,
+            clock=self.clock,
+            of_table=self.log.columns,
+            emit=self.emit,
+            total_concurrency=self.total_concurrency,
+        )
+
     def _open_journal(self) -> Journal | None:
         """Open the journal at the first step, in any state that an earlier run left it in.
 
@@ -286,7 +296,7 @@ class Pipeline:
                 limits=limits,
             )
         if not journal.is_open:
-            self.log.check_schema()
+            self.check_schema()
             self._dead_letters.check()
             journal.open_with(self.log.knows_pipeline)
             self._timing.learn(journal.last)

@@ -10,6 +10,7 @@ from blizzard.config.columns import columns_from
 from blizzard.handoff import held_rows
 from blizzard.model.locations import OpenReader, open_reader, sink_location
 from blizzard.model.settings import PipelineSettings
+from lakebed.columns.column_mapping import ColumnMapping
 from lakebed.columns.schema import Schema
 from lakebed.deltalog import tables
 from lakebed.deltalog.retention import retention
@@ -28,6 +29,7 @@ class PipelineLog:
     settings: PipelineSettings
     opening: OpenReader = open_reader
     _cache: LogCache = field(default_factory=LogCache)
+    _unmapped: bool = False
 
     def snapshot(self) -> Snapshot | None:
         """Open the newest version; None where there is no table."""
@@ -78,3 +80,23 @@ class PipelineLog:
         except LakeError:
             return None
         return None if table is None else columns_from(table.facts.schema)
+
+    def mapping(self) -> ColumnMapping | None:
+        """Return how data files hold the columns; None where the table maps none.
+
+        The log of a table that maps none is read only once: if that changes, a column has another
+        name in files only after somebody has changed it, and its writer declares it anew then.
+        Reporting a log that cannot be read is left to penguin.
+        """
+        if self._unmapped:
+            return None
+        try:
+            table = self.snapshot()
+        except LakeError as unread:
+            if unread.retryable:
+                raise
+            return None
+        if table is None:
+            return None
+        self._unmapped = table.mapping is None
+        return table.mapping

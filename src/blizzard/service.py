@@ -27,7 +27,7 @@ from blizzard.events import (
     UnitsEnded,
 )
 from blizzard.execute.attempts import Attempts
-from blizzard.execute.runner import Rewriter, Runner
+from blizzard.execute.runner import Runner
 from blizzard.execute.spark.jvm_output import Said, Severity
 from blizzard.execute.spark.runner import SparkRunner
 from blizzard.handoff.publish import Publisher
@@ -47,11 +47,9 @@ from blizzard.notices.queue import Queue
 from blizzard.notices.subscription import OpenQueue, Subscription, has_queue
 from blizzard.pipeline import Pipeline
 from blizzard.pipeline_log import PipelineLog
-from blizzard.renewal import Compact, DeltaLog, Renew, Renewed
 from blizzard.run_totals import Statistics
 from blizzard.table_rules import TableOf, checks_schema
 from lakebed.clock import Clock
-from lakebed.deltalog import tables
 from lakebed.polling import Stop, run_step, run_together
 from lakebed.storage.store import Store
 from lakebed.telemetry.events import Emit, Event, shared
@@ -124,12 +122,6 @@ class Running:
         self._emit(BatchProgress(pipeline=pipeline, **asdict(total)))
 
 
-RenewOf = Callable[[BlizzardSettings, PipelineSettings, Runner, Emit], Renew]
-"""Returns what puts the new content of a pipeline's files in the place of their rows."""
-
-CompactOf = Callable[[BlizzardSettings, PipelineSettings, Runner, Emit], Compact]
-"""Returns what puts a pipeline's small data files together between its batches."""
-
 SPARK_SAID: Mapping[Severity, type[SparkSaid]] = {
     Severity.NOISE: SparkMurmured,
     Severity.WARNING: SparkSaid,
@@ -146,7 +138,7 @@ class Result:
     error: BaseException | None
 
 
-class ServiceRunner(Runner, Rewriter, Protocol):
+class ServiceRunner(Runner, Protocol):
     """A runner that the service starts and stops."""
 
     def stop(self) -> None:
@@ -209,8 +201,6 @@ class Service:
     chance: Callable[[], float] = random.random
     make_runner: MakeRunner = on_spark
     open_queue: OpenQueue = open_queue
-    renew_of: RenewOf = lambda *_asked: lambda _store, _files: Renewed()
-    compact_of: CompactOf = lambda *_asked: lambda _store, _at_end: None
 
     def run(self) -> list[Result]:
         """Run all pipelines until they are done or stopped; if one ends, the others continue."""
@@ -306,23 +296,12 @@ class Service:
         attempts: Attempts | None = None,
         told: Subscription | None = None,
     ) -> Pipeline:
-        log = PipelineLog(settings)
         return Pipeline(
             settings=settings,
             runner=runner,
             publisher=self._publisher(settings, emit),
-            log=DeltaLog(
-                knows_pipeline=log.knows_pipeline,
-                check_schema=checks_schema(settings, self.table_of),
-                columns=log.columns,
-                mapping=tables.mapping_reader(
-                    settings.sink.table_uri, settings.sink.storage_options
-                ),
-                passed_over=log.passed_over,
-                retention=log.retention,
-                renew=self.renew_of(self.settings, settings, runner, emit),
-                compact=self.compact_of(self.settings, settings, runner, emit),
-            ),
+            log=PipelineLog(settings),
+            check_schema=checks_schema(settings, self.table_of),
             clock=self.clock,
             emit=emit,
             pace=self._pace(),

@@ -4,7 +4,7 @@ import gzip
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ from blizzard.model.settings import (
     UploadSettings,
 )
 from blizzard.pipeline import Pipeline
-from blizzard.renewal import DeltaLog
+from blizzard.pipeline_log import PipelineLog
 from lakebed.clock import Clock, uuid7
 from lakebed.columns.schema import Field, Schema
 from lakebed.documents.data_file import ColumnStatistics, FinishedFile, OldFile, Rewrite
@@ -287,6 +287,20 @@ class AtEveryStep(Pace):
         return 0.0
 
 
+@dataclass(slots=True)
+class PatientLog(PipelineLog):
+    """The log of a table that keeps files as long as a test lets it, however late they come."""
+
+    knows: bool = False
+    keeps: timedelta = timedelta.max
+
+    def knows_pipeline(self) -> bool:
+        return self.knows
+
+    def retention(self) -> timedelta:
+        return self.keeps
+
+
 @dataclass
 class Bench:
     """A pipeline over two folders, and everything an operator could see of it."""
@@ -308,7 +322,7 @@ class Bench:
             settings=self.settings,
             runner=self.runner,
             publisher=self.publisher,
-            log=DeltaLog(knows_pipeline=lambda: self.log_knows_pipeline),
+            log=PatientLog(self.settings, knows=self.log_knows_pipeline),
             clock=self.hands.clock,
             emit=self.events.append,
             pace=Pace(drain=self.once),

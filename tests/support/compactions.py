@@ -1,10 +1,9 @@
 """A table with many small data files, which are put together."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from blizzard.cli.rows.compact import compacts
-from blizzard.config.load import load
 from blizzard.rewrite.compact import Compacted, CompactionPlan, compact, plan_compaction
 from lakebed.telemetry.events import Event
 from tests.support.erasures import FIELDS, Forgetful
@@ -43,14 +42,13 @@ class Crowded(Forgetful):
     def runs_by_itself(self) -> list[Event]:
         """Run batches until nothing is left, and what is then due; return what was reported."""
         told: list[Event] = []
-        loaded = load([self.file], [], {})
-        runner = InProcessRunner()
+        settings = self.settings
+        compacting = replace(settings.sink.compact, enabled=True)
         pipeline = pipeline_of(
-            self.settings,
-            runner,
+            replace(settings, sink=replace(settings.sink, compact=compacting)),
+            InProcessRunner(),
             emit=told.append,
             open_sink=open_sink,
-            compact=compacts(self.clock)(loaded, self.settings, runner, told.append),
         )
         while pipeline.step():
             pass

@@ -8,12 +8,10 @@ from blizzard.handoff.publish import IsCommitted, Publisher
 from blizzard.model.locations import OpenReader, OpenStore
 from blizzard.model.settings import PipelineSettings
 from blizzard.pipeline import Pipeline
-from blizzard.pipeline_log import PipelineLog
-from blizzard.renewal import Compact, DeltaLog, Renew, Renewed
 from lakebed.clock import Clock
-from lakebed.deltalog import tables
 from lakebed.storage.store import Reader, Store
 from lakebed.telemetry.events import Emit
+from tests.support.builders import PatientLog
 from tests.support.waits import at_once
 from tests.support.writers import lease, machine
 
@@ -26,12 +24,9 @@ def pipeline_of(
     emit: Emit = lambda _event: None,
     open_source: OpenReader = lambda place: Reader(place.uri, place.options),
     open_sink: OpenStore = lambda place: Store(place.uri, place.options, make_folder=True),
-    log_knows_pipeline: Callable[[], bool] = lambda: False,
     is_committed: IsCommitted = lambda _entry: False,
     clock: Clock | None = None,
     pause: Callable[[float], object] = at_once,
-    renew: Renew = lambda _store, _files: Renewed(),
-    compact: Compact = lambda _store, _at_end: None,
 ) -> Pipeline:
     """Return a pipeline that drains what is there."""
     clock = clock or Clock()
@@ -40,14 +35,7 @@ def pipeline_of(
         settings=settings,
         runner=runner,
         publisher=publisher or Publisher(is_committed=is_committed),
-        log=DeltaLog(
-            knows_pipeline=log_knows_pipeline,
-            columns=PipelineLog(settings).columns,
-            passed_over=PipelineLog(settings).passed_over,
-            mapping=tables.mapping_reader(settings.sink.table_uri, settings.sink.storage_options),
-            renew=renew,
-            compact=compact,
-        ),
+        log=PatientLog(settings),
         clock=clock,
         emit=emit,
         pace=Pace(drain=True),

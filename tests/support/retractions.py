@@ -9,8 +9,6 @@ from deltalake import DeltaTable
 
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.cli.audit import audit_of
-from blizzard.cli.rows.rewriting import renews
-from blizzard.config.load import load
 from blizzard.ingest import Ingest
 from blizzard.inspect.audit.findings import Audit
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
@@ -78,13 +76,11 @@ class Taken(Rescued):
         """Run batches until nothing is left; `on_change: replace` is done in this process, too."""
         runner = around.get("runner", InProcessRunner())
         emit = around.get("emit", lambda _event: None)
-        loaded = load([self.file], [], {})
         pipeline = pipeline_of(
             self.settings,
             runner,
             emit=emit,
             open_sink=around.get("open_sink", open_sink),
-            renew=renews(self.clock)(loaded, self.settings, runner, emit),
         )
         while pipeline.step():
             pass
@@ -113,7 +109,7 @@ class Taken(Rescued):
         (new,) = self.keys(by, listing=True)
         old = self.keys(*names, listing=True)
         exchange = exchange_of(store, settings, old, new, open_reader, now=self.clock.now())
-        return replace_rows(store, exchange, runner, ingest, open_reader)
+        return replace_rows(store, exchange, ingest, open_reader)
 
     def look(self, *names: str) -> RetractPlan:
         """Find what a retraction would take out."""

@@ -75,6 +75,19 @@ class InProcessRunner:
         return outcomes
 
 
+class RunsOnly:
+    """A runner of units that is never asked to rewrite a file."""
+
+    def rewrite(
+        self,
+        groups: Sequence[FileGroup],
+        work: Rewriting,
+        *,
+        ended: Callable[[int], None] | None = None,
+    ) -> list[RewriteOutcome]:
+        raise AssertionError("this runner rewrites no file")
+
+
 @dataclass
 class RewriteRace(InProcessRunner):
     """Rewrites files, and lets another writer act before or after, at most `times` times."""

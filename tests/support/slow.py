@@ -10,7 +10,7 @@ from blizzard.model.progress import Progress
 from blizzard.worker.stores import OpenedStores
 from blizzard.worker.unit import run_unit
 from tests.support.builders import Hands
-from tests.support.runner import Near
+from tests.support.runner import Near, RunsOnly
 
 
 class Slow(Progress):
@@ -37,7 +37,7 @@ def slow(hands: Hands, pace: float, byte_pace: float = 0.0) -> Progress:
 
 
 @dataclass
-class SlowRunner:
+class SlowRunner(RunsOnly):
     """Runs units one after the other, each record and each byte in so many seconds."""
 
     hands: Hands

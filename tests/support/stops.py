@@ -9,6 +9,7 @@ from blizzard.model.progress import Done, Progress
 from blizzard.model.settings import Sizing
 from blizzard.worker.stores import OpenedStores, Stores
 from blizzard.worker.unit import run_unit
+from tests.support.runner import RunsOnly
 
 NEVER = 10**9
 NOT_BEGUN = 0
@@ -32,7 +33,7 @@ class Told:
 
 
 @dataclass
-class Stopped:
+class Stopped(RunsOnly):
     """Runs units in this process; each is stopped after so many records, by its number."""
 
     stops: Callable[[int], int]

@@ -1,7 +1,7 @@
 """The protocol of what runs work units: Spark in production, the same process in tests."""
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.rewriting import FileGroup, RewriteOutcome, Rewriting
@@ -45,7 +45,6 @@ class ExecutorsUnfit(LakeError):
     whose = Whose.EXTERNAL
 
 
-@runtime_checkable
 class Rewriter(Protocol):
     """Rewrites data files somewhere; exactly one outcome per group comes back."""
 
@@ -64,8 +63,8 @@ class Rewriter(Protocol):
         """
 
 
-class Runner(Protocol):
-    """Runs units somewhere; exactly one outcome per unit comes back, from one attempt."""
+class Runner(Rewriter, Protocol):
+    """Also runs units; exactly one outcome per unit comes back, from one attempt."""
 
     def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
         """Run all units and return their outcomes, in the order of the units.

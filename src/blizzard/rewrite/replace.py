@@ -6,12 +6,11 @@ does it again, after penguin could not apply the entry, ends where once would ha
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 from blizzard.discover.filter import Decision, FileFilter
 from blizzard.discover.lister import source_listers
-from blizzard.execute.runner import Rewriter
 from blizzard.ingest import Ingest
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.ledger import UNKNOWN
@@ -20,7 +19,6 @@ from blizzard.model.files import SourceFile
 from blizzard.model.locations import OpenReader, source_location
 from blizzard.model.settings import PipelineSettings
 from blizzard.plan.recognise import planned
-from blizzard.renewal import Renewed
 from blizzard.rewrite.retract import (
     Content,
     Retracted,
@@ -43,6 +41,24 @@ class ContentNotRead(LakeError):
 
     code = "content_not_read"
     whose = Whose.USER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Renewed:
+    """The outcome for source files that are other objects than those that were read."""
+
+    entries: tuple[int, ...] = ()
+    """The entries that supersede their old rows."""
+    keys: frozenset[str] = frozenset()
+    """The files whose rows those entries supersede."""
+    rows: int = 0
+    """The rows that they have now."""
+    removed: int = 0
+    """The rows that they had."""
+    failed: tuple[SourceRecord, ...] = ()
+    """Files that cannot be read now; their old rows stay in the table."""
+    waits: str | None = None
+    """Why others have to wait; None where none does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +116,6 @@ def find_object(
 def replace_rows(
     store: Store,
     exchange: Exchange,
-    rewriter: Rewriter,
     ingest: Ingest,
     open_source: OpenReader,
     *,
@@ -127,7 +142,7 @@ def replace_rows(
         store,
         settings,
         exchange.keys,
-        rewriter,
+        ingest.runner,
         clock=ingest.clock,
         content=content,
         rows_deleted=rows_deleted,
@@ -137,7 +152,6 @@ def replace_rows(
 def renew(
     store: Store,
     files: Sequence[SourceFile],
-    rewriter: Rewriter,
     ingest: Ingest,
     open_source: OpenReader,
 ) -> Renewed:
@@ -154,7 +168,7 @@ def renew(
         if not content.records:
             return Renewed(failed=content.failed)
         read = tuple(record.key for record in content.records)
-        done = retract(store, settings, read, rewriter, clock=ingest.clock, content=content)
+        done = retract(store, settings, read, ingest.runner, clock=ingest.clock, content=content)
         return Renewed(
             entries=() if done.entry is None else (done.entry,),
             keys=frozenset(read),
@@ -176,11 +190,12 @@ def read_content(
     settings, state = ingest.settings, plan.state
     known = KnownSources(state.history)
     before = {file.key: RetractedSource.of(file.key, known(file.key)) for file in files}
-    ingested = replace(ingest, mapping_of_table=lambda: state.snapshot.mapping)(
+    ingested = ingest(
         planned(settings, files, open_source, parallelism=ingest.runner.parallelism),
         known=state.history.columns,
         journal=state.last.journal,
         entry=state.history.sequence + 1,
+        mapping=state.snapshot.mapping,
     )
     settled = ingested.settled
     settled.require_room()

@@ -218,7 +218,6 @@ def replay(
         runner=runner,
         clock=clock,
         of_table=lambda: None if table is None else columns_from(table.facts.schema),
-        mapping_of_table=lambda: None if table is None else table.mapping,
         emit=emit,
     )
     ingested = ingest(
@@ -226,6 +225,7 @@ def replay(
         known=found.history.columns,
         journal=stored.entry.journal,
         entry=stored.entry.sequence + 1,
+        mapping=None if table is None else table.mapping,
     )
     settled = ingested.settled
     _refuse_failed(settled)

@@ -4,17 +4,15 @@ A caller with several questions opens the table once (`look_at`), so that all an
 version. Neither Arrow nor deltalake is loaded before a question needs it.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from lakebed.columns.column_mapping import ColumnMapping
 from lakebed.deltalog.actions import LogHistory
 from lakebed.deltalog.files import read_log
 from lakebed.deltalog.retention import retention
 from lakebed.deltalog.snapshot import LogReader, Snapshot
-from lakebed.errors import LakeError, ObjectMissing, TableUnsupported
+from lakebed.errors import ObjectMissing, TableUnsupported
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Reader, is_there
 
@@ -65,34 +63,6 @@ def file_retention(uri: str, options: StorageOptions) -> timedelta:
     """Return how long a table keeps files that its log does not name, whether it exists or not."""
     table = look_at(uri, options)
     return retention({} if table is None else table.facts.configuration)
-
-
-def mapping_reader(uri: str, options: StorageOptions) -> Callable[[], ColumnMapping | None]:
-    """Return a function that reads how data files hold a table's columns; None if not mapped.
-
-    The log of a table that maps none is read only once: if that changes, a column has another name
-    in files only after somebody has changed it, and its writer declares it anew then. Reporting a
-    log that cannot be read is left to penguin.
-    """
-    unmapped = False
-
-    def read() -> ColumnMapping | None:
-        nonlocal unmapped
-        if unmapped:
-            return None
-        try:
-            found = look_at(uri, options)
-        except LakeError as unread:
-            if unread.retryable:
-                raise
-            return None
-        if found is None:
-            return None
-        columns = found.mapping
-        unmapped = columns is None
-        return columns
-
-    return read
 
 
 def named_files(uri: str, options: StorageOptions) -> frozenset[str]:

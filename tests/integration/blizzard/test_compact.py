@@ -258,7 +258,7 @@ def test_the_command_commits_itself_where_blizzard_does(tmp_path):
 
 
 def test_a_run_compacts_by_itself_at_its_end(tmp_path):
-    desk = crowded(tmp_path, compact={"enabled": True})
+    desk = crowded(tmp_path)
     told = desk.runs_by_itself()
     (event,) = [one for one in told if isinstance(one, FilesCompacted)]
     assert (event.files, event.into) == (5, 1)

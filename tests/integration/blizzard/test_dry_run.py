@@ -86,7 +86,7 @@ def test_files_that_wait_too_long_for_their_commit_are_told_as_a_run_tells_them(
     desk.bench().again(hands=ago(waiting)).pipeline().step()
     put(desk.landing, "b.ndjson", ndjson(rows(2, 5)))
     pipeline = desk.bench().again(hands=ago(timedelta()), run_id="run-2").pipeline()
-    pipeline.log = replace(pipeline.log, retention=PipelineLog(pipeline.settings).retention)
+    pipeline.log = PipelineLog(pipeline.settings)
     (plan,) = told(desk.run("--dry-run", "--output", "json"))
     shown = desk.run("--dry-run")
     if waiting < timedelta(days=3.5):

@@ -6,7 +6,6 @@ from blizzard.discover.schedule import Pace
 from blizzard.handoff.publish import Publisher
 from blizzard.model.settings import PipelineSettings, SinkSettings
 from blizzard.pipeline import Pipeline
-from blizzard.renewal import DeltaLog
 from lakebed.clock import Clock
 from lakebed.deltalog.tables import preview
 from lakebed.errors import ObjectMissing
@@ -15,7 +14,7 @@ from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Reader, Store
 from lakebed.types import Handoff
 from penguin.model.settings import TableSettings
-from tests.support.builders import ID_AND_NAME, ndjson, put, rows, source_settings
+from tests.support.builders import ID_AND_NAME, PatientLog, ndjson, put, rows, source_settings
 from tests.support.runner import InProcessRunner
 from tests.support.s3 import options, store
 from tests.support.tables import commit_table
@@ -47,15 +46,16 @@ def test_a_copy_whose_source_was_not_deleted_is_made_again(opened):
 
 def ingest(folder, uri, given, handoff=Handoff.JOURNAL):
     """Let blizzard read a folder, to its end."""
+    settings = PipelineSettings(
+        sources=(source_settings(folder),),
+        sink=SinkSettings(table_uri=uri, storage_options=given, handoff=handoff),
+        schema=ID_AND_NAME,
+    )
     pipeline = Pipeline(
-        settings=PipelineSettings(
-            sources=(source_settings(folder),),
-            sink=SinkSettings(table_uri=uri, storage_options=given, handoff=handoff),
-            schema=ID_AND_NAME,
-        ),
+        settings=settings,
         runner=InProcessRunner(),
         publisher=Publisher(),
-        log=DeltaLog(knows_pipeline=lambda: False),
+        log=PatientLog(settings),
         clock=Clock(),
         emit=lambda _event: None,
         pace=Pace(drain=True),

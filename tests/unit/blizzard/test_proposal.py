@@ -11,7 +11,7 @@ from blizzard.handoff.commit_lag import CommitsBehind
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from lakebed.partition import Template
 from lakebed.storage.store import Reader
-from tests.support.builders import Bench, ndjson, put, rows, tree
+from tests.support.builders import Bench, PatientLog, ndjson, put, rows, tree
 from tests.support.runner import InProcessRunner
 
 
@@ -84,7 +84,7 @@ def test_a_plan_is_refused_where_the_run_takes_no_new_work(tmp_path, bench):
     assert plan(bench).refusal is None
     bench.hands.at += 30 * 86_400
     pipeline = bench.again().pipeline()
-    pipeline.log = replace(pipeline.log, retention=lambda: timedelta(days=7))
+    pipeline.log = PatientLog(pipeline.settings, keeps=timedelta(days=7))
     with pytest.raises(CommitsBehind) as refused:
         pipeline.step()
     planned = plan(bench)

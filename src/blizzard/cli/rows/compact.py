@@ -1,6 +1,6 @@
-"""`blizzard compact`: merge small data files, by command or in a run."""
+"""`blizzard compact`: merge small data files."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Annotated
 
@@ -8,24 +8,10 @@ import typer
 
 from blizzard.cli.call import PipelineCall, document_of
 from blizzard.cli.rows.rewriting import RewriteCommand
-from blizzard.events import (
-    CompactionFailed,
-    CompactionGaveWay,
-    CompactionStarted,
-    FilesCompacted,
-)
-from blizzard.execute.runner import Rewriter, Runner
-from blizzard.model.settings import BlizzardSettings, PipelineSettings
+from blizzard.model.settings import PipelineSettings
 from blizzard.plan.small_files import Group
-from blizzard.renewal import Compact
-from blizzard.rewrite.compact import Compacted, KnownOrigins, Partition, plan_compaction
+from blizzard.rewrite.compact import Compacted, Partition, plan_compaction
 from blizzard.rewrite.compact import compact as put_together
-from blizzard.rewrite.transaction import PromotionWaits
-from blizzard.service import CompactOf
-from lakebed.clock import Clock
-from lakebed.errors import LakeError, ObjectMissing
-from lakebed.storage.store import Store
-from lakebed.telemetry.events import Emit, code_of
 from lakebed.terminal.call import Confirmed, DryRun, refuse
 from lakebed.terminal.console import first
 from lakebed.types import Commit
@@ -173,64 +159,3 @@ def _group_line(one: Group) -> str:
     by = f", sorted by {', '.join(one.sorted_by)}" if one.sorted_by else ""
     counts = f"{plural(len(one.files), 'file')} -> {one.outputs:,}, {in_words(one.size)}"
     return f"{where or 'the table'}: {counts}{by}"
-
-
-def compacts(clock: Clock) -> CompactOf:
-    """Return a function that merges small files between batches, for the pipelines of a run."""
-
-    def compact_of(
-        _loaded: BlizzardSettings, settings: PipelineSettings, runner: Runner, emit: Emit
-    ) -> Compact:
-        if not settings.sink.compact.enabled:
-            return lambda _store, _at_end: None
-        if not isinstance(runner, Rewriter):
-            raise TypeError("this runner rewrites no data files")
-        known = KnownOrigins()
-        due = clock.seconds() + settings.sink.compact.every
-
-        def try_it(store: Store, at_end: bool) -> int | None:
-            nonlocal due
-            now = clock.seconds()
-            if now < due and not at_end:
-                return None
-            due = now + settings.sink.compact.every
-            emit(CompactionStarted(pipeline=settings.name))
-            return _reported(
-                lambda: put_together(store, settings, runner, clock=clock, known=known),
-                settings.name,
-                emit,
-            )
-
-        return try_it
-
-    return compact_of
-
-
-def _reported(do: Callable[[], Compacted], pipeline: str, emit: Emit) -> int | None:
-    """Compact, and report the outcome; a failure is no failure of a batch."""
-    try:
-        done = do()
-    except PromotionWaits as waits:
-        emit(CompactionGaveWay(pipeline=pipeline, reason=waits.message))
-        return None
-    except ObjectMissing:
-        return None  # There is no table yet.
-    except LakeError as error:
-        emit(CompactionFailed(pipeline=pipeline, code=code_of(error), error=str(error)))
-        return None
-    if done.gave_way is not None:
-        emit(CompactionGaveWay(pipeline=pipeline, reason=done.gave_way))
-    for one in done.failed:
-        emit(CompactionFailed(pipeline=pipeline, code=one.code, error=one.message))
-    if done.entry is not None:
-        new = [file for one in done.merged for file in one.new]
-        emit(
-            FilesCompacted(
-                pipeline=pipeline,
-                entry=done.entry,
-                files=sum(len(one.old) for one in done.merged),
-                into=len(new),
-                bytes=sum(file.size for file in new),
-            )
-        )
-    return done.entry

@@ -8,10 +8,12 @@ import typer
 
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.cli.call import PipelineCall, document_of
-from blizzard.cli.rows.rewriting import RewriteCommand, file_documents, ingest_of
+from blizzard.cli.rows.rewriting import RewriteCommand, file_documents
+from blizzard.ingest import Ingest
 from blizzard.journal.source_names import the_key
 from blizzard.model.locations import OpenReader, open_reader
 from blizzard.model.settings import PipelineSettings
+from blizzard.pipeline_log import PipelineLog
 from blizzard.rewrite.replace import exchange_of, replace_rows
 from blizzard.rewrite.retract import Retracted, plan_retraction
 from blizzard.rewrite.retract import retract as append_retraction
@@ -78,12 +80,16 @@ def retract(
                 return append_retraction(
                     store, settings, keys, runner, clock=clock, rows_deleted=rows_deleted
                 )
-            warn = log_events(LogLevel.WARN, LogFormat.TEXT)
-            ingest = ingest_of(call.loaded, settings, runner, clock, warn)
-            exchange = exchange_of(store, settings, keys, new, open_reader, now=clock.now())
-            return replace_rows(
-                store, exchange, runner, ingest, open_reader, rows_deleted=rows_deleted
+            ingest = Ingest(
+                settings=settings,
+                runner=runner,
+                clock=clock,
+                of_table=PipelineLog(settings).columns,
+                emit=log_events(LogLevel.WARN, LogFormat.TEXT),
+                total_concurrency=call.loaded.total_concurrency,
             )
+            exchange = exchange_of(store, settings, keys, new, open_reader, now=clock.now())
+            return replace_rows(store, exchange, ingest, open_reader, rows_deleted=rows_deleted)
 
         done = command.run(sure=yes, plan=plan, apply=apply)
     call.show(_text(command, done, new, sure=yes), retraction_document(settings, done, new))

@@ -8,30 +8,19 @@ from typing import Protocol, TypeVar
 
 from blizzard.cli.call import PipelineCall
 from blizzard.events import SparkStarting
-from blizzard.execute.runner import Rewriter, Runner
-from blizzard.ingest import Ingest
-from blizzard.model.files import SourceFile
-from blizzard.model.locations import OpenReader, open_reader, sink_location
+from blizzard.model.locations import OpenReader, sink_location
 from blizzard.model.rewriting import ActiveFile
-from blizzard.model.settings import BlizzardSettings, PipelineSettings
-from blizzard.pipeline_log import PipelineLog
-from blizzard.renewal import Renew, Renewed
+from blizzard.model.settings import PipelineSettings
 from blizzard.rewrite.promote import SchemaCheck
-from blizzard.rewrite.replace import renew
-from blizzard.service import SPARK_SAID, RenewOf, ServiceRunner
+from blizzard.service import SPARK_SAID, ServiceRunner
 from blizzard.table_rules import table_entry, table_rules
-from lakebed.clock import Clock
 from lakebed.storage.store import Reader, Store
-from lakebed.telemetry.events import Emit
 from lakebed.telemetry.levels import LogFormat, LogLevel
 from lakebed.telemetry.logs import log_events
 from lakebed.terminal.progress import CountedStore, StoreProgress
 from lakebed.types import Commit
 from penguin import inline
 from penguin.model.settings import TableSettings
-
-REST_SECS = 30.0
-"""Time between two attempts to replace the rows of changed files."""
 
 
 class RewriteOutcome(Protocol):
@@ -109,46 +98,6 @@ def rewriter(
         yield runner
     finally:
         runner.stop()
-
-
-def ingest_of(
-    loaded: BlizzardSettings, settings: PipelineSettings, runner: Runner, clock: Clock, emit: Emit
-) -> Ingest:
-    """Return the ingest of source objects that supersede rows."""
-    return Ingest(
-        settings=settings,
-        runner=runner,
-        of_table=PipelineLog(settings).columns,
-        clock=clock,
-        emit=emit,
-        total_concurrency=loaded.total_concurrency,
-    )
-
-
-def renews(clock: Clock) -> RenewOf:
-    """Return a function that replaces rows by new content, for the pipelines of a run."""
-
-    def renew_of(
-        loaded: BlizzardSettings, settings: PipelineSettings, runner: Runner, emit: Emit
-    ) -> Renew:
-        ingest = ingest_of(loaded, settings, runner, clock, emit)
-        rested = -REST_SECS
-        if not isinstance(runner, Rewriter):
-            raise TypeError("this runner rewrites no data files")
-
-        def try_it(store: Store, files: Sequence[SourceFile]) -> Renewed:
-            nonlocal rested
-            now = clock.seconds()
-            # While penguin is awaited, the journals are not read every second.
-            if rested <= now < rested + REST_SECS:
-                return Renewed()
-            renewed = renew(store, files, runner, ingest, open_reader)
-            rested = now if renewed.waits is not None else -REST_SECS
-            return renewed
-
-        return try_it
-
-    return renew_of
 
 
 def commit_inline(call: PipelineCall, settings: PipelineSettings, entry: int | None) -> None:

@@ -11,8 +11,6 @@ from rich.console import Console
 from blizzard.answers.phrases import quarantine_hint
 from blizzard.answers.source_status import failed_files
 from blizzard.cli.call import PipelineCall, document_of
-from blizzard.cli.rows.compact import compacts
-from blizzard.cli.rows.rewriting import renews
 from blizzard.cli.run.exports import exporting
 from blizzard.cli.run.progress_bar import BatchDisplay
 from blizzard.execute.spark.cds_archive import require_java
@@ -74,8 +72,6 @@ def run_pipelines(call: PipelineCall, log_level: LogLevel, *, once: bool) -> Non
             table_of=call.table_of,
             clock=around.clock,
             make_runner=around.make_runner,
-            renew_of=renews(around.clock),
-            compact_of=compacts(around.clock),
         ).run()
     _report(call, results, once=once)
 

@@ -16,7 +16,7 @@ from blizzard.model.settings import (
 )
 from lakebed.types import ParquetCodec
 from tests.support.builders import Bench, ndjson, pipeline_settings, put, rows, source_settings
-from tests.support.runner import InProcessRunner
+from tests.support.runner import InProcessRunner, RunsOnly
 
 ROLLING = RollingPolicy(
     file_size=7, row_group_size=6, rollover=5, inactivity=4, codec=ParquetCodec.ZSTD
@@ -27,7 +27,7 @@ UPLOAD = UploadSettings(
 
 
 @dataclass
-class Listening:
+class Listening(RunsOnly):
     """A runner that remembers what it was told, and runs it."""
 
     told: list[Work] = field(default_factory=list)

@@ -29,7 +29,7 @@ from tests.support.builders import (
     rows,
     source_settings,
 )
-from tests.support.runner import InProcessRunner
+from tests.support.runner import InProcessRunner, RunsOnly
 
 AT_ONCE = RollingPolicy(inactivity=0.0)
 
@@ -179,7 +179,7 @@ def test_jitter_shifts_the_first_look_and_every_interval_by_chance(tmp_path: Pat
 
 
 @dataclass
-class Meanwhile:
+class Meanwhile(RunsOnly):
     """A runner that lets something happen while the units of each batch run."""
 
     happens: Callable[[], object]
@@ -364,7 +364,7 @@ def test_a_file_of_the_running_batch_that_changes_is_not_told_as_ingested_before
     changed = threading.Event()
 
     @dataclass
-    class Changing:
+    class Changing(RunsOnly):
         parallelism: int = 2
 
         def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
@@ -391,7 +391,7 @@ def test_a_file_of_the_running_batch_that_changes_is_not_told_as_ingested_before
 
 
 @dataclass
-class Busy:
+class Busy(RunsOnly):
     """A runner during which files land, time passes, and Spark sometimes goes away."""
 
     sources: Sources

@@ -15,11 +15,11 @@ from blizzard.model.progress import Report
 from lakebed.errors import JournalConflict, LakeError, StoreDenied
 from lakebed.storage.store import AlreadyThere, Created, Store
 from tests.support.builders import Bench, ndjson, pipeline_settings, put, rows
-from tests.support.runner import InProcessRunner
+from tests.support.runner import InProcessRunner, RunsOnly
 
 
 @dataclass
-class Deadly:
+class Deadly(RunsOnly):
     """A runner whose workers die whenever they touch a file of a certain name."""
 
     poison: str
@@ -70,7 +70,7 @@ def drained_after(bench: Bench, runs: int) -> list[tuple[str, str | None]]:
 def test_a_spark_that_is_down_for_many_runs_is_no_death_of_a_file(tmp_path: Path) -> None:
     """HOLES L25: the process lives and says why; whoever starts it once an hour loses nothing."""
 
-    class Down:
+    class Down(RunsOnly):
         parallelism = 2
 
         def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
@@ -83,7 +83,7 @@ def test_a_spark_that_is_down_for_many_runs_is_no_death_of_a_file(tmp_path: Path
 
 
 @dataclass
-class KilledInTheRun:
+class KilledInTheRun(RunsOnly):
     """The process is killed while Spark starts or, if a unit has reported, while it reads."""
 
     attempts: list[Attempts]
@@ -150,7 +150,7 @@ def test_a_panic_of_a_library_is_no_death() -> None:
 def test_what_runs_the_units_and_dies_with_them_counts(tmp_path: Path) -> None:
     """W19: a file that takes Spark's own process down must not stop a pipeline for ever."""
 
-    class TakesSparkDown:
+    class TakesSparkDown(RunsOnly):
         parallelism = 2
 
         def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
@@ -197,7 +197,7 @@ def test_a_file_that_kills_the_driver_is_given_up_alone_and_the_rest_goes_on(
 ) -> None:
     """W19: each start takes fewer files, until the one that does it is alone."""
 
-    class KillsTheProcess:
+    class KillsTheProcess(RunsOnly):
         parallelism = 2
 
         def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
@@ -225,7 +225,7 @@ def test_a_file_that_kills_the_driver_is_given_up_alone_and_the_rest_goes_on(
 def test_a_process_that_was_killed_twice_takes_the_whole_batch_again(tmp_path: Path) -> None:
     """Restarts for other reasons make no small files."""
 
-    class Killed:
+    class Killed(RunsOnly):
         parallelism = 2
 
         def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:

@@ -31,7 +31,7 @@ from tests.support.builders import (
     work,
 )
 from tests.support.readers import journaled_ids as ids
-from tests.support.runner import InProcessRunner
+from tests.support.runner import InProcessRunner, RunsOnly
 from tests.support.slow import SlowRunner, slow
 
 
@@ -191,7 +191,7 @@ def test_a_batch_in_which_nothing_was_read_in_time_is_done_again_without_a_bound
     """HOLES W29: a worker that dies and is run again late may find the time over."""
 
     @dataclass
-    class Late:
+    class Late(RunsOnly):
         parallelism: int = 2
         bounds: list[float | None] = field(default_factory=list)
 

@@ -21,7 +21,7 @@ from lakebed.documents.source_record import SourceRecord
 from tests.support.bounds import BAD, FOR_EVER, SMALL_PIECES, settings_of
 from tests.support.builders import Bench, Hands, listed, ndjson, put, rows, unit, work
 from tests.support.readers import journaled_ids as ids
-from tests.support.runner import InProcessRunner
+from tests.support.runner import InProcessRunner, RunsOnly
 
 # By failures
 
@@ -138,7 +138,7 @@ def test_tasks_that_run_at_the_same_time_exceed_the_limit_by_one_file_each(
 
 
 @dataclass
-class Troubled:
+class Troubled(RunsOnly):
     """A runner whose first job dies, so that the units are run in halves."""
 
     trouble: type[Exception] | None = None

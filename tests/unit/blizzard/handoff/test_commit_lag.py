@@ -1,4 +1,3 @@
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -10,7 +9,7 @@ from lakebed.layout import receipt
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 from penguin.model.settings import TableSettings
-from tests.support.builders import Bench, ndjson, pipeline_settings, rows
+from tests.support.builders import Bench, PatientLog, ndjson, pipeline_settings, rows
 from tests.support.tables import TableDirectory, commit_table, rows_of
 
 DAY = timedelta(days=1)
@@ -68,7 +67,7 @@ def test_a_pipeline_reads_nothing_new_until_penguin_has_caught_up(tmp_path):
     bench = Bench(settings=pipeline_settings(source, tmp_path / "table"))
     (source / "a.ndjson").write_bytes(ndjson(rows(1)))
     pipeline = bench.stepping()
-    pipeline.log = replace(pipeline.log, retention=lambda: 2 * DAY)
+    pipeline.log = PatientLog(pipeline.settings, keeps=2 * DAY)
     assert pipeline.step()
     bench.hands.at += 1.5 * DAY.total_seconds()
     (source / "b.ndjson").write_bytes(ndjson(rows(1)))

@@ -12,13 +12,13 @@ from lakebed.documents.entry import Entry
 from lakebed.errors import JournalConflict, ProtocolConflict
 from lakebed.storage.store import AlreadyThere, Created, Store
 from tests.support.builders import Bench, ndjson, pipeline_settings, put, rows, tree
-from tests.support.runner import InProcessRunner
+from tests.support.runner import InProcessRunner, RunsOnly
 from tests.support.stores import local
 from tests.support.writers import Waits, lease, machine
 
 
 @dataclass
-class Meanwhile:
+class Meanwhile(RunsOnly):
     """A runner that lets something happen while its units run."""
 
     happens: Callable[[], object]

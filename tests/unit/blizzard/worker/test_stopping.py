@@ -26,6 +26,7 @@ from tests.support.builders import (
     work,
 )
 from tests.support.readers import journaled_ids as ids
+from tests.support.runner import RunsOnly
 from tests.support.stops import NEVER, Told, all_at
 
 
@@ -181,7 +182,7 @@ def test_a_file_whose_runs_are_all_stopped_early_is_not_taken_for_one_that_kills
     """HOLES L02, W19: a process that stops in good order has not died."""
 
     @dataclass
-    class Stopped:
+    class Stopped(RunsOnly):
         parallelism: int = 2
 
         def run(self, units: Sequence[WorkUnit], _work: Work) -> list[UnitOutcome]:
