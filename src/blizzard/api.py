@@ -17,9 +17,11 @@ from blizzard.cli.call import tables_of
 from blizzard.cli.run.exports import exporting
 from blizzard.cli.run.progress_bar import BatchDisplay
 from blizzard.config import load as config_file
+from blizzard.execute.runner import MakeRunner
 from blizzard.execute.spark.cds_archive import require_java
+from blizzard.execute.spark.runner import SparkRunner
 from blizzard.model.settings import BlizzardSettings
-from blizzard.service import MakeRunner, Result, Service, on_spark
+from blizzard.service import Result, Service
 from lakebed.clock import Clock
 from lakebed.config.files import Given
 from lakebed.errors import ConfigInvalid, LakeError
@@ -136,7 +138,7 @@ def _master(spark: Any) -> str | None:  # noqa: ANN401 - whatever somebody passe
 def _runner(spark: Any) -> MakeRunner:  # noqa: ANN401
     if spark is None:
         require_java(os.environ)
-        return on_spark
+        return SparkRunner
     from blizzard.execute.spark.lent import on_lent_session  # noqa: PLC0415 - pyspark is heavy
 
     made: MakeRunner = on_lent_session(spark)

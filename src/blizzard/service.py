@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from contextlib import closing, nullcontext
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import Any, Protocol, assert_never
+from typing import assert_never
 
 from blizzard.discover.schedule import Pace
 from blizzard.events import (
@@ -27,8 +27,8 @@ from blizzard.events import (
     UnitsEnded,
 )
 from blizzard.execute.attempts import Attempts
-from blizzard.execute.runner import Runner
-from blizzard.execute.spark.jvm_output import Said, Severity
+from blizzard.execute.runner import MakeRunner, Runner
+from blizzard.execute.spark.jvm_output import Severity
 from blizzard.execute.spark.runner import SparkRunner
 from blizzard.handoff.publish import Publisher
 from blizzard.journal.lease import Lease, renewed
@@ -41,7 +41,6 @@ from blizzard.model.settings import (
     PipelineSettings,
     QueueService,
     QueueSettings,
-    SparkSettings,
 )
 from blizzard.notices.queue import Queue
 from blizzard.notices.subscription import OpenQueue, Subscription, has_queue
@@ -138,35 +137,6 @@ class Result:
     error: BaseException | None
 
 
-class ServiceRunner(Runner, Protocol):
-    """A runner that the service starts and stops."""
-
-    def stop(self) -> None:
-        """End what runs the units."""
-
-
-class MakeRunner(Protocol):
-    """Makes the runner of a run."""
-
-    def __call__(
-        self,
-        settings: SparkSettings,
-        /,
-        *,
-        starting: Callable[[], None],
-        stop_requested: Callable[[], bool],
-        heard: Callable[[Report], None],
-        unreached: Callable[[str, int], None],
-        said: Said,
-    ) -> ServiceRunner:
-        """Return the runner, whose news goes to these functions."""
-
-
-def on_spark(settings: SparkSettings, **told: Any) -> ServiceRunner:  # noqa: ANN401 - MakeRunner says what
-    """Return a runner that starts Spark with the first batch."""
-    return SparkRunner(settings, **told)
-
-
 def open_queue(settings: QueueSettings) -> Queue:
     """Open a queue that tells of new files."""
     match settings.service:
@@ -199,7 +169,7 @@ class Service:
     table_of: TableOf = lambda _pipeline: None
     clock: Clock = field(default_factory=Clock)
     chance: Callable[[], float] = random.random
-    make_runner: MakeRunner = on_spark
+    make_runner: MakeRunner = SparkRunner
     open_queue: OpenQueue = open_queue
 
     def run(self) -> list[Result]:

@@ -43,7 +43,7 @@ class Commands(ForwardingGroup):
             "or show the differences.",
         ),
         "files": DeferredCommand(
-            "blizzard.cli.files.command:files_command",
+            "blizzard.cli.files:files_command",
             "Show what landed on each day, and whether everything of it is in the table.",
         ),
         "why": DeferredCommand(

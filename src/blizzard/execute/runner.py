@@ -3,8 +3,11 @@
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from blizzard.execute.spark.jvm_output import Said
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
+from blizzard.model.progress import Report
 from blizzard.model.rewriting import FileGroup, RewriteOutcome, Rewriting
+from blizzard.model.settings import SparkSettings
 from lakebed.errors import LakeError, Whose
 
 
@@ -76,3 +79,27 @@ class Runner(Rewriter, Protocol):
     @property
     def parallelism(self) -> int:
         """Return how many units can run at the same time."""
+
+
+class ServiceRunner(Runner, Protocol):
+    """A runner that a command starts and stops."""
+
+    def stop(self) -> None:
+        """End what runs the units."""
+
+
+class MakeRunner(Protocol):
+    """Makes the runner of a run."""
+
+    def __call__(
+        self,
+        settings: SparkSettings,
+        /,
+        *,
+        starting: Callable[[], None],
+        stop_requested: Callable[[], bool],
+        heard: Callable[[Report], None],
+        unreached: Callable[[str, int], None],
+        said: Said,
+    ) -> ServiceRunner:
+        """Return the runner, whose news goes to these functions."""

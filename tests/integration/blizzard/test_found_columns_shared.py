@@ -9,6 +9,8 @@ import yaml
 from deltalake import DeltaTable
 
 from blizzard.config import load as blizzard_config
+from blizzard.model.settings import PipelineSettings
+from blizzard.pipeline_log import PipelineLog
 from blizzard.repair.redo import RedoRequest, redo
 from lakebed.types import RESCUED
 from tests.support.builders import entries
@@ -41,21 +43,21 @@ class Two(OpenTable):
         body = "".join(json.dumps(each) + "\n" for each in records)
         (self.folder / name).write_text(body)
 
+    def settings_of(self, pipeline: str) -> PipelineSettings:
+        every = blizzard_config.load([self.file], [], {}).pipelines
+        return next(each for each in every if each.name == pipeline)
+
     def write(self, pipeline: str) -> None:
-        (settings,) = (
-            each
-            for each in blizzard_config.load([self.file], [], {}).pipelines
-            if each.name == pipeline
-        )
-        running = pipeline_of(settings, InProcessRunner())
+        running = pipeline_of(self.settings_of(pipeline), InProcessRunner())
         while running.step():
             pass
 
     def read_again(self, pipeline: str) -> int | None:
         held = frozenset(path.stem for path in self.table.glob("*.parquet"))
-        held = frozenset(name for name in held if self.fates([name])[name] is not None)
+        fates = PipelineLog(self.settings_of(pipeline)).fates
+        held = frozenset(name for name in held if fates([name])[name] is not None)
         _found, number = redo(
-            self.store, pipeline, self.fates, clock=self.clock, wanted=RedoRequest(files=held)
+            self.store, pipeline, fates, clock=self.clock, wanted=RedoRequest(files=held)
         )
         return number
 

@@ -1,19 +1,53 @@
 """`blizzard journal`: the last entries, one entry, or a new journal."""
 
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
 
 from blizzard.answers.entries import Kept, entry_of, last_entries
-from blizzard.cli.call import PipelineCall
-from blizzard.cli.journal import entries
+from blizzard.cli.call import PipelineCall, failed_at
 from blizzard.cli.journal.new import begin_anew
+from blizzard.handoff.held_rows import Aside, by_reason
+from blizzard.journal.totals import Batch
 from blizzard.model.locations import open_reader, sink_location
 from blizzard.model.settings import PipelineSettings
+from blizzard.model.source.unread import bytes_in_words
 from blizzard.pipeline_log import PipelineLog
+from lakebed.documents.data_file import Rewrite
+from lakebed.documents.entry import Entry
+from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import ObjectMissing
 from lakebed.terminal.call import Confirmed, refuse
+from lakebed.terminal.console import (
+    Line,
+    Table,
+    fields_of,
+    first,
+    more,
+    picked,
+    second,
+    text_width,
+)
 from lakebed.terminal.program import ForwardingGroup, Program
+from lakebed.units import in_words, plural
+
+PASSED_OVER = "passed over"
+READ = "read"
+FEW = 50
+"""How many source files or data files of an entry are shown to a person."""
+
+ROOMY = 100
+"""A terminal as wide as this has room for whole times; a narrower one for what tells them apart."""
+STATES = {
+    (
+        "held",
+        "discarded",
+    ): "held, discarded: committed without some rows; see journal show N",
+    (PASSED_OVER,): "passed over: it changed nothing in the table, since its files had changed",
+    ("waits",): "waits: it is not committed yet, by the receipt",
+    ("broken",): "broken: this entry and its neighbours do not name each other's digests",
+}
 
 
 class _Journal(ForwardingGroup):
@@ -45,7 +79,7 @@ def journal_list(call: PipelineCall, limit: Limit = 20) -> None:
     for settings in call.pipelines():
         with call.guard(settings.name):
             found = _last_entries(settings, limit)
-            call.show(entries.list_lines(settings.name, found), *map(entries.summary, found))
+            call.show(list_lines(settings.name, found), *map(entry_summary, found))
             call.fail_if(not all(kept.follows for kept in found))
 
 
@@ -63,7 +97,7 @@ def journal_show(
     with call.one() as settings:
         reader = open_reader(sink_location(settings))
         kept = entry_of(reader, settings.name, number, PipelineLog(settings).fates)
-        call.show(entries.entry_lines(kept), entries.document(kept))
+        call.show(entry_lines(kept), entry_document(kept))
         call.fail_if(not kept.follows)
 
 
@@ -98,3 +132,233 @@ def _last_entries(settings: PipelineSettings, limit: int) -> list[Kept]:
         return last_entries(reader, settings.name, limit, PipelineLog(settings).fates)
     except ObjectMissing:
         return []  # The table's folder does not exist yet, so neither does a journal.
+
+
+def entry_summary(kept: Kept) -> dict[str, object]:
+    """Return an entry in a few numbers, in the keys that docs/operations.md promises."""
+    return {
+        "pipeline": kept.entry.pipeline,
+        **fields_of(Batch.of(kept.entry)),
+        "sources": _sources(kept.entry),
+        "dlq": len(kept.entry.dlq),
+        **picked(kept, "committed passed_over follows"),
+        **fields_of(kept.aside.counts()),
+    }
+
+
+def entry_document(kept: Kept) -> dict[str, object]:
+    """Return an entry as it is stored, with what is known about it."""
+    return {
+        **fields_of(kept.entry),
+        **picked(kept, "path digest size committed passed_over follows is_last"),
+        **fields_of(kept.aside.counts()),
+    }
+
+
+def _sources(entry: Entry) -> list[str]:
+    return sorted({record.source for record in entry.sources})
+
+
+def list_lines(pipeline: str, found: list[Kept]) -> Iterator[Line]:
+    """Yield entries for a person, a row for each."""
+    if not found:
+        yield f"pipeline {pipeline}: nothing is journaled yet"
+        return
+    yield f"pipeline {pipeline}: the last {plural(len(found), 'entry', 'entries')}, newest first"
+    is_roomy = text_width() >= ROOMY
+    rows = []
+    for kept in found:
+        batch = Batch.of(kept.entry)
+        rows.append(
+            (
+                batch.entry,
+                second(batch.at) if is_roomy else f"{batch.at:%m-%d %H:%M}",
+                batch.kind,
+                ", ".join(_sources(kept.entry)) or None,
+                *(batch.files, batch.failed, batch.rows, batch.parquet_files),
+                in_words(batch.parquet_bytes),
+                _state(kept),
+            )
+        )
+    titles = (">entry", "at (UTC)", "kind", "sources", ">in", ">failed", ">rows", ">out", ">bytes")
+    yield Table((*titles, ""), rows)
+    states = set(map(_state, found))
+    yield from (f"  {words}" for names, words in STATES.items() if states.intersection(names))
+
+
+def _state(kept: Kept) -> str:
+    if not kept.follows:
+        return "broken"
+    if kept.aside.held or kept.aside.discarded:
+        return "held" if kept.aside.held else "discarded"
+    if kept.passed_over:
+        return PASSED_OVER
+    return "" if kept.committed or kept.entry.kind == "open" else "waits"
+
+
+def entry_lines(kept: Kept) -> Iterator[Line]:
+    """Yield one entry for a person."""
+    entry = kept.entry
+    yield f"entry {entry.sequence} ({entry.kind}) of pipeline {entry.pipeline}"
+    yield from (f"  {name:<10} {value}" for name, value in _facts(kept))
+    if entry.sources:
+        yield from _source_lines(entry)
+    if entry.files:
+        yield Table(
+            ("data file", "partition", ">rows", ">bytes"),
+            [
+                (
+                    file.filename.rpartition("/")[2],
+                    ", ".join(f"{key}={value}" for key, value in file.partition_values.items())
+                    or None,
+                    file.record_count,
+                    in_words(file.size),
+                )
+                for file in entry.files[:FEW]
+            ],
+        )
+        yield from more(len(entry.files) - FEW)
+    yield from (f"  dead letters {uri}" for uri in entry.dlq)
+    bad = [
+        f"{plural(one.record_count, 'bad line')} in {one.filename}"
+        for one in entry.quarantine_files
+    ]
+    yield from first(bad, FEW)
+    yield from first([f"deleted {path}" for path in entry.deleted], FEW)
+    for one in entry.rewrites[:FEW]:
+        yield from _rewrite_lines(one)
+    yield from more(len(entry.rewrites) - FEW)
+
+
+def _source_lines(entry: Entry) -> Iterator[Line]:
+    # Few pipelines filter records, and the others have no room to spare.
+    has_filtered = any(record.filtered for record in entry.sources)
+    counts = ("lines", "blank", *(("filtered",) if has_filtered else ()), "rows")
+    # Failed files come first.
+    ordered = sorted(entry.sources, key=lambda record: (record.failure is None, record.key))
+    yield Table(
+        (">bytes", *(f">{count}" for count in counts), "source file"),
+        [
+            (in_words(record.size), *(getattr(record, count) for count in counts), record.key)
+            for record in ordered[:FEW]
+        ],
+    )
+    # Sentences have no room in a table of 80 columns.
+    outcomes = ((record.key, _outcome(record)) for record in ordered[:FEW])
+    yield from (f"  {key}: {outcome}" for key, outcome in outcomes if outcome != READ)
+    yield from more(len(ordered) - FEW)
+
+
+def _facts(kept: Kept) -> list[tuple[str, str]]:
+    entry = kept.entry
+    chain = "holds: the entry before and the one after fit"
+    if kept.is_last:
+        chain = "holds: the entry before fits; this is the last one"
+    if not kept.follows:
+        chain = "BROKEN: the digests of this entry and its neighbours do not fit"
+    batch = Batch.of(entry)
+    in_short = (
+        f"{plural(batch.files, 'source file')} read, {batch.failed:,} failed, "
+        f"{plural(batch.rows, 'row')}, {plural(batch.parquet_files, 'Parquet file')} "
+        f"({in_words(batch.parquet_bytes)})"
+    )
+    return [
+        ("at", f"{second(batch.at)} UTC, by run {entry.run}"),
+        ("journal", entry.journal),
+        ("digest", kept.digest),
+        ("previous", entry.previous or "none: this entry begins the journal"),
+        ("chain", chain),
+        ("hand-off", entry.handoff.value),
+        ("committed", _committed(kept)),
+        *_not_in_table(kept.aside),
+        *_upkeep(entry),
+        ("in short", in_short),
+    ]
+
+
+def _committed(kept: Kept) -> str:
+    if kept.passed_over:
+        kind = kept.entry.kind
+        again = "schema promote" if kind == "promote" else kind
+        if kind == "compact":
+            return "passed over: it gave way to another writer; the next compaction tries again"
+        return f"passed over: nothing in the table was changed; run blizzard {again} again"
+    return "yes" if kept.committed else "not yet, by the receipt"
+
+
+def _not_in_table(aside: Aside) -> Iterator[tuple[str, str]]:
+    """Yield which rows are not in the table, though the entry may be committed."""
+    if aside.error is not None:
+        yield "held", f"not known: {aside.error}"
+    for word, metas in (("held", aside.held), ("discarded", aside.discarded)):
+        for one in by_reason(metas):
+            which = f"{plural(one.files, 'file')} with {plural(one.rows, 'row')}"
+            yield word, f"{which}, NOT in the table: {'; '.join(one.reasons)} [{one.code}]"
+
+
+def _upkeep(entry: Entry) -> Iterator[tuple[str, str]]:
+    """Yield what an entry that is not a batch is for."""
+    if (lineage := entry.inherits) is not None:
+        which = f"what entries 0 to {lineage.sequence} of pipeline {lineage.pipeline} knew"
+        yield "inherits", f"{which} (journal {lineage.journal})"
+    if entry.heir is not None:
+        yield "heir", f"pipeline {entry.heir} has taken this journal over"
+    if entry.moved is not None:
+        uri = entry.source_uris.get(entry.moved)
+        where = (
+            "not read any more: another pipeline reads it" if uri is None else f"read from {uri}"
+        )
+        yield "moved", f"source {entry.moved} is {where}"
+    if entry.deleted:
+        yield "deletes", plural(len(entry.deleted), "object")
+    if entry.resolved:
+        lines = plural(sum(one.lines for one in entry.resolved), "bad line")
+        yield "resolves", f"{lines} of {plural(len(entry.resolved), 'quarantine file')}"
+    if entry.rewrites:
+        old = plural(sum(len(one.old) for one in entry.rewrites), "data file")
+        size = in_words(sum(file.size for file in entry.data_files))
+        into = f" into {plural(len(entry.data_files), 'data file')}"
+        is_compaction = entry.operation == "rewrite"
+        yield (
+            "compacts" if is_compaction else "replaces",
+            f"{old}{into if is_compaction else ''} ({size})",
+        )
+    if entry.left_out:
+        named = len(entry.erased) or sum(one.retracted for one in entry.sources)
+        files = plural(named, "source file")
+        yield "takes out", f"{plural(entry.left_out, 'row')} of {files}"
+    if entry.reason is not None:
+        yield "reason", entry.reason
+
+
+def _rewrite_lines(one: Rewrite) -> Iterator[Line]:
+    """Yield data files that go, and those that supersede them."""
+    by = f", sorted by {', '.join(one.sorted_by)}" if one.sorted_by else ""
+    many = f"{plural(len(one.old), 'data file')} with {plural(one.rows, 'row')}{by}"
+    yield f"  {one.old[0].path if len(one.old) == 1 and not by else many}"
+    gone = f", {plural(one.left_out, 'row')} fewer" if one.left_out else ""
+    yield from (f"    -> {file.filename}{gone}" for file in one.new)
+    if not one.new:
+        yield f"    -> nothing: all of its {plural(one.left_out, 'row')} go"
+
+
+def _outcome(record: SourceRecord) -> str:
+    if record.retracted:
+        return "rows taken out of the table"
+    if record.discarded:
+        return f"{'its rest ' if record.records_read else ''}given up by an operator"
+    if record.gone:
+        return "gone from its source"
+    if record.failure is not None:
+        failure = record.failure
+        at = failed_at(failure.stage.value, failure.line, failure.field)
+        return f"{failure.code} ({at})" + (", to be read again" if record.retry else "")
+    done = READ if record.complete else _so_far(record)
+    return f"{done}, {record.quarantined} quarantined" if record.quarantined else done
+
+
+def _so_far(record: SourceRecord) -> str:
+    """Return how much is read of a file whose rest was left for a later batch, in words."""
+    if not record.has_holes:
+        return f"read up to line {record.records_read}"
+    return f"{plural(record.records_read, 'line')} read; left are {bytes_in_words(record)}"

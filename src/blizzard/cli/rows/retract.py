@@ -9,6 +9,7 @@ import typer
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.cli.call import PipelineCall, document_of
 from blizzard.cli.rows.rewriting import RewriteCommand, file_documents
+from blizzard.execute.runner import ServiceRunner
 from blizzard.ingest import Ingest
 from blizzard.journal.source_names import the_key
 from blizzard.model.locations import OpenReader, open_reader
@@ -17,7 +18,6 @@ from blizzard.pipeline_log import PipelineLog
 from blizzard.rewrite.replace import exchange_of, replace_rows
 from blizzard.rewrite.retract import Retracted, plan_retraction
 from blizzard.rewrite.retract import retract as append_retraction
-from blizzard.service import ServiceRunner
 from lakebed.clock import Clock
 from lakebed.deltalog import tables
 from lakebed.errors import ObjectMissing

@@ -8,11 +8,12 @@ from typing import Protocol, TypeVar
 
 from blizzard.cli.call import PipelineCall
 from blizzard.events import SparkStarting
+from blizzard.execute.runner import ServiceRunner
 from blizzard.model.locations import OpenReader, sink_location
 from blizzard.model.rewriting import ActiveFile
 from blizzard.model.settings import PipelineSettings
 from blizzard.rewrite.promote import SchemaCheck
-from blizzard.service import SPARK_SAID, ServiceRunner
+from blizzard.service import SPARK_SAID
 from blizzard.table_rules import table_entry, table_rules
 from lakebed.storage.store import Reader, Store
 from lakebed.telemetry.levels import LogFormat, LogLevel

@@ -30,7 +30,7 @@ from blizzard.worker.output.parquet import RollingWriter
 from blizzard.worker.output.provenance import Stamps, with_lines
 from blizzard.worker.output.upload import Uploads
 from blizzard.worker.position import Opened
-from blizzard.worker.quarantine.writer import SCHEMA as ASIDE
+from blizzard.worker.quarantine.reader import SCHEMA as ASIDE
 from blizzard.worker.quarantine.writer import Aside, AsideWriter
 from blizzard.worker.record import failure_of
 from lakebed import layout

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,6 +12,25 @@ from lakebed.documents.quarantine_file import QuarantineFile
 from lakebed.errors import DocumentUnreadable, ObjectMissing
 from lakebed.storage.store import Reader
 
+_COLUMNS: Any = [
+    pa.field("source", pa.string(), nullable=False),
+    pa.field("path", pa.string(), nullable=False),
+    pa.field("line", pa.int64()),
+    pa.field("nth", pa.int64(), nullable=False),
+    pa.field("offset", pa.int64()),
+    pa.field("raw", pa.binary(), nullable=False),
+    pa.field("size", pa.int64(), nullable=False),
+    pa.field("code", pa.string(), nullable=False),
+    pa.field("message", pa.string(), nullable=False),
+    pa.field("field", pa.string()),
+    pa.field("expected", pa.string()),
+    pa.field("found", pa.string()),
+]
+SCHEMA = pa.schema(_COLUMNS)
+"""The columns of a quarantine file.
+
+`size` counts the bytes of the line, of which `raw` has only the first where it is far too long.
+"""
 ROWS = 4096
 """Rows that are held as Python objects at once."""
 

@@ -5,34 +5,26 @@ one source file, and a unit like any other turns that into data files. All other
 quarantine file are written into another one, as they were, which takes its place.
 """
 
-import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import cast
-
-import pyarrow as pa
 
 from blizzard.model.bad_lines import Replay
 from blizzard.model.bounds import Bounds
 from blizzard.model.files import Limits, Location, SourceFile, UnitOutcome, Work, WorkUnit
-from blizzard.model.settings import RollingPolicy
 from blizzard.model.source.form import SkipRule
 from blizzard.worker.books import require_explained
-from blizzard.worker.output.parquet import RollingWriter
 from blizzard.worker.output.upload import Uploads
 from blizzard.worker.progress import ProgressChannel
+from blizzard.worker.quarantine.left_lines import LeftBehind, leave
 from blizzard.worker.quarantine.reader import QuarantinedLine, lines_of, read_table
-from blizzard.worker.quarantine.writer import SCHEMA
 from blizzard.worker.record import failure_of
 from blizzard.worker.stores import Stores
 from blizzard.worker.unit import decoder_of, run_unit
-from lakebed import layout
-from lakebed.clock import Clock
 from lakebed.documents.data_file import FinishedFile, Run
-from lakebed.documents.quarantine_file import BadLines, QuarantineFile, Resolved
+from lakebed.documents.quarantine_file import Resolved
 from lakebed.documents.source_record import SourceRecord
 from lakebed.storage.store import Reader, Store
 from lakebed.types import Codec
@@ -40,16 +32,6 @@ from lakebed.types import Codec
 _FEW = Limits(max_concurrent_files=1, batch_size=8192)
 QUARANTINE = "quarantine"
 """What stands for the source where lines cannot be read again."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeftBehind:
-    """How the lines of a quarantine file that go on waiting are written."""
-
-    pipeline: str
-    rolling: RollingPolicy
-    clock: Clock
-    marks: dict[str, str]
 
 
 def run_replay(
@@ -170,55 +152,6 @@ def _told_exactly(file: FinishedFile) -> FinishedFile:
     """
     runs = (run if run.is_exact else Run(run.source, None, run.rows, run.rows) for run in file.runs)
     return replace(file, runs=tuple(runs))
-
-
-def leave(
-    table: pa.Table,
-    lines: Sequence[QuarantinedLine],
-    file: QuarantineFile,
-    keep: Sequence[bool],
-    rest: LeftBehind,
-    uploads: Uploads,
-) -> QuarantineFile | None:
-    """Write the lines that go on waiting into a file of their own; None where none does."""
-    if not any(keep):
-        return None
-    kept = table.filter(pa.array(keep, pa.bool_())).cast(SCHEMA)
-    with tempfile.TemporaryDirectory(prefix="blizzard-", ignore_cleanup_errors=True) as folder:
-        writer = RollingWriter(
-            schema=SCHEMA,
-            # It is no larger than the one whose place it takes.
-            policy=replace(rest.rolling, file_size=1 << 62, rollover=float("inf")),
-            marks=rest.marks,
-            folder=Path(folder),
-            clock=rest.clock,
-        )
-        for batch in kept.to_batches():
-            for _none in writer.write(batch, file.filename):
-                raise AssertionError("a file that is never full was closed")
-        (closed,) = writer.close()
-        name = layout.quarantine_file(rest.pipeline, closed.name)
-        said = _said(line for line, stays in zip(lines, keep, strict=True) if stays)
-        written = uploads.set_aside(closed, name, unit=file.unit, of=said).result()
-    return replace(written, lines_before=file.lines_before)
-
-
-def _said(lines: Iterator[QuarantinedLine]) -> tuple[BadLines, ...]:
-    found: dict[str, BadLines] = {}
-    for line in lines:
-        before = found.get(line.key)
-        if before is not None:
-            found[line.key] = replace(before, lines=before.lines + 1)
-            continue
-        found[line.key] = BadLines(
-            source=line.key,
-            lines=1,
-            first=line.line,
-            code=line.code,
-            message=line.message,
-            field=line.field,
-        )
-    return tuple(found.values())
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,28 +17,9 @@ from blizzard.model.files import ClosedFile, SourceFile
 from blizzard.worker.ndjson.decoder import BadLine, BadRecord
 from blizzard.worker.output.parquet import RollingWriter
 from blizzard.worker.position import ReadPosition
+from blizzard.worker.quarantine.reader import SCHEMA
 from blizzard.worker.record import Tally
 from lakebed.documents.quarantine_file import BadLines
-
-_COLUMNS: Any = [
-    pa.field("source", pa.string(), nullable=False),
-    pa.field("path", pa.string(), nullable=False),
-    pa.field("line", pa.int64()),
-    pa.field("nth", pa.int64(), nullable=False),
-    pa.field("offset", pa.int64()),
-    pa.field("raw", pa.binary(), nullable=False),
-    pa.field("size", pa.int64(), nullable=False),
-    pa.field("code", pa.string(), nullable=False),
-    pa.field("message", pa.string(), nullable=False),
-    pa.field("field", pa.string()),
-    pa.field("expected", pa.string()),
-    pa.field("found", pa.string()),
-]
-SCHEMA = pa.schema(_COLUMNS)
-"""The columns of a quarantine file.
-
-`size` counts the bytes of the line, of which `raw` has only the first where it is far too long.
-"""
 
 Aside = tuple[pa.RecordBatch, BadLines]
 """Bad lines of one source file, and what an entry says of them."""

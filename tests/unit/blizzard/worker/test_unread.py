@@ -12,7 +12,7 @@ import pytest
 
 from blizzard.answers.explain import explain
 from blizzard.answers.status import pipeline_status
-from blizzard.cli.journal.entries import _outcome
+from blizzard.cli.journal.commands import _outcome
 from blizzard.cli.run.dry_run import batch_document
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
 from blizzard.journal.ledger import Ledger
