@@ -36,7 +36,7 @@ class Site:
     ) -> None:
         self.bucket = Bucket(names)
         self.table = Bucket(uri="s3://bucket/table")
-        self.history = Ledger()
+        self.history = Ledger(store=self.table, pipeline="default")
         self.now = NOON
         self.since: datetime | None = NOON
         self.settings = source_settings("s3://bucket/in", **source)

@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -16,6 +17,7 @@ from blizzard.worker.ndjson.level import (
     NOWHERE,
     Level,
     Place,
+    is_kept,
     level_of,
     level_within,
     places_inside,
@@ -35,7 +37,7 @@ from blizzard.worker.ndjson.values import Cell, JsonValue, Nested, Refused, kind
 from lakebed.columns.schema import Field, Schema
 from lakebed.types import KEEPING, NESTED_TYPES, FieldType, OnBadRecord, OnMismatch, UnknownFields
 
-Way = tuple[Field, tuple[str, ...], str, Mapping[str, Place]]
+Way = tuple[Field, tuple[str, ...], str, Mapping[str, Place], bool]
 """A field, the members that lead to it, the last of them as paths write it, and what other fields
 take of its value."""
 
@@ -71,7 +73,13 @@ class Known:
             return self._ways[id(level)][1]
         except KeyError:
             ways = [
-                (one, way, member_path("", way[-1]), places_inside(level.places, way))
+                (
+                    one,
+                    way,
+                    member_path("", way[-1]),
+                    places_inside(level.places, way),
+                    is_kept(level.places, way),
+                )
                 for one, way in ((one, one.path) for one in level.fields)
             ]
             return self._ways.setdefault(id(level), (level, ways))[1]
@@ -259,14 +267,26 @@ class _Line:
         """Return the cells of an object's fields; what no field takes is kept, left out or bad."""
         opened: dict[str, Mapping[str, Member]] = {above: members}
         cells = []
-        for one, steps, written, inside in self.known.ways(level):
+        for one, steps, written, inside, kept in self.known.ways(level):
             here, among = above, members
             if len(steps) > 1:
                 here, among = self._parent(steps, opened, above)
             path = f"{here}.{written}" if here else written
-            cells.append(self._cell(one, among.get(steps[-1]), path, among, inside))
+            with self._leaving_nothing() if kept else nullcontext():
+                cells.append(self._cell(one, among.get(steps[-1]), path, among, inside))
         self._leftovers(level.places, members, opened, above)
         return cells
+
+    @contextmanager
+    def _leaving_nothing(self) -> Iterator[None]:
+        """Leave nothing over of a value that another field holds as it is written."""
+        unknown, dropped = self.unknown, len(self.dropped)
+        self.unknown = UnknownFields.DROP
+        try:
+            yield
+        finally:
+            self.unknown = unknown
+            del self.dropped[dropped:]
 
     def _members(self, text: str, above: str) -> dict[str, Member]:
         try:

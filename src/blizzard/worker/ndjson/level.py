@@ -10,6 +10,7 @@ from functools import lru_cache
 from types import MappingProxyType
 
 from lakebed.columns.schema import Field
+from lakebed.types import FieldType
 
 ABOVE = -1
 
@@ -23,6 +24,8 @@ class Place:
     `ABOVE`."""
     inside: dict[str, "Place"] = field(default_factory=dict)
     """The members of it that other fields take."""
+    is_kept: bool = False
+    """Whether a `json` field takes it, which holds all of it: nothing inside is left over."""
 
 
 NOWHERE: Mapping[str, Place] = MappingProxyType({})
@@ -58,6 +61,15 @@ def is_shared(level: "Level") -> bool:
     return False
 
 
+def is_kept(places: Mapping[str, Place], path: Iterable[str]) -> bool:
+    """Whether a `json` field holds the value that a path leads to, or an object around it."""
+    for name in path:
+        if places[name].is_kept:
+            return True
+        places = places[name].inside
+    return False
+
+
 def places_inside(places: Mapping[str, Place], path: Iterable[str]) -> Mapping[str, Place]:
     """Return what other fields take of the value that a path leads to."""
     for name in path:
@@ -73,7 +85,9 @@ def level_of(fields: tuple[Field, ...]) -> Level:
         here = places
         for name in one.path[:-1]:
             here = here.setdefault(name, Place()).inside
-        here.setdefault(one.path[-1], Place()).columns.append(index)
+        place = here.setdefault(one.path[-1], Place())
+        place.columns.append(index)
+        place.is_kept |= one.type is FieldType.JSON
     return Level(fields, places)
 
 
@@ -89,6 +103,7 @@ def _joined(own: Mapping[str, Place], above: Mapping[str, Place]) -> dict[str, P
         name: Place(
             [*own.get(name, nothing).columns, *(ABOVE for _ in above.get(name, nothing).columns)],
             _joined(own.get(name, nothing).inside, above.get(name, nothing).inside),
+            own.get(name, nothing).is_kept or above.get(name, nothing).is_kept,
         )
         for name in (*own, *(name for name in above if name not in own))
     }

@@ -28,7 +28,7 @@ from blizzard.worker.ndjson.compiled.otherwise import leaf_of
 from blizzard.worker.ndjson.compiled.page import Found, Page
 from blizzard.worker.ndjson.compiled.refused import fitting, leaf_column, without
 from blizzard.worker.ndjson.compiled.syntax import ABSENT, OBJECT, SIZE, Array
-from blizzard.worker.ndjson.level import NOWHERE, Place, level_within, places_inside
+from blizzard.worker.ndjson.level import NOWHERE, Place, is_kept, level_within, places_inside
 from lakebed.columns.schema import Field
 from lakebed.types import KEEPING, FieldType, UnknownFields
 
@@ -226,7 +226,13 @@ class Level:
         places = level_within(fields, elsewhere).places
         self.members = Members(places)
         self._columns = [
-            (one, _nested(one, places_inside(places, one.path)), leaf_of(one)) for one in fields
+            (
+                one,
+                _nested(one, places_inside(places, one.path)),
+                leaf_of(one),
+                is_kept(places, one.path),
+            )
+            for one in fields
         ]
 
     def columns(
@@ -237,14 +243,15 @@ class Level:
         own: list[Leftovers] = []
         self.members.place(page, found, trail, taken, own)
         columns = []
-        for number, (one, nested, leaf) in enumerate(self._columns):
+        for number, (one, nested, leaf, kept) in enumerate(self._columns):
             if nested is None:
                 columns.append(leaf_column(page, one, leaf, taken[number], trail))
                 continue
             way = trail
             for name in one.path:
                 way = way.member(name)
-            columns.append(nested(page, taken[number], way, left))
+            inner, rest = (_uncounted(page), []) if kept else (page, left)
+            columns.append(nested(inner, taken[number], way, rest))
         if own:
             left.append(in_text_order(own))
         return columns
