@@ -14,8 +14,7 @@ from blizzard.model.settings import PipelineSettings
 from blizzard.proposal import Batch, Proposal
 from lakebed.columns.field_path import format_path
 from lakebed.documents.entry import Entry
-from lakebed.documents.quarantine_file import BadLines
-from lakebed.documents.source_record import SourceRecord
+from lakebed.documents.source_record import BadLines, SourceRecord
 from lakebed.telemetry.events import Event
 
 

@@ -30,9 +30,9 @@ from lakebed.layout import (
     is_meta,
     journal_transaction,
 )
-from lakebed.storage.document_cache import Documents
+from lakebed.storage.ahead import Documents
+from lakebed.storage.lister import objects
 from lakebed.storage.store import Reader, Store
-from lakebed.storage.tolerant import objects
 from penguin.model.backlog import ReadyEntry, Transactions
 from penguin.model.commit import HeldState, Hold, HoldCode, Releasable
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from lakebed.errors import NameUnusable
 from lakebed.listing.sort import Guide, Oddity
-from lakebed.storage import detour
-from lakebed.storage.arrow_s3 import is_usable
+from lakebed.storage import odd_names
+from lakebed.storage.odd_names import is_usable
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import ObjectFacts, Reader
 from tests.support.builders import facts
@@ -91,7 +91,7 @@ def test_every_good_name_is_listed_once_in_order_whatever_is_beside_it(
     guide = Guide(passes=lambda path, why: told.append((path, why)))
     listed = [each.path for each in store.in_order(after=after, guide=guide)]
     assert listed == [key for key in sorted(keys) if is_good(key) and key > after]
-    odd = {detour.odd_name(key).shown for key in keys if not is_good(key) and key > after}
+    odd = {odd_names.odd_name(key).shown for key in keys if not is_good(key) and key > after}
     assert bool(told) is bool(odd)
     assert {path for path, _why in told} <= odd
 
@@ -99,5 +99,5 @@ def test_every_good_name_is_listed_once_in_order_whatever_is_beside_it(
 def test_the_name_in_an_error_of_the_library_is_read_as_it_is() -> None:
     """W23."""
     text = r'InvalidPath { source: BadSegment { path: "in/q\"\\\u{b}y\u{7f}ü\t.x", source: … } }'
-    assert detour.name_in(text) == 'in/q"\\\x0by\x7fü\t.x'
-    assert detour.name_in("something else") is None
+    assert odd_names.name_in(text) == 'in/q"\\\x0by\x7fü\t.x'
+    assert odd_names.name_in("something else") is None

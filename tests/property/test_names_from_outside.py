@@ -19,7 +19,7 @@ from lakebed.documents.entry import digest
 from lakebed.documents.pending_meta import Meta
 from lakebed.errors import LakeError, NameUnusable, TableUnreadable
 from lakebed.layout import TablePath, journal_folder, log_version
-from lakebed.listing.names import is_usable, leads_elsewhere
+from lakebed.listing.sort import is_usable, leads_elsewhere
 from lakebed.partition import folder
 from lakebed.storage.store import Store
 from lakebed.terminal.call import USAGE

@@ -11,7 +11,7 @@ from typing import Any
 
 from lakebed.config import models
 from lakebed.config.ddl import type_names
-from lakebed.config.json_schema import FILE as NAME
+from lakebed.config.loader import FILE as NAME
 from lakebed.config.models import Telemetry
 from lakebed.config.schema import DeclaredField, DeclaredItems, DeclaredSchema
 from lakebed.config.section import Section

@@ -12,8 +12,14 @@ from blizzard.handoff.dead_letters import letters
 from lakebed import layout
 from lakebed.clock import uuid7
 from lakebed.documents.entry import Entry, digest, encode
-from lakebed.documents.quarantine_file import BadLines, QuarantineFile, Resolved
-from lakebed.documents.source_record import Failure, SourceRecord, Stage
+from lakebed.documents.source_record import (
+    BadLines,
+    Failure,
+    QuarantineFile,
+    Resolved,
+    SourceRecord,
+    Stage,
+)
 from lakebed.types import Handoff
 from tests.support.bucket import Bucket
 from tests.support.builders import ID_AND_NAME, NOON, finished_file, rewrite

@@ -19,10 +19,9 @@ from lakebed.polling import Stop, run_step
 from lakebed.retry import Backoff
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
-from lakebed.telemetry import machine
 from lakebed.telemetry.events import Emit, Event, StepFailed, StepFinished
 from lakebed.telemetry.health import Part, PartKind
-from lakebed.telemetry.observed import observed
+from lakebed.telemetry.observed import build_info, disk_room, observed
 from penguin.delta.table import Log
 from penguin.metrics import METRICS as PENGUIN
 from penguin.model.settings import TableSettings
@@ -213,8 +212,8 @@ class Lake:
                 specs=METRICS if kind is PartKind.PIPELINE else PENGUIN,
                 parts={part: 10.0},
                 known=lambda: (
-                    machine.build_info(kind, *libraries),
-                    *machine.room([(part, self.root)], lambda _folder: self.usage),
+                    build_info(kind, *libraries),
+                    *disk_room([(part, self.root)], lambda _folder: self.usage),
                 ),
                 seconds=self.hands.seconds,
             )

@@ -27,7 +27,7 @@ ONLY_FOR_WORK = HEAVY | {
 }  # fmt: skip
 """What no command needs to say what it can do."""
 NOT_FOR_COMMITS = HEAVY | {
-    "blizzard", "lakebed.telemetry.server", "liveview", "penguin.adopt", "penguin.cli.plan",
+    "blizzard", "lakebed.telemetry.observed", "liveview", "penguin.adopt", "penguin.cli.plan",
     "penguin.cli.status", "penguin.inspect", "penguin.operate", "penguin.upkeep", "ssl",
 }  # fmt: skip
 """What a commit of entries that wait needs nothing of."""

@@ -27,7 +27,7 @@ from blizzard.model.files import IngestedFile
 from blizzard.model.source.forecast import Forecast
 from blizzard.plan.trigger import Arrivals, learned, should_start, starts_by
 from lakebed.documents.entry import Entry
-from lakebed.documents.quarantine_file import QuarantineFile
+from lakebed.documents.source_record import QuarantineFile
 
 
 def retraction_of(

@@ -20,7 +20,7 @@ from blizzard.inspect.written import pipeline_lines, rotation_remark
 from blizzard.model.source.glob import split
 from blizzard.model.source.rotation import renamed
 from lakebed.config.faults import dotted
-from lakebed.config.json_schema import schema_text
+from lakebed.config.loader import schema_text
 from lakebed.config.models import Document
 from lakebed.config.places import location, source_location
 from lakebed.errors import LakeError

@@ -23,14 +23,13 @@ from blizzard.model.settings import BlizzardSettings, PipelineSettings
 from blizzard.service import open_queue
 from blizzard.table_rules import TableOf
 from lakebed.clock import Clock
-from lakebed.config.json_schema import schema_text
-from lakebed.config.loader import load_document
+from lakebed.config.loader import load_document, schema_text
 from lakebed.config.models import Document
 from lakebed.errors import ConfigInvalid, LakeError, ObjectMissing, StoreDenied
 from lakebed.layout import CREATE_ONLY_PROOF, DELTA_LOG
 from lakebed.storage.create_only import prove
+from lakebed.storage.remote import READ_ONLY
 from lakebed.storage.store import Store, local_path
-from lakebed.storage.trouble import READ_ONLY
 from lakebed.telemetry.events import code_of
 from lakebed.terminal.call import DONE, Call, exit_code_of
 from lakebed.types import Commit

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from blizzard.config import overlaps, queues, reachability
+from blizzard.config import overlaps, queues
 from blizzard.config.checks import check, place, time_template
 from blizzard.config.columns import schema_of
 from blizzard.model.bad_lines import QuarantineLimits
@@ -19,7 +19,7 @@ from blizzard.model.settings import (
     UploadSettings,
 )
 from blizzard.model.source.form import Form, SkipRule
-from lakebed.config.addresses import metrics_address
+from lakebed.config.checks import metrics_address
 from lakebed.config.faults import Fault
 from lakebed.config.files import Given
 from lakebed.config.loader import load_document
@@ -58,7 +58,7 @@ def load(
 
     def faults(document: Document) -> Iterator[Fault]:
         yield from check(document)
-        yield from reachability.faults(document, master)
+        yield from overlaps.unreachable(document, master)
         yield from overlaps.faults(document, place)
 
     document = load_document(files, folders, environment, faults)

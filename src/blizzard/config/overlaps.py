@@ -1,16 +1,27 @@
-"""Whether what blizzard reads and writes is where something else would pick it up.
+"""Whether what blizzard reads and writes overlaps, and whether executors reach it.
 
 Dead letters are NDJSON: below a source they would be read as data, fail, and produce more dead
 letters. To a VACUUM, a source below a table is untracked data.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
+from pydantic import SecretStr
+
+from blizzard.config.spark_master import (
+    leads_to_loopback,
+    runs_in_this_process,
+    stays_on_this_machine,
+)
 from blizzard.model.source.glob import Pattern, is_hidden
 from lakebed.config.faults import Fault
 from lakebed.config.models import Document, KeyPath, Source, place_in
+from lakebed.config.profiles import key_path
 from lakebed.locations import ByPlace, Place
+from lakebed.storage.remote import is_endpoint
+from lakebed.storage.store import local_path
 
 Split = Callable[[str], tuple[str, Pattern | None]]
 """Divides the path of a source into its folder and the names that are meant below it."""
@@ -113,3 +124,54 @@ LETTERS = "failures-"
 """How the names of dead letters begin."""
 OURS = ("_blizzard", "_delta_log", "_staging")
 """Folders of a table that are written by the programs themselves."""
+
+
+def unreachable(document: Document, master: str | None = None) -> Iterator[Fault]:
+    """Yield a fault for each place that executors would look for on their own machines.
+
+    On a cluster a local path means another disk on every machine, so it is refused unless the
+    configuration says that the folder is mounted everywhere. The driver's loopback is, too.
+    `master` is that of a session that the caller has, whatever the configuration says.
+    """
+    master = document.spark.master if master is None else master
+    if runs_in_this_process(master):
+        return
+    shared = [Path(each).absolute() for each in document.spark.shared_paths]
+    for path, _name, pipeline in document.named_pipelines():
+        sink = pipeline.sink
+        for below, _source_name, source in pipeline.named_sources():
+            here = (*path, *below)
+            yield from _local(here, "path", source.path, master, shared)
+            yield from _loopback(document, here, source.storage_options, master)
+        if sink is not None and sink.uri is not None:
+            key = "path" if sink.table_uri is None else "table_uri"
+            yield from _local((*path, "sink"), key, sink.uri, master, shared)
+            yield from _loopback(document, (*path, "sink"), sink.storage_options, master)
+
+
+def _local(here: KeyPath, key: str, place: str, master: str, shared: list[Path]) -> Iterator[Fault]:
+    local = local_path(place)
+    if local is None:
+        return
+    full = local.absolute()
+    if not any(full == folder or folder in full.parents for folder in shared):
+        yield Fault(
+            (*here, key),
+            f"is on this machine's disk, but executors of {master} would look on their own "
+            "disks; use an object store, or list a folder that is mounted on all machines under "
+            "spark.shared_paths",
+        )
+
+
+def _loopback(
+    document: Document, here: KeyPath, options: Mapping[str, SecretStr], master: str
+) -> Iterator[Fault]:
+    if stays_on_this_machine(master):
+        return
+    for name, value in options.items():
+        if is_endpoint(name) and leads_to_loopback(value.get_secret_value()):
+            yield Fault(
+                key_path(document, (*here, "storage_options"), name, options),
+                f"is this machine's loopback address, and executors of {master} would connect to "
+                "their own; use the store's network address",
+            )

@@ -14,8 +14,7 @@ from blizzard.model.files import Effort, SourceFile, UnitOutcome, WorkUnit
 from blizzard.model.source.unread import failed, left_of, lines_before, parts_of, untouched
 from blizzard.worker.books import Miscounted
 from lakebed.documents.data_file import FinishedFile
-from lakebed.documents.quarantine_file import QuarantineFile, Resolved
-from lakebed.documents.source_record import Failure, SourceRecord, Stage
+from lakebed.documents.source_record import Failure, QuarantineFile, Resolved, SourceRecord, Stage
 from lakebed.errors import StoreFull
 
 

@@ -19,8 +19,7 @@ from blizzard.journal.totals import (
 )
 from blizzard.model.bad_lines import WaitingFile, with_entry
 from lakebed.documents.entry import Entry
-from lakebed.documents.quarantine_file import Resolved
-from lakebed.documents.source_record import SourceRecord
+from lakebed.documents.source_record import Resolved, SourceRecord
 from lakebed.journal import JournalReader
 from lakebed.layout import file_name
 

@@ -34,8 +34,7 @@ from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry, encode
-from lakebed.documents.quarantine_file import QuarantineFile
-from lakebed.documents.source_record import SourceRecord
+from lakebed.documents.source_record import QuarantineFile, SourceRecord
 from lakebed.errors import JournalConflict, JournalLost, LakeError, StoreUnavailable
 from lakebed.journal import JournalReader, StoredEntry
 from lakebed.retry import Backoff, attempts

@@ -11,7 +11,7 @@ from itertools import islice
 from blizzard.model.json_path import any_element
 from blizzard.model.source.form import SkipRule
 from lakebed.documents.entry import Entry
-from lakebed.documents.quarantine_file import QuarantineFile
+from lakebed.documents.source_record import QuarantineFile
 from lakebed.errors import LakeError, Whose
 from lakebed.layout import file_name
 from lakebed.units import plural

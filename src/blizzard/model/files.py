@@ -22,8 +22,7 @@ from lakebed.clock import Clock
 from lakebed.columns.column_mapping import ColumnMapping
 from lakebed.columns.schema import Schema
 from lakebed.documents.data_file import ColumnStatistics, FinishedFile, Run
-from lakebed.documents.quarantine_file import QuarantineFile, Resolved
-from lakebed.documents.source_record import SourceRecord, Unread
+from lakebed.documents.source_record import QuarantineFile, Resolved, SourceRecord, Unread
 from lakebed.storage.options import StorageOptions
 from lakebed.types import KEEPING, Codec, OnMismatch, Provenance, UnknownFields
 

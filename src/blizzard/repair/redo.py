@@ -19,8 +19,7 @@ from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry
 from lakebed.documents.pending_meta import HeldMeta
-from lakebed.documents.quarantine_file import QuarantineFile, Resolved
-from lakebed.documents.source_record import Failure, SourceRecord, Stage
+from lakebed.documents.source_record import Failure, QuarantineFile, Resolved, SourceRecord, Stage
 from lakebed.journal import JournalReader, StoredEntry
 from lakebed.storage.store import Reader, Store
 

@@ -34,7 +34,7 @@ from lakebed.clock import Clock
 from lakebed.deltalog import tables
 from lakebed.deltalog.snapshot import Snapshot
 from lakebed.documents.entry import Entry
-from lakebed.documents.quarantine_file import Resolved
+from lakebed.documents.source_record import Resolved
 from lakebed.errors import JournalConflict, LakeError, Whose
 from lakebed.journal import StoredEntry
 from lakebed.partition import PartitionValues, table_schema

@@ -49,8 +49,7 @@ from lakebed.deltalog import tables
 from lakebed.deltalog.lineage import Lineage
 from lakebed.documents.data_file import FinishedFile, Rewrite
 from lakebed.documents.entry import Entry
-from lakebed.documents.quarantine_file import QuarantineFile
-from lakebed.documents.source_record import SourceRecord
+from lakebed.documents.source_record import QuarantineFile, SourceRecord
 from lakebed.errors import JournalConflict, LakeError, Whose
 from lakebed.journal import accepted_losses
 from lakebed.layout import file_name

@@ -7,6 +7,7 @@ and the rest is checked on, so that one run of the program reports everything th
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -250,3 +251,11 @@ def _without(value: Any, cut: set[KeyPath], path: KeyPath = ()) -> Any:  # noqa:
             ]
         case _:
             return value
+
+
+FILE = "configuration.schema.json"
+
+
+def schema_text() -> str:
+    """Return the JSON Schema by which an editor completes and checks a configuration."""
+    return (files(__package__) / FILE).read_text(encoding="utf-8")

@@ -378,7 +378,7 @@ class Spark(Section):
 
 
 class Metrics(Section):
-    """Where metrics are served, and to whom; `lakebed.config.addresses` knows whose is which."""
+    """Where metrics are served, and to whom; `lakebed.config.checks` knows whose is which."""
 
     enabled: Flag = False
     page: Flag = True

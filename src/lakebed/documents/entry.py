@@ -12,9 +12,8 @@ from typing import Any, Literal, TypeVar
 
 from lakebed.columns.schema import Schema
 from lakebed.documents.data_file import FinishedFile, Rewrite
-from lakebed.documents.quarantine_file import QuarantineFile, Resolved
 from lakebed.documents.reading import adapter_of, encode_document, validated
-from lakebed.documents.source_record import SourceRecord
+from lakebed.documents.source_record import QuarantineFile, Resolved, SourceRecord
 from lakebed.errors import DocumentUnreadable
 from lakebed.layout import entry_sequence, file_name
 from lakebed.types import RESCUED, Handoff

@@ -14,11 +14,10 @@ from obstore.exceptions import BaseError, PreconditionError
 
 from lakebed.errors import DocumentUnreadable, LakeError, NameUnusable, ObjectChanged, ObjectMissing
 from lakebed.layout import DELTA_LOG
-from lakebed.listing.names import is_usable, leads_elsewhere
+from lakebed.listing.sort import is_usable, leads_elsewhere
 from lakebed.storage.opening import local_path, open_uri
 from lakebed.storage.options import StorageOptions
-from lakebed.storage.remote import with_region
-from lakebed.storage.trouble import is_no_object, translated
+from lakebed.storage.remote import is_no_object, translated, with_region
 
 Answer = TypeVar("Answer")
 

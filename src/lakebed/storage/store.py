@@ -21,13 +21,13 @@ from lakebed.errors import (
     StoreUnavailable,
 )
 from lakebed.listing import sort
-from lakebed.storage import arrow_s3, detour, disk, remote
+from lakebed.storage import disk, odd_names, remote
 from lakebed.storage.answers import means_exists
 from lakebed.storage.aws import uploads
 from lakebed.storage.aws.uploads import OpenUpload, Unseen
 from lakebed.storage.objects import ObjectFacts, ObjectReader, facts_of
 from lakebed.storage.opening import check_readable, is_there, local_path
-from lakebed.storage.trouble import is_no_object
+from lakebed.storage.remote import is_no_object
 
 __all__ = [
     "AlreadyThere",
@@ -114,7 +114,7 @@ class Reader(ObjectReader):
         self, prefix: str, after: str, guide: sort.Guide | None
     ) -> Iterator[ObjectFacts]:
         """List every object, and skip names that cannot be used if they are reported."""
-        way = detour.Detour(store=self, names=self._names)
+        way = odd_names.Detour(store=self, names=self._names)
         last = after
         while True:
             try:
@@ -122,9 +122,9 @@ class Reader(ObjectReader):
                     yield facts
                     last = max(last, facts.path)
             except NameUnusable as unusable:
-                if guide is None or not arrow_s3.can_name(self.uri):
+                if guide is None or not odd_names.can_name(self.uri):
                     raise
-                odd = detour.odd_name(unusable.key)
+                odd = odd_names.odd_name(unusable.key)
             else:
                 return
             yield from way.before(prefix, low=last, high=odd.path)
@@ -138,7 +138,9 @@ class Reader(ObjectReader):
     def _names(self, folder: str) -> tuple[list[str], list[str]]:
         given = self.options.plain()
         store, client = remote.split(given, uri=self.uri, environment=os.environ)
-        return arrow_s3.names(self.uri, folder, options={**client, **store}, environment=os.environ)
+        return odd_names.names(
+            self.uri, folder, options={**client, **store}, environment=os.environ
+        )
 
     def _walk(self, prefix: str, after: str, guide: sort.Guide | None) -> Iterator[ObjectFacts]:
         root = self.local_root

@@ -1,18 +1,29 @@
-"""What a run does, as metrics and health; neither is loaded where nobody asked for them."""
+"""Metrics and health of a run, and the live page beside them, served over HTTP."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+import errno
+import json
+import math
+import os
+import platform
+import shutil
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, nullcontext
+from functools import partial
+from http import HTTPStatus
+from importlib import import_module
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Literal
 
-from lakebed.telemetry.events import Emit, Event, MetricsServed, shared, step_taken
+from lakebed.errors import ConfigInvalid
+from lakebed.telemetry.credentials import secret_of, tls_of
+from lakebed.telemetry.events import PROGRAM, Emit, Event, MetricsServed, shared, step_taken
 from lakebed.telemetry.guard import Guard
-from lakebed.telemetry.health import Part
-from lakebed.telemetry.measures import Measure, Spec
-
-if TYPE_CHECKING:
-    from lakebed.telemetry.health import Health
-    from lakebed.telemetry.http import HttpLimits
-    from lakebed.telemetry.live_page import LivePage
+from lakebed.telemetry.health import Health, Part, PartKind
+from lakebed.telemetry.http import Answer, HttpLimits, Page, PageServer, Site
+from lakebed.telemetry.measures import Measure, Reading, Sampled, Spec
+from lakebed.telemetry.prometheus import Metrics
 
 
 @contextmanager
@@ -27,8 +38,8 @@ def observed(
     known: Callable[[], Iterable[Measure]] = tuple,
     seconds: Callable[[], float],
     guard: Guard | None = None,
-    limits: "HttpLimits | None" = None,
-    page: "LivePage | None" = None,
+    limits: HttpLimits | None = None,
+    page: Any = None,  # noqa: ANN401 - a LiveSite, which is a package above
 ) -> Iterator[Emit]:
     """Serve metrics and health while the block runs; yield the emitter that feeds them and the log.
 
@@ -41,12 +52,9 @@ def observed(
     if address is None:
         yield log
         return
-    from lakebed.telemetry.health import Health  # noqa: PLC0415
-    from lakebed.telemetry.prometheus import Metrics  # noqa: PLC0415
-    from lakebed.telemetry.server import serve  # noqa: PLC0415
-
     metrics, health = Metrics(specs, seconds=seconds), Health(seconds)
-    _expect(health, parts)
+    for part, interval in parts.items():
+        health.expect(part, interval=interval)
     for part in (*parts, *beside):
         metrics.begin(**{part.kind: part.name})
     for measure in (*map(step_taken, parts), *known()):
@@ -60,20 +68,135 @@ def observed(
         for sign in event.signs():
             health.note(sign)
 
-    with serve(address, metrics, health, key=key, guard=guard, limits=limits, site=page) as url:
-        if page is None:
-            emit = shared(log, measured, heeded)
-        else:
+    listeners: tuple[Emit, ...] = (log, measured, heeded)
+    with (
+        serve(address, metrics, health, key=key, guard=guard, limits=limits, site=page) as url,
+        nullcontext() if page is None else closing(page),
+    ):
+        if page is not None:
             page.log_to(log)
-            emit = shared(log, measured, heeded, page.emit)
+            listeners = (*listeners, page.emit)
+        emit = shared(*listeners)
         emit(MetricsServed(url=url, page=page is not None))
-        try:
-            yield emit
-        finally:
-            if page is not None:
-                page.close()
+        yield emit
 
 
-def _expect(health: "Health", parts: Mapping[Part, float]) -> None:
-    for part, interval in parts.items():
-        health.expect(part, interval=interval)
+@contextmanager
+def serve(
+    address: str,
+    metrics: Metrics,
+    health: Health,
+    *,
+    key: str = "metrics.address",
+    guard: Guard | None = None,
+    limits: HttpLimits | None = None,
+    site: Site | None = None,
+) -> Iterator[str]:
+    """Serve on an address until the block ends, and yield the URL; port 0 takes a free one."""
+    host, _colon, port = address.rpartition(":")
+    guard = guard or Guard()
+    secret, tls = secret_of(guard), tls_of(guard)
+    try:
+        server = PageServer(
+            host.strip("[]"),
+            int(port),
+            pages_of(metrics, health),
+            secret=secret,
+            tls=tls,
+            limits=limits,
+            site=site,
+        )
+    except OSError as cause:
+        raise ConfigInvalid([_cannot_listen(key, address, cause)]) from cause
+    thread = threading.Thread(target=server.serve_forever, name="metrics", daemon=True)
+    thread.start()
+    try:
+        scheme = "http" if tls is None else "https"
+        yield f"{scheme}://{host}:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def _cannot_listen(key: str, address: str, cause: OSError) -> str:
+    way_out = ""
+    if cause.errno == errno.EADDRINUSE:
+        way_out = "; another process is listening there, so set this key to a different address"
+    return f"{key}: cannot listen on {address}: {cause.strerror or cause}{way_out}"
+
+
+def pages_of(metrics: Metrics, health: Health) -> dict[str, Page]:
+    """Return every page by its path. A probe needs no token; names and reasons are not for it."""
+
+    def metrics_page(accept: str) -> Answer:
+        return Answer(HTTPStatus.OK, *metrics.page(accept))
+
+    def whole(_accept: str) -> Answer:
+        report = health.report()
+        return _health_page(report.document, well=report.well)
+
+    def status_alone() -> Answer:
+        report = health.report()
+        return _health_page({"status": report.document["status"]}, well=report.well)
+
+    return {"/metrics": Page(metrics_page), "/health": Page(whole, to_strangers=status_alone)}
+
+
+def _health_page(document: Mapping[str, object], *, well: bool) -> Answer:
+    status = HTTPStatus.OK if well else HTTPStatus.SERVICE_UNAVAILABLE
+    body = json.dumps(document, ensure_ascii=False, indent=2) + "\n"
+    return Answer(status, "application/json; charset=utf-8", body.encode())
+
+
+def live_page(
+    program: Literal["blizzard", "penguin"],
+    settings: Any,  # noqa: ANN401 - those of either program
+    files: Sequence[Path] | None,
+    folders: Sequence[Path] | None,
+    parts: Sequence[Part],
+) -> Any:  # noqa: ANN401 - a LiveSite, or None
+    """Return the live page of a run; None where it is not to be served."""
+    if settings.metrics_address is None or not settings.metrics_page:
+        return None
+    return import_module("liveview.site").LiveSite(
+        program,
+        settings,
+        files=files or (),
+        folders=folders or (),
+        environment=os.environ,
+        parts=parts,
+    )
+
+
+UsageOf = Callable[[Path], Any]
+"""Returns how large a disk is (`total`), and how much of it is free (`free`), in bytes."""
+
+
+def build_info(kind: PartKind, *libraries: str) -> Reading:
+    """Return which program this is, and which versions it is made of."""
+    labels = {"version": version("blizzard-penguin"), "python": platform.python_version()}
+    labels |= {library: version(library) for library in libraries}
+    return Reading(f"{PROGRAM[kind]}_build_info", 1, labels)
+
+
+def disk_room(
+    folders: Iterable[tuple[Part, Path | None]], usage_of: UsageOf = shutil.disk_usage
+) -> Iterator[Measure]:
+    """Yield the room on the disk of each table that lies in a folder; a bucket has no such end."""
+    for part, folder in folders:
+        if folder is None:
+            continue
+        labels = {part.kind.value: part.name}
+        for what, amount in (("free", "free"), ("size", "total")):
+            name = f"{PROGRAM[part.kind]}_disk_{what}_bytes"
+            yield Sampled(name, partial(_asked, folder, usage_of, amount), labels)
+
+
+def _asked(folder: Path, usage_of: UsageOf, amount: str) -> float:
+    # A table that is yet to be made will be where its nearest folder is.
+    there = next((each for each in (folder, *folder.parents) if each.exists()), None)
+    try:
+        return math.nan if there is None else float(getattr(usage_of(there), amount))
+    except OSError:
+        return math.nan  # The steps on a disk that is gone fail.

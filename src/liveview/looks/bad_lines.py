@@ -13,7 +13,7 @@ from blizzard.answers.bad_lines import (
 )
 from blizzard.model.bad_lines import Meant, WaitingFile
 from blizzard.model.settings import PipelineSettings
-from lakebed.documents.quarantine_file import BadLines as SourceBadLines
+from lakebed.documents.source_record import BadLines as SourceBadLines
 from lakebed.errors import LakeError
 from lakebed.journal import JournalReader
 from liveview.details import BadLineGroup

@@ -7,7 +7,7 @@ from datetime import datetime
 from lakebed.deltalog.delta_types import TableFacts
 from lakebed.deltalog.snapshot import LogReader, Snapshot
 from lakebed.documents.pending_meta import HeldMeta
-from lakebed.storage.document_cache import Documents
+from lakebed.storage.ahead import Documents
 from lakebed.storage.store import Reader
 from lakebed.types import DiscoverBy, Handoff
 from penguin.backlog.journals import TablePipelines, read_journals, read_pipelines

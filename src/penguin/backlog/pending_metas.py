@@ -15,9 +15,9 @@ from lakebed.documents.pending_meta import EntryName, Meta, decode_meta, entry_n
 from lakebed.errors import DocumentUnreadable, JournalLost
 from lakebed.layout import PENDING, is_meta, journal_entry, journal_transaction
 from lakebed.listing.sort import Oddity
-from lakebed.storage.document_cache import Documents
+from lakebed.storage.ahead import Documents
+from lakebed.storage.lister import objects
 from lakebed.storage.store import Reader, Store
-from lakebed.storage.tolerant import objects
 from lakebed.types import Handoff
 from penguin.foreign.rules import WHY_UNUSABLE, why_not_a_data_file
 from penguin.model.backlog import Backlog, Stopped, Transactions, Waiting

@@ -58,8 +58,7 @@ def _watched(
     if settings.metrics_address is None:
         yield log
         return
-    from lakebed.telemetry.live_page import live_page  # noqa: PLC0415
-    from lakebed.telemetry.observed import observed  # noqa: PLC0415
+    from lakebed.telemetry.observed import live_page, observed  # noqa: PLC0415
     from penguin.metrics import METRICS  # noqa: PLC0415
 
     parts = {Part(PartKind.TABLE, table.name): table.poll_interval for table in settings.tables}
@@ -80,9 +79,9 @@ def _watched(
 def _known(settings: PenguinSettings) -> "Iterator[Measure]":
     """Yield what metrics show from the start: what is running, and the room for its tables."""
     from lakebed.storage.opening import local_path  # noqa: PLC0415
-    from lakebed.telemetry import machine  # noqa: PLC0415
+    from lakebed.telemetry.observed import build_info, disk_room  # noqa: PLC0415
 
-    yield machine.build_info(PartKind.TABLE)
-    yield from machine.room(
+    yield build_info(PartKind.TABLE)
+    yield from disk_room(
         (Part(PartKind.TABLE, table.name), local_path(table.table_uri)) for table in settings.tables
     )

@@ -6,8 +6,7 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
-from lakebed.config.addresses import metrics_address
-from lakebed.config.checks import filter_fault
+from lakebed.config.checks import filter_fault, metrics_address
 from lakebed.config.faults import Fault
 from lakebed.config.files import Given
 from lakebed.config.loader import load_document

@@ -14,8 +14,8 @@ from lakebed.deltalog.snapshot import LogReader, Snapshot
 from lakebed.errors import LakeError
 from lakebed.layout import file_id, is_parquet
 from lakebed.listing.sort import Oddity
+from lakebed.storage.lister import objects
 from lakebed.storage.store import ObjectFacts, Reader
-from lakebed.storage.tolerant import objects
 from lakebed.types import Handoff
 from penguin.foreign.rules import is_reserved, may_be_entered, may_hold_data
 from penguin.model.errors import FileUnfit

@@ -24,8 +24,7 @@ from lakebed.deltalog.removals import LONG_AGO, NEVER
 from lakebed.documents.pending_meta import Meta
 from lakebed.layout import META_SUFFIX, file_name, is_hidden, is_parquet, stranger_transaction
 from lakebed.listing.lookback import Window
-from lakebed.listing.names import leads_elsewhere
-from lakebed.listing.sort import CONTROL, Oddity
+from lakebed.listing.sort import CONTROL, Oddity, leads_elsewhere
 from lakebed.partition import ESCAPED, Template, typed_value, unescape
 from penguin.foreign.columns import FORBIDDEN
 from penguin.model.foreign_file import Candidate, LeftOut

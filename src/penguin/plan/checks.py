@@ -6,7 +6,7 @@ from lakebed.columns.schema import Field
 from lakebed.deltalog.delta_types import FIELD_TYPES, TableFacts
 from lakebed.documents.data_file import FinishedFile
 from lakebed.layout import DELTA_LOG, OURS, STAGING, why_unreadable
-from lakebed.listing.names import is_usable
+from lakebed.listing.sort import is_usable
 from lakebed.partition import check_value
 from penguin.model.backlog import ReadyEntry
 from penguin.model.commit import Add

@@ -19,8 +19,8 @@ from lakebed.documents.losses import TakenOut
 from lakebed.journal import JournalReader, journals_aside
 from lakebed.listing.sort import Oddity
 from lakebed.storage.ahead import ahead
+from lakebed.storage.lister import level, objects
 from lakebed.storage.store import Reader
-from lakebed.storage.tolerant import level, objects
 from penguin.foreign.rules import may_be_entered
 from penguin.upkeep.names import SizedNames
 

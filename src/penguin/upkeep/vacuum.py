@@ -36,8 +36,8 @@ from lakebed.layout import (
 from lakebed.listing.glob import matcher
 from lakebed.listing.sort import CONTROL, Oddity
 from lakebed.storage.ahead import ahead
+from lakebed.storage.lister import level, objects
 from lakebed.storage.store import ObjectFacts, Reader, Store
-from lakebed.storage.tolerant import level, objects
 from penguin.backlog.journals import read_pipelines
 from penguin.backlog.look import is_scanned
 from penguin.foreign.footer import read_footer

@@ -23,14 +23,12 @@ from blizzard.pipeline_log import PipelineLog
 from blizzard.service import Result, Service
 from lakebed.errors import LakeError
 from lakebed.storage.opening import local_path
-from lakebed.telemetry import machine
 from lakebed.telemetry.events import Emit, shared
 from lakebed.telemetry.health import Part, PartKind
 from lakebed.telemetry.levels import LogFormat, LogLevel
-from lakebed.telemetry.live_page import live_page
 from lakebed.telemetry.logs import log_events
 from lakebed.telemetry.measures import Measure
-from lakebed.telemetry.observed import observed
+from lakebed.telemetry.observed import build_info, disk_room, live_page, observed
 from lakebed.terminal.call import DONE, FAILED, FILES_FAILED, exit_code_of_run
 from lakebed.terminal.console import Line, Table, fields_of
 from lakebed.types import Commit
@@ -138,8 +136,8 @@ def _tables_committed_inline(settings: BlizzardSettings) -> list[Part]:
 
 def _known(settings: BlizzardSettings) -> Iterator[Measure]:
     """Yield what metrics show from the start: what is running, and the room for its tables."""
-    yield machine.build_info(PartKind.PIPELINE, "pyspark")
-    yield from machine.room(
+    yield build_info(PartKind.PIPELINE, "pyspark")
+    yield from disk_room(
         (Part(PartKind.PIPELINE, each.name), local_path(each.sink.table_uri))
         for each in settings.pipelines
     )

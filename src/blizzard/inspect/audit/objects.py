@@ -12,10 +12,10 @@ from blizzard.inspect.audit.findings import Difference, Kind, WaitingDataFile
 from lakebed import layout
 from lakebed.deltalog.lineage import Active
 from lakebed.storage.ahead import ahead
+from lakebed.storage.lister import objects
 from lakebed.storage.objects import ObjectFacts
 from lakebed.storage.parquet_tail import footer_of
 from lakebed.storage.store import Reader
-from lakebed.storage.tolerant import objects
 
 MARKS = b"blizzard.pipeline", b"blizzard.journal"
 

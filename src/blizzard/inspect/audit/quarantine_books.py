@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from blizzard.inspect.audit.findings import Difference, Kind, Totals
 from lakebed.documents.entry import Entry
-from lakebed.documents.quarantine_file import QuarantineFile, Resolved
+from lakebed.documents.source_record import QuarantineFile, Resolved
 from lakebed.units import plural
 
 

@@ -36,8 +36,7 @@ from blizzard.worker.record import failure_of
 from lakebed import layout
 from lakebed.columns.column_mapping import ColumnMapping
 from lakebed.documents.data_file import FinishedFile, Run
-from lakebed.documents.quarantine_file import BadLines, QuarantineFile
-from lakebed.documents.source_record import SourceRecord, Stage
+from lakebed.documents.source_record import BadLines, QuarantineFile, SourceRecord, Stage
 from lakebed.errors import StoreFull
 from lakebed.partition import PartitionValues
 from lakebed.types import Provenance

@@ -11,7 +11,7 @@ from blizzard.model.files import ClosedFile
 from blizzard.model.progress import Done, Progress
 from blizzard.model.settings import UploadSettings
 from lakebed.documents.data_file import FinishedFile, Run
-from lakebed.documents.quarantine_file import BadLines, QuarantineFile
+from lakebed.documents.source_record import BadLines, QuarantineFile
 from lakebed.errors import LakeError, StoreUnavailable, panic_as_error
 from lakebed.layout import TablePath, data_file, outbox
 from lakebed.retry import Backoff, attempts

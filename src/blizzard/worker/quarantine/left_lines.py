@@ -13,7 +13,7 @@ from blizzard.worker.output.upload import Uploads
 from blizzard.worker.quarantine.reader import SCHEMA, QuarantinedLine
 from lakebed import layout
 from lakebed.clock import Clock
-from lakebed.documents.quarantine_file import BadLines, QuarantineFile
+from lakebed.documents.source_record import BadLines, QuarantineFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from blizzard.model.bad_lines import Fault, fault_of
-from lakebed.documents.quarantine_file import QuarantineFile
+from lakebed.documents.source_record import QuarantineFile
 from lakebed.errors import DocumentUnreadable, ObjectMissing
 from lakebed.storage.store import Reader
 

@@ -24,8 +24,7 @@ from blizzard.worker.record import failure_of
 from blizzard.worker.stores import Stores
 from blizzard.worker.unit import decoder_of, run_unit
 from lakebed.documents.data_file import FinishedFile, Run
-from lakebed.documents.quarantine_file import Resolved
-from lakebed.documents.source_record import SourceRecord
+from lakebed.documents.source_record import Resolved, SourceRecord
 from lakebed.storage.store import Reader, Store
 from lakebed.types import Codec
 

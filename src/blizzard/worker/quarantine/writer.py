@@ -19,7 +19,7 @@ from blizzard.worker.output.parquet import RollingWriter
 from blizzard.worker.position import ReadPosition
 from blizzard.worker.quarantine.reader import SCHEMA
 from blizzard.worker.record import Tally
-from lakebed.documents.quarantine_file import BadLines
+from lakebed.documents.source_record import BadLines
 
 Aside = tuple[pa.RecordBatch, BadLines]
 """Bad lines of one source file, and what an entry says of them."""

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from lakebed.config.json_schema import schema_text
+from lakebed.config.loader import schema_text
 from tests.support.config_schema import ROOT, SECTIONS, config_schema
 
 SCHEMA = json.loads(schema_text())

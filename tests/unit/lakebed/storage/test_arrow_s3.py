@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from lakebed.errors import StoreUnavailable
-from lakebed.storage.arrow_s3 import can_name, client, names
+from lakebed.storage.odd_names import can_name, client, names
 
 KEYS = {"AWS_ACCESS_KEY_ID": "k", "aws_secret_access_key": "s"}
 

@@ -12,7 +12,7 @@ from deltalake.exceptions import DeltaError
 
 from lakebed.deltalog.library import location, options_for
 from lakebed.errors import ConfigInvalid, LakeError, StoreMisconfigured
-from lakebed.storage import arrow_s3, remote
+from lakebed.storage import odd_names, remote
 from lakebed.storage.options import Origin, StorageOptions
 from lakebed.storage.store import Store
 from tests.support.answering import Answering, Asked, answering, error
@@ -96,7 +96,7 @@ def by_every_library(place: Answering, options: StorageOptions) -> dict[str, tup
 
     def asks_arrow() -> None:
         config, client = remote.split(options.plain(), uri=store.uri, environment=os.environ)
-        arrow_s3.names(store.uri, "a", options={**client, **config}, environment=os.environ)
+        odd_names.names(store.uri, "a", options={**client, **config}, environment=os.environ)
 
     for name, ask in {
         "obstore": lambda: store.get("a"),

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from blizzard.metrics import METRICS
-from lakebed.telemetry import machine
 from lakebed.telemetry.events import StepFinished
 from lakebed.telemetry.health import Part, PartKind
 from lakebed.telemetry.measures import Sampled
-from lakebed.telemetry.observed import observed
+from lakebed.telemetry.observed import UsageOf, build_info, disk_room, observed
 from penguin.metrics import METRICS as PENGUIN
 from tests.support.scrape import Pages
 
@@ -27,25 +26,25 @@ def values(*measures: Sampled) -> dict[str, float]:
     return {measure.name: measure.read() for measure in measures}
 
 
-def sampled(folder: Path | None, usage_of: machine.UsageOf) -> dict[str, float]:
+def sampled(folder: Path | None, usage_of: UsageOf) -> dict[str, float]:
     return values(
         *(
             measure
-            for measure in machine.room([(EVENTS, folder)], usage_of)
+            for measure in disk_room([(EVENTS, folder)], usage_of)
             if isinstance(measure, Sampled)
         )
     )
 
 
 def test_the_versions_are_those_that_run():
-    info = machine.build_info(PartKind.PIPELINE, "pyspark")
+    info = build_info(PartKind.PIPELINE, "pyspark")
     assert (info.name, info.value) == ("blizzard_build_info", 1)
     assert info.labels == {
         "version": version("blizzard-penguin"),
         "python": platform.python_version(),
         "pyspark": version("pyspark"),
     }
-    assert set(machine.build_info(PartKind.TABLE).labels) == {"version", "python"}
+    assert set(build_info(PartKind.TABLE).labels) == {"version", "python"}
 
 
 def test_the_room_is_that_of_the_nearest_folder_and_read_when_asked(tmp_path: Path):
@@ -76,13 +75,13 @@ def test_a_bucket_has_no_room_to_tell_of_and_a_broken_disk_tells_nothing(tmp_pat
 
 def test_what_is_known_is_served_from_the_start_and_a_step_shows_when_it_was(tmp_path: Path):
     pages, now = Pages(), [1000.0]
-    info = machine.build_info(PartKind.PIPELINE, "pyspark")
+    info = build_info(PartKind.PIPELINE, "pyspark")
     with observed(
         pages.log,
         address="127.0.0.1:0",
         specs=METRICS + PENGUIN,
         parts={EVENTS: 10.0},
-        known=lambda: (info, *machine.room([(EVENTS, tmp_path)])),
+        known=lambda: (info, *disk_room([(EVENTS, tmp_path)])),
         seconds=lambda: now[0],
     ) as emit:
         assert pages.value("blizzard_build_info", **info.labels) == 1

@@ -21,10 +21,10 @@ import penguin.events
 from blizzard.events.base import PipelineEvent
 from blizzard.metrics import METRICS as BLIZZARD
 from lakebed.documents.entry import Entry
-from lakebed.telemetry import machine
 from lakebed.telemetry.events import Event
 from lakebed.telemetry.health import Part, PartKind
 from lakebed.telemetry.measures import QUICK, Age, Count, Kind, Measure, Observe, Reading, Spec
+from lakebed.telemetry.observed import build_info, disk_room
 from lakebed.telemetry.prometheus import Metrics
 from penguin.metrics import METRICS as PENGUIN
 
@@ -53,7 +53,7 @@ ONE = {"pipeline": "one"}
 KNOWN = [
     measure
     for kind in PartKind
-    for measure in (machine.build_info(kind), *machine.room([(Part(kind, "x"), Path("/"))]))
+    for measure in (build_info(kind), *disk_room([(Part(kind, "x"), Path("/"))]))
 ]
 """What is shown from the start, whatever happens."""
 

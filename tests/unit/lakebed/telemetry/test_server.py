@@ -13,9 +13,8 @@ from blizzard.metrics import METRICS
 from lakebed.errors import ConfigInvalid
 from lakebed.telemetry.events import Emit, Event, StepFinished, shared
 from lakebed.telemetry.health import Health, Part, PartKind
-from lakebed.telemetry.observed import observed
+from lakebed.telemetry.observed import observed, pages_of
 from lakebed.telemetry.prometheus import Metrics
-from lakebed.telemetry.server import pages_of
 from tests.support.ports import reserved_port
 from tests.support.scrape import Pages
 
