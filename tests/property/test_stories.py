@@ -29,6 +29,9 @@ def story(*steps, provenance=False, on_change="error", inline=False):
 @story(
     ("replaces", 0, 7), ("deletes", 11, 0), inline=True
 )  # The loss of a row beside replaced ones.
+@story(
+    ("deletes", 1, 0), ("deletes", 0, 0), ("replaces", 0, 9), provenance=True
+)  # Two deletions, and one of the two rows was replaced.
 @story(("deletes", 1, 0), ("restores", 0, 0), ("restores", 0, 0))  # A deletion that was restored.
 @story(
     ("erases", 1, 0), ("merges", 2, 0), ("replaces", 0, 5), provenance=True

@@ -37,6 +37,9 @@ class Engine(Protocol):
     def append(self, table: Path, new: int) -> None: ...
 
 
+FILE_STATES = ("waiting", "failed", "journaled", "held")
+
+
 class DeltaRs:
     """deltalake, by its Python package."""
 
@@ -368,15 +371,25 @@ class Story(Taken):
         return faults
 
     def disagreements(self, answers: dict[str, Any]) -> list[str]:
-        """Name counts of `files` that differ from the states of the files."""
+        """Name counts of `files` and `status` that differ from the states of the files."""
         (group, *others) = self.asked("files")["groups"] or [{}]
         assert not others
+        status = self.asked("status")
+        (source,) = status["sources"]
         said = Counter(one["state"] for one in answers.values())
-        return [
-            f"files counts {group.get(state)} {state}, why says so of {said[state]}"
-            for state in ("waiting", "failed", "journaled", "held")
-            if group.get(state, 0) != said[state]
+        counts = [
+            *(("files", state, group.get(state, 0)) for state in FILE_STATES),
+            ("status", "waiting", source["pending_files"]),
+            ("status", "failed", source["failed_files"]),
         ]
+        faults = [
+            f"{surface} counts {count} {state}, why says so of {said[state]}"
+            for surface, state, count in counts
+            if count != said[state]
+        ]
+        if said["journaled"] and not status["uncommitted_entries"]:
+            faults.append("status has no entry to commit, why has files of such an entry")
+        return faults
 
 
 def _rows(*numbers: int) -> pa.Table:

@@ -177,7 +177,8 @@ class ExpectedFiles:
     def _count_given_up(self) -> None:
         """Count, by version, the rows it may have removed that entries have given up anyway.
 
-        Rows that an entry took out of the table later were not removed by a version before.
+        Each row was removed by one version. Which one is not known, so the first is taken. Rows
+        that an entry took out of the table later were not removed by a version before.
         """
         taken = {(one.old, one.version): one.left_out for one in self.steps if not one.supersedes}
         for path, rows in self._given_up.items():
@@ -188,8 +189,13 @@ class ExpectedFiles:
                 still_there.append(left_out)
                 return left_out > 0
 
-            altered = self.log.lineage.forward(path, ends).altered
-            self._deleted.update(dict.fromkeys(altered, max(0, rows - sum(still_there))))
+            altered = sorted(self.log.lineage.forward(path, ends).altered)
+            left = max(0, rows - sum(still_there))
+            for version in altered:
+                if (rewrite := self.log.lineage.rewrites.get(version)) is not None:
+                    some = max(0, min(left, rewrite.lost - self._deleted[version]))
+                    self._deleted[version] += some
+                    left -= some
 
     def _loss(self, version: int, rows: int, files: Iterable[str]) -> Iterator[Difference]:
         commit = self.log.commits.get(version)
