@@ -13,9 +13,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench.workloads import WORKLOADS, Workload
-from blizzard.model.bounds import Bounds
 from blizzard.model.columns import grown
 from blizzard.model.files import Limits, Location, SourceFile, Work, WorkUnit
+from blizzard.model.progress import Bounds
 from blizzard.model.settings import RollingPolicy, UploadSettings
 from blizzard.worker.stores import OpenedStores
 from blizzard.worker.unit import run_unit

@@ -4,21 +4,155 @@ Batches, replays of quarantined lines and replacements differ in the units that 
 the entry that they write. What is written for them is garbage until an entry names it.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
+from blizzard.events import ColumnsFound
 from blizzard.execute.bisect import look_at_units, run_units
 from blizzard.execute.merge import Settled
 from blizzard.execute.runner import Runner
-from blizzard.found_columns import BatchColumns, TableColumns, look_share
-from blizzard.model.bounds import Bounds
-from blizzard.model.files import WorkUnit
-from blizzard.model.settings import PipelineSettings
-from blizzard.plan.work import work_of
+from blizzard.journal.identity import EntryColumns
+from blizzard.model.columns import adopted, grown, kept_exact, with_found
+from blizzard.model.event_time import row_partitions_of
+from blizzard.model.files import Limits, Stamp, Work, WorkUnit
+from blizzard.model.json_path import member_path
+from blizzard.model.locations import sink_location, source_location
+from blizzard.model.progress import Bounds
+from blizzard.model.seen import Seen
+from blizzard.model.settings import PipelineSettings, share_of
 from lakebed.clock import Clock
-from lakebed.columns.column_mapping import ColumnMapping
-from lakebed.columns.schema import Schema
+from lakebed.columns.column_mapping import ColumnMapping, marked
+from lakebed.columns.schema import Schema, walk
+from lakebed.documents.data_file import FinishedFile
+from lakebed.errors import LakeError, Whose
+from lakebed.partition import table_schema
 from lakebed.telemetry.events import Emit
+from lakebed.types import RESCUED, Handoff, Provenance, UnknownFields
+
+TableColumns = Callable[[], Schema | None]
+"""Asks the log for the columns of the table; None where there is no table, or it cannot be read."""
+
+
+class ProvenanceTaken(LakeError):
+    """A column that was found in the data has the name of one that provenance is to add."""
+
+    code = "provenance_taken"
+    whose = Whose.USER
+
+
+def refuse_taken(schema: Schema, wanted: Sequence[Provenance]) -> None:
+    """Raise where the data has a column under the name of one that provenance is to add."""
+    names = {which.column: which for which in wanted}
+    for one in schema.fields:
+        if (which := names.get(one.name.casefold())) is not None:
+            raise ProvenanceTaken(
+                f"the records have a field {one.name}, which is a column of the table; remove "
+                f"{which} from schema.provenance, or write to another table",
+                field=one.name,
+            )
+
+
+@dataclass(slots=True, kw_only=True)
+class BatchColumns:
+    """The columns that a batch writes. They grow while it runs, and the entry says which they are.
+
+    Found columns that the table has are taken as they are there, also if an earlier batch has
+    found them: another pipeline may have been first, and has decided their types.
+    """
+
+    settings: PipelineSettings
+    known: Schema | None
+    """The columns of the last entry; None where they are those that are declared."""
+    of_table: TableColumns
+    emit: Emit
+    mapping: ColumnMapping | None
+    """How data files hold the columns; None where the table maps none."""
+    schema: Schema = field(init=False)
+
+    def __post_init__(self) -> None:
+        schema = with_found(self.settings.schema, self.known)
+        if schema != self.settings.schema:
+            declared = self.settings.schema
+            schema = adopted(schema, self.of_table(), declared=declared, known=self.known)
+        refuse_taken(schema, self.settings.provenance)
+        self.schema = schema
+
+    @property
+    def to_be_inferred(self) -> bool:
+        """Whether the files are to be looked at first: nothing has been found in any so far."""
+        return self.settings.infer and self.known is None
+
+    def entry(self, files: Sequence[FinishedFile]) -> EntryColumns:
+        """Return the columns of the entry of these files: `_rescued` only if one of them has it."""
+        schema = table_schema(self.schema, self.settings.sink.template)
+        if any(RESCUED in file.statistics for file in files):
+            schema = schema.with_rescued()
+        schema = schema.with_provenance(self.settings.provenance)
+        found = None if self.schema == self.settings.schema else self.schema
+        written = schema.delta()
+        if self.mapping is not None:
+            written = marked(written, self.mapping)
+        return EntryColumns(table_schema=written, found=found)
+
+    def grow(self, seen: Mapping[str, Seen]) -> bool:
+        """Take in what values look like that have no column; return whether they get one."""
+        if not seen or not (self.to_be_inferred or self._adds):
+            return False
+        table = self.of_table()
+        there = set() if table is None else {member_path("", one.name) for one in table.fields}
+        # Of names that differ only in case, the one that the table has gets the column.
+        seen = dict(sorted(seen.items(), key=lambda one: one[0] not in there))
+        template = self.settings.sink.template
+        keys = frozenset(template.keys if template else ())
+        # Columns that the path of a source file gives, or its name, have their names already.
+        ours = self.settings.provenance
+        whole = grown(table_schema(self.schema, template).with_provenance(ours), seen)
+        taken = keys | {which.column for which in ours}
+        added = tuple(one for one in whole.fields if one.name not in taken)
+        declared = tuple(one for one in self.schema.fields if one.name in keys)
+        # Files of this batch may have the columns that it had so far: those stay as they are.
+        wider = adopted(Schema(declared + added), table, declared=self.schema)
+        if set(wider.fields) == set(self.schema.fields):
+            return False
+        self.emit(ColumnsFound(pipeline=self.settings.name, columns=_new(self.schema, wider)))
+        self.schema = wider
+        return True
+
+    def within(self, work: Work) -> Work:
+        """Return the work with the columns as they are now.
+
+        While no column is known, everything is kept: what is left out or refused beside columns
+        that are found would be all there is.
+        """
+        template = self.settings.sink.template
+        keys = frozenset(template.keys if template else ())
+        schema = self.schema.without(keys)
+        if not schema.fields and not self._adds:
+            work = replace(work, unknown_fields=UnknownFields.RESCUE)
+        schema = kept_exact(schema, self.settings.schema, self.settings.on_mismatch)
+        return replace(work, file_schema=schema, mapping=self.mapping)
+
+    @property
+    def _adds(self) -> bool:
+        return self.settings.unknown_fields is UnknownFields.ADD
+
+
+def _new(before: Schema, after: Schema) -> dict[str, str]:
+    """Return the types of new columns and fields by their paths; what is inside of one is its."""
+    known = {path for path, _field in walk(before.fields)}
+    new: dict[str, str] = {}
+    for path, one in walk(after.fields):
+        above = path.removesuffix("[]") if path.endswith("[]") else path.rpartition(".")[0]
+        if path not in known and (not above or above in known):
+            new[path] = one.shown
+    return new
+
+
+def look_share(units: Sequence[WorkUnit], most: int) -> float:
+    """Return how much of each file is looked at, so that all together are at most so many bytes."""
+    total = sum(unit.to_read for unit in units)
+    return min(1.0, most / total) if total else 1.0
+
 
 UNBOUNDED = Bounds()
 
@@ -67,7 +201,7 @@ class Ingest:
             mapping=mapping,
             emit=self.emit,
         )
-        work = work_of(
+        work = _work_of(
             self.settings,
             schema=columns.schema,
             journal=journal,
@@ -92,3 +226,64 @@ class Ingest:
             lambda seen: columns.within(work) if columns.grow(seen) else None,
         )
         return Ingested(settled=settled, columns=columns)
+
+
+def _work_of(
+    settings: PipelineSettings,
+    *,
+    schema: Schema,
+    journal: str,
+    batch: int,
+    bounds: Bounds,
+    clock: Clock,
+    parallelism: int,
+    total_concurrency: int | None,
+    units: int,
+) -> Work:
+    """Return what the units of a batch share; of `total_concurrency`, a task has its share.
+
+    Where there are so few `units` that each has two cores, decompression gets one of them.
+
+    `batch` is the number of the entry that the journal is to get next.
+    """
+
+    def share(limit: int) -> int:
+        return share_of(total_concurrency, limit=limit, tasks=parallelism)
+
+    sink = settings.sink
+    template = sink.template
+    return Work(
+        sources={source.name: source_location(source) for source in settings.sources},
+        sink=sink_location(settings),
+        file_schema=schema.without(frozenset(template.keys if template else ())),
+        unknown_fields=settings.unknown_fields,
+        on_mismatch=settings.on_mismatch,
+        stamp=_stamp(settings, f"{settings.name}/{journal}/{batch}", clock),
+        quarantine=settings.quarantine,
+        row_partitions=row_partitions_of(settings),
+        rolling=sink.rolling,
+        upload=replace(
+            sink.upload, max_concurrent_uploads=share(sink.upload.max_concurrent_uploads)
+        ),
+        limits={
+            source.name: Limits(
+                max_concurrent_files=share(source.max_concurrent_files),
+                batch_size=source.batch_size,
+            )
+            for source in settings.sources
+        },
+        marks={"pipeline": settings.name, "journal": journal},
+        clock=clock,
+        batch=batch,
+        outbox=settings.name if sink.handoff is Handoff.DIRECT else None,
+        show_values=settings.show_values,
+        bounds=bounds,
+        sizing=settings.sizing,
+        decompress_ahead=2 * units <= parallelism,
+    )
+
+
+def _stamp(settings: PipelineSettings, batch: str, clock: Clock) -> Stamp | None:
+    if not settings.provenance:
+        return None
+    return Stamp(columns=settings.provenance, batch=batch, ingested_at=clock.now())

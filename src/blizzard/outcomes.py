@@ -220,7 +220,7 @@ def _quarantined(pipeline: str, entry: Entry) -> Iterator[Event]:
         yield events.LinesQuarantined(
             pipeline=pipeline,
             entry=entry.sequence,
-            path=_uri(entry, record),
+            path=entry.uri_of(record.key),
             lines=record.quarantined,
             line=one.first,
             field=one.field,
@@ -260,14 +260,10 @@ def _failed(pipeline: str, entry: Entry, record: SourceRecord) -> events.SourceF
         raise AssertionError("only a failed file has a failure to report")
     return events.SourceFileFailed(
         pipeline=pipeline,
-        path=_uri(entry, record),
+        path=entry.uri_of(record.key),
         stage=failure.stage.value,
         code=failure.code,
         reason=failure.message,
         line=failure.line,
         field=failure.field,
     )
-
-
-def _uri(entry: Entry, record: SourceRecord) -> str:
-    return f"{entry.source_uris[record.source].rstrip('/')}/{record.path}"

@@ -1,21 +1,19 @@
 """One pipeline at work: a batch from discovery to hand-off."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from blizzard import events, outcomes
-from blizzard.discover.finding import Finding
 from blizzard.discover.schedule import Pace, Schedule
 from blizzard.events.emitter import PipelineEmitter
 from blizzard.execute.attempts import Attempts
 from blizzard.execute.bisect import may_be_a_death
 from blizzard.execute.merge import left_over
 from blizzard.execute.runner import Runner, RunStopped
-from blizzard.handoff.commit_lag import check_commits
 from blizzard.handoff.dead_letters import DeadLetterWriter
-from blizzard.handoff.publish import Publisher
+from blizzard.handoff.publish import Publisher, check_commits
 from blizzard.ingest import Ingest
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
 from blizzard.journal.checks import require_handoff
@@ -24,13 +22,12 @@ from blizzard.journal.journal import Journal
 from blizzard.journal.lease import Lease
 from blizzard.journal.segments import SegmentBroken
 from blizzard.model.failure_basis import bases_of, with_basis
-from blizzard.model.files import SourceFile
 from blizzard.model.locations import OpenReader, OpenStore, sink_location
 from blizzard.model.notices import Hints
 from blizzard.model.settings import PipelineSettings
 from blizzard.pipeline_log import PipelineLog
 from blizzard.plan.trigger import Timing
-from blizzard.proposal import Batch, Proposal, View, propose
+from blizzard.proposal import Batch, Proposal, plan_batch
 from blizzard.rewrite.between_batches import BetweenBatches
 from blizzard.run_totals import RunTotals, Statistics
 from lakebed.clock import Clock
@@ -131,14 +128,25 @@ class Pipeline:
         self._catch_up(journal)
         self.totals.check_failures(self.settings.max_failures)
         self._compact(journal)
-        proposal = propose(self._view(journal))
-        if proposal.is_empty:
-            self._found_nothing(journal, proposal)
+        found = self._found(journal)
+        if found.is_empty:
+            self._found_nothing(journal, found)
             return False
-        if proposal.waits:
+        if found.files and not found.misplaced and not self._is_time(found):
             return False
-        if proposal.refusal is not None:
-            raise proposal.refusal
+        self._check_start(journal)
+        proposal = plan_batch(
+            found,
+            self.settings,
+            self.open_source,
+            parallelism=self.runner.parallelism,
+            clock=self.clock,
+            started=journal.start_note.read,
+            failed=frozenset(self.totals.failed),
+            unbounded=self._last.got_nowhere,
+            forecast=self._timing.forecast,
+            hurry=found.more or self.pace.drain or self._last.left > 0,
+        )
         if proposal.renew:
             proposal, done = self._renew(journal, proposal)
             if not (proposal.units or proposal.failed):
@@ -167,25 +175,6 @@ class Pipeline:
         self.emit(events.NothingNew(pipeline=self.settings.name, resting=resting))
         if not self.pace.drain:
             self._events.once(outcomes.watched(self.settings))
-
-    def _view(self, journal: Journal) -> View:
-        began = self.clock.seconds()
-        return View(
-            settings=self.settings,
-            open_source=self.open_source,
-            parallelism=self.runner.parallelism,
-            clock=self.clock,
-            look=lambda: self._schedule.findings(journal.ledger, frozenset(self.totals.tried)),
-            rebuild=lambda broken: self._rebuild(journal, str(broken)),
-            found=lambda findings: self._found(journal, findings, began),
-            is_time=self._is_time,
-            check=lambda: self._check_start(journal),
-            started_before=journal.start_note.read,
-            failed=frozenset(self.totals.failed),
-            unbounded=self._last.got_nowhere,
-            forecast=self._timing.forecast,
-            hurry=lambda more: more or self.pace.drain or self._last.left > 0,
-        )
 
     def _renew(self, journal: Journal, proposal: Proposal) -> tuple[Proposal, bool]:
         """Supersede the rows of changed files; those that cannot be read fail."""
@@ -302,8 +291,14 @@ class Pipeline:
             self._timing.learn(journal.last)
         return journal
 
-    def _found(self, journal: Journal, findings: Mapping[str, Finding], began: float) -> None:
-        """Report what a listing of the sources has found, and keep the snapshot up to date."""
+    def _found(self, journal: Journal) -> Proposal:
+        """List the sources, report what was found, and keep the snapshot up to date."""
+        began, tried = self.clock.seconds(), frozenset(self.totals.tried)
+        try:
+            findings = self._schedule.findings(journal.ledger, tried)
+        except SegmentBroken as broken:
+            self._rebuild(journal, str(broken))
+            findings = self._schedule.findings(journal.ledger, tried)
         self._events.once(*outcomes.overwritten(self.settings, findings))
         self._events.finished(events.Step.DISCOVER, began)
         # Not while a look ahead goes on: names that it has asked for would be moved away from it.
@@ -311,6 +306,7 @@ class Pipeline:
         bad_lines = journal.ledger.bad_lines
         self.emit(outcomes.listed(self.settings.name, findings, _unfinished(journal), bad_lines))
         self._events.once(*outcomes.names_passed_over(self.settings.name, findings))
+        return Proposal.of(findings)
 
     def _check_start(self, journal: Journal) -> None:
         """Take no new work while files wait so long that somebody's VACUUM may take them."""
@@ -344,7 +340,7 @@ class Pipeline:
         with self._schedule.journal_lock:
             journal.rebuild(why)
 
-    def _is_time(self, files: tuple[SourceFile, ...], more: bool) -> bool:
+    def _is_time(self, found: Proposal) -> bool:
         """Whether the waiting files make a batch now; to drain the sources, they always do.
 
         So do those that a batch has left which was handed in: they have waited already.
@@ -352,10 +348,10 @@ class Pipeline:
         if self.pace.drain:
             return True
         cores, now = self.runner.parallelism, self.clock.now()
-        due = self._timing.is_time(files, more=more, cores=cores, now=now)
+        due = self._timing.is_time(found.files, more=found.more, cores=cores, now=now)
         if due or self._last.left > 0:
             return True
-        self._events.gathering(len(files), self._timing.due_in)
+        self._events.gathering(len(found.files), self._timing.due_in)
         return False
 
     def _journaled(self, journal: Journal, entry: Entry, batch: Batch) -> None:

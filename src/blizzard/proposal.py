@@ -1,62 +1,29 @@
 """What the next batch is to do, from a look at the sources to its units.
 
-A run and a dry run both go through `propose`, so a plan cannot differ from the run. Nothing here
+A run and a dry run both go through `plan_batch`, so a plan cannot differ from the run. Nothing here
 writes.
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from blizzard.discover.finding import Finding
 from blizzard.execute.bisect import Portion, given_up, portion
-from blizzard.handoff.commit_lag import CommitsBehind
-from blizzard.journal.segments import SegmentBroken
-from blizzard.model.bounds import Bounds
 from blizzard.model.files import Effort, SourceFile, WorkUnit
 from blizzard.model.locations import OpenReader
+from blizzard.model.progress import Bounds
 from blizzard.model.settings import PipelineSettings
 from blizzard.model.source.forecast import Forecast
-from blizzard.plan.recognise import planned
+from blizzard.plan.recognise import UNKNOWN, planned
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry, Started
 from lakebed.documents.source_record import SourceRecord
-from lakebed.errors import LakeError, ProtocolConflict
 from lakebed.types import OnChange
 
 DRIVER_DIED = (
     "the process died every time it read this file on its own; the file may be too large for it"
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class View:
-    """What a proposal is made from: a run's own state, or what a dry run can read of it."""
-
-    settings: PipelineSettings
-    open_source: OpenReader
-    parallelism: int
-    clock: Clock
-    look: Callable[[], Mapping[str, Finding]]
-    """Looks at every source that is due."""
-    rebuild: Callable[[SegmentBroken], None]
-    """Reads every entry again, because the names that were derived from them are damaged."""
-    started_before: Callable[[], Started]
-    """Returns how often the batch was started by processes that died with it."""
-    check: Callable[[], None]
-    """Raises where no batch may begin now."""
-    found: Callable[[Mapping[str, Finding]], None] = lambda _findings: None
-    """Called with what was found before anything is decided."""
-    is_time: Callable[[tuple[SourceFile, ...], bool], bool] = lambda _files, _more: True
-    """Whether the waiting files make a batch now; there may be more than one may hold."""
-    failed: frozenset[str] = frozenset()
-    """The files that count against `max_failures` already."""
-    unbounded: bool = False
-    """Whether the batch may take as long as it wants."""
-    forecast: Forecast = field(default_factory=Forecast)
-    """What source files are expected to become."""
-    hurry: Callable[[bool], bool] = lambda _more: True
-    """Whether all cores get work at once, even if data files come out smaller; there may be more
-    than a batch may hold."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,10 +45,22 @@ class Proposal:
     note: Started = field(default_factory=Started)
     """What to write down before the first file is opened."""
     began: float = 0.0
-    waits: bool = False
-    """Whether there are files, and it is not yet time for them."""
-    refusal: LakeError | None = None
-    """Why no batch may begin now."""
+
+    @classmethod
+    def of(cls, findings: Mapping[str, Finding]) -> "Proposal":
+        """Return what a look at the sources has found, before it is planned."""
+        every = findings.values()
+        return cls(
+            findings=findings,
+            files=tuple(file for finding in every for file in finding.take),
+            misplaced=tuple(record for finding in every for record in finding.misplaced),
+            gone=tuple(record for finding in every for record in finding.gone),
+        )
+
+    @property
+    def more(self) -> bool:
+        """Whether more files wait than one batch may hold."""
+        return any(finding.left_over for finding in self.findings.values())
 
     @property
     def is_empty(self) -> bool:
@@ -153,52 +132,48 @@ class Batch:
     """Whether nothing of it has yet to be handed off."""
 
 
-def propose(view: View) -> Proposal:
-    """Return what the next batch is to do. Damaged names are built again, and not believed."""
-    try:
-        findings = view.look()
-    except SegmentBroken as broken:
-        view.rebuild(broken)
-        findings = view.look()
-    view.found(findings)
-    proposal = Proposal(
-        findings=findings,
-        files=tuple(file for finding in findings.values() for file in finding.take),
-        misplaced=tuple(record for finding in findings.values() for record in finding.misplaced),
-        gone=tuple(record for finding in findings.values() for record in finding.gone),
-    )
-    if proposal.is_empty:
-        return proposal
-    files, misplaced = proposal.files, proposal.misplaced
-    more = any(finding.left_over for finding in findings.values())
-    if files and not misplaced and not view.is_time(files, more):
-        return replace(proposal, waits=True)
-    try:
-        view.check()
-    except (ProtocolConflict, CommitsBehind) as refusal:
-        return replace(proposal, refusal=refusal)
-    began = view.clock.seconds()
-    limit = view.settings.max_failures
-    may_fail = None if limit is None else limit - len(view.failed)
-    misplaced = misplaced[:may_fail]
-    renew = _to_renew(proposal, view.settings)
-    files = tuple(file for file in files if file not in renew)
-    part = portion(files, view.started_before()) if files else Portion(take=())
+def plan_batch(
+    found: Proposal,
+    settings: PipelineSettings,
+    open_source: OpenReader,
+    *,
+    parallelism: int,
+    clock: Clock,
+    started: Callable[[], Started],
+    failed: frozenset[str] = frozenset(),
+    unbounded: bool = False,
+    forecast: Forecast = UNKNOWN,
+    hurry: bool = True,
+) -> Proposal:
+    """Return the batch for what was found.
+
+    `started` returns how often it was started by processes that died with it, `failed` are the
+    files that count against `max_failures` already. An `unbounded` batch may take as long as it
+    wants; in a `hurry` all cores get work at once, even if data files come out smaller.
+    """
+    began = clock.seconds()
+    limit = settings.max_failures
+    may_fail = None if limit is None else limit - len(failed)
+    misplaced = found.misplaced[:may_fail]
+    renew = _to_renew(found, settings)
+    files = tuple(file for file in found.files if file not in renew)
+    part = portion(files, started()) if files else Portion(take=())
     files, died = part.take, tuple(given_up(file, DRIVER_DIED) for file in part.died)
     bounds = Bounds(
-        seconds=None if view.unbounded else view.settings.sink.rolling.rollover,
+        seconds=None if unbounded else settings.sink.rolling.rollover,
         failures=None if may_fail is None else may_fail - len(misplaced) - len(died),
-        forgiven=view.failed & {file.key for file in files},
+        forgiven=failed & {file.key for file in files},
     )
     if bounds.failures is not None and bounds.failures <= 0:
         files = ()  # The last file that may fail has failed by its path alone.
+    plan = partial(planned, parallelism=parallelism, forecast=forecast, hurry=hurry)
     return replace(
-        proposal,
+        found,
         files=files,
         renew=renew,
         misplaced=misplaced,
         died=died,
-        units=_planned(view, files, hurry=view.hurry(more)),
+        units=plan(settings, files, open_source) if files else (),
         bounds=bounds,
         note=part.note,
         began=began,
@@ -212,17 +187,4 @@ def _to_renew(proposal: Proposal, settings: PipelineSettings) -> tuple[SourceFil
         file
         for file in proposal.files
         if file.source in replacing and file.key in proposal.again and not file.skip
-    )
-
-
-def _planned(view: View, files: tuple[SourceFile, ...], *, hurry: bool) -> tuple[WorkUnit, ...]:
-    if not files:
-        return ()
-    return planned(
-        view.settings,
-        files,
-        view.open_source,
-        parallelism=view.parallelism,
-        forecast=view.forecast,
-        hurry=hurry,
     )

@@ -92,5 +92,5 @@ def test_every_command_goes_by_the_vectors_of_spark(desk: Crowded) -> None:
     check(desk, lambda one: one >= LARGE // 2 and one not in gone)
     assert spark.table(desk.table).where("price = 1").count() == 25
     done = desk.tidy()
-    assert (done.failed, len(done.merged)) == ((), 1)
+    assert (done.failed, len(done.replaced)) == ((), 1)
     check(desk, lambda one: one >= LARGE // 2 and one not in gone)

@@ -4,7 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from blizzard.rewrite.compact import Compacted, CompactionPlan, compact, plan_compaction
+from blizzard.rewrite.compact import CompactionPlan, compact, plan_compaction
+from blizzard.rewrite.transaction import RewriteDone
 from lakebed.telemetry.events import Event
 from tests.support.erasures import FIELDS, Forgetful
 from tests.support.pipelines import pipeline_of
@@ -18,7 +19,7 @@ DAYS = ("2024-01-01", "2024-01-02")
 class Crowded(Forgetful):
     """A table whose small files are put together."""
 
-    def compact(self, **around: Any) -> Compacted:
+    def compact(self, **around: Any) -> RewriteDone[CompactionPlan]:
         """Write fewer files and append the entry, in this process."""
         return compact(
             around.get("store", self.store),
@@ -29,7 +30,7 @@ class Crowded(Forgetful):
             progress=around.get("progress", lambda _done, _groups: None),
         )
 
-    def tidy(self, **around: Any) -> Compacted:
+    def tidy(self, **around: Any) -> RewriteDone[CompactionPlan]:
         """Compact, and let penguin commit it."""
         done = self.compact(**around)
         self.penguin()

@@ -6,8 +6,9 @@ from typing import Any
 
 from blizzard.model.locations import open_reader
 from blizzard.model.predicate import parse
-from blizzard.rewrite.erase import Erased, ErasePlan, erase, plan_erasure
+from blizzard.rewrite.erase import ErasePlan, erase, plan_erasure
 from blizzard.rewrite.still_held import StillHeld, still_held
+from blizzard.rewrite.transaction import RewriteDone
 from tests.support.promotions import ID
 from tests.support.retractions import Taken
 from tests.support.runner import InProcessRunner
@@ -19,7 +20,7 @@ FIELDS = {"fields": [ID, USER]}
 class Forgetful(Taken):
     """A table from which rows are erased."""
 
-    def erase(self, where: str, **around: Any) -> Erased:
+    def erase(self, where: str, **around: Any) -> RewriteDone[ErasePlan]:
         """Rewrite files and append the entry, in this process."""
         store = around.get("store", self.store)
         return erase(
@@ -31,7 +32,7 @@ class Forgetful(Taken):
             reason=around.get("reason"),
         )
 
-    def forget(self, where: str, **around: Any) -> Erased:
+    def forget(self, where: str, **around: Any) -> RewriteDone[ErasePlan]:
         """Erase, and let penguin commit it."""
         done = self.erase(where, **around)
         self.penguin()

@@ -9,7 +9,8 @@ import yaml
 from deltalake import DeltaTable
 
 from blizzard.cli.rows.rewriting import schema_check
-from blizzard.rewrite.promote import Promoted, PromotedField, promote
+from blizzard.rewrite.promote import PromotedField, PromotionPlan, promote
+from blizzard.rewrite.transaction import RewriteDone
 from lakebed.telemetry.events import Event
 from lakebed.types import RESCUED
 from penguin.config import load as penguin_config
@@ -65,7 +66,9 @@ class Rescued(Desk):
         self.blizzard()
         self.penguin()
 
-    def promote(self, field: str, kind: str | None = None, **around: Any) -> Promoted:
+    def promote(
+        self, field: str, kind: str | None = None, **around: Any
+    ) -> RewriteDone[PromotionPlan]:
         """Rewrite files and append the entry, in this process."""
         settings = self.settings
         return promote(

@@ -16,7 +16,8 @@ from blizzard.journal.source_names import the_key
 from blizzard.model.files import Location
 from blizzard.model.locations import open_reader, sink_location
 from blizzard.rewrite.replace import exchange_of, replace_rows
-from blizzard.rewrite.retract import Retracted, RetractPlan, plan_retraction, retract
+from blizzard.rewrite.retract import RetractPlan, plan_retraction, retract
+from blizzard.rewrite.transaction import RewriteDone
 from lakebed.deltalog import tables
 from lakebed.storage.store import Store
 from tests.support.pipelines import pipeline_of
@@ -85,7 +86,7 @@ class Taken(Rescued):
         while pipeline.step():
             pass
 
-    def retract(self, *names: str, **around: Any) -> Retracted:
+    def retract(self, *names: str, **around: Any) -> RewriteDone[RetractPlan]:
         """Rewrite files and append the entry, in this process."""
         settings = self.settings
         return retract(
@@ -96,7 +97,7 @@ class Taken(Rescued):
             clock=self.clock,
         )
 
-    def replace(self, *names: str, by: str, **around: Any) -> Retracted:
+    def replace(self, *names: str, by: str, **around: Any) -> RewriteDone[RetractPlan]:
         """Put the rows of a source file in the place of others, without penguin's commit."""
         settings, store = self.settings, around.get("store", self.store)
         runner = around.get("runner", InProcessRunner())
@@ -108,8 +109,8 @@ class Taken(Rescued):
         )
         (new,) = self.keys(by, listing=True)
         old = self.keys(*names, listing=True)
-        exchange = exchange_of(store, settings, old, new, open_reader, now=self.clock.now())
-        return replace_rows(store, exchange, ingest, open_reader)
+        keys, file = exchange_of(store, settings, old, new, open_reader, now=self.clock.now())
+        return replace_rows(store, keys, file, ingest, open_reader)
 
     def look(self, *names: str) -> RetractPlan:
         """Find what a retraction would take out."""
@@ -120,7 +121,7 @@ class Taken(Rescued):
         scope = PipelineEvidence.read(self.settings, self.clock)
         return tuple(the_key(name, scope, listing=listing) for name in names)
 
-    def take_back(self, *names: str) -> Retracted:
+    def take_back(self, *names: str) -> RewriteDone[RetractPlan]:
         """Retract, and let penguin commit it."""
         done = self.retract(*names)
         self.penguin()

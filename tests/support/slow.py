@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from blizzard.model.bounds import Overseer
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
-from blizzard.model.progress import Progress
+from blizzard.model.progress import Overseer, Progress
 from blizzard.worker.stores import OpenedStores
 from blizzard.worker.unit import run_unit
 from tests.support.builders import Hands

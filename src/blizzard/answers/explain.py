@@ -7,10 +7,11 @@ from types import MappingProxyType
 from blizzard.answers.progress import refusal_of
 from blizzard.answers.survey import swept
 from blizzard.discover.finding import Finding
-from blizzard.handoff.commit_lag import check_commits
+from blizzard.handoff.publish import CommitsBehind, check_commits
 from blizzard.journal.checkpoint import read_ledger, reread
 from blizzard.journal.checks import refuse_beside
 from blizzard.journal.ledger import Ledger
+from blizzard.journal.segments import SegmentBroken
 from blizzard.journal.start_note import started_before
 from blizzard.model.files import WorkUnit
 from blizzard.model.locations import OpenReader, sink_location, source_uris_of
@@ -18,7 +19,7 @@ from blizzard.model.settings import PipelineSettings
 from blizzard.model.source.forecast import Forecast
 from blizzard.pipeline_log import PipelineLog
 from blizzard.plan.trigger import learned
-from blizzard.proposal import View, propose
+from blizzard.proposal import Proposal, plan_batch
 from lakebed.clock import Clock
 from lakebed.documents.entry import Started
 from lakebed.errors import JournalLost, LakeError, ObjectMissing
@@ -67,8 +68,20 @@ def explain(
             refusal = taken
     number, last = max(history.sequence, 0) + 1, history.last
 
-    def check() -> None:
-        if refusal is None and store is not None and last is not None:
+    def findings() -> dict[str, Finding]:
+        return {
+            source.name: swept(settings, source, open_reader, history, now=clock.now())
+            for source in settings.sources
+        }
+
+    try:
+        found = Proposal.of(findings())
+    except SegmentBroken as broken:
+        reread(history, broken)
+        found = Proposal.of(findings())
+    units: tuple[WorkUnit, ...] = ()
+    try:
+        if not found.is_empty and refusal is None and store is not None and last is not None:
             check_commits(
                 store,
                 settings.name,
@@ -76,36 +89,28 @@ def explain(
                 now=clock.now(),
                 retention=log.retention,
             )
-
-    def findings() -> dict[str, Finding]:
-        return {
-            source.name: swept(settings, source, open_reader, history, now=clock.now())
-            for source in settings.sources
-        }
-
-    proposal = propose(
-        View(
-            settings=settings,
-            open_source=open_reader,
+    except CommitsBehind as behind:
+        refusal = behind
+    else:
+        units = plan_batch(
+            found,
+            settings,
+            open_reader,
             parallelism=parallelism,
             clock=clock,
-            look=findings,
-            rebuild=lambda broken: reread(history, broken),
-            check=check,
-            started_before=lambda: (
+            started=lambda: (
                 Started() if store is None else started_before(store, settings.name, number)
             ),
             forecast=learned(Forecast(), last, settings),
-        )
-    )
+        ).units
     return Explanation(
         pipeline=settings.name,
         table_uri=settings.sink.table_uri,
         entry=number,
-        findings=proposal.findings,
-        units=proposal.units,
-        refusal=refusal or proposal.refusal,
-        looks_at=_looked_at(settings, history, proposal.units),
+        findings=found.findings,
+        units=units,
+        refusal=refusal,
+        looks_at=_looked_at(settings, history, units),
     )
 
 

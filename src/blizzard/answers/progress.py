@@ -157,7 +157,7 @@ def last_committed(
     receipt = history.receipt
     if store is None:
         return LastCommitted()
-    if receipt is not None and not has(store, pipeline, history, receipt):
+    if receipt is not None and not has(history, receipt):
         number = receipt.sequence
         unsure = f"entry {number} is committed, but the journal does not have it as it was"
         return LastCommitted(number, unsure, receipt_fits=False)

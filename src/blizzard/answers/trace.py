@@ -173,7 +173,7 @@ def origin_of(match: Match, named: Named | None) -> Origin | None:
             offset = match.row - before
             known = run.first is not None and run.is_exact
             return Origin(
-                uri=uri_of(named.file.source_files[run.source], named.entry),
+                uri=named.entry.uri_of(named.file.source_files[run.source]),
                 line=(run.first or 0) + offset if known else None,
                 run=run,
                 offset=offset,
@@ -184,13 +184,6 @@ def origin_of(match: Match, named: Named | None) -> Origin | None:
     if named.file.source_file is not None:
         return Origin(uri=named.file.source_file)  # An older version has written the entry.
     return None
-
-
-def uri_of(key: str, entry: Entry) -> str:
-    """Return where a source file of an entry is, or was."""
-    source, _, path = key.partition(":")
-    # A line of a source that is not configured any more was replayed under this one.
-    return f"{entry.source_uris.get(source, f'{source}:').rstrip('/')}/{path}"
 
 
 class RecordNotFound(LakeError):

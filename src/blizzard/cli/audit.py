@@ -16,12 +16,14 @@ from blizzard.inspect.audit.table import audit_table
 from blizzard.model.files import Location
 from blizzard.model.locations import OpenReader, open_reader, sink_location
 from blizzard.model.settings import PipelineSettings
-from blizzard.repair.accept import NothingToAccept, accept
+from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.deltalog import tables
-from lakebed.errors import LakeError, ObjectMissing
+from lakebed.documents.losses import Accepted
+from lakebed.documents.reading import encode_document
+from lakebed.errors import LakeError, ObjectMissing, Whose
 from lakebed.locations import written_out
-from lakebed.storage.store import Store, local_path
+from lakebed.storage.store import AlreadyThere, Store, local_path
 from lakebed.terminal.call import FAILED, USAGE, refuse
 from lakebed.terminal.console import Line, Table, picked
 from lakebed.units import plural
@@ -281,3 +283,22 @@ def _accepted(one: AcceptedLoss) -> str:
 
 def _rows(count: int | None) -> str:
     return "rows unknown" if count is None else plural(count, "row")
+
+
+class NothingToAccept(LakeError):
+    """The version has removed no rows that an audit misses."""
+
+    code = "nothing_to_accept"
+    whose = Whose.USER
+
+
+def accept(store: Store, document: Accepted) -> None:
+    """Write down what is accepted of a version; what was written before is left alone."""
+    path, body = layout.accepted(document.version), encode_document(document)
+    # One that is there may be our own, whose answer was lost inside of the store's client.
+    if isinstance(store.create(path, body), AlreadyThere) and store.get(path) != body:
+        raise NothingToAccept(
+            f"version {document.version} was accepted before, with other rows or files; if that "
+            "no longer holds, delete the document and accept the version again",
+            path=store.describe(path),
+        )

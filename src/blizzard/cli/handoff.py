@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from blizzard.cli.call import PipelineCall
-from blizzard.handoff.switch import LastCommitted, Uncommitted, entries_before, set_handoff
+from blizzard.handoff.publish import LastCommitted, Uncommitted, entries_before, set_handoff
 from blizzard.model.settings import PipelineSettings, SinkSettings
 from lakebed.deltalog import tables
 from lakebed.errors import ObjectMissing

@@ -17,8 +17,7 @@ from blizzard.inspect.guess.fields import GuessedColumn, columns_in, fields_of
 from blizzard.inspect.guess.forms import Records, records_of
 from blizzard.inspect.sample import Sample
 from blizzard.inspect.written import pipeline_lines, rotation_remark
-from blizzard.model.source.glob import split
-from blizzard.model.source.rotation import renamed
+from blizzard.model.source.glob import renamed, split
 from lakebed.config.faults import dotted
 from lakebed.config.loader import schema_text
 from lakebed.config.models import Document

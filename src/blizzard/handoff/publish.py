@@ -1,19 +1,24 @@
 """What happens to a journaled batch next. Doing it again changes nothing.
 
 A batch is in the journal before it is handed on, and handed on before the next one is appended.
-So after a crash at most the last entry has to be handed on again.
+So after a crash at most the last entry has to be handed on again. While finished files wait too
+long for their commit, no new work is begun. The table's hand-off is changed once everything that
+was handed off is committed.
 """
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import assert_never
 
 from lakebed import layout
 from lakebed.documents.data_file import FinishedFile
-from lakebed.documents.entry import Entry
+from lakebed.documents.entry import Entry, Protocol, encode
 from lakebed.documents.pending_meta import Meta, encode_meta
-from lakebed.storage.store import Created, Store
+from lakebed.errors import LakeError, ProtocolConflict, Whose
+from lakebed.journal import JournalReader, latest_protocol, latest_protocol_number
+from lakebed.storage.store import AlreadyThere, Created, Reader, Store
 from lakebed.types import Handoff
 
 CONCURRENT = 16
@@ -97,13 +102,127 @@ def meta_of(file: FinishedFile, entry: Entry) -> Meta:
         record_count=file.record_count,
         partition_values=dict(file.partition_values),
         source_file=file.source_file,
-        source_files=tuple(_uri_of(key, entry) for key in file.source_files),
+        source_files=tuple(map(entry.uri_of, file.source_files)),
         pipeline=entry.pipeline,
         journal=entry.journal,
         entry=entry.sequence,
     )
 
 
-def _uri_of(key: str, entry: Entry) -> str:
-    source, _, path = key.partition(":")
-    return f"{entry.source_uris[source].rstrip('/')}/{path}"
+SURELY_FINE = timedelta(hours=1)
+"""Below this no retention is near, and the log need not be asked."""
+
+
+class CommitsBehind(LakeError):
+    """Files have been waiting for penguin for so long that a VACUUM may soon delete them."""
+
+    code = "commits_behind"
+    whose = Whose.USER
+    retryable = True
+
+
+def check_commits(
+    store: Reader,
+    pipeline: str,
+    *,
+    last: int,
+    now: datetime,
+    retention: Callable[[], timedelta],
+) -> None:
+    """Refuse new work if the oldest uncommitted entry has been waiting too long.
+
+    That is half of the table's retention of deleted files: there is still time to fix it.
+    """
+    since = waiting_since(store, pipeline, last=last)
+    if since is None or now - since < SURELY_FINE:
+        return
+    keeps = retention()
+    if now - since >= keeps / 2:
+        raise CommitsBehind(
+            f"files have been waiting for their commit since {since.isoformat()}, and the table "
+            f"keeps files that its log does not reference for {keeps}: nothing new is read until "
+            "penguin has committed them. Start penguin, or see `penguin status` for what is "
+            "blocking it",
+            pipeline=pipeline,
+        )
+
+
+def waiting_since(store: Reader, pipeline: str, *, last: int) -> datetime | None:
+    """Return when the oldest entry with files was journaled that is not committed; None if all are.
+
+    One without files (a clean-up, failures, what a new journal inherits) waits for nothing.
+    """
+    journal = JournalReader(store, pipeline)
+    receipt = journal.receipt()
+    for number in range(1 if receipt is None else receipt.sequence + 1, last + 1):
+        entry = journal.entry(number)
+        if entry is None:
+            return None  # What the receipt says of a journal that does not fit is told elsewhere.
+        if entry.files:
+            return datetime.fromisoformat(entry.created)
+    return None
+
+
+LastCommitted = Callable[[str, str], int | None]
+"""Asks the Delta log for the last committed entry of a pipeline's journal."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uncommitted:
+    """The entries of one pipeline that are still to be committed."""
+
+    pipeline: str
+    first: int
+    last: int
+
+
+def set_handoff(
+    store: Store, handoff: Handoff, last_committed: LastCommitted
+) -> bool | tuple[Uncommitted, ...]:
+    """Change how a table's files are handed off; doing so again changes nothing.
+
+    Return whether it changed, or the entries that have to be committed before.
+    """
+    # The number comes first: a protocol that is written meanwhile then makes ours fail.
+    number = latest_protocol_number(store) or 0
+    if _in_force(store) is handoff:
+        return False
+    if waiting := entries_before(store, handoff, last_committed):
+        return waiting
+    path = layout.protocol(number + 1)
+    if isinstance(store.create(path, encode(Protocol(handoff=handoff))), AlreadyThere):
+        found = _in_force(store)
+        if found is handoff:
+            return False
+        raise ProtocolConflict(
+            f"another process has just changed the hand-off to {found}; nothing was changed",
+            path=store.describe(path),
+        )
+    return True
+
+
+def entries_before(
+    store: Reader, handoff: Handoff, last_committed: LastCommitted
+) -> tuple[Uncommitted, ...]:
+    """Return the entries that keep a table from another hand-off. Read-only."""
+    if _in_force(store) is handoff:
+        return ()
+    return tuple(uncommitted(store, last_committed))
+
+
+def uncommitted(store: Reader, last_committed: LastCommitted) -> list[Uncommitted]:
+    """Name the entries of every pipeline of a table that the Delta log does not have."""
+    found = []
+    for pipeline in layout.pipelines(store.folders(layout.OURS)):
+        last = JournalReader(store, pipeline).last()
+        if last is None:
+            continue
+        committed = last_committed(pipeline, last.journal) or 0
+        if committed < last.sequence:
+            found.append(Uncommitted(pipeline=pipeline, first=committed + 1, last=last.sequence))
+    return found
+
+
+def _in_force(store: Reader) -> Handoff | None:
+    latest = latest_protocol(store)
+    return None if latest is None else latest.handoff

@@ -16,8 +16,7 @@ from blizzard.discover.skip_reason import Reason
 from blizzard.inspect.guess.forms import Beginning
 from blizzard.model.settings import SourceSettings
 from blizzard.model.source.codec import codec_of
-from blizzard.model.source.glob import WILD, Pattern, is_hidden, literally
-from blizzard.model.source.rotation import unrotated
+from blizzard.model.source.glob import WILD, Pattern, is_hidden, literally, unrotated
 from blizzard.worker.compression import decompress, recognised
 from lakebed.errors import LakeError, Whose
 from lakebed.storage.options import StorageOptions

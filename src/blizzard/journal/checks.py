@@ -22,7 +22,7 @@ from lakebed.errors import (
     SourceMoved,
     StoreUnavailable,
 )
-from lakebed.journal import JournalReader, StoredEntry, latest_protocol
+from lakebed.journal import StoredEntry, latest_protocol
 from lakebed.locations import place_of, written_out
 from lakebed.storage.create_only import probe
 from lakebed.storage.store import Reader, Store
@@ -48,10 +48,8 @@ def admit(
     A journal is begun only where nothing says that there has been one: otherwise every source
     file would be ingested a second time.
     """
-    refuse_rolled_back(store, pipeline, history)
-    refuse_closed(store, pipeline, heir=history.heir)
-    refuse_half_moved(store, pipeline, history)
-    refuse_half_begun(store, pipeline, sequence=history.sequence, awaits=history.awaits)
+    refuse_rolled_back(history)
+    refuse_unfinished(history)
     elsewhere = redirected(source_uris, history)
     known_as = {uri: name for uri, name in history.source_names.items() if name not in elsewhere}
     known_at = {name: uri for name, uri in history.source_uris.items() if name not in elsewhere}
@@ -71,11 +69,10 @@ def admit(
     refuse_rivals(store, pipeline, fresh, None if elsewhere else ours)
 
 
-def last_entry(store: Reader, pipeline: str, history: Ledger) -> StoredEntry:
+def last_entry(history: Ledger) -> StoredEntry:
     """Return the last entry of a journal; raise if no entry of an operator may follow it."""
-    last = JournalReader(store, pipeline).listed(history.sequence)
-    refuse_closed(store, pipeline, heir=history.heir)
-    refuse_half_begun(store, pipeline, sequence=history.sequence, awaits=history.awaits)
+    last = history.reader.listed(history.sequence)
+    refuse_unfinished(history)
     return last
 
 
@@ -140,25 +137,25 @@ def refuse_rivals(
                 )
 
 
-def has(store: Reader, pipeline: str, history: Ledger, receipt: Receipt) -> bool:
+def has(history: Ledger, receipt: Receipt) -> bool:
     """Whether a journal has the exact entry that a receipt names."""
     if history.journal != receipt.journal or receipt.sequence > history.sequence:
         return False
     if receipt.sequence == history.sequence:
         return history.digest == receipt.digest
-    body = JournalReader(store, pipeline).body(receipt.sequence)
+    body = history.reader.body(receipt.sequence)
     return body is not None and digest(body) == receipt.digest
 
 
-def refuse_rolled_back(store: Reader, pipeline: str, history: Ledger) -> None:
+def refuse_rolled_back(history: Ledger) -> None:
     """Refuse a journal that does not have what is committed."""
     receipt = history.receipt
-    if receipt is not None and not has(store, pipeline, history, receipt):
+    if receipt is not None and not has(history, receipt):
         raise JournalLost(
             f"entry {receipt.sequence} of journal {receipt.journal} is committed to the table, "
             "but the journal does not have that exact entry; restore the folder from a backup, "
             f"{NEW_JOURNAL}",
-            path=store.describe(layout.journal_folder(pipeline)),
+            path=history.place,
         )
 
 
@@ -184,33 +181,28 @@ def refuse_beside(
                 )
 
 
-def refuse_closed(store: Reader, pipeline: str, *, heir: str | None) -> None:
-    """Refuse a journal that another pipeline has taken over."""
-    if heir is not None:
+def refuse_unfinished(history: Ledger, *, finishes: str | None = None) -> None:
+    """Refuse a journal that was taken over, or that waits for entries of a command.
+
+    Those of the source that `finishes` names are about to be written.
+    """
+    if history.heir is not None:
+        why = f"pipeline {history.heir!r} has taken over this journal; rename the pipeline to "
+        raise JournalLost(f"{why}{history.heir!r}", path=history.place)
+    moving = history.moving
+    if not 0 <= history.sequence < history.awaits or (moving is not None and moving == finishes):
+        return
+    if moving is not None:
         raise JournalLost(
-            f"pipeline {heir!r} has taken over this journal; rename the pipeline to {heir!r}",
-            path=store.describe(layout.journal_folder(pipeline)),
+            f"the journal does not know yet where the files of source {moving!r} are; run "
+            f"blizzard source set {moving} --same-files --yes again to finish it",
+            path=history.place,
         )
-
-
-def refuse_half_moved(store: Reader, pipeline: str, history: Ledger) -> None:
-    """Refuse a source if the journal does not know yet where all of its files are."""
-    if history.moving is not None and history.sequence < history.awaits:
-        raise JournalLost(
-            f"the journal does not know yet where the files of source {history.moving!r} are; "
-            f"run blizzard source set {history.moving} --same-files --yes again to finish it",
-            path=store.describe(layout.journal_folder(pipeline)),
-        )
-
-
-def refuse_half_begun(store: Reader, pipeline: str, *, sequence: int, awaits: int) -> None:
-    """Refuse a journal that is only partly started: what it knows is in entries yet to come."""
-    if 0 <= sequence < awaits:
-        raise JournalLost(
-            "a new journal was started and does not know yet what it takes over; run the same "
-            "blizzard journal new again to finish it",
-            path=store.describe(layout.journal_folder(pipeline)),
-        )
+    raise JournalLost(
+        "a new journal was started and does not know yet what it takes over; run the same "
+        "blizzard journal new again to finish it",
+        path=history.place,
+    )
 
 
 def refuse_other_names(

@@ -7,8 +7,18 @@ from typing import Any
 from blizzard.model.locations import source_uris_of
 from blizzard.model.settings import PipelineSettings
 from lakebed.columns.schema import Schema
-from lakebed.documents.entry import Entry
+from lakebed.documents.entry import Entry, Kind
 from lakebed.types import Handoff
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryColumns:
+    """The columns of a batch's files."""
+
+    table_schema: dict[str, Any]
+    """As Delta writes them."""
+    found: Schema | None = None
+    """As the next batch is to know them; None where the configuration says them all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +32,32 @@ class Identity:
     table_schema: dict[str, Any]
     partition_columns: tuple[str, ...]
 
+    def entry(
+        self,
+        kind: Kind,
+        columns: EntryColumns,
+        *,
+        journal: str,
+        created: str,
+        sequence: int = 0,
+        previous: str | None = None,
+    ) -> Entry:
+        """Return an entry of the run, without any action; the first of a journal by default."""
+        return Entry(
+            kind=kind,
+            pipeline=self.pipeline,
+            journal=journal,
+            sequence=sequence,
+            run=self.run,
+            created=created,
+            previous=previous,
+            handoff=self.handoff,
+            source_uris=self.source_uris,
+            table_schema=columns.table_schema,
+            partition_columns=self.partition_columns,
+            columns=columns.found,
+        )
+
 
 def identity_of(settings: PipelineSettings, run_id: str) -> Identity:
     """Return the identity of the entries' writer: pipeline, sources, schema."""
@@ -34,29 +70,6 @@ def identity_of(settings: PipelineSettings, run_id: str) -> Identity:
         table_schema=settings.table_schema.delta(),
         partition_columns=template.keys if template else (),
     )
-
-
-def learn_sources(entry: Entry, names: dict[str, str], uris: dict[str, str]) -> None:
-    """Record where an entry says that sources are: all names by URI so far, and URIs by name."""
-    gone = entry.moved
-    if gone is not None and entry.source_uris.get(gone) != uris.get(gone):
-        # Its files are not where they were: whoever reads that folder reads others.
-        for left in [uri for uri, name in names.items() if name == gone]:
-            del names[left]
-        uris.pop(gone, None)
-    for name, uri in entry.source_uris.items():
-        names[uri] = name
-        uris[name] = uri
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EntryColumns:
-    """The columns of a batch's files."""
-
-    table_schema: dict[str, Any]
-    """As Delta writes them."""
-    found: Schema | None = None
-    """As the next batch is to know them; None where the configuration says them all."""
 
 
 def columns_after(last: Entry | None, declared: dict[str, Any]) -> EntryColumns:

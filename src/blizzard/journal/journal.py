@@ -114,25 +114,15 @@ class Journal:
 
     def rebuild(self, why: str) -> None:
         """Read every entry again, because the names that were derived from them are damaged."""
-        fresh = rebuild(self.ledger, why=why, spill=self._snapshots.spill)
-        if (fresh.sequence, fresh.digest) != (self.sequence, self.ledger.digest) and not (
-            self._only_maintained_since()
-        ):
+        self.catch_up()
+        stored = self._reader.stored(self.sequence)
+        if stored is None or stored.digest != self.ledger.digest:
             raise JournalLost(
                 "the journal is not the one that this run has written to; restore it from a "
                 "backup, and run one blizzard per pipeline",
                 path=self.store.describe(layout.journal_folder(self._identity.pipeline)),
             )
-        self.ledger.become(fresh)
-
-    def _only_maintained_since(self) -> bool:
-        """Whether only an operator's commands have appended to what this run has written."""
-        since = list(self._reader.entries(self.sequence))
-        return (
-            bool(since)
-            and since[0].previous == self.ledger.digest
-            and all(entry.by_operator for entry in since)
-        )
+        self.ledger.become(rebuild(self.ledger, why=why, spill=self._snapshots.spill))
 
     def open_with(self, log_knows_pipeline: Callable[[], bool]) -> None:
         """Make the journal ready: write the protocol and entry 0 where they are missing.
@@ -238,21 +228,14 @@ class Journal:
         self, kind: Literal["open", "batch", "moved"], columns: EntryColumns | None = None
     ) -> Entry:
         """Return the next entry of this run, without any action."""
-        identity = self._identity
-        columns = columns or columns_after(self.ledger.last, identity.table_schema)
-        return Entry(
-            kind=kind,
-            pipeline=identity.pipeline,
-            journal=self.ledger.journal or str(self._clock.fresh_id()),
-            sequence=self.sequence + 1,
-            run=identity.run,
+        ledger, identity = self.ledger, self._identity
+        return identity.entry(
+            kind,
+            columns or columns_after(ledger.last, identity.table_schema),
+            journal=ledger.journal or str(self._clock.fresh_id()),
             created=self._clock.now().isoformat(),
-            previous=self.ledger.digest,
-            handoff=identity.handoff,
-            source_uris=identity.source_uris,
-            table_schema=columns.table_schema,
-            partition_columns=identity.partition_columns,
-            columns=columns.found,
+            sequence=self.sequence + 1,
+            previous=ledger.digest,
         )
 
     def with_attempts(self, record: SourceRecord) -> SourceRecord:

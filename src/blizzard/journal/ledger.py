@@ -10,7 +10,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from blizzard.journal.books import Books
-from blizzard.journal.identity import learn_sources
 from blizzard.journal.segments import Blocks, Cursor, LedgerTable, Segment, SegmentBroken
 from blizzard.journal.standings import (
     EarlierObjects,
@@ -96,6 +95,14 @@ class Before:
     """Whether it was to replace rows of other files, and that was rejected: it is not read by
     itself, whatever it holds now."""
 
+    def object_of(self, key: str) -> SourceRecord | None:
+        """Return the object that is known under a key, without any line; None where none is."""
+        known = self.finished or (self.unfinished.record if self.unfinished else None)
+        source, _, path = key.partition(":")
+        if known is None:
+            return None
+        return SourceRecord(source=source, path=path, size=known.size, etag=known.etag)
+
 
 UNKNOWN = Before()
 
@@ -169,6 +176,12 @@ class Ledger(LedgerState):
         return JournalReader(self.store, self.pipeline)
 
     @property
+    def place(self) -> str:
+        """Return the journal's folder, as errors name it."""
+        folder = layout.journal_folder(self.pipeline)
+        return folder if self.store is None else self.store.describe(folder)
+
+    @property
     def last(self) -> Entry | None:
         """Return the last batch with files, the only entry that may have to be handed off again.
 
@@ -195,7 +208,7 @@ class Ledger(LedgerState):
         self.digest = digest(body)
         at = datetime.fromisoformat(entry.created)
         self.first_reads.learn(entry, at)
-        learn_sources(entry, self.source_names, self.source_uris)
+        self._learn_sources(entry)
         self.awaits = entry.awaits or self.awaits
         self.moving = entry.moved or self.moving
         self.heir = entry.heir or self.heir
@@ -214,14 +227,17 @@ class Ledger(LedgerState):
             elif record.failure is None and record.complete:
                 self._finish(record, entry)
             else:
-                self.unfinished[record.key] = UnfinishedFile(
-                    record=record,
-                    at=at,
-                    entry=entry.sequence,
-                    since=self._failing_since(record, at),
-                    failed_in=self._failed_in(record, entry.sequence),
-                    read_in=self._read_in(record, entry.sequence),
-                )
+                self.unfinished[record.key] = self._unfinished(record, at, entry.sequence)
+
+    def _learn_sources(self, entry: Entry) -> None:
+        """Record where an entry says that sources are."""
+        gone, names = entry.moved, self.source_names
+        if gone is not None and entry.source_uris.get(gone) != self.source_uris.get(gone):
+            # Its files are not where they were: that folder has others.
+            self.source_names = {uri: name for uri, name in names.items() if name != gone}
+            self.source_uris.pop(gone, None)
+        self.source_names |= {uri: name for name, uri in entry.source_uris.items()}
+        self.source_uris |= entry.source_uris
 
     @property
     def tables(self) -> dict[str, LedgerTable[Any]]:
@@ -242,30 +258,23 @@ class Ledger(LedgerState):
         """Count the lines in quarantine that were neither replayed nor discarded."""
         return self.books.sums.quarantine.waiting
 
-    def _failed_in(self, record: SourceRecord, entry: int) -> int | None:
-        """Return the entry that says how a file failed: to be asked for or gone is none."""
-        if record.failure is None:
-            return None
+    def _unfinished(self, record: SourceRecord, at: datetime, entry: int) -> UnfinishedFile:
+        """Return what is known of a file that failed, or of which a part is unread."""
         before = self.unfinished.get(record.key)
-        if not (record.retry or record.gone):
-            return entry
-        return None if before is None else before.failed_in
-
-    def _read_in(self, record: SourceRecord, entry: int) -> int | None:
-        """Return the last entry that read lines of a file of which a part is in the table."""
-        if record.lines and record.failure is None:
-            return entry
-        before = self.unfinished.get(record.key)
-        return before.read_in if before is not None and record.skipped else None
-
-    def _failing_since(self, record: SourceRecord, at: datetime) -> datetime | None:
-        """Return when a file failed that has not been read without a failure since."""
-        before = self.unfinished.get(record.key)
-        if record.failure is None:
-            return None
-        if before is None or before.record.failure is None or before.record.gone:
-            return at
-        return before.since
+        failed, asked = record.failure is not None, record.retry or record.gone
+        has_failed = before is not None and before.record.failure and not before.record.gone
+        # To be asked for, or to be gone, is no failure of its own.
+        failed_in = (before.failed_in if before else None) if asked else entry
+        since = before.since if before and has_failed else at
+        read_in = before.read_in if before and record.skipped else None
+        return UnfinishedFile(
+            record=record,
+            at=at,
+            entry=entry,
+            since=since if failed else None,
+            failed_in=failed_in if failed else None,
+            read_in=entry if record.lines and not failed else read_in,
+        )
 
     def _finish(self, record: SourceRecord, entry: Entry) -> None:
         key = record.key

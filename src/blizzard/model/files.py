@@ -11,9 +11,8 @@ from typing import Any
 from uuid import UUID
 
 from blizzard.model.bad_lines import QuarantineLimits, Replay
-from blizzard.model.bounds import Bounds
 from blizzard.model.event_time import RowPartitions
-from blizzard.model.progress import Done
+from blizzard.model.progress import Bounds, Done
 from blizzard.model.seen import Seen
 from blizzard.model.settings import RollingPolicy, Sizing, UploadSettings
 from blizzard.model.source.byte_range import ByteRange

@@ -1,5 +1,6 @@
 """What a running unit reports to the driver, and what the driver answers."""
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
@@ -106,3 +107,48 @@ def _by_name(how: Callable[[Any, Any], Any], one: Amounts, other: Amounts) -> di
     return {
         each.name: how(getattr(one, each.name), getattr(other, each.name)) for each in fields(one)
     }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """How long a batch may run, and how many of its files may fail; None for no bound."""
+
+    seconds: float | None = None
+    failures: int | None = None
+    forgiven: frozenset[str] = frozenset()
+    """Files that have failed before in this run: they do not count again."""
+
+
+def instruction(bounds: Bounds, *, age: float, failed: int) -> Instruction:
+    """Return what a batch is to do, given its age and how many of its files have failed."""
+    if bounds.failures is not None and failed >= bounds.failures:
+        return Instruction.STOP
+    if bounds.seconds is not None and age > bounds.seconds:
+        return Instruction.HAND_IN
+    return Instruction.GO_ON
+
+
+@dataclass(slots=True)
+class Overseer:
+    """Receives the reports of one job's units and answers each of them what to do.
+
+    The age counts from the first word of a unit, not from the start of the job: Spark may take
+    longer to begin than a batch may run, and a batch in which nothing began would never end.
+    """
+
+    bounds: Bounds
+    seconds: Callable[[], float]
+    _began: float | None = None
+    _failed: dict[str, int] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def answer(self, unit: str, progress: Progress) -> Instruction:
+        """Take in how far a unit is; it replaces what the unit said before."""
+        with self._lock:
+            now = self.seconds()
+            if self._began is None:
+                self._began = now
+            self._failed[unit] = progress.files_failed
+            return instruction(
+                self.bounds, age=now - self._began, failed=sum(self._failed.values())
+            )

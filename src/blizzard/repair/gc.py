@@ -18,8 +18,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from blizzard.handoff.held_rows import GONE, Fates
-from blizzard.journal.checkpoint import Snapshot, SnapshotBroken, read_latest
-from blizzard.journal.checks import refuse_half_begun
+from blizzard.journal.checkpoint import Snapshot, SnapshotBroken, read_latest, read_ledger
+from blizzard.journal.checks import refuse_unfinished
 from blizzard.journal.fence import append_what_is_found
 from blizzard.repair.references import (
     References,
@@ -90,8 +90,6 @@ class Garbage:
     the table, behind a link."""
     last: StoredEntry | None = None
     """The last entry of the journal; None where there is no journal."""
-    awaits: int = 0
-    """The entry that the journal needs before anything may be appended to it."""
 
 
 def undecided(_names: Iterable[str]) -> Mapping[str, int | None]:
@@ -152,7 +150,6 @@ def find_garbage(
         unseen=unseen,
         left_alone=left_alone,
         last=references.last,
-        awaits=references.awaits,
     )
 
 
@@ -183,8 +180,7 @@ def collect(
         )
         if not found.garbage or found.last is None:
             return found, None
-        sequence = found.last.entry.sequence
-        refuse_half_begun(store, pipeline, sequence=sequence, awaits=found.awaits)
+        refuse_unfinished(read_ledger(store, pipeline))
         return found, gc_entry(found.last, found.garbage, clock)
 
     found, entry = append_what_is_found(store, pipeline, look_again)

@@ -12,12 +12,10 @@ from dataclasses import dataclass, replace
 
 from blizzard.discover.names import why_not_ours
 from blizzard.journal.checks import (
-    refuse_closed,
-    refuse_half_begun,
-    refuse_half_moved,
     refuse_other_names,
     refuse_rivals,
     refuse_rolled_back,
+    refuse_unfinished,
 )
 from blizzard.journal.fence import append_beside
 from blizzard.journal.ledger import Before, Ledger
@@ -154,13 +152,9 @@ def _checked(
     store: Reader, pipeline: str, source: SourceSettings, history: Ledger
 ) -> tuple[str, str]:
     """Return where a source was and is; raise if it cannot have been moved."""
-    path = store.describe(layout.journal_folder(pipeline))
-    refuse_rolled_back(store, pipeline, history)
-    refuse_closed(store, pipeline, heir=history.heir)
-    if history.moving is None:
-        refuse_half_begun(store, pipeline, sequence=history.sequence, awaits=history.awaits)
-    elif history.moving != source.name:
-        refuse_half_moved(store, pipeline, history)
+    path = history.place
+    refuse_rolled_back(history)
+    refuse_unfinished(history, finishes=source.name)
     before, now = history.source_uris.get(source.name), written_out(source.uri)
     if before is None:
         known = ", ".join(sorted(history.source_uris)) or "none yet"

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from blizzard.handoff.held_rows import Fates
-from blizzard.handoff.switch import LastCommitted
+from blizzard.handoff.publish import LastCommitted
 from blizzard.journal.checks import agree_on_protocol
 from blizzard.journal.identity import Identity, columns_after
 from blizzard.repair.old_journal import (
@@ -96,9 +96,9 @@ def take_over(
             sequence=past.last.sequence,
             digest=past.stored.digest,
             entries=len(chunks),
-            since=past.since,
+            since={name: at.isoformat() for name, at in past.ledger.first_reads.since.items()},
         )
-        uris = {**past.source_uris, **identity.source_uris}
+        uris = {**past.ledger.source_uris, **identity.source_uris}
         opening = _open(identity, clock, source_uris=uris, lineage=lineage, past=past)
     return _write(store, opening, chunks, kept)
 
@@ -177,22 +177,12 @@ def _open(
     wait.
     """
     columns = columns_after(None if past is None else past.written, identity.table_schema)
-    return Entry(
-        kind="open",
-        pipeline=identity.pipeline,
-        journal=str(clock.fresh_id()),
-        sequence=0,
-        run=identity.run,
-        created=clock.now().isoformat(),
-        previous=None,
-        handoff=identity.handoff,
-        source_uris=source_uris,
-        table_schema=columns.table_schema,
-        partition_columns=identity.partition_columns,
-        columns=columns.found,
-        inherits=lineage,
-        quarantine=() if past is None else past.quarantine,
+    opening = identity.entry(
+        "open", columns, journal=str(clock.fresh_id()), created=clock.now().isoformat()
     )
+    waiting = () if past is None else past.ledger.books.waiting_files()
+    quarantine = tuple(one.file for one in waiting)
+    return replace(opening, source_uris=source_uris, inherits=lineage, quarantine=quarantine)
 
 
 def _write(

@@ -5,15 +5,15 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from blizzard.handoff.held_rows import GONE, Fates
-from blizzard.handoff.switch import LastCommitted
+from blizzard.handoff.publish import LastCommitted
 from blizzard.journal.checks import refuse_moved, refuse_other_names
-from blizzard.journal.identity import Identity, learn_sources
-from blizzard.model.bad_lines import WaitingFile, with_entry
+from blizzard.journal.identity import Identity
+from blizzard.journal.ledger import Ledger
 from blizzard.model.source.part_way import settled
 from lakebed import layout
 from lakebed.documents.entry import Entry
 from lakebed.documents.pending_meta import decode_meta
-from lakebed.documents.source_record import QuarantineFile, SourceRecord
+from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import DocumentUnreadable, JournalConflict, JournalLost, LakeError
 from lakebed.journal import JournalReader, StoredEntry, entries_in, journals_aside
 from lakebed.storage.store import Reader
@@ -30,14 +30,8 @@ class Past:
     """The last entry with data files, or the one that opened it."""
     records: Mapping[str, tuple[SourceRecord, ...]]
     """By key, all that it knows of each source file, as inherited entries repeat it in order."""
-    source_uris: Mapping[str, str]
-    """Where each source was read last, by its name."""
-    source_names: Mapping[str, str]
-    """Under which name each source has been read, by its URI."""
-    since: Mapping[str, str]
-    """When each source was first read, by its name."""
-    quarantine: tuple[QuarantineFile, ...] = ()
-    """Files with bad lines that wait."""
+    ledger: Ledger
+    """Its sources and waiting bad lines."""
     heir: str | None = None
     """The pipeline that has taken it over already."""
 
@@ -76,8 +70,8 @@ def check_past(
             f"pipeline {past.heir!r} has already taken over the journal of {old!r}",
             path=store.describe(layout.journal_folder(old)),
         )
-    refuse_other_names(store, identity.pipeline, identity.source_uris, past.source_names)
-    refuse_moved(store, identity.pipeline, identity.source_uris, past.source_uris)
+    refuse_other_names(store, identity.pipeline, identity.source_uris, past.ledger.source_names)
+    refuse_moved(store, identity.pipeline, identity.source_uris, past.ledger.source_uris)
     committed = last_committed(old, past.last.journal) or 0
     if committed < past.last.sequence:
         raise JournalConflict(
@@ -117,12 +111,9 @@ def _refuse_held(store: Reader, past: Past) -> None:
 
 def _past(store: Reader, pipeline: str, folder: str, fates: Fates) -> Past:
     records: dict[str, tuple[SourceRecord, ...]] = {}
-    uris: dict[str, str] = {}
-    names: dict[str, str] = {}
-    since: dict[str, str] = {}
+    ledger = Ledger(store=store, pipeline=pipeline)
     last: StoredEntry | None = None
     written: Entry | None = None
-    waiting: dict[str, WaitingFile] = {}
     heir = None
     for stored in entries_in(store, pipeline, folder, before_empty=True):
         entry = stored.entry
@@ -130,11 +121,8 @@ def _past(store: Reader, pipeline: str, folder: str, fates: Fates) -> Past:
             heir = entry.heir
             continue
         last = stored
+        ledger.learn(entry, stored.body)
         written = entry if entry.files or written is None else written
-        learn_sources(entry, names, uris)
-        with_entry(waiting, entry)
-        earlier = entry.inherits.since if entry.inherits is not None else {}
-        since = {**dict.fromkeys(entry.source_uris, entry.created), **earlier, **since}
         mark = entry.replacement_mark
         in_vain = entry.replaces and fates([mark]).get(mark) == GONE
         for record in entry.sources:
@@ -142,16 +130,7 @@ def _past(store: Reader, pipeline: str, folder: str, fates: Fates) -> Past:
                 records[record.key] = with_record(records.get(record.key, ()), inherited(record))
     if last is None or written is None:
         raise JournalLost("there is no journal to take over", path=store.describe(folder))
-    return Past(
-        stored=last,
-        written=written,
-        records=records,
-        source_uris=uris,
-        source_names=names,
-        since=since,
-        quarantine=tuple(one.file for one in waiting.values()),
-        heir=heir,
-    )
+    return Past(stored=last, written=written, records=records, ledger=ledger, heir=heir)
 
 
 def with_record(before: tuple[SourceRecord, ...], record: SourceRecord) -> tuple[SourceRecord, ...]:

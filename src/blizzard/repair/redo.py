@@ -108,7 +108,7 @@ def plan_redo(
     history.settle(passed_over(fates, lambda _journal: committed))
     if not (wanted.files or wanted.sources) or history.sequence < 0:
         return RedoPlan()
-    last = last_entry(store, pipeline, history)
+    last = last_entry(history)
     written = _written(store, pipeline, history, wanted)
     instead = [unit.instead for unit in written if unit.instead is not None]
     marks = fates([*(name for unit in written for name in unit.files), *instead])

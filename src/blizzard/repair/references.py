@@ -30,8 +30,6 @@ class References:
     journals: frozenset[str] = frozenset()
     """The journals of this pipeline that are here, whole."""
     last: StoredEntry | None = None
-    awaits: int = 0
-    """The last entry that a journal with inherited knowledge needs before it may go on."""
 
 
 def read_references(store: Reader, pipeline: str) -> References:
@@ -41,7 +39,6 @@ def read_references(store: Reader, pipeline: str) -> References:
     deleted: set[str] = set()
     journals: set[str] = set()
     last: StoredEntry | None = None
-    awaits = 0
     digests: list[str] = []
     # The receipt first: the journal only grows, so what is in the receipt must be in it.
     receipt = JournalReader(store, pipeline).receipt()
@@ -63,7 +60,6 @@ def read_references(store: Reader, pipeline: str) -> References:
                 deleted |= set(entry.deleted)
                 if folder == layout.journal_folder(pipeline):
                     last = stored
-                    awaits = entry.awaits or awaits
                     digests.append(stored.digest)
     if receipt is not None and receipt.digest not in digests[receipt.sequence :][:1]:
         raise JournalLost(
@@ -77,7 +73,6 @@ def read_references(store: Reader, pipeline: str) -> References:
         deleted=frozenset(deleted),
         journals=frozenset(journals),
         last=last,
-        awaits=awaits,
     )
 
 

@@ -72,7 +72,7 @@ def _found(
     history = read_ledger(store, pipeline, passed_over=passed_over)
     if history.sequence < 0:
         return FailedSources(unknown=wanted or frozenset())
-    last = last_entry(store, pipeline, history)
+    last = last_entry(history)
     if uris is not None:
         refuse_moved(store, pipeline, uris, history.source_uris)
     found: list[SourceRecord] = []

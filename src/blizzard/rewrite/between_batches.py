@@ -14,9 +14,9 @@ from blizzard.events import (
 from blizzard.ingest import Ingest
 from blizzard.model.files import SourceFile
 from blizzard.model.locations import OpenReader
-from blizzard.rewrite.compact import Compacted, KnownOrigins, compact
+from blizzard.rewrite.compact import CompactionPlan, KnownOrigins, compact
 from blizzard.rewrite.replace import Renewed, renew
-from blizzard.rewrite.transaction import PromotionWaits
+from blizzard.rewrite.transaction import PromotionWaits, RewriteDone
 from lakebed.errors import LakeError, ObjectMissing
 from lakebed.storage.store import Store
 from lakebed.telemetry.events import Emit, code_of
@@ -84,18 +84,18 @@ class BetweenBatches:
         return None
 
 
-def _report(done: Compacted, name: str, emit: Emit) -> None:
+def _report(done: RewriteDone[CompactionPlan], name: str, emit: Emit) -> None:
     if done.gave_way is not None:
         emit(CompactionGaveWay(pipeline=name, reason=done.gave_way))
     for one in done.failed:
         emit(CompactionFailed(pipeline=name, code=one.code, error=one.message))
     if done.entry is not None:
-        new = [file for one in done.merged for file in one.new]
+        new = [file for one in done.replaced for file in one.new]
         emit(
             FilesCompacted(
                 pipeline=name,
                 entry=done.entry,
-                files=sum(len(one.old) for one in done.merged),
+                files=sum(len(one.old) for one in done.replaced),
                 into=len(new),
                 bytes=sum(file.size for file in new),
             )

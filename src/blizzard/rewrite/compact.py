@@ -20,12 +20,12 @@ from blizzard.model.rewriting import (
 from blizzard.model.settings import PipelineSettings
 from blizzard.plan.small_files import Group, Policy, SmallFile, groups_of, is_small
 from blizzard.rewrite.transaction import (
+    RewriteDone,
     RewritePlan,
     TableState,
     commit,
     drop,
     old_file,
-    refuse_waiting,
     rewriting_of,
     table_state,
     waiting_entries,
@@ -150,19 +150,6 @@ class CompactionPlan(RewritePlan):
     """The number of those that are not `quiet_secs` old yet."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Compacted:
-    """What a compaction found, and the number of its entry."""
-
-    found: CompactionPlan | None = None
-    merged: tuple[Rewrite, ...] = ()
-    entry: int | None = None
-    """None if there was nothing to do, or another writer came first."""
-    failed: tuple[RewriteFailed, ...] = ()
-    gave_way: str | None = None
-    """Why nothing was changed though files were written: another writer came first."""
-
-
 def plan_compaction(
     store: Reader,
     settings: PipelineSettings,
@@ -173,7 +160,6 @@ def plan_compaction(
 ) -> CompactionPlan:
     """Find the small files of this journal that are worth compacting."""
     state = table_state(store, settings)
-    refuse_waiting(store, settings, state)
     columns = state.require_columns(store)
     _check_columns(settings, columns, partition or {}, state.last.partition_columns)
     origins = known if known is not None else KnownOrigins()
@@ -218,14 +204,14 @@ def compact(
     partition: Partition | None = None,
     known: KnownOrigins | None = None,
     progress: Callable[[int, int], None] = lambda _done, _groups: None,
-) -> Compacted:
+) -> RewriteDone[CompactionPlan]:
     """Make fewer files of small ones, and append the entry that puts them in their place.
 
     `progress` gets the number of finished groups, and of all.
     """
     plan = plan_compaction(store, settings, now=clock.now(), partition=partition, known=known)
     if not plan.groups:
-        return Compacted(found=plan)
+        return RewriteDone(found=plan)
     size = settings.sink.rolling.row_group_size
     work = rewriting_of(settings, plan.state, Concatenate(size), clock)
     groups = [_group(one, plan.state.files) for one in plan.groups]
@@ -236,11 +222,6 @@ def compact(
     merges = tuple(_merge(one, plan.files, store) for one in rewritten)
     done: tuple[Rewrite, ...] = ()
 
-    def replan() -> CompactionPlan:
-        state = table_state(store, settings)
-        refuse_waiting(store, settings, state)
-        return replace(plan, state=state)
-
     def entry(now: CompactionPlan) -> Entry | None:
         nonlocal done
         waiting = waiting_entries(store, now.state.snapshot)
@@ -248,12 +229,12 @@ def compact(
         return replace(now.state.next_entry("compact", clock), rewrites=done) if done else None
 
     try:
-        _now, number = commit(store, plan, rewritten, replan=replan, entry=entry)
+        _now, number = commit(store, settings, plan, rewritten, entry)
     except JournalConflict as conflict:
-        return Compacted(found=plan, failed=failed, gave_way=conflict.message)
+        return RewriteDone(found=plan, failed=failed, gave_way=conflict.message)
     drop(store, (file for one in merges if one not in done for file in one.new))
     gone = "other writers have changed these files meanwhile" if merges and not done else None
-    return Compacted(found=plan, merged=done, entry=number, failed=failed, gave_way=gone)
+    return RewriteDone(found=plan, replaced=done, entry=number, failed=failed, gave_way=gone)
 
 
 def policy_of(settings: PipelineSettings) -> Policy:

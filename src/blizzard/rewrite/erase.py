@@ -12,16 +12,16 @@ from itertools import accumulate
 
 import numpy as np
 
-from blizzard.answers.trace import Named, named_by, uri_of
+from blizzard.answers.trace import Named, named_by
 from blizzard.execute.runner import Rewriter
 from blizzard.model.predicate import Predicate
 from blizzard.model.rewriting import ActiveFile, DropRows, Rewritten, RowsWhere
 from blizzard.model.settings import PipelineSettings
 from blizzard.rewrite.transaction import (
+    RewriteDone,
     RewritePlan,
     commit,
     refuse_contested,
-    refuse_waiting,
     rewrite_each,
     rewriting_of,
     superseded,
@@ -98,19 +98,9 @@ class ErasePlan(RewritePlan):
         return whole > 0 and whole >= len(others)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Erased:
-    """What an erasure found, and the number of its entry."""
-
-    found: ErasePlan
-    entry: int | None = None
-    """None if the condition holds for no row."""
-
-
 def plan_erasure(store: Reader, settings: PipelineSettings, predicate: Predicate) -> ErasePlan:
     """Find the rows of the table for which a condition holds."""
     state = table_state(store, settings)
-    refuse_waiting(store, settings, state)
     columns = state.require_columns(store)
     check_columns(predicate, columns)
     files = state.files
@@ -137,22 +127,15 @@ def erase(
     *,
     clock: Clock,
     reason: str | None = None,
-) -> Erased:
+) -> RewriteDone[ErasePlan]:
     """Rewrite the files with other rows, and append the entry that takes the rows out."""
     plan = plan_erasure(store, settings, predicate)
     if not plan.files:
-        return Erased(found=plan)
+        return RewriteDone(found=plan)
     work = rewriting_of(settings, plan.state, DropRows(), clock)
     mixed = [one.file for one in plan.files if not one.is_whole]
     rewritten = rewrite_each(rewriter, mixed, work)
     replaced = _replacements(plan.files, rewritten)
-
-    def replan() -> ErasePlan:
-        # Files that were added since then are left alone; which of the old ones have such rows
-        # cannot have changed.
-        state = table_state(store, settings)
-        refuse_waiting(store, settings, state)
-        return replace(plan, state=state)
 
     def entry(now: ErasePlan) -> Entry:
         return replace(
@@ -162,8 +145,10 @@ def erase(
             reason=reason,
         )
 
-    _now, number = commit(store, plan, rewritten, replan=replan, entry=entry)
-    return Erased(found=plan, entry=number)
+    # Files that were added since then are left alone; which of the old ones have such rows cannot
+    # have changed.
+    _now, number = commit(store, settings, plan, rewritten, entry)
+    return RewriteDone(found=plan, entry=number)
 
 
 def with_rows(
@@ -181,7 +166,7 @@ def sources_of(inside: RowsInFile, named: Named | None) -> Mapping[str, int]:
     """Count the selected rows by the URIs of their source files, where known. Pure."""
     if named is None or not _tells_every_row(named, inside):
         return inside.by_column
-    uris = [uri_of(key, named.entry) for key in named.file.source_files]
+    uris = [named.entry.uri_of(key) for key in named.file.source_files]
     ends = list(accumulate(run.rows for run in named.file.runs))
     places = np.searchsorted(np.asarray(ends), np.asarray(inside.places), side="right").tolist()
     return Counter(uris[named.file.runs[place].source] for place in places)

@@ -15,7 +15,6 @@ from blizzard.model.json_path import steps
 from blizzard.model.rewriting import (
     ActiveFile,
     FillColumn,
-    Rewritten,
     Target,
     find_target,
     with_target,
@@ -23,11 +22,11 @@ from blizzard.model.rewriting import (
 from blizzard.model.seen import is_column_name
 from blizzard.model.settings import PipelineSettings
 from blizzard.rewrite.transaction import (
+    RewriteDone,
     RewritePlan,
     commit,
     entries_of_table,
     refuse_contested,
-    refuse_waiting,
     rewrite_each,
     rewriting_of,
     superseded,
@@ -84,16 +83,6 @@ class PromotionPlan(RewritePlan):
         return self.target
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Promoted:
-    """What a promotion rewrote, and the number of its entry."""
-
-    found: PromotionPlan
-    rewritten: tuple[Rewritten, ...] = ()
-    entry: int | None = None
-    """None if no value fits."""
-
-
 def plan_promotion(
     store: Reader, settings: PipelineSettings, wanted: PromotedField, check: SchemaCheck
 ) -> PromotionPlan:
@@ -107,7 +96,6 @@ def plan_promotion(
     adds = settings.unknown_fields is UnknownFields.ADD
     table_schema = with_target(schema, target)
     check(table_schema, state.last.partition_columns)
-    refuse_waiting(store, settings, state)
     named: dict[str, tuple[FinishedFile, bool]] = {}
     for entry, _in_use in entries_of_table(store):
         named |= _in_entry(entry, target)
@@ -138,14 +126,14 @@ def promote(
     rewriter: Rewriter,
     *,
     clock: Clock,
-) -> Promoted:
+) -> RewriteDone[PromotionPlan]:
     """Rewrite the files that hold values of a field, and append the entry that replaces them."""
     plan = plan_promotion(store, settings, wanted, check)
     work = rewriting_of(settings, plan.state, FillColumn(plan.target), clock)
     rewritten = rewrite_each(rewriter, _with_origins(store, plan.files), work)
     replaced = tuple(superseded(one.old, one.new) for one in rewritten if one.new)
     if not replaced:
-        return Promoted(found=plan, rewritten=rewritten)
+        return RewriteDone(found=plan, rewritten=rewritten)
 
     def entry(now: PromotionPlan) -> Entry:
         following = now.state.next_entry("promote", clock)
@@ -154,12 +142,13 @@ def promote(
 
     now, number = commit(
         store,
+        settings,
         plan,
         rewritten,
+        entry,
         replan=lambda: plan_promotion(store, settings, wanted, check),
-        entry=entry,
     )
-    return Promoted(found=now, rewritten=rewritten, entry=number)
+    return RewriteDone(found=now, rewritten=rewritten, entry=number)
 
 
 def _with_origins(store: Reader, files: Sequence[ActiveFile]) -> tuple[ActiveFile, ...]:

@@ -21,7 +21,6 @@ from blizzard.model.settings import PipelineSettings
 from blizzard.plan.recognise import planned
 from blizzard.rewrite.retract import (
     Content,
-    Retracted,
     RetractPlan,
     RowsNotToldApart,
     SourceNotRetractable,
@@ -29,8 +28,8 @@ from blizzard.rewrite.retract import (
     refuse_rows_out,
     retract,
 )
-from blizzard.rewrite.source_rows import RetractedSource, has_rows
-from blizzard.rewrite.transaction import NothingCommitted, PromotionWaits
+from blizzard.rewrite.source_rows import has_rows
+from blizzard.rewrite.transaction import NothingCommitted, PromotionWaits, RewriteDone
 from lakebed.documents.source_record import Failure, SourceRecord, Stage
 from lakebed.errors import JournalConflict, LakeError, ObjectMissing, Whose
 from lakebed.storage.store import Reader, Store
@@ -61,14 +60,6 @@ class Renewed:
     """Why others have to wait; None where none does."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exchange:
-    """The source files whose rows go, and the one that takes their place."""
-
-    keys: tuple[str, ...]
-    new: SourceFile
-
-
 def exchange_of(
     store: Reader,
     settings: PipelineSettings,
@@ -77,15 +68,15 @@ def exchange_of(
     open_source: OpenReader,
     *,
     now: datetime,
-) -> Exchange:
-    """Return what is exchanged, by keys: earlier rows of the new file go, too."""
+) -> tuple[tuple[str, ...], SourceFile]:
+    """Return the keys of the files whose rows go, and the new file: its earlier rows go, too."""
     new = find_object(settings, other, open_source, now=now)
     known = KnownSources(read_ledger(store, settings.name))
     others = [key for key in keys if key != new.key]
     # The file itself may be named only because its new content is meant; it need not be known.
     is_source = len(others) < len(keys)
     own = [new.key] if is_source or has_rows(known(new.key)) else []
-    return Exchange(keys=(*others, *own), new=new)
+    return (*others, *own), new
 
 
 def find_object(
@@ -115,17 +106,18 @@ def find_object(
 
 def replace_rows(
     store: Store,
-    exchange: Exchange,
+    keys: tuple[str, ...],
+    new: SourceFile,
     ingest: Ingest,
     open_source: OpenReader,
     *,
     rows_deleted: bool = False,
-) -> Retracted:
+) -> RewriteDone[RetractPlan]:
     """Read the new content, and append the entry that supersedes the old rows with it."""
     settings = ingest.settings
-    plan = plan_retraction(store, settings, exchange.keys, rows_deleted=rows_deleted)
+    plan = plan_retraction(store, settings, keys, rows_deleted=rows_deleted)
     refuse_rows_out(store, plan)
-    content = read_content(plan, (exchange.new,), ingest, open_source)
+    content = read_content(plan, (new,), ingest, open_source)
     for record in content.failed:
         if record.failure is not None:
             raise ContentNotRead(
@@ -135,13 +127,13 @@ def replace_rows(
             )
     if not content.records:
         raise ContentNotRead(
-            f"{exchange.new.key} was not read, since a stop was asked for; nothing was changed",
-            file=exchange.new.key,
+            f"{new.key} was not read, since a stop was asked for; nothing was changed",
+            file=new.key,
         )
     return retract(
         store,
         settings,
-        exchange.keys,
+        keys,
         ingest.runner,
         clock=ingest.clock,
         content=content,
@@ -189,7 +181,7 @@ def read_content(
     """Read source objects as a batch would read them now."""
     settings, state = ingest.settings, plan.state
     known = KnownSources(state.history)
-    before = {file.key: RetractedSource.of(file.key, known(file.key)) for file in files}
+    before = {file.key: known(file.key).object_of(file.key) for file in files}
     ingested = ingest(
         planned(settings, files, open_source, parallelism=ingest.runner.parallelism),
         known=state.history.columns,

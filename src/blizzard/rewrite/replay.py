@@ -53,15 +53,39 @@ class NotReplayed(LakeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayPlan:
-    """The quarantine files that may have lines which are meant, and where the journal stands."""
+    """The quarantine files that may have lines which are meant, and the state of the journal."""
 
     meant: Meant
     files: tuple[WaitingFile, ...]
     history: Ledger
     last: StoredEntry | None
     """None where there is no journal yet."""
-    not_in_place: tuple[WaitingFile, ...] = ()
-    """Those of them that are of content which was to come in the place of rows, and has not."""
+    counts: Mapping[str, int]
+    """How many lines are meant, by quarantine file."""
+    unknown: frozenset[str]
+    """Groups that no waiting line belongs to."""
+    rejected: frozenset[str]
+    """Quarantine files of content that was to supersede rows, and was rejected."""
+
+    @property
+    def lines(self) -> int:
+        """Count the lines that are meant."""
+        return sum(self.counts.values())
+
+    @property
+    def not_in_place(self) -> int:
+        """Count those of them whose content was rejected."""
+        return sum(self.counts[name] for name in self.rejected)
+
+    @property
+    def in_place(self) -> tuple[WaitingFile, ...]:
+        """Return the quarantine files whose lines may become rows."""
+        return tuple(one for one in self.files if one.file.filename not in self.rejected)
+
+    def corrections(self, corrected: Sequence[bytes]) -> dict[str, tuple[bytes, ...]]:
+        """Return the corrected lines of each quarantine file, or raise where they do not fit."""
+        names = (one.file.filename for one in self.in_place)
+        return shared_out({name: self.counts[name] for name in names}, corrected)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,10 +119,11 @@ def plan_replay(
     if snapshot is not None:
         rejected = passed_over(snapshot.fates, partial(snapshot.committed, pipeline))
     history = read_ledger(store, pipeline, passed_over=rejected)
-    last = None if history.sequence < 0 else last_entry(store, pipeline, history)
+    last = None if history.sequence < 0 else last_entry(history)
     waiting = history.books.waiting_files()
     meant = meant_by(names, waiting)
     files = tuple(one for one in waiting if may_have(one, meant))
+    groups = {one.file.filename: _groups(store, one, meant) for one in files}
     marks = {
         one.entry: found.mark
         for one in files
@@ -110,8 +135,16 @@ def plan_replay(
         files=files,
         history=history,
         last=last,
-        not_in_place=tuple(one for one in files if vain.get(one.entry)),
+        counts={name: len(found) for name, found in groups.items()},
+        unknown=meant.groups.difference(*groups.values()),
+        rejected=frozenset(one.file.filename for one in files if vain.get(one.entry)),
     )
+
+
+def _groups(store: Reader, waiting: WaitingFile, meant: Meant) -> list[str]:
+    """Return the group of each line that is meant."""
+    lines = lines_of(read_table(store, waiting.file), waiting.file)
+    return [line.fault.group for line in lines if meant.takes(line.fault.group, line.key)]
 
 
 def table_of(settings: PipelineSettings) -> Snapshot | None:
@@ -119,36 +152,13 @@ def table_of(settings: PipelineSettings) -> Snapshot | None:
     return tables.look_at(settings.sink.table_uri, settings.sink.storage_options)
 
 
-def meant_lines(store: Reader, found: ReplayPlan) -> tuple[int, frozenset[str]]:
-    """Count the lines that are meant; return the names that stand for none, too."""
-    count, groups = 0, set()
-    for waiting in found.files:
-        for line in lines_of(read_table(store, waiting.file), waiting.file):
-            if found.meant.takes(line.fault.group, line.key):
-                count += 1
-                groups.add(line.fault.group)
-    return count, found.meant.groups - groups
-
-
-def lines_not_in_place(store: Reader, found: ReplayPlan) -> int:
-    """Count the lines that are meant and of content that was not put in its place."""
-    return meant_lines(store, replace(found, files=found.not_in_place))[0]
-
-
-def in_place(found: ReplayPlan) -> ReplayPlan:
-    """Leave out lines of content that was not put in its place."""
-    files = tuple(one for one in found.files if one not in found.not_in_place)
-    return replace(found, files=files)
-
-
 def discard(
     store: Store, settings: PipelineSettings, names: list[str] | None, *, clock: Clock
 ) -> ReplayOutcome:
     """Discard lines: they wait no longer, and never become rows."""
     found = plan_replay(store, settings.name, names)
-    meant, unknown = meant_lines(store, found)
-    if found.last is None or not meant:
-        return ReplayOutcome(unknown=unknown)
+    if found.last is None or not found.lines:
+        return ReplayOutcome(unknown=found.unknown)
     last = found.last.entry
     resolved = without_meant(store, settings, found.files, found.meant, last, clock=clock)
 
@@ -156,7 +166,9 @@ def discard(
         return replace(last.successor("discard", clock), resolved=resolved)
 
     number = _append(store, settings.name, found, entry)
-    return ReplayOutcome(entry=number, lines=meant, unknown=unknown, sources=found.meant.sources)
+    return ReplayOutcome(
+        entry=number, lines=found.lines, unknown=found.unknown, sources=found.meant.sources
+    )
 
 
 def without_meant(
@@ -207,12 +219,11 @@ def replay(
     """
     table = table_of(settings)
     found = plan_replay(store, settings.name, names, table)
-    meant, unknown = meant_lines(store, found)
-    in_vain = lines_not_in_place(store, found)
-    if (stored := found.last) is None or meant == in_vain:
-        return ReplayOutcome(unknown=unknown, left=in_vain, not_in_place=in_vain)
-    found = in_place(found)
-    texts = None if corrected is None else corrections(store, found, corrected)
+    in_vain = found.not_in_place
+    nothing = ReplayOutcome(unknown=found.unknown, left=found.lines, not_in_place=in_vain)
+    if (stored := found.last) is None or found.lines == in_vain:
+        return nothing
+    texts = None if corrected is None else found.corrections(corrected)
     ingest = Ingest(
         settings=settings,
         runner=runner,
@@ -231,7 +242,7 @@ def replay(
     _refuse_failed(settled)
     files, resolved = settled.files, settled.resolved
     if not resolved:
-        return ReplayOutcome(left=meant, unknown=unknown, not_in_place=in_vain)
+        return nothing
     written = ingested.columns.entry(files)
 
     def entry(last: StoredEntry) -> Entry:
@@ -249,22 +260,11 @@ def replay(
         entry=number,
         lines=sum(one.rows for one in resolved),
         filtered=sum(one.passed_over for one in resolved),
-        left=meant - sum(one.lines for one in resolved),
-        unknown=unknown,
+        left=found.lines - sum(one.lines for one in resolved),
+        unknown=found.unknown,
         not_in_place=in_vain,
         sources=found.meant.sources,
     )
-
-
-def corrections(
-    store: Reader, found: ReplayPlan, corrected: Sequence[bytes]
-) -> dict[str, tuple[bytes, ...]]:
-    """Return the corrected lines of each quarantine file, or raise where they do not fit."""
-    counts: dict[str, int] = {
-        one.file.filename: meant_lines(store, replace(found, files=(one,)))[0]
-        for one in found.files
-    }
-    return shared_out(counts, corrected)
 
 
 def _units(
@@ -286,7 +286,7 @@ def _units(
                 corrected=None if texts is None else texts[waiting.file.filename],
             ),
         )
-        for number, waiting in enumerate(found.files)
+        for number, waiting in enumerate(found.in_place)
     ]
 
 
@@ -314,21 +314,18 @@ def _append(
     """Append the entry; raise where lines wait no longer, or the columns are others by now."""
     path = store.describe(layout.journal_folder(pipeline))
 
-    def validated() -> tuple[ReplayPlan, Entry | None]:
-        now = plan_replay(store, pipeline, None)
-        if now.last is None:
-            raise AssertionError("a journal with quarantine files has entries")
-        following = entry(now.last)
-        waiting = {one.file.filename for one in now.files}
-        why, old = "", before.history
-        if any(one.old not in waiting for one in following.resolved):
+    def validated() -> tuple[None, Entry]:
+        now, old = read_ledger(store, pipeline), before.history
+        following = entry(last_entry(now))
+        why = ""
+        if any(one.old not in now.books.waiting for one in following.resolved):
             why = "another command has replayed or discarded some of these lines meanwhile"
-        elif (old.journal, old.columns) != (now.history.journal, now.history.columns):
+        elif (old.journal, old.columns) != (now.journal, now.columns):
             why = "the columns changed while lines were read again"
         if why:
             raise JournalConflict(f"{why}; nothing was done, try again", path=path)
         refuse_collected_since(store, old.sequence, following)
-        return now, following
+        return None, following
 
     _found, appended = append_what_is_found(store, pipeline, validated)
     return None if appended is None else appended.sequence

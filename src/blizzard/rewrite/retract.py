@@ -6,7 +6,7 @@ supersedes all of them. The source objects stay known: blizzard does not read th
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
 
 from blizzard.execute.runner import Rewriter
@@ -22,7 +22,6 @@ from blizzard.model.settings import PipelineSettings
 from blizzard.rewrite.replay import without_meant
 from blizzard.rewrite.source_rows import (
     JournaledFiles,
-    RetractedSource,
     RowSearch,
     RowsFound,
     SelectedSources,
@@ -30,12 +29,12 @@ from blizzard.rewrite.source_rows import (
     why_not,
 )
 from blizzard.rewrite.transaction import (
+    RewriteDone,
     RewritePlan,
     TableState,
     commit,
     entries_of_table,
     refuse_contested,
-    refuse_waiting,
     rewrite_each,
     rewriting_of,
     superseded,
@@ -47,7 +46,7 @@ from lakebed.clock import Clock
 from lakebed.columns.schema import Schema
 from lakebed.deltalog import tables
 from lakebed.deltalog.lineage import Lineage
-from lakebed.documents.data_file import FinishedFile, Rewrite
+from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
 from lakebed.documents.source_record import QuarantineFile, SourceRecord
 from lakebed.errors import JournalConflict, LakeError, Whose
@@ -81,7 +80,7 @@ class Content:
     columns: EntryColumns
     known: Schema | None
     """The columns that the journal knew when the content was read."""
-    before: Mapping[str, RetractedSource | None]
+    before: Mapping[str, SourceRecord | None]
     """The objects as the journal knew them then, by their keys."""
     failed: tuple[SourceRecord, ...] = ()
     """Objects that cannot be read, or that have no row; nothing of them is in the rest."""
@@ -113,7 +112,7 @@ class Content:
 class RetractPlan(RewritePlan):
     """The rows of source objects in the table."""
 
-    sources: tuple[RetractedSource, ...]
+    sources: tuple[SourceRecord, ...]
     """The source objects as the journal knows them."""
     meant: SelectedSources
     rows: RowsFound
@@ -148,21 +147,6 @@ class RetractPlan(RewritePlan):
         return self.sources, self.state.snapshot.mapping, self.rows, self.bad_lines
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Retracted:
-    """What a retraction rewrote, and the number of its entry."""
-
-    found: RetractPlan
-    rewritten: tuple[Rewritten, ...] = ()
-    replaced: tuple[Rewrite, ...] = ()
-    rows: Mapping[str, int] = field(default_factory=dict)
-    """The number of rows that leave the table, by source object."""
-    entry: int | None = None
-    """None if no row of them is in the table."""
-    content: Content | None = None
-    """The content that supersedes their rows."""
-
-
 def plan_retraction(
     store: Reader,
     settings: PipelineSettings,
@@ -183,7 +167,6 @@ def plan_retraction(
         keys=frozenset(one.key for one in sources),
         uris={uri: one.key for one in sources for uri in uris_of(one.key, settings, history)},
     )
-    refuse_waiting(store, settings, state)
     journals = _journals(store, state, meant)
     aside = _never_added(journals, state, settings.sink.committer)
     lineage = cache(lambda: _lineage(settings, state, journals))
@@ -229,7 +212,7 @@ def retract(
     clock: Clock,
     content: Content | None = None,
     rows_deleted: bool = False,
-) -> Retracted:
+) -> RewriteDone[RetractPlan]:
     """Rewrite the files with other rows, and append the entry that takes the rows out.
 
     The same entry adds `content`, which supersedes the rows.
@@ -248,7 +231,7 @@ def retract(
     )
     rows = rows_by_source(plan, rewritten)
     if not replaced and content is None:
-        return Retracted(found=plan, rewritten=rewritten)
+        return RewriteDone(found=plan, rewritten=rewritten)
     lines, last = MeantLines(sources=plan.meant.keys), plan.state.last
     resolved = without_meant(store, settings, plan.bad_lines, lines, last, clock=clock)
 
@@ -264,20 +247,14 @@ def retract(
         _refuse_read_since(store, settings.name, content, now.state.history)
         return content.within(following, now, {old.path for one in replaced for old in one.old})
 
-    now, number = commit(
-        store,
-        plan,
-        rewritten,
-        replan=find,
-        entry=entry,
-    )
-    return Retracted(
+    now, number = commit(store, settings, plan, rewritten, entry, replan=find)
+    return RewriteDone(
         found=now,
         rewritten=rewritten,
         replaced=replaced,
         rows=rows,
         entry=number,
-        content=content,
+        new=content.records if content else (),
     )
 
 
@@ -327,11 +304,8 @@ def records(found: RetractPlan, rows: Mapping[str, int]) -> tuple[SourceRecord, 
     """Return the source files as the entry names them: those with rows, or bad lines. Pure."""
     bad = _bad_lines(found.bad_lines, found.meant.keys)
     return tuple(
-        SourceRecord(
-            source=one.source,
-            path=one.path,
-            size=one.size,
-            etag=one.etag,
+        replace(
+            one,
             lines=rows.get(one.key, 0) + bad[one.key],
             quarantined=bad[one.key],
             rows=rows.get(one.key, 0),
@@ -344,13 +318,13 @@ def records(found: RetractPlan, rows: Mapping[str, int]) -> tuple[SourceRecord, 
 
 def _named(
     settings: PipelineSettings, history: Ledger, keys: Sequence[str]
-) -> tuple[RetractedSource, ...]:
+) -> tuple[SourceRecord, ...]:
     """Return source objects as the journal knows them; raise if one cannot be retracted."""
     known = KnownSources(history)
-    found: dict[str, RetractedSource] = {}
+    found: dict[str, SourceRecord] = {}
     for key in keys:
         before = known(key)
-        one = RetractedSource.of(key, before)
+        one = before.object_of(key)
         if one is None:
             raise SourceNotRetractable(
                 f"the journal knows no source file {key}, so no row of it is in the table; "
@@ -428,7 +402,7 @@ def _bad_lines(files: Sequence[WaitingFile], keys: frozenset[str]) -> Counter[st
 def _refuse_read_since(store: Reader, pipeline: str, content: Content, history: Ledger) -> None:
     """Raise where somebody else has read the new content, or has found columns, meanwhile."""
     known = KnownSources(history)
-    now = {key: RetractedSource.of(key, known(key)) for key in content.before}
+    now = {key: known(key).object_of(key) for key in content.before}
     if now != content.before or history.columns != content.known:
         raise JournalConflict(
             "a batch read the new content meanwhile, or added columns; nothing was done, try again",

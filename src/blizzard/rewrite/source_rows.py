@@ -24,34 +24,6 @@ from lakebed.storage.store import Reader
 from lakebed.types import Provenance
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetractedSource:
-    """A source file whose rows are to be taken back, as the object that it was."""
-
-    key: str
-    size: int
-    etag: str | None
-
-    @property
-    def source(self) -> str:
-        """Return the name of its source."""
-        return self.key.partition(":")[0]
-
-    @property
-    def path(self) -> str:
-        """Return its path below the source."""
-        return self.key.partition(":")[2]
-
-    @classmethod
-    def of(cls, key: str, before: Before) -> "RetractedSource | None":
-        """Return a file as the journal knows it; None where it does not."""
-        done = before.finished
-        if done is not None:
-            return cls(key=key, size=done.size, etag=done.etag)
-        left = before.unfinished
-        return None if left is None else cls(key=key, size=left.record.size, etag=left.record.etag)
-
-
 def why_not(before: Before, committer: str) -> str | None:
     """Return why the rows of a file cannot be taken back, by what the journal knows of it."""
     and_commit = "" if committer == "blizzard" else f" and {committer}"

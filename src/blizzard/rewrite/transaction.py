@@ -7,9 +7,9 @@ one version or, if one of the files has left the table, rejects it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial, wraps
-from typing import ParamSpec, TypeVar, cast
+from typing import Generic, ParamSpec, TypeVar, cast
 
 from blizzard.config.columns import columns_from
 from blizzard.execute.runner import Rewriter
@@ -37,6 +37,7 @@ from lakebed.deltalog.file_names import is_elsewhere
 from lakebed.deltalog.snapshot import Snapshot
 from lakebed.documents.data_file import FinishedFile, OldFile, Rewrite
 from lakebed.documents.entry import Entry, Kind
+from lakebed.documents.source_record import SourceRecord
 from lakebed.errors import JournalConflict, LakeError, ObjectMissing, Whose
 from lakebed.journal import JournalReader, StoredEntry, entries_in, journals_aside
 from lakebed.layout import TablePath
@@ -144,6 +145,26 @@ class RewritePlan:
         return None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewriteDone(Generic[Plan]):
+    """What a command found and did."""
+
+    found: Plan
+    rewritten: tuple[Rewritten, ...] = ()
+    replaced: tuple[Rewrite, ...] = ()
+    """The files that the entry supersedes, with those that take their place."""
+    entry: int | None = None
+    """The entry that it appended; None if nothing was changed."""
+    rows: Mapping[str, int] = field(default_factory=dict)
+    """The number of rows that a retraction takes out of the table, by source object."""
+    new: tuple[SourceRecord, ...] = ()
+    """The source objects whose content supersedes those rows."""
+    failed: tuple[RewriteFailed, ...] = ()
+    """Groups of files that a compaction left as they are."""
+    gave_way: str | None = None
+    """Why a compaction changed nothing though files were written: another writer came first."""
+
+
 def tries_again(once: Callable[P, Done]) -> Callable[P, Done]:
     """Make a command plan and rewrite again when another writer overtakes it.
 
@@ -194,7 +215,7 @@ def active_files(snapshot: Snapshot) -> dict[str, ActiveFile]:
 
 
 def table_state(store: Reader, settings: PipelineSettings) -> TableState:
-    """Read the table, then the journal; raise if there is no table, or the journal is closed.
+    """Read the table, then the journal; raise if there is none, or an entry has to come first.
 
     Each data file that the table has is named by an entry that was written before; an entry that
     this version of the table does not have is pending.
@@ -208,11 +229,13 @@ def table_state(store: Reader, settings: PipelineSettings) -> TableState:
     history = read_ledger(store, pipeline, passed_over=rejected)
     if history.sequence < 0:
         raise NothingCommitted(NO_TABLE, path=store.uri)
-    last = last_entry(store, pipeline, history)
-    return TableState(snapshot=snapshot, files=files, history=history, stored=last)
+    last = last_entry(history)
+    state = TableState(snapshot=snapshot, files=files, history=history, stored=last)
+    _refuse_waiting(store, settings, state)
+    return state
 
 
-def refuse_waiting(store: Reader, settings: PipelineSettings, state: TableState) -> None:
+def _refuse_waiting(store: Reader, settings: PipelineSettings, state: TableState) -> None:
     """Raise while an earlier entry of the pipeline is still to supersede files."""
     for entry in JournalReader(store, settings.name).entries(state.committed):
         if entry.outgoing:
@@ -322,20 +345,22 @@ def old_file(file: ActiveFile, *, rows: int, left_out: int = 0) -> OldFile:
 
 def commit(
     store: Store,
+    settings: PipelineSettings,
     plan: Plan,
     rewritten: Iterable[Rewritten],
-    *,
-    replan: Callable[[], Plan],
     entry: Callable[[Plan], Entry | None],
+    *,
+    replan: Callable[[], Plan] | None = None,
 ) -> tuple[Plan, int | None]:
     """Append the entry of a plan; return the newest plan and the number of the entry.
 
-    `replan` plans once more by the newest journal and table, and `entry` makes the entry of that
-    plan. If the entry cannot be appended, the new files are deleted: no entry names them.
+    `replan` plans once more by the newest journal and table; without it, only the state of the plan
+    is read again. `entry` makes the entry of that plan. If the entry cannot be appended, the new
+    files are deleted: no entry names them.
     """
 
     def validated() -> tuple[Plan, Entry | None]:
-        now = replan()
+        now = replan() if replan else replace(plan, state=table_state(store, settings))
         _refuse_renamed(store, plan.state, now.state)
         following = entry(now)
         if following is not None:

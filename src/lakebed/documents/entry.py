@@ -210,6 +210,12 @@ class Entry:
             return self.inherits.entries
         return self.sequence + self.follows if self.follows else 0
 
+    def uri_of(self, key: str) -> str:
+        """Return where a source file is, or was when the entry was written, by its key."""
+        source, _, path = key.partition(":")
+        # A line of a source that is not configured any more was replayed under its name alone.
+        return f"{self.source_uris.get(source, f'{source}:').rstrip('/')}/{path}"
+
     def successor(self, kind: Kind, *, previous: str, run: str, created: str) -> "Entry":
         """Return the entry that follows this one in the same journal, without any action. Pure."""
         return Entry(

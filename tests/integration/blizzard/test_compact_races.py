@@ -71,7 +71,7 @@ def test_groups_whose_files_are_still_there_go_on_without_the_others(tmp_path):
         DeltaTable(str(desk.table)).delete("date = '2024-01-01' and id = 1")
 
     done = desk.tidy(runner=RewriteRace(after=happens))
-    assert len(done.merged) == 1
+    assert len(done.replaced) == 1
     assert len(desk.active) == 4
     assert len(desk.rows()) == 7
 
@@ -173,7 +173,7 @@ def test_files_that_a_waiting_retraction_of_another_pipeline_replaces_are_left_t
     theirs.ingest()
     theirs.erase("user = 'user-3'")
     done = ours.tidy()
-    assert [len(one.old) for one in done.merged] == [4]
+    assert [len(one.old) for one in done.replaced] == [4]
     assert ours.ids() == [number for number in [*ALL, 50] if number != 3]
 
 

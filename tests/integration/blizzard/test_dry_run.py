@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from blizzard.handoff.commit_lag import CommitsBehind
+from blizzard.handoff.publish import CommitsBehind
 from blizzard.model.settings import SinkSettings
 from blizzard.pipeline_log import PipelineLog
 from lakebed.clock import Clock

@@ -11,8 +11,8 @@ import pytest
 from deltalake import DeltaTable
 
 from blizzard.config.load import load
-from blizzard.found_columns import ProvenanceTaken
 from blizzard.handoff.publish import Publisher
+from blizzard.ingest import ProvenanceTaken
 from blizzard.model.settings import PipelineSettings
 from lakebed.clock import Clock
 from lakebed.documents.entry import encode

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from blizzard.answers.explain import Explanation, explain
-from blizzard.handoff.commit_lag import CommitsBehind
+from blizzard.handoff.publish import CommitsBehind
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from lakebed.partition import Template
 from lakebed.storage.store import Reader

@@ -21,17 +21,7 @@ from blizzard.model.source.part_way import is_part_way
 from blizzard.model.source.unread import in_the_table
 from blizzard.pipeline_log import PipelineLog
 from blizzard.repair.retry import FailedSources, deleted, give_up
-from blizzard.rewrite.replay import (
-    ReplayOutcome,
-    corrections,
-    discard,
-    in_place,
-    lines_not_in_place,
-    meant_lines,
-    plan_replay,
-    replay,
-    table_of,
-)
+from blizzard.rewrite.replay import ReplayOutcome, discard, plan_replay, replay, table_of
 from lakebed.clock import Clock
 from lakebed.errors import ObjectMissing
 from lakebed.storage.store import Store
@@ -183,13 +173,15 @@ def _plan(
     if store is None:
         return ReplayOutcome(unknown=frozenset(keys or ()))
     found = plan_replay(store, settings.name, keys, table_of(settings))
-    lines, unknown = meant_lines(store, found)
     # Lines that are discarded need not be in their place.
-    in_vain = lines_not_in_place(store, found) if reads else 0
+    in_vain = found.not_in_place if reads else 0
     if corrected is not None:
-        corrections(store, in_place(found), corrected)
+        found.corrections(corrected)
     return ReplayOutcome(
-        lines=lines - in_vain, not_in_place=in_vain, unknown=unknown, sources=found.meant.sources
+        lines=found.lines - in_vain,
+        not_in_place=in_vain,
+        unknown=found.unknown,
+        sources=found.meant.sources,
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from blizzard.cli.call import PipelineCall
 from blizzard.handoff.held_rows import Fates
-from blizzard.handoff.switch import LastCommitted
+from blizzard.handoff.publish import LastCommitted
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.checks import admit
 from blizzard.journal.identity import Identity, identity_of

@@ -10,14 +10,16 @@ from blizzard.cli.call import PipelineCall, document_of
 from blizzard.cli.rows.rewriting import RewriteCommand
 from blizzard.model.settings import PipelineSettings
 from blizzard.plan.small_files import Group
-from blizzard.rewrite.compact import Compacted, Partition, plan_compaction
+from blizzard.rewrite.compact import CompactionPlan, Partition, plan_compaction
 from blizzard.rewrite.compact import compact as put_together
+from blizzard.rewrite.transaction import RewriteDone
 from lakebed.terminal.call import Confirmed, DryRun, refuse
 from lakebed.terminal.console import first
 from lakebed.types import Commit
 from lakebed.units import in_words, is_are, plural
 
 FEW = 10
+Compacted = RewriteDone[CompactionPlan]
 
 
 def compact(
@@ -47,8 +49,8 @@ def compact(
         clock = call.around.clock
         done = RewriteCommand(call, settings).run(
             sure=yes,
-            plan=lambda _opens, reader: Compacted(
-                found=plan_compaction(reader, settings, now=clock.now(), partition=values)
+            plan=lambda _opens, reader: plan_compaction(
+                reader, settings, now=clock.now(), partition=values
             ),
             apply=lambda store, runner, progress: put_together(
                 store,
@@ -63,7 +65,7 @@ def compact(
     if yes:
         call.fail_if(done.failed or done.gave_way)
     else:
-        call.fail_if(_groups(done) and not dry_run)
+        call.fail_if(done.found.groups and not dry_run)
 
 
 def _without_quiet(settings: PipelineSettings) -> PipelineSettings:
@@ -82,10 +84,6 @@ def _partition(text: str | None) -> Partition:
     return found
 
 
-def _groups(done: Compacted) -> tuple[Group, ...]:
-    return done.found.groups if done.found else ()
-
-
 def _failures(done: Compacted) -> list[str]:
     return [f"{one.message} [{one.code}]" for one in done.failed]
 
@@ -95,8 +93,8 @@ def compaction_document(settings: PipelineSettings, done: Compacted) -> dict[str
     return {
         **document_of(settings),
         "entry": done.entry,
-        "small_files": done.found.small if done.found else 0,
-        "young_files": done.found.young if done.found else 0,
+        "small_files": done.found.small,
+        "young_files": done.found.young,
         "groups": [
             {
                 "partition": dict(group.files[0].partition),
@@ -106,22 +104,22 @@ def compaction_document(settings: PipelineSettings, done: Compacted) -> dict[str
                 "bytes": group.size,
                 "sorted_by": group.sorted_by,
             }
-            for group in _groups(done)
+            for group in done.found.groups
         ],
-        "written": [file.filename for one in done.merged for file in one.new],
+        "written": [file.filename for one in done.replaced for file in one.new],
         "failed": _failures(done),
         "gave_way": done.gave_way,
     }
 
 
 def _text(settings: PipelineSettings, done: Compacted, *, sure: bool) -> Iterator[str]:
-    groups = _groups(done)
+    groups = done.found.groups
     if not groups:
         yield f"{settings.name}: {_why_nothing(settings, done)}"
         return
     if sure:
-        files = plural(sum(len(one.old) for one in done.merged), "data file")
-        yield f"{settings.name}: {files} became {sum(len(one.new) for one in done.merged):,}"
+        files = plural(sum(len(one.old) for one in done.replaced), "data file")
+        yield f"{settings.name}: {files} became {sum(len(one.new) for one in done.replaced):,}"
     else:
         files = plural(sum(len(one.files) for one in groups), "data file")
         size = in_words(sum(one.size for one in groups))
@@ -138,8 +136,7 @@ def _text(settings: PipelineSettings, done: Compacted, *, sure: bool) -> Iterato
 
 
 def _why_nothing(settings: PipelineSettings, done: Compacted) -> str:
-    compact, found = settings.sink.compact, done.found
-    small, young = (found.small, found.young) if found else (0, 0)
+    compact, small, young = settings.sink.compact, done.found.small, done.found.young
     why = ""
     if young:
         why = (

@@ -10,7 +10,7 @@ from blizzard.cli.rows.rewriting import RewriteCommand
 from blizzard.model.locations import sink_location
 from blizzard.model.predicate import parse
 from blizzard.model.settings import PipelineSettings
-from blizzard.rewrite.erase import Erased, FileWithRows, plan_erasure
+from blizzard.rewrite.erase import ErasePlan, FileWithRows, plan_erasure
 from blizzard.rewrite.erase import erase as append_erasure
 from blizzard.rewrite.still_held import (
     OtherFile,
@@ -20,6 +20,7 @@ from blizzard.rewrite.still_held import (
     WhyNotSearched,
     still_held,
 )
+from blizzard.rewrite.transaction import RewriteDone
 from lakebed.deltalog import tables
 from lakebed.terminal.call import Confirmed
 from lakebed.terminal.console import first, picked, second
@@ -27,6 +28,7 @@ from lakebed.types import Commit
 from lakebed.units import in_words, plural
 
 FEW = 10
+Erased = RewriteDone[ErasePlan]
 NOT_SEARCHED_PLACES = (
     "not looked at: other tables, backups and copies, the quarantine of other pipelines, and the "
     "least and greatest values of columns that the Delta log and the journal keep of data files"
@@ -70,7 +72,7 @@ def erase(
         command, predicate = RewriteCommand(call, settings), parse(where)
         done = command.run(
             sure=yes,
-            plan=lambda _opens, reader: Erased(found=plan_erasure(reader, settings, predicate)),
+            plan=lambda _opens, reader: plan_erasure(reader, settings, predicate),
             apply=lambda store, runner, _progress: append_erasure(
                 store, settings, predicate, runner, clock=call.around.clock, reason=reason
             ),

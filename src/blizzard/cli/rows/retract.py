@@ -16,8 +16,9 @@ from blizzard.model.locations import OpenReader, open_reader
 from blizzard.model.settings import PipelineSettings
 from blizzard.pipeline_log import PipelineLog
 from blizzard.rewrite.replace import exchange_of, replace_rows
-from blizzard.rewrite.retract import Retracted, plan_retraction
+from blizzard.rewrite.retract import RetractPlan, plan_retraction
 from blizzard.rewrite.retract import retract as append_retraction
+from blizzard.rewrite.transaction import RewriteDone
 from lakebed.clock import Clock
 from lakebed.deltalog import tables
 from lakebed.errors import ObjectMissing
@@ -30,6 +31,7 @@ from lakebed.types import Commit
 from lakebed.units import in_words, is_are, plural
 
 FEW = 10
+Retracted = RewriteDone[RetractPlan]
 
 
 def retract(
@@ -67,13 +69,11 @@ def retract(
         command, clock = RewriteCommand(call, settings), call.around.clock
         keys, new = _keys(settings, sources, other, clock)
 
-        def plan(opens: OpenReader, reader: Reader) -> Retracted:
+        def plan(opens: OpenReader, reader: Reader) -> RetractPlan:
             some = keys
             if new is not None:
-                some = exchange_of(reader, settings, keys, new, opens, now=clock.now()).keys
-            return Retracted(
-                found=plan_retraction(reader, settings, some, rows_deleted=rows_deleted)
-            )
+                some, _new = exchange_of(reader, settings, keys, new, opens, now=clock.now())
+            return plan_retraction(reader, settings, some, rows_deleted=rows_deleted)
 
         def apply(store: Store, runner: ServiceRunner, _progress: object) -> Retracted:
             if new is None:
@@ -88,8 +88,8 @@ def retract(
                 emit=log_events(LogLevel.WARN, LogFormat.TEXT),
                 total_concurrency=call.loaded.total_concurrency,
             )
-            exchange = exchange_of(store, settings, keys, new, open_reader, now=clock.now())
-            return replace_rows(store, exchange, ingest, open_reader, rows_deleted=rows_deleted)
+            some, file = exchange_of(store, settings, keys, new, open_reader, now=clock.now())
+            return replace_rows(store, some, file, ingest, open_reader, rows_deleted=rows_deleted)
 
         done = command.run(sure=yes, plan=plan, apply=apply)
     call.show(_text(command, done, new, sure=yes), retraction_document(settings, done, new))
@@ -113,7 +113,6 @@ def retraction_document(
 ) -> dict[str, object]:
     """Return what was taken out or, without --yes, what would be."""
     found, rows = done.found, _rows(done)
-    new = None if done.content is None else done.content.records
     return {
         **document_of(settings),
         "entry": done.entry,
@@ -126,9 +125,9 @@ def retraction_document(
         "removed": file_documents(found.rows.whole),
         "rewritten": file_documents(found.rows.mixed),
         "searched": file_documents(found.rows.unnamed),
-        "replaced_by": other if new is None else new[0].key,
-        "new_rows": None if new is None else sum(one.rows for one in new),
-        "new_bad_lines": None if new is None else sum(one.quarantined for one in new),
+        "replaced_by": done.new[0].key if done.new else other,
+        "new_rows": sum(one.rows for one in done.new) if done.new else None,
+        "new_bad_lines": sum(one.quarantined for one in done.new) if done.new else None,
     }
 
 
@@ -157,8 +156,8 @@ def _text(
     if found.waiting_lines:
         verb = "given up" if sure else "to be given up"
         yield f"  {plural(found.waiting_lines, 'bad line')} in quarantine {verb}"
-    if done.content is not None:
-        new = done.content.records[0]
+    if done.new:
+        new = done.new[0]
         bad = f", {plural(new.quarantined, 'bad line')} in quarantine" if new.quarantined else ""
         yield f"  {plural(new.rows, 'row')} of {new.key} in their place{bad}"
     elif other is not None:

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol, TypeVar
 
 from blizzard.cli.call import PipelineCall
 from blizzard.events import SparkStarting
@@ -13,6 +12,7 @@ from blizzard.model.locations import OpenReader, sink_location
 from blizzard.model.rewriting import ActiveFile
 from blizzard.model.settings import PipelineSettings
 from blizzard.rewrite.promote import SchemaCheck
+from blizzard.rewrite.transaction import Plan, RewriteDone
 from blizzard.service import SPARK_SAID
 from blizzard.table_rules import table_entry, table_rules
 from lakebed.storage.store import Reader, Store
@@ -22,17 +22,6 @@ from lakebed.terminal.progress import CountedStore, StoreProgress
 from lakebed.types import Commit
 from penguin import inline
 from penguin.model.settings import TableSettings
-
-
-class RewriteOutcome(Protocol):
-    """What a command has done: the number of its entry, or None."""
-
-    @property
-    def entry(self) -> int | None:
-        """The entry that it appended."""
-
-
-Done = TypeVar("Done", bound=RewriteOutcome)
 
 
 def file_documents(files: Sequence[ActiveFile]) -> list[dict[str, object]]:
@@ -51,14 +40,14 @@ class RewriteCommand:
         self,
         *,
         sure: bool,
-        plan: Callable[[OpenReader, Reader], Done],
-        apply: Callable[[Store, ServiceRunner, StoreProgress], Done],
-    ) -> Done:
+        plan: Callable[[OpenReader, Reader], Plan],
+        apply: Callable[[Store, ServiceRunner, StoreProgress], RewriteDone[Plan]],
+    ) -> RewriteDone[Plan]:
         """Apply the command and commit its entry; if the operator is not sure, only plan it."""
         name, place = self.settings.name, sink_location(self.settings)
         if not sure:
             with self.call.opens(name) as opens:
-                return plan(opens, opens(place))
+                return RewriteDone(found=plan(opens, opens(place)))
         with (
             self.call.progress(name) as progress,
             rewriter(self.call, write=progress.write) as runner,

@@ -9,14 +9,16 @@ from blizzard.cli.call import PipelineCall, document_of
 from blizzard.cli.rows.rewriting import RewriteCommand, file_documents, schema_check
 from blizzard.model.rewriting import ActiveFile
 from blizzard.model.settings import PipelineSettings
-from blizzard.rewrite.promote import Promoted, PromotedField, plan_promotion
+from blizzard.rewrite.promote import PromotedField, PromotionPlan, plan_promotion
 from blizzard.rewrite.promote import promote as append_promotion
+from blizzard.rewrite.transaction import RewriteDone
 from blizzard.table_rules import table_entry
 from lakebed.terminal.call import Confirmed
 from lakebed.terminal.console import first
 from lakebed.units import in_words, plural
 
 FEW = 10
+Promoted = RewriteDone[PromotionPlan]
 
 
 def promote(
@@ -43,9 +45,7 @@ def promote(
         check = schema_check(settings, table_entry(settings, call.table_of))
         done = command.run(
             sure=yes,
-            plan=lambda _opens, reader: Promoted(
-                found=plan_promotion(reader, settings, wanted, check)
-            ),
+            plan=lambda _opens, reader: plan_promotion(reader, settings, wanted, check),
             apply=lambda store, runner, _progress: append_promotion(
                 store, settings, wanted, check, runner, clock=call.around.clock
             ),

@@ -45,9 +45,8 @@ from blizzard.execute.spark.session import (
     local_cores,
     start,
 )
-from blizzard.model.bounds import Overseer
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
-from blizzard.model.progress import Instruction, Progress, Report
+from blizzard.model.progress import Instruction, Overseer, Progress, Report
 from blizzard.model.rewriting import FileGroup, RewriteOutcome, Rewriting
 from blizzard.model.settings import SparkSettings
 from blizzard.worker.progress import ProgressClient, ProgressServer

@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from typing import cast
 
 from blizzard.model.bad_lines import Replay
-from blizzard.model.bounds import Bounds
 from blizzard.model.files import Limits, Location, SourceFile, UnitOutcome, Work, WorkUnit
+from blizzard.model.progress import Bounds
 from blizzard.model.source.form import SkipRule
 from blizzard.worker.books import require_explained
 from blizzard.worker.output.upload import Uploads

@@ -9,9 +9,8 @@ import pytest
 
 from blizzard.events import BatchHandedIn
 from blizzard.execute.spark.runner import SparkRunner
-from blizzard.model.bounds import Bounds, Overseer, instruction
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
-from blizzard.model.progress import Done, Instruction, Progress
+from blizzard.model.progress import Bounds, Done, Instruction, Overseer, Progress, instruction
 from blizzard.model.settings import SparkSettings
 from blizzard.worker.progress import NoProgressChannel, ProgressClient, ProgressServer
 from blizzard.worker.stores import OpenedStores

@@ -10,8 +10,8 @@ import pytest
 
 from blizzard.events import BatchHandedIn, UnitsLeft
 from blizzard.execute.runner import RunFailed, WorkersDied
-from blizzard.model.bounds import Bounds, Overseer
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
+from blizzard.model.progress import Bounds, Overseer
 from blizzard.model.settings import RollingPolicy
 from blizzard.run_totals import TooManyFailures
 from blizzard.worker.progress import ProgressClient, ProgressServer

@@ -2,7 +2,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from blizzard.handoff.commit_lag import CommitsBehind, check_commits, waiting_since
+from blizzard.handoff.publish import CommitsBehind, check_commits, waiting_since
 from lakebed.clock import Clock
 from lakebed.documents.entry import Receipt, digest, encode
 from lakebed.layout import receipt

@@ -2,7 +2,7 @@
 
 import pytest
 
-from blizzard.handoff.switch import set_handoff
+from blizzard.handoff.publish import set_handoff
 from lakebed.documents.entry import Protocol, encode
 from lakebed.errors import DocumentUnreadable, ProtocolConflict
 from lakebed.journal import latest_protocol

@@ -4,8 +4,7 @@ import pytest
 
 from blizzard.discover.names import why_not_ours
 from blizzard.discover.skip_reason import Reason
-from blizzard.model.source.glob import Pattern
-from blizzard.model.source.rotation import renamed, unrotated
+from blizzard.model.source.glob import Pattern, renamed, unrotated
 from tests.support.builders import source_settings
 
 
