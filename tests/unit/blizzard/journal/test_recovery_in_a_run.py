@@ -17,7 +17,7 @@ from blizzard.model.limits import SnapshotLimits
 from blizzard.model.settings import Sizing
 from lakebed import layout
 from lakebed.documents.entry import decode_entry, digest, encode
-from lakebed.errors import JournalLost, StoreUnavailable
+from lakebed.errors import JournalConflict, StoreUnavailable
 from lakebed.storage.store import ObjectFacts, Store
 from lakebed.types import OnChange
 from tests.support.bucket import Bucket
@@ -184,7 +184,7 @@ def test_names_are_built_again_beside_a_clean_up_and_not_beside_another_run(kind
         journal.rebuild("damaged")
         assert journal.sequence == 3
     else:
-        with pytest.raises(JournalLost):
+        with pytest.raises(JournalConflict, match=r"has appended entry 3 \(batch\)"):
             journal.rebuild("damaged")
 
 
