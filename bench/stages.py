@@ -16,7 +16,7 @@ from typing import TypeVar
 from bench.race import DATA
 from bench.workloads import WORKLOADS, Workload, generated
 from blizzard.model.settings import RollingPolicy
-from blizzard.model.source.codec import codec_of
+from blizzard.model.source.form import codec_of
 from blizzard.worker.books import LineCount
 from blizzard.worker.compression import decompress
 from blizzard.worker.ndjson.decoder import Decoder

@@ -19,7 +19,7 @@ from typing import IO, Any, cast
 import zstandard
 from isal import igzip
 
-from blizzard.model.source.codec import codec_of
+from blizzard.model.source.form import codec_of
 from blizzard.worker.compression import decompress
 from lakebed.columns.schema import ELEMENT, Field, Schema
 from lakebed.types import FieldType

@@ -14,7 +14,7 @@ from blizzard.journal.checkpoint import read_ledger
 from blizzard.model.locations import OpenReader, source_location
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from blizzard.model.source.byte_range import without_first_lines
-from blizzard.model.source.codec import codec_of
+from blizzard.model.source.form import codec_of
 from blizzard.worker.compression import decompress, recognised
 from blizzard.worker.find_rows import Match
 from blizzard.worker.ndjson.decoder import Decoder

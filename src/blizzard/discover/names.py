@@ -4,8 +4,7 @@ from collections.abc import Mapping
 
 from blizzard.discover.skip_reason import Reason
 from blizzard.model.settings import SourceSettings
-from blizzard.model.source import codec
-from blizzard.model.source.codec import codec_of
+from blizzard.model.source.form import COMPRESSED, codec_of
 from blizzard.model.source.glob import is_hidden
 from lakebed.columns.schema import Field
 from lakebed.errors import LakeError
@@ -13,7 +12,7 @@ from lakebed.partition import Template, check_value
 from lakebed.types import Codec, Compression
 
 RECORDS = (".ndjson", ".jsonl", ".json")
-PACKED = ("", *(each.suffix for each in codec.COMPRESSED))
+PACKED = ("", *(each.suffix for each in COMPRESSED))
 SUFFIXES = tuple(record + packed for record in RECORDS for packed in PACKED)
 TEMPORARY = (
     *(".tmp", ".temp", ".part", ".partial", ".crdownload", ".inprogress", ".filepart"),

@@ -15,7 +15,7 @@ from blizzard.discover.names import TEMPORARY, why_not_ours
 from blizzard.discover.skip_reason import Reason
 from blizzard.inspect.guess.forms import Beginning
 from blizzard.model.settings import SourceSettings
-from blizzard.model.source.codec import codec_of
+from blizzard.model.source.form import codec_of
 from blizzard.model.source.glob import WILD, Pattern, is_hidden, literally, unrotated
 from blizzard.worker.compression import decompress, recognised
 from lakebed.errors import LakeError, Whose

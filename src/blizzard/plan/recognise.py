@@ -10,8 +10,8 @@ from blizzard.model.files import SourceFile, WorkUnit
 from blizzard.model.locations import OpenReader, source_location
 from blizzard.model.settings import PipelineSettings, Sizing
 from blizzard.model.source.byte_range import ByteRange, cut
-from blizzard.model.source.codec import FIRST_BYTES, codec_in
 from blizzard.model.source.forecast import Forecast, weight
+from blizzard.model.source.form import FIRST_BYTES, codec_in
 from lakebed.errors import LakeError
 from lakebed.types import Codec, Provenance
 

@@ -9,8 +9,8 @@ from enum import StrEnum
 
 from blizzard.model.files import SourceFile
 from blizzard.model.settings import PipelineSettings, RollingPolicy
-from blizzard.model.source.codec import codec_of
 from blizzard.model.source.forecast import Forecast
+from blizzard.model.source.form import codec_of
 from lakebed.documents.entry import Entry
 from lakebed.types import Codec, Compression
 

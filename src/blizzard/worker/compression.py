@@ -13,7 +13,7 @@ from typing import Any, cast
 import pyarrow as pa
 from isal import igzip_lib
 
-from blizzard.model.source.codec import FIRST_BYTES, codec_in
+from blizzard.model.source.form import FIRST_BYTES, codec_in
 from lakebed.errors import LakeError, Whose
 from lakebed.types import Codec
 

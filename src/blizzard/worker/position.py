@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from blizzard.model.files import SourceFile
-from blizzard.model.source.codec import FIRST_BYTES, codec_in
+from blizzard.model.source.form import FIRST_BYTES, codec_in
 from blizzard.worker.books import LineCount, require_all, require_some
 from blizzard.worker.ndjson.lines import Place
 from blizzard.worker.ndjson.plain_text import BYTE_ORDER_MARK

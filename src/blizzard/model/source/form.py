@@ -1,10 +1,11 @@
-"""The forms of source files: what a record is in them, and which records are passed over. Pure."""
+"""The forms of source files: compression, records, and which records are no rows. Pure."""
 
 import json
+import re
 from dataclasses import dataclass
 from typing import NoReturn
 
-from lakebed.types import SourceFormat
+from lakebed.types import Codec, SourceFormat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,3 +75,33 @@ def _refuse_constant(name: str) -> NoReturn:
 _PARSER = json.JSONDecoder(
     object_pairs_hook=_Members, parse_constant=_refuse_constant, parse_int=len, parse_float=len
 )
+
+
+FIRST_BYTES = 16
+"""How many bytes of a file tell how it is compressed."""
+
+COMPRESSED = tuple(codec for codec in Codec if codec.suffix)
+_SUFFIXES = tuple(codec.suffix for codec in COMPRESSED)
+
+
+def codec_of(path: str) -> Codec:
+    """Return the compression that a name tells: `.gz`, `.zst`, `.bz2`, anything else is none."""
+    if not path.endswith(_SUFFIXES):
+        return Codec.NONE
+    return next(codec for codec in COMPRESSED if path.endswith(codec.suffix))
+
+
+def codec_in(first: bytes, named: Codec) -> Codec:
+    """Return the compression that the first bytes of a file tell, and its name where they do not.
+
+    No JSON begins like a compressed stream. What begins with an object, an array or a record
+    separator is plain, whatever its name says; anything else is what its name says, and may be
+    corrupt.
+    """
+    if first.startswith(b"{"):
+        return Codec.NONE
+    for codec in COMPRESSED:
+        if re.match(codec.first_bytes, first):
+            return codec
+    begin = first.removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\r\n")[:1]
+    return Codec.NONE if begin in (b"{", b"[", b"\x1e") else named

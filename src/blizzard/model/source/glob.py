@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from blizzard.model.source.codec import codec_of
+from blizzard.model.source.form import codec_of
 from lakebed.listing import glob
 from lakebed.listing.sort import LAST
 

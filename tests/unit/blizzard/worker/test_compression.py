@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 import pytest
 import zstandard
 
-from blizzard.model.source.codec import codec_in, codec_of
+from blizzard.model.source.form import codec_in, codec_of
 from blizzard.worker.compression import (
     MAX_WINDOW_BYTES,
     PIECE_BYTES,
